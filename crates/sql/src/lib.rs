@@ -1,1 +1,20 @@
-//! placeholder
+//! The SQL layer: a statement's way from its text to rows on a sink.
+//!
+//! Read in this order:
+//! - [`Instance`] is what all sessions share: the database, global variables, the process list, counters, accounts.
+//! - [`Session`] is one connection: `execute` takes a statement's bytes and answers into a [`ResultSink`].
+//! - `parse` makes a `Statement` of the text, `bind` a plan of the statement (`plan`), typed as MySQL types it.
+//! - `fast` runs what OLTP sends without leaving this crate; `df` runs everything else on DataFusion, and is
+//!   the only folder that names it. `expr` and `functions` are the one evaluator that both use.
+//! - `execute` has one file per kind of statement, `show` and `information_schema` answer about the server itself,
+//!   `variables` is the one table of system variables, `prepared` keeps what was prepared.
+#![forbid(unsafe_code)]
+
+mod session;
+mod variables;
+
+pub use session::{
+    Account, ClientFlags, ClientInfo, Column, ColumnFlags, Instance, LocalInfile, OkSummary, PreparedInfo, ProcessEntry, ResultSink, Session, Status,
+    StatusCounter, StatusFlags,
+};
+pub use variables::{SettingError, Settings};

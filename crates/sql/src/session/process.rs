@@ -1,0 +1,212 @@
+//! The process list: one entry per connection, readable while the connection works, and the place a KILL arrives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+/// Why a running statement was interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    None,
+    /// KILL QUERY: the statement ends with 1317.
+    Query,
+    /// KILL CONNECTION: the connection ends.
+    Connection,
+    /// `max_execution_time` passed: 3024.
+    Timeout,
+}
+
+/// What SHOW PROCESSLIST shows of a connection.
+#[derive(Clone, Debug)]
+pub struct ProcessSnapshot {
+    pub id: u64,
+    pub user: String,
+    pub host: String,
+    pub db: Option<String>,
+    pub command: &'static str,
+    pub seconds: u64,
+    pub state: &'static str,
+    pub info: Option<Arc<str>>,
+}
+
+struct Activity {
+    user: String,
+    host: String,
+    db: Option<String>,
+    command: &'static str,
+    since: Instant,
+    state: &'static str,
+    info: Option<Arc<str>>,
+}
+
+/// One connection in the process list.
+pub struct ProcessEntry {
+    id: u64,
+    activity: Mutex<Activity>,
+    interruption: AtomicU8,
+    /// Raised together with `interruption`; storage waits and DataFusion streams poll this one flag.
+    flag: Arc<AtomicBool>,
+    /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
+    wake: Notify,
+}
+
+impl ProcessEntry {
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Resolves when KILL CONNECTION hit this connection. The server selects on it while it waits for the next command.
+    pub async fn connection_killed(&self) {
+        loop {
+            let notified = self.wake.notified();
+            if self.interruption() == Interruption::Connection {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Resolves when the running statement is to stop, whatever the reason.
+    pub async fn interrupted(&self) {
+        loop {
+            let notified = self.wake.notified();
+            if self.interruption() != Interruption::None {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// True once KILL CONNECTION hit.
+    pub fn is_connection_killed(&self) -> bool {
+        self.interruption() == Interruption::Connection
+    }
+
+    pub fn interruption(&self) -> Interruption {
+        match self.interruption.load(Ordering::Acquire) {
+            0 => Interruption::None,
+            1 => Interruption::Query,
+            2 => Interruption::Timeout,
+            _ => Interruption::Connection,
+        }
+    }
+
+    /// Interrupts what runs; a KILL CONNECTION is never weakened to a KILL QUERY.
+    pub fn interrupt(&self, kind: Interruption) {
+        let code = match kind {
+            Interruption::None => return,
+            Interruption::Query => 1,
+            Interruption::Timeout => 2,
+            Interruption::Connection => 3,
+        };
+        self.interruption.fetch_max(code, Ordering::AcqRel);
+        self.flag.store(true, Ordering::Release);
+        self.wake.notify_waiters();
+    }
+
+    /// The flag that long work polls.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.flag.clone()
+    }
+
+    /// A KILL QUERY that came while nothing ran, or for the statement before, is forgotten.
+    pub fn begin_statement(&self, command: &'static str, info: Option<Arc<str>>) {
+        if self.interruption() != Interruption::Connection && self.interruption.load(Ordering::Relaxed) != 0 {
+            self.interruption.store(0, Ordering::Release);
+            self.flag.store(false, Ordering::Release);
+        }
+        let mut activity = self.activity.lock();
+        activity.command = command;
+        activity.since = Instant::now();
+        activity.state = "executing";
+        activity.info = info;
+    }
+
+    pub fn end_statement(&self) {
+        let mut activity = self.activity.lock();
+        activity.command = "Sleep";
+        activity.since = Instant::now();
+        activity.state = "";
+        activity.info = None;
+    }
+
+    pub fn set_state(&self, state: &'static str) {
+        self.activity.lock().state = state;
+    }
+
+    pub fn set_db(&self, db: Option<&str>) {
+        self.activity.lock().db = db.map(str::to_owned);
+    }
+
+    pub fn set_user(&self, user: &str) {
+        self.activity.lock().user = user.to_owned();
+    }
+
+    pub fn snapshot(&self) -> ProcessSnapshot {
+        let activity = self.activity.lock();
+        ProcessSnapshot {
+            id: self.id,
+            user: activity.user.clone(),
+            host: activity.host.clone(),
+            db: activity.db.clone(),
+            command: activity.command,
+            seconds: activity.since.elapsed().as_secs(),
+            state: activity.state,
+            info: activity.info.clone(),
+        }
+    }
+}
+
+/// All connections by id.
+#[derive(Default)]
+pub struct ProcessList {
+    next_id: AtomicU64,
+    entries: RwLock<BTreeMap<u64, Arc<ProcessEntry>>>,
+}
+
+impl ProcessList {
+    /// Connection ids start at 1 and are never reused while the server runs.
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn register(&self, id: u64, user: &str, host: &str) -> Arc<ProcessEntry> {
+        let entry = Arc::new(ProcessEntry {
+            id,
+            activity: Mutex::new(Activity {
+                user: user.to_owned(),
+                host: host.to_owned(),
+                db: None,
+                command: "Sleep",
+                since: Instant::now(),
+                state: "",
+                info: None,
+            }),
+            interruption: AtomicU8::new(0),
+            flag: Arc::new(AtomicBool::new(false)),
+            wake: Notify::new(),
+        });
+        self.entries.write().insert(id, entry.clone());
+        entry
+    }
+
+    pub fn remove(&self, id: u64) {
+        self.entries.write().remove(&id);
+    }
+
+    pub fn get(&self, id: u64) -> Option<Arc<ProcessEntry>> {
+        self.entries.read().get(&id).cloned()
+    }
+
+    pub fn all(&self) -> Vec<Arc<ProcessEntry>> {
+        self.entries.read().values().cloned().collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.read().len()
+    }
+}

@@ -1,1 +1,32 @@
-//! placeholder
+//! The values and types of MySQL, and nothing that stores or plans them.
+//!
+//! Read in this order: [`Value`] (what a cell holds), [`ColumnType`] (what a column admits), [`Collation`] (how text
+//! compares), [`store()`] (assignment to a column), [`cast`] (lenient conversion in expressions), [`compare()`], then
+//! the two codecs: [`encode_key`] for index keys and [`RowLayout`] for rows.  `README.md` has the byte tables.
+#![forbid(unsafe_code)]
+
+pub mod cast;
+mod charset;
+mod codec;
+mod collation;
+mod compare;
+mod decimal;
+pub mod errors;
+mod format;
+pub mod json;
+mod store;
+mod temporal;
+mod types;
+mod value;
+
+pub use charset::Charset;
+pub use codec::{KeyPart, RowLayout, encode_key, encode_key_part};
+pub use collation::Collation;
+pub use compare::{compare, null_safe_eq};
+pub use decimal::{Decimal, I256};
+pub use errors::{Level, MySqlError, Warning};
+pub use format::{display_text, double_to_string, float_to_string};
+pub use store::{SqlMode, StoreContext, store};
+pub use temporal::{Date, DateTime, IntervalUnit, Time, TimeZone, Interval};
+pub use types::{ColumnType, TypeKind, column_flags, wire};
+pub use value::{Str, Value};

@@ -1,0 +1,338 @@
+//! Statements that define schemas, tables and indexes.
+
+use super::{Expr, ObjectName, Query};
+
+/// Default character set and collation of a schema, as named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DatabaseOptions {
+    /// [DEFAULT] CHARACTER SET.
+    pub charset: Option<String>,
+    /// [DEFAULT] COLLATE.
+    pub collation: Option<String>,
+}
+
+/// An expression kept with its text, for what the catalog stores as SQL.
+#[derive(Debug, Clone)]
+pub struct ExprText {
+    /// The expression.
+    pub expr: Expr,
+    /// Its text in the statement.
+    pub text: String,
+}
+
+/// A column type as written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataType {
+    /// Base type and its arguments.
+    pub kind: DataTypeKind,
+    /// UNSIGNED.
+    pub unsigned: bool,
+    /// ZEROFILL (implies UNSIGNED).
+    pub zerofill: bool,
+    /// CHARACTER SET of this column.
+    pub charset: Option<String>,
+    /// COLLATE of this column.
+    pub collation: Option<String>,
+    /// BINARY attribute: the `_bin` collation of the character set.
+    pub binary: bool,
+}
+
+/// Base types; a length that was not written is `None`.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
+pub enum DataTypeKind {
+    TinyInt,
+    SmallInt,
+    MediumInt,
+    Int,
+    BigInt,
+    /// BOOL and BOOLEAN: TINYINT(1).
+    Bool,
+    /// SERIAL: BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE.
+    Serial,
+    Decimal { precision: Option<u32>, scale: Option<u32> },
+    /// FLOAT, FLOAT(p), FLOAT(m,d).
+    Float { precision: Option<u32>, scale: Option<u32> },
+    Double { precision: Option<u32>, scale: Option<u32> },
+    Bit(Option<u32>),
+    Char(Option<u32>),
+    VarChar(Option<u32>),
+    /// TEXT and TEXT(n).
+    Text(Option<u32>),
+    TinyText,
+    MediumText,
+    LongText,
+    Binary(Option<u32>),
+    VarBinary(Option<u32>),
+    Blob(Option<u32>),
+    TinyBlob,
+    MediumBlob,
+    LongBlob,
+    Date,
+    DateTime(u32),
+    Timestamp(u32),
+    Time(u32),
+    Year,
+    Enum(Vec<String>),
+    Set(Vec<String>),
+    Json,
+    /// A type that MySQL has and we do not (GEOMETRY …): upper-case name, answered by 1235.
+    Unsupported(String),
+}
+
+/// DEFAULT of a column.
+#[derive(Debug, Clone)]
+pub enum ColumnDefault {
+    /// A literal (sign applied), including NULL.
+    Literal(Expr),
+    /// CURRENT_TIMESTAMP[(fsp)] and its synonyms.
+    CurrentTimestamp(u32),
+    /// (expression).
+    Expr(ExprText),
+}
+
+/// GENERATED ALWAYS AS (…).
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// The expression.
+    pub expr: ExprText,
+    /// STORED.
+    pub stored: bool,
+}
+
+/// A column definition.
+#[derive(Debug, Clone)]
+pub struct ColumnDef {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: DataType,
+    /// NULL (Some(true)), NOT NULL (Some(false)) or neither.
+    pub nullable: Option<bool>,
+    /// DEFAULT.
+    pub default: Option<ColumnDefault>,
+    /// ON UPDATE CURRENT_TIMESTAMP[(fsp)].
+    pub on_update: Option<u32>,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// INVISIBLE (Some(true)) or VISIBLE.
+    pub invisible: Option<bool>,
+    /// GENERATED ALWAYS AS.
+    pub generated: Option<Generated>,
+    /// UNIQUE [KEY].
+    pub unique: bool,
+    /// [PRIMARY] KEY.
+    pub primary: bool,
+    /// COMMENT.
+    pub comment: Option<String>,
+    /// CHECK constraints written with the column.
+    pub checks: Vec<CheckDef>,
+    /// REFERENCES written with the column: MySQL parses and ignores it.
+    pub references: bool,
+}
+
+/// A CHECK constraint.
+#[derive(Debug, Clone)]
+pub struct CheckDef {
+    /// CONSTRAINT name.
+    pub name: Option<String>,
+    /// The condition.
+    pub expr: ExprText,
+    /// NOT ENFORCED is false.
+    pub enforced: bool,
+}
+
+/// A part of an index.
+#[derive(Debug, Clone)]
+pub struct IndexPart {
+    /// Column or expression.
+    pub key: IndexKey,
+    /// Prefix length: characters of a string, bytes of a binary column.
+    pub prefix: Option<u32>,
+    /// DESC.
+    pub desc: bool,
+}
+
+/// What an index part indexes.
+#[derive(Debug, Clone)]
+pub enum IndexKey {
+    /// A column.
+    Column(String),
+    /// (expression): a functional key part.
+    Expr(ExprText),
+}
+
+/// Kinds of index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum IndexKind {
+    Primary,
+    Unique,
+    Ordinary,
+    FullText,
+    Spatial,
+}
+
+/// An index definition.
+#[derive(Debug, Clone)]
+pub struct IndexDef {
+    /// Kind.
+    pub kind: IndexKind,
+    /// Name, if given (CONSTRAINT name counts for PRIMARY and UNIQUE).
+    pub name: Option<String>,
+    /// Parts.
+    pub parts: Vec<IndexPart>,
+    /// INVISIBLE.
+    pub invisible: bool,
+    /// COMMENT.
+    pub comment: Option<String>,
+    /// USING BTREE | HASH, in upper case.
+    pub using: Option<String>,
+}
+
+/// A foreign key: parsed whole, so that the session can refuse or note it.
+#[derive(Debug, Clone)]
+pub struct ForeignKey {
+    /// CONSTRAINT or index name.
+    pub name: Option<String>,
+    /// Referencing columns.
+    pub columns: Vec<String>,
+    /// Referenced table.
+    pub table: ObjectName,
+    /// Referenced columns.
+    pub referenced: Vec<String>,
+    /// ON DELETE action in upper case.
+    pub on_delete: Option<String>,
+    /// ON UPDATE action in upper case.
+    pub on_update: Option<String>,
+}
+
+/// Options of a table, as written; unknown ones are error 1064 or 1235 already in the parser.
+#[derive(Debug, Clone, Default)]
+pub struct TableOptions {
+    /// ENGINE.
+    pub engine: Option<String>,
+    /// [DEFAULT] CHARACTER SET.
+    pub charset: Option<String>,
+    /// [DEFAULT] COLLATE.
+    pub collation: Option<String>,
+    /// AUTO_INCREMENT.
+    pub auto_increment: Option<u64>,
+    /// COMMENT.
+    pub comment: Option<String>,
+    /// ROW_FORMAT in upper case.
+    pub row_format: Option<String>,
+    /// Everything else that MySQL accepts (KEY_BLOCK_SIZE, STATS_…, CONNECTION …): name in upper case and value.
+    pub other: Vec<(String, String)>,
+}
+
+/// CREATE TABLE.
+#[derive(Debug, Clone)]
+pub struct CreateTable {
+    /// TEMPORARY.
+    pub temporary: bool,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// Name.
+    pub name: ObjectName,
+    /// LIKE other; then everything below is empty.
+    pub like: Option<ObjectName>,
+    /// Columns.
+    pub columns: Vec<ColumnDef>,
+    /// Indexes written as separate elements.
+    pub indexes: Vec<IndexDef>,
+    /// CHECK written as separate elements.
+    pub checks: Vec<CheckDef>,
+    /// FOREIGN KEY elements.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// Table options.
+    pub options: TableOptions,
+    /// PARTITION BY was written: its text.
+    pub partition_by: Option<String>,
+    /// IGNORE or REPLACE before AS SELECT.
+    pub select_duplicates: Option<super::LoadDuplicates>,
+    /// AS SELECT.
+    pub select: Option<Box<Query>>,
+}
+
+/// DROP TABLE and DROP VIEW.
+#[derive(Debug, Clone)]
+pub struct DropTable {
+    /// TEMPORARY.
+    pub temporary: bool,
+    /// VIEW instead of TABLE.
+    pub view: bool,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// Names.
+    pub names: Vec<ObjectName>,
+}
+
+/// CREATE INDEX.
+#[derive(Debug, Clone)]
+pub struct CreateIndex {
+    /// The index; its name is always given.
+    pub index: IndexDef,
+    /// The table.
+    pub table: ObjectName,
+}
+
+/// Where a new or moved column goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ColumnPosition {
+    Last,
+    First,
+    After(String),
+}
+
+/// One action of ALTER TABLE.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub enum AlterAction {
+    AddColumn(Box<ColumnDef>, ColumnPosition),
+    DropColumn(String),
+    /// MODIFY (old name = new name) and CHANGE. The position is `None` when not written: it stays.
+    ChangeColumn { old: String, def: Box<ColumnDef>, position: Option<ColumnPosition> },
+    RenameColumn { old: String, new: String },
+    /// ALTER COLUMN c SET DEFAULT v (Some) or DROP DEFAULT (None).
+    SetDefault { column: String, default: Option<ColumnDefault> },
+    /// ALTER COLUMN c SET VISIBLE | INVISIBLE.
+    SetVisible { column: String, visible: bool },
+    AddIndex(IndexDef),
+    AddCheck(CheckDef),
+    AddForeignKey(ForeignKey),
+    DropIndex(String),
+    DropPrimaryKey,
+    DropForeignKey(String),
+    /// DROP CHECK name, DROP CONSTRAINT name.
+    DropCheck(String),
+    /// ALTER CHECK name [NOT] ENFORCED.
+    AlterCheck { name: String, enforced: bool },
+    RenameIndex { old: String, new: String },
+    AlterIndexVisible { name: String, visible: bool },
+    RenameTable(ObjectName),
+    /// ENGINE=, AUTO_INCREMENT=, COMMENT=, DEFAULT CHARSET= …
+    Options(TableOptions),
+    /// CONVERT TO CHARACTER SET … [COLLATE …].
+    ConvertCharset { charset: Option<String>, collation: Option<String> },
+    /// ORDER BY columns: accepted, a clustered table ignores it.
+    OrderBy(Vec<String>),
+    /// FORCE: rebuild.
+    Force,
+    /// DISABLE KEYS, ENABLE KEYS.
+    EnableKeys(bool),
+}
+
+/// ALTER TABLE. ALGORITHM, LOCK and VALIDATION are checked and dropped.
+#[derive(Debug, Clone)]
+pub struct AlterTable {
+    /// The table.
+    pub name: ObjectName,
+    /// Actions in the order written.
+    pub actions: Vec<AlterAction>,
+    /// ALGORITHM in upper case.
+    pub algorithm: Option<String>,
+    /// LOCK in upper case.
+    pub lock: Option<String>,
+}

@@ -1,0 +1,132 @@
+//! The abstract syntax of MySQL statements, as the parser hands them to the binder and to the session.
+//!
+//! Names are kept as written; expressions keep the byte span of their source text, because MySQL names result columns by it.
+
+mod admin;
+mod ddl;
+mod dml;
+mod expr;
+mod query;
+
+pub use admin::*;
+pub use ddl::*;
+pub use dml::*;
+pub use expr::*;
+pub use query::*;
+
+/// A possibly qualified name of a table, index or routine: `[schema.]name`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ObjectName {
+    /// The schema, when the statement names one.
+    pub schema: Option<String>,
+    /// The name itself, unquoted.
+    pub name: String,
+}
+
+impl std::fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// One statement of the MySQL language.
+#[derive(Debug, Clone)]
+pub enum Statement {
+    /// Only comments or white space: answered by error 1065.
+    Empty,
+    /// SELECT, TABLE, VALUES, WITH … and set operations of them.
+    Query(Box<Query>),
+    /// `DO expr, …`: evaluates and discards.
+    Do(Vec<Expr>),
+    /// INSERT and REPLACE.
+    Insert(Box<Insert>),
+    /// UPDATE of one or several tables.
+    Update(Box<Update>),
+    /// DELETE from one or several tables.
+    Delete(Box<Delete>),
+    /// LOAD DATA [LOCAL] INFILE.
+    LoadData(Box<LoadData>),
+    /// CREATE TABLE in its three forms.
+    CreateTable(Box<CreateTable>),
+    /// ALTER TABLE.
+    AlterTable(Box<AlterTable>),
+    /// DROP TABLE.
+    DropTable(DropTable),
+    /// RENAME TABLE a TO b, …
+    RenameTable(Vec<(ObjectName, ObjectName)>),
+    /// TRUNCATE [TABLE].
+    TruncateTable(ObjectName),
+    /// CREATE [UNIQUE] INDEX.
+    CreateIndex(Box<CreateIndex>),
+    /// DROP INDEX name ON table.
+    DropIndex { name: String, table: ObjectName },
+    /// CREATE DATABASE.
+    CreateDatabase { if_not_exists: bool, name: String, options: DatabaseOptions },
+    /// ALTER DATABASE; without a name it means the current one.
+    AlterDatabase { name: Option<String>, options: DatabaseOptions },
+    /// DROP DATABASE.
+    DropDatabase { if_exists: bool, name: String },
+    /// CREATE USER.
+    CreateUser { if_not_exists: bool, users: Vec<UserSpec>, options: UserOptions },
+    /// ALTER USER.
+    AlterUser { if_exists: bool, users: Vec<UserSpec>, options: UserOptions },
+    /// DROP USER.
+    DropUser { if_exists: bool, users: Vec<UserName> },
+    /// RENAME USER a TO b, …
+    RenameUser(Vec<(UserName, UserName)>),
+    /// SET PASSWORD [FOR user] = 'text'; without a user it means the connection's own.
+    SetPassword { user: Option<UserName>, password: String },
+    /// GRANT.
+    Grant(Box<Grant>),
+    /// REVOKE.
+    Revoke(Box<Grant>),
+    /// BEGIN and START TRANSACTION.
+    Begin { consistent_snapshot: bool, access: Option<AccessMode> },
+    /// COMMIT.
+    Commit { chain: bool, release: bool },
+    /// ROLLBACK of the whole transaction.
+    Rollback { chain: bool, release: bool },
+    /// SAVEPOINT name.
+    Savepoint(String),
+    /// ROLLBACK TO [SAVEPOINT] name.
+    RollbackTo(String),
+    /// RELEASE SAVEPOINT name.
+    ReleaseSavepoint(String),
+    /// LOCK TABLES.
+    LockTables(Vec<TableLock>),
+    /// UNLOCK TABLES.
+    UnlockTables,
+    /// USE name.
+    Use(String),
+    /// SET of variables, NAMES, CHARACTER SET and TRANSACTION, in the order written.
+    Set(Vec<SetItem>),
+    /// PREPARE name FROM text.
+    Prepare { name: String, source: PrepareSource },
+    /// EXECUTE name USING @a, … (names without the sign).
+    Execute { name: String, using: Vec<String> },
+    /// DEALLOCATE PREPARE name.
+    Deallocate(String),
+    /// SHOW in all its forms.
+    Show(Box<Show>),
+    /// DESCRIBE table [column or pattern].
+    Describe { table: ObjectName, column: Option<String> },
+    /// EXPLAIN of a statement.
+    Explain { format: ExplainFormat, analyze: bool, statement: Box<Statement> },
+    /// KILL; the id is an expression.
+    Kill { query_only: bool, id: Expr },
+    /// FLUSH.
+    Flush(Vec<Flush>),
+    /// CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE.
+    Maintain { operation: Maintenance, tables: Vec<ObjectName>, options: Vec<String> },
+    /// SHUTDOWN.
+    Shutdown,
+    /// RESET MASTER, RESET BINARY LOGS AND GTIDS, RESET REPLICA …; words in upper case.
+    Reset(Vec<String>),
+    /// PURGE BINARY LOGS TO 'name'.
+    PurgeBinaryLogsTo(String),
+    /// PURGE BINARY LOGS BEFORE datetime.
+    PurgeBinaryLogsBefore(Expr),
+}

@@ -1,0 +1,236 @@
+//! Queries: SELECT, TABLE, VALUES and what combines them.
+
+use super::{Expr, ObjectName, OrderItem, WindowSpec};
+
+/// A query expression with everything that may surround it.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// WITH.
+    pub with: Option<With>,
+    /// The body.
+    pub body: QueryBody,
+    /// ORDER BY of the whole.
+    pub order_by: Vec<OrderItem>,
+    /// LIMIT of the whole.
+    pub limit: Option<Limit>,
+    /// FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE.
+    pub locks: Vec<LockClause>,
+    /// INTO, wherever it was written.
+    pub into: Option<Into>,
+}
+
+/// WITH [RECURSIVE] …
+#[derive(Debug, Clone)]
+pub struct With {
+    /// RECURSIVE was written.
+    pub recursive: bool,
+    /// The common table expressions, in order.
+    pub ctes: Vec<Cte>,
+}
+
+/// One common table expression.
+#[derive(Debug, Clone)]
+pub struct Cte {
+    /// Its name.
+    pub name: String,
+    /// Column names, if given.
+    pub columns: Vec<String>,
+    /// Its query.
+    pub query: Query,
+}
+
+/// The body of a query.
+#[derive(Debug, Clone)]
+pub enum QueryBody {
+    /// SELECT.
+    Select(Box<Select>),
+    /// VALUES ROW(…), …
+    Values(Vec<Vec<Expr>>),
+    /// TABLE name.
+    Table(ObjectName),
+    /// (query).
+    Nested(Box<Query>),
+    /// left op right.
+    SetOperation { op: SetOperator, all: bool, left: Box<QueryBody>, right: Box<QueryBody> },
+}
+
+/// UNION, INTERSECT, EXCEPT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum SetOperator {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// One SELECT.
+#[derive(Debug, Clone)]
+pub struct Select {
+    /// Optimizer hints.
+    pub hints: Vec<OptimizerHint>,
+    /// DISTINCT or DISTINCTROW.
+    pub distinct: bool,
+    /// SQL_CALC_FOUND_ROWS.
+    pub calc_found_rows: bool,
+    /// STRAIGHT_JOIN.
+    pub straight_join: bool,
+    /// The select list.
+    pub items: Vec<SelectItem>,
+    /// FROM; empty for none or DUAL.
+    pub from: Vec<TableRef>,
+    /// WHERE.
+    pub filter: Option<Expr>,
+    /// GROUP BY.
+    pub group_by: Vec<OrderItem>,
+    /// WITH ROLLUP.
+    pub rollup: bool,
+    /// HAVING.
+    pub having: Option<Expr>,
+    /// WINDOW name AS (…).
+    pub windows: Vec<(String, WindowSpec)>,
+}
+
+/// An element of the select list.
+#[derive(Debug, Clone)]
+pub enum SelectItem {
+    /// `*`
+    Star,
+    /// `[schema.]table.*`
+    QualifiedStar(ObjectName),
+    /// An expression. `name` is the result column's name: the alias, else what MySQL makes of the source text.
+    Expr { expr: Expr, alias: Option<String>, name: String },
+}
+
+/// An element of FROM.
+#[derive(Debug, Clone)]
+pub enum TableRef {
+    /// A table, view or common table expression.
+    Table { name: ObjectName, alias: Option<String>, partitions: Vec<String>, index_hints: Vec<IndexHint> },
+    /// ([LATERAL] query) [AS] alias [(columns)].
+    Derived { lateral: bool, query: Box<Query>, alias: String, columns: Vec<String> },
+    /// left JOIN right.
+    Join { kind: JoinKind, left: Box<TableRef>, right: Box<TableRef>, condition: JoinCondition },
+    /// A parenthesised list: (a, b) — a cross join.
+    List(Vec<TableRef>),
+}
+
+/// Kinds of join as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum JoinKind {
+    /// JOIN, INNER JOIN, CROSS JOIN and the comma.
+    Inner,
+    /// STRAIGHT_JOIN.
+    Straight,
+    Left,
+    Right,
+}
+
+/// The condition of a join.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub enum JoinCondition {
+    None,
+    On(Expr),
+    Using(Vec<String>),
+    Natural,
+}
+
+/// USE, FORCE and IGNORE INDEX.
+#[derive(Debug, Clone)]
+pub struct IndexHint {
+    /// The verb.
+    pub kind: IndexHintKind,
+    /// FOR JOIN | ORDER BY | GROUP BY, in upper case.
+    pub purpose: Option<String>,
+    /// Index names.
+    pub indexes: Vec<String>,
+}
+
+/// Verbs of index hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum IndexHintKind {
+    Use,
+    Force,
+    Ignore,
+}
+
+/// LIMIT.
+#[derive(Debug, Clone)]
+pub struct Limit {
+    /// Rows to skip: a literal integer or a parameter.
+    pub offset: Option<Expr>,
+    /// Rows to return: a literal integer or a parameter.
+    pub count: Expr,
+}
+
+/// A locking clause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockClause {
+    /// FOR UPDATE (true) or FOR SHARE.
+    pub exclusive: bool,
+    /// OF tables; empty for all.
+    pub of: Vec<String>,
+    /// What to do with rows that others hold.
+    pub wait: LockWait,
+}
+
+/// NOWAIT and SKIP LOCKED.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LockWait {
+    Wait,
+    NoWait,
+    SkipLocked,
+}
+
+/// SELECT … INTO.
+#[derive(Debug, Clone)]
+pub enum Into {
+    /// INTO OUTFILE.
+    Outfile { path: String, charset: Option<String>, format: FileFormat },
+    /// INTO DUMPFILE.
+    Dumpfile(String),
+    /// INTO @a, @b (names without the sign).
+    Variables(Vec<String>),
+}
+
+/// FIELDS and LINES clauses, with MySQL's defaults filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFormat {
+    /// FIELDS TERMINATED BY.
+    pub field_terminator: Vec<u8>,
+    /// FIELDS ENCLOSED BY: at most one character.
+    pub enclosed_by: Vec<u8>,
+    /// OPTIONALLY.
+    pub optionally_enclosed: bool,
+    /// FIELDS ESCAPED BY: at most one character.
+    pub escaped_by: Vec<u8>,
+    /// LINES STARTING BY.
+    pub line_prefix: Vec<u8>,
+    /// LINES TERMINATED BY.
+    pub line_terminator: Vec<u8>,
+}
+
+impl Default for FileFormat {
+    fn default() -> Self {
+        FileFormat {
+            field_terminator: b"\t".to_vec(),
+            enclosed_by: Vec::new(),
+            optionally_enclosed: false,
+            escaped_by: b"\\".to_vec(),
+            line_prefix: Vec::new(),
+            line_terminator: b"\n".to_vec(),
+        }
+    }
+}
+
+/// One hint of `/*+ … */`: name in upper case, arguments as written (numbers, names, strings, `@block`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptimizerHint {
+    /// PQ, NO_PQ, MAX_EXECUTION_TIME, SET_VAR …
+    pub name: String,
+    /// Words between the parentheses.
+    pub args: Vec<String>,
+}

@@ -1,0 +1,21 @@
+//! The bound plan: what a query means, with every name resolved to a position and every expression typed as MySQL types it.
+//!
+//! The binder makes it; the fast path and DataFusion's lowering consume it; nothing else reaches them. See `README.md`.
+
+mod access;
+mod display;
+mod expr;
+mod query;
+mod rel;
+mod types;
+mod visit;
+
+pub use access::{IndexAccess, KeyRangeExpr, best_access, index_access, key_ranges};
+pub use display::{describe, describe_rel};
+pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind};
+pub use query::{BoundQuery, Hints, IntoTarget, PqHint};
+pub use rel::{
+    Aggregate, AggregateFunc, Field, FrameBoundary, JoinKind, LockSpec, Rel, RelKind, SetOperator, SortKey, VirtualTable, WindowExpr, WindowFrame,
+    WindowFunc,
+};
+pub use types::{Coercibility, ExprType};

@@ -1,0 +1,67 @@
+//! A bound query with what surrounds its plan.
+
+use super::{ExprType, Field, Rel};
+use crate::parse::ast::{FileFormat, VariableScope};
+use highkey_types::Str;
+
+/// A query ready to run.
+#[derive(Debug, Clone)]
+pub struct BoundQuery {
+    /// The plan; `rel.fields` are the result set's columns.
+    pub rel: Rel,
+    /// Hints of its first SELECT.
+    pub hints: Hints,
+    /// INTO.
+    pub into: Option<IntoTarget>,
+    /// Some scan locks rows.
+    pub locking: bool,
+    /// SQL_CALC_FOUND_ROWS: FOUND_ROWS() counts without the LIMIT, which is then the root of `rel`.
+    pub calc_found_rows: bool,
+    /// Types of the parameters as far as their context tells; NULL-typed otherwise.
+    pub params: Vec<ExprType>,
+    /// It reads or sets something that depends on order of evaluation (user variable assignment): run it serially.
+    pub serial_only: bool,
+}
+
+impl BoundQuery {
+    /// The result set's columns.
+    pub fn fields(&self) -> &[Field] {
+        &self.rel.fields
+    }
+}
+
+/// Where SELECT … INTO puts the rows.
+#[derive(Debug, Clone)]
+pub enum IntoTarget {
+    /// A file of lines.
+    Outfile { path: String, charset: Option<String>, format: FileFormat },
+    /// A file of one row without any format.
+    Dumpfile(String),
+    /// User variables, names in lower case.
+    Variables(Vec<Str>),
+}
+
+/// Optimizer hints that mean something here.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Hints {
+    /// PQ and NO_PQ.
+    pub pq: PqHint,
+    /// MAX_EXECUTION_TIME(ms).
+    pub max_execution_time_ms: Option<u64>,
+    /// SET_VAR(name = value).
+    pub set_vars: Vec<(VariableScope, String, String)>,
+    /// Warnings to raise: a hint that is malformed or unknown is ignored (3126 and the like).
+    pub warnings: Vec<String>,
+}
+
+/// What PQ hints ask for. NO_PQ wins over PQ.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum PqHint {
+    /// Nothing was asked.
+    #[default]
+    Unset,
+    /// NO_PQ.
+    Off,
+    /// PQ, PQ(n), PQ(table n): workers (`None`: the default) and the table to divide.
+    On { workers: Option<u32>, table: Option<String> },
+}

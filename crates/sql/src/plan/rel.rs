@@ -1,0 +1,325 @@
+//! Relational operators of the bound plan.
+
+use std::sync::Arc;
+
+use highkey_table::Table;
+use highkey_types::{ColumnType, Str};
+
+use super::{Expr, ExprType};
+use crate::parse::ast::{IndexHint, LockWait};
+pub use crate::parse::ast::SetOperator;
+
+/// A column of an operator's output, with what a result set says about it.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Name, as the result set shows it.
+    pub name: Str,
+    /// Table name or alias; empty for an expression.
+    pub table: Str,
+    /// Schema of the table; empty for an expression or a derived table.
+    pub schema: Str,
+    /// Name of the base table; empty for an expression.
+    pub org_table: Str,
+    /// Name of the base column; empty for an expression.
+    pub org_name: Str,
+    /// Type.
+    pub ty: ExprType,
+    /// `highkey_types::column_flags` of the base column (keys, auto-increment …); type flags are added on the wire.
+    pub flags: u16,
+    /// The base column is invisible: `*` leaves it out.
+    pub invisible: bool,
+}
+
+impl Field {
+    /// A computed column.
+    pub fn computed(name: impl Into<Str>, ty: ExprType) -> Field {
+        let empty: Str = Str::from("");
+        Field {
+            name: name.into(),
+            table: empty.clone(),
+            schema: empty.clone(),
+            org_table: empty.clone(),
+            org_name: empty,
+            ty,
+            flags: 0,
+            invisible: false,
+        }
+    }
+}
+
+/// A relation: an operator and its output columns.
+#[derive(Debug, Clone)]
+pub struct Rel {
+    /// The operator.
+    pub kind: RelKind,
+    /// The output columns, by position.
+    pub fields: Vec<Field>,
+}
+
+/// A table whose rows the session makes: information_schema, performance_schema, SHOW.
+#[derive(Debug, Clone)]
+pub struct VirtualTable {
+    /// Schema, in lower case.
+    pub schema: Str,
+    /// Name, in lower case.
+    pub name: Str,
+    /// Column names (as MySQL prints them) and types; `true` if nullable.
+    pub columns: Vec<(Str, ColumnType, bool)>,
+}
+
+/// How a scan locks its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockSpec {
+    /// Exclusive (FOR UPDATE) or shared.
+    pub exclusive: bool,
+    /// What to do with rows that others hold.
+    pub wait: LockWait,
+}
+
+/// The operators.
+#[derive(Debug, Clone)]
+pub enum RelKind {
+    /// A base table. Output i is table column `columns[i]`.
+    Scan { table: Arc<Table>, alias: Str, columns: Vec<usize>, index_hints: Vec<IndexHint>, lock: Option<LockSpec> },
+    /// A table made by the session; all its columns in order.
+    Virtual { table: Arc<VirtualTable>, alias: Str },
+    /// Constant rows (expressions without columns of their own; outer references are possible).
+    /// SELECT without FROM reads one row of no columns.
+    Values { rows: Vec<Vec<Expr>> },
+    /// Rows for which the predicate is true.
+    Filter { input: Box<Rel>, predicate: Expr },
+    /// One expression per output column.
+    Project { input: Box<Rel>, exprs: Vec<Expr> },
+    /// Output is the left columns, then the right ones. `on` is over both. RIGHT JOIN is a Left join under a Project.
+    Join { kind: JoinKind, left: Box<Rel>, right: Box<Rel>, on: Option<Expr> },
+    /// Output: the group expressions, then the aggregates, then, with rollup, one BIGINT UNSIGNED whose bit i is set
+    /// when group expression i was rolled up (its value is then NULL).
+    /// Without groups it returns exactly one row.
+    Aggregate { input: Box<Rel>, groups: Vec<Expr>, aggregates: Vec<Aggregate>, rollup: bool },
+    /// Output: the input, then one column for each window expression.
+    Window { input: Box<Rel>, windows: Vec<WindowExpr> },
+    /// Sorted output; NULL is less than everything.
+    Sort { input: Box<Rel>, keys: Vec<SortKey> },
+    /// Skips, then counts. Both are constants or parameters of type BIGINT UNSIGNED.
+    Limit { input: Box<Rel>, offset: Option<Expr>, count: Option<Expr> },
+    /// Duplicate rows removed, text by its collation, NULL equal to NULL.
+    Distinct { input: Box<Rel> },
+    /// Both inputs have the output's types already.
+    SetOperation { op: SetOperator, all: bool, left: Box<Rel>, right: Box<Rel> },
+    /// WITH RECURSIVE: `anchor`, then `step` over the rows of the previous round until it gives none.
+    /// `distinct`: UNION, so rows seen before are dropped.
+    RecursiveCte { id: usize, anchor: Box<Rel>, step: Box<Rel>, distinct: bool },
+    /// Inside `step`: the previous round's rows of the recursion `id`.
+    CteScan { id: usize, name: Str },
+}
+
+/// Kinds of join in the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum JoinKind {
+    Inner,
+    /// STRAIGHT_JOIN: inner, the left input first.
+    Straight,
+    Left,
+}
+
+/// A sort key.
+#[derive(Debug, Clone)]
+pub struct SortKey {
+    /// What to sort by; text sorts by its type's collation.
+    pub expr: Expr,
+    /// Descending.
+    pub desc: bool,
+}
+
+/// Aggregate functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum AggregateFunc {
+    /// COUNT(*): no arguments.
+    CountStar,
+    /// COUNT(expr), COUNT(DISTINCT expr, …): rows where no argument is NULL.
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+    BitAnd,
+    BitOr,
+    BitXor,
+    /// STD, STDDEV, STDDEV_POP.
+    StddevPop,
+    StddevSamp,
+    /// VARIANCE, VAR_POP.
+    VarPop,
+    VarSamp,
+    /// Argument 0 is the text of one row (already concatenated); argument 1 the separator, a literal.
+    GroupConcat,
+    /// Any value of the group; also what a column outside GROUP BY becomes without ONLY_FULL_GROUP_BY (the first row's).
+    AnyValue,
+    JsonArrayAgg,
+    JsonObjectAgg,
+}
+
+/// One aggregate.
+#[derive(Debug, Clone)]
+pub struct Aggregate {
+    /// The function.
+    pub func: AggregateFunc,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// Arguments over the input, already converted: SUM and AVG get DECIMAL or DOUBLE, BIT_* get BIGINT UNSIGNED or bytes.
+    pub args: Vec<Expr>,
+    /// GROUP_CONCAT's ORDER BY.
+    pub order_by: Vec<SortKey>,
+    /// Result type.
+    pub ty: ExprType,
+}
+
+/// Functions that need OVER.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum WindowFunc {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    /// NTILE(n)
+    Ntile,
+    /// LAG(expr, offset, default): the two last are always there.
+    Lag,
+    Lead,
+    FirstValue,
+    LastValue,
+    /// NTH_VALUE(expr, n)
+    NthValue,
+    /// An aggregate over the frame.
+    Aggregate(AggregateFunc),
+}
+
+/// One window function with its window.
+#[derive(Debug, Clone)]
+pub struct WindowExpr {
+    /// The function.
+    pub func: WindowFunc,
+    /// Arguments over the input.
+    pub args: Vec<Expr>,
+    /// DISTINCT is not allowed with OVER; kept for symmetry with [`Aggregate`] and always false.
+    pub distinct: bool,
+    /// PARTITION BY.
+    pub partition_by: Vec<Expr>,
+    /// ORDER BY.
+    pub order_by: Vec<SortKey>,
+    /// The frame; `None` is MySQL's default (RANGE UNBOUNDED PRECEDING to CURRENT ROW with ORDER BY, else the partition).
+    pub frame: Option<WindowFrame>,
+    /// Result type.
+    pub ty: ExprType,
+}
+
+/// A frame with constant bounds.
+#[derive(Debug, Clone)]
+pub struct WindowFrame {
+    /// ROWS or RANGE.
+    pub rows: bool,
+    /// First row.
+    pub start: FrameBoundary,
+    /// Last row.
+    pub end: FrameBoundary,
+}
+
+/// Bounds of a frame. A RANGE over a temporal key has the interval's unit.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub enum FrameBoundary {
+    UnboundedPreceding,
+    Preceding(Expr, Option<highkey_types::IntervalUnit>),
+    CurrentRow,
+    Following(Expr, Option<highkey_types::IntervalUnit>),
+    UnboundedFollowing,
+}
+
+impl Rel {
+    /// One row without columns: what SELECT without FROM reads.
+    pub fn dual() -> Rel {
+        Rel { kind: RelKind::Values { rows: vec![Vec::new()] }, fields: Vec::new() }
+    }
+
+    /// Rows of `self` that satisfy `predicate`.
+    pub fn filter(self, predicate: Expr) -> Rel {
+        let fields = self.fields.clone();
+        Rel { kind: RelKind::Filter { input: Box::new(self), predicate }, fields }
+    }
+
+    /// `exprs` over `self`, named by `fields`.
+    pub fn project(self, exprs: Vec<Expr>, fields: Vec<Field>) -> Rel {
+        debug_assert_eq!(exprs.len(), fields.len());
+        Rel { kind: RelKind::Project { input: Box::new(self), exprs }, fields }
+    }
+
+    /// `self` sorted.
+    pub fn sort(self, keys: Vec<SortKey>) -> Rel {
+        if keys.is_empty() {
+            return self;
+        }
+        let fields = self.fields.clone();
+        Rel { kind: RelKind::Sort { input: Box::new(self), keys }, fields }
+    }
+
+    /// `self` without duplicates.
+    pub fn distinct(self) -> Rel {
+        let fields = self.fields.clone();
+        Rel { kind: RelKind::Distinct { input: Box::new(self) }, fields }
+    }
+
+    /// `self` cut.
+    pub fn limit(self, offset: Option<Expr>, count: Option<Expr>) -> Rel {
+        if offset.is_none() && count.is_none() {
+            return self;
+        }
+        let fields = self.fields.clone();
+        Rel { kind: RelKind::Limit { input: Box::new(self), offset, count }, fields }
+    }
+
+    /// The first `width` columns of `self`.
+    pub fn truncate(self, width: usize) -> Rel {
+        if self.fields.len() == width {
+            return self;
+        }
+        let exprs = self.fields[..width].iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
+        let fields = self.fields[..width].to_vec();
+        self.project(exprs, fields)
+    }
+
+    /// The operator's inputs.
+    pub fn inputs(&self) -> Vec<&Rel> {
+        match &self.kind {
+            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::CteScan { .. } => Vec::new(),
+            RelKind::Filter { input, .. }
+            | RelKind::Project { input, .. }
+            | RelKind::Aggregate { input, .. }
+            | RelKind::Window { input, .. }
+            | RelKind::Sort { input, .. }
+            | RelKind::Limit { input, .. }
+            | RelKind::Distinct { input } => vec![input],
+            RelKind::Join { left, right, .. } | RelKind::SetOperation { left, right, .. } => vec![left, right],
+            RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
+        }
+    }
+
+    /// The operator's inputs, to change.
+    pub fn inputs_mut(&mut self) -> Vec<&mut Rel> {
+        match &mut self.kind {
+            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::CteScan { .. } => Vec::new(),
+            RelKind::Filter { input, .. }
+            | RelKind::Project { input, .. }
+            | RelKind::Aggregate { input, .. }
+            | RelKind::Window { input, .. }
+            | RelKind::Sort { input, .. }
+            | RelKind::Limit { input, .. }
+            | RelKind::Distinct { input } => vec![input],
+            RelKind::Join { left, right, .. } | RelKind::SetOperation { left, right, .. } => vec![left, right],
+            RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Types of expressions.
+
+use highkey_types::{Collation, ColumnType, TypeKind};
+
+/// Where an expression's collation comes from: the lower wins when two meet (COERCIBILITY() prints it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Coercibility {
+    /// A COLLATE clause.
+    Explicit = 0,
+    /// The concatenation of two strings with different collations.
+    NoCollation = 1,
+    /// A column.
+    Implicit = 2,
+    /// USER(), VERSION() and the like.
+    SystemConstant = 3,
+    /// A literal.
+    Coercible = 4,
+    /// A number or a temporal value.
+    Numeric = 5,
+    /// NULL.
+    Ignorable = 6,
+}
+
+/// The type of an expression: a column type, whether it can be NULL, and the strength of its collation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExprType {
+    /// What a column holding this expression would be.
+    pub ty: ColumnType,
+    /// It may be NULL.
+    pub nullable: bool,
+    /// Strength of `ty.collation`.
+    pub coercibility: Coercibility,
+}
+
+impl ExprType {
+    /// A nullable type; strings are coercible as literals are, the rest numeric.
+    pub fn new(ty: ColumnType) -> ExprType {
+        let coercibility = if ty.is_text() || ty.is_binary() { Coercibility::Coercible } else { Coercibility::Numeric };
+        ExprType { ty, nullable: true, coercibility }
+    }
+
+    /// A column's type.
+    pub fn column(ty: ColumnType, nullable: bool) -> ExprType {
+        let coercibility = if ty.is_string() { Coercibility::Implicit } else { Coercibility::Numeric };
+        ExprType { ty, nullable, coercibility }
+    }
+
+    /// The type of NULL, and of a parameter whose value is not known yet.
+    pub fn null() -> ExprType {
+        ExprType { ty: ColumnType::new(TypeKind::Null), nullable: true, coercibility: Coercibility::Ignorable }
+    }
+
+    /// A MySQL boolean: INT of one digit.
+    pub fn boolean(nullable: bool) -> ExprType {
+        let mut ty = ColumnType::new(TypeKind::Int);
+        ty.width = 1;
+        ExprType { ty, nullable, coercibility: Coercibility::Numeric }
+    }
+
+    /// BIGINT.
+    pub fn bigint(nullable: bool) -> ExprType {
+        ExprType { ty: ColumnType::bigint(), nullable, coercibility: Coercibility::Numeric }
+    }
+
+    /// BIGINT UNSIGNED.
+    pub fn ubigint(nullable: bool) -> ExprType {
+        ExprType { ty: ColumnType::ubigint(), nullable, coercibility: Coercibility::Numeric }
+    }
+
+    /// DOUBLE.
+    pub fn double(nullable: bool) -> ExprType {
+        ExprType { ty: ColumnType::double(), nullable, coercibility: Coercibility::Numeric }
+    }
+
+    /// DECIMAL, clamped to MySQL's limits of 65 digits and 30 after the point.
+    pub fn decimal(precision: u32, scale: u32, nullable: bool) -> ExprType {
+        let scale = scale.min(30);
+        let precision = precision.clamp(1, 65).max(scale);
+        ExprType { ty: ColumnType::decimal(precision as u8, scale as u8), nullable, coercibility: Coercibility::Numeric }
+    }
+
+    /// A string of at most `length` characters, as a literal's type would be.
+    pub fn text(length: u32, collation: &'static Collation, nullable: bool) -> ExprType {
+        ExprType { ty: string_type(length, collation), nullable, coercibility: Coercibility::Coercible }
+    }
+
+    /// This type with another coercibility.
+    pub fn with_coercibility(mut self, coercibility: Coercibility) -> ExprType {
+        self.coercibility = coercibility;
+        self
+    }
+
+    /// This type, nullable or not.
+    pub fn with_nullable(mut self, nullable: bool) -> ExprType {
+        self.nullable = nullable;
+        self
+    }
+
+    /// A bare NULL or an untyped parameter.
+    pub fn is_null_type(&self) -> bool {
+        self.ty.kind == TypeKind::Null
+    }
+
+    /// The collation of text comparisons with this type.
+    pub fn collation(&self) -> &'static Collation {
+        self.ty.collation
+    }
+
+    /// Characters (bytes if binary) of a string type, or of the text form of another type.
+    pub fn char_length(&self) -> u32 {
+        match &self.ty.kind {
+            TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => *n,
+            TypeKind::Null => 0,
+            TypeKind::Enum(members) => members.iter().map(|m| m.chars().count() as u32).max().unwrap_or(0),
+            TypeKind::Set(members) => members.iter().map(|m| m.chars().count() as u32 + 1).sum::<u32>().saturating_sub(1),
+            TypeKind::TinyText | TypeKind::TinyBlob => 255,
+            TypeKind::Text | TypeKind::Blob => 65_535,
+            TypeKind::MediumText | TypeKind::MediumBlob => 16_777_215,
+            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => u32::MAX,
+            _ => self.ty.display_length(),
+        }
+    }
+
+    /// Digits before the point and after it, as MySQL counts them for DECIMAL arithmetic.
+    pub fn decimal_digits(&self) -> (u32, u32) {
+        match self.ty.kind {
+            TypeKind::Decimal { precision, scale } => (u32::from(precision - scale.min(precision)), u32::from(scale)),
+            TypeKind::TinyInt => (3, 0),
+            TypeKind::SmallInt => (5, 0),
+            TypeKind::MediumInt => (8, 0),
+            TypeKind::Int if self.ty.width > 0 && !self.ty.zerofill => (u32::from(self.ty.width), 0),
+            TypeKind::Int => (10, 0),
+            TypeKind::BigInt if self.ty.width > 0 && !self.ty.zerofill => (u32::from(self.ty.width), 0),
+            TypeKind::BigInt => (if self.ty.unsigned { 20 } else { 19 }, 0),
+            TypeKind::Bit(_) => (20, 0),
+            TypeKind::Year => (4, 0),
+            TypeKind::Date => (8, 0),
+            TypeKind::DateTime(fsp) | TypeKind::Timestamp(fsp) => (14, u32::from(fsp)),
+            TypeKind::Time(fsp) => (7, u32::from(fsp)),
+            TypeKind::Null => (1, 0),
+            _ => (65 - 30, 30),
+        }
+    }
+}
+
+/// The string type of an expression of at most `length` characters: VARCHAR while it fits a row, a TEXT or BLOB beyond.
+pub fn string_type(length: u32, collation: &'static Collation) -> ColumnType {
+    let binary = collation.charset == highkey_types::Charset::Binary;
+    let bytes = u64::from(length) * collation.charset.max_bytes() as u64;
+    let kind = match (binary, bytes) {
+        (false, 0..=65_535) => TypeKind::VarChar(length),
+        (false, 65_536..=16_777_215) => TypeKind::MediumText,
+        (false, _) => TypeKind::LongText,
+        (true, 0..=65_535) => TypeKind::VarBinary(length),
+        (true, 65_536..=16_777_215) => TypeKind::MediumBlob,
+        (true, _) => TypeKind::LongBlob,
+    };
+    ColumnType::with_collation(kind, collation)
+}

@@ -263,5 +263,5 @@ impl Expr {
 
 /// What finished plans never hold: a bug, not a user's mistake.
 pub fn unresolved(what: &str) -> MySqlError {
-    highkey_types::errors::internal(&format!("{what} left in a bound plan"))
+    MySqlError::with_message(1105, format!("{what} left in a bound plan"))
 }

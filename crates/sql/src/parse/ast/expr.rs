@@ -1,5 +1,7 @@
 //! Expressions as written.
 
+pub use highkey_types::IntervalUnit;
+
 use super::{ObjectName, Query, VariableScope};
 
 /// Byte offsets of a piece of the statement's text.
@@ -68,32 +70,6 @@ pub enum Literal {
     Time(String),
     /// TIMESTAMP '…'.
     Timestamp(String),
-}
-
-/// Units of INTERVAL, EXTRACT, TIMESTAMPADD and TIMESTAMPDIFF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum IntervalUnit {
-    Microsecond,
-    Second,
-    Minute,
-    Hour,
-    Day,
-    Week,
-    Month,
-    Quarter,
-    Year,
-    SecondMicrosecond,
-    MinuteMicrosecond,
-    MinuteSecond,
-    HourMicrosecond,
-    HourSecond,
-    HourMinute,
-    DayMicrosecond,
-    DaySecond,
-    DayMinute,
-    DayHour,
-    YearMonth,
 }
 
 /// Prefix operators.

@@ -1,0 +1,49 @@
+//! What the binder asks of the session.
+
+use std::sync::Arc;
+
+use highkey_table::Table;
+use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
+
+use crate::plan::VirtualTable;
+
+/// A table that a name stands for.
+#[derive(Clone)]
+pub enum TableSource {
+    /// A base table.
+    Base(Arc<Table>),
+    /// A table whose rows the session makes.
+    Virtual(Arc<VirtualTable>),
+}
+
+/// The surroundings of binding.
+pub trait BindContext {
+    /// Finds a table: error 1146 if there is none, 1049 if there is no such schema.
+    fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError>;
+    /// The current schema.
+    fn current_schema(&self) -> Option<Str>;
+    /// `collation_connection`: the collation of literals.
+    fn collation(&self) -> &'static Collation;
+    /// sql_mode's bits that conversions look at.
+    fn sql_mode(&self) -> SqlMode;
+    /// ONLY_FULL_GROUP_BY.
+    fn only_full_group_by(&self) -> bool;
+    /// The session's time zone.
+    fn time_zone(&self) -> &TimeZone;
+    /// Values of the parameters: `Some` binds them in as literals, `None` leaves `ExprKind::Param`s to be filled at execution.
+    fn params(&self) -> Option<&[Value]> {
+        None
+    }
+    /// The current value of a system variable, for its type (error 1193 if unknown).
+    fn system_var(&self, scope: Option<crate::parse::ast::VariableScope>, name: &str) -> Result<Value, MySqlError>;
+    /// The current value of a user variable, for its type; `None` if it was never set.
+    fn user_var(&self, name: &str) -> Option<Value>;
+    /// div_precision_increment.
+    fn div_precision_increment(&self) -> u8 {
+        4
+    }
+    /// group_concat_max_len.
+    fn group_concat_max_len(&self) -> u64 {
+        1024
+    }
+}

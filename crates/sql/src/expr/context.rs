@@ -1,0 +1,127 @@
+//! What an expression may ask of the session that evaluates it.
+
+use std::time::Duration;
+
+use highkey_types::{DateTime, MySqlError, SqlMode, Str, TimeZone, Value, Warning};
+
+use crate::parse::ast::VariableScope;
+use crate::plan::Subquery;
+
+/// The surroundings of an evaluation. All methods answer for the statement that is running.
+///
+/// Implemented by the session for the fast path and by DataFusion's lowering for its kernels. Everything that has a
+/// default is optional: an implementation that lacks it gives the error or the neutral answer described.
+pub trait EvalContext {
+    /// sql_mode's bits that conversions look at.
+    fn sql_mode(&self) -> SqlMode;
+    /// The session's time zone.
+    fn time_zone(&self) -> &TimeZone;
+    /// The statement's start in microseconds since 1970 UTC (what NOW() shows; `SET timestamp` changes it).
+    fn now_micros(&self) -> i64;
+    /// Raises a warning.
+    fn warn(&mut self, warning: Warning);
+    /// Division by zero is an error (strict DML under ERROR_FOR_DIVISION_BY_ZERO) instead of a warning.
+    fn division_by_zero_is_error(&self) -> bool {
+        false
+    }
+    /// Value of the n-th parameter.
+    fn param(&self, index: usize) -> Result<Value, MySqlError> {
+        let _ = index;
+        Err(MySqlError::with_message(1210, "Incorrect arguments to EXECUTE"))
+    }
+    /// Value of `@name` (lower case).
+    fn user_var(&self, name: &str) -> Value {
+        let _ = name;
+        Value::Null
+    }
+    /// Assigns `@name`.
+    fn set_user_var(&mut self, name: &Str, value: Value) -> Result<(), MySqlError> {
+        let _ = (name, value);
+        Err(MySqlError::with_message(1235, "This version of MySQL doesn't yet support 'user variable assignment here'"))
+    }
+    /// Value of `@@[scope.]name` (lower case).
+    fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {
+        let _ = scope;
+        Err(MySqlError::with_message(1193, format!("Unknown system variable '{name}'")))
+    }
+    /// A field of an enclosing query's row.
+    fn outer(&self, depth: usize, index: usize) -> Result<Value, MySqlError> {
+        let _ = (depth, index);
+        Err(crate::plan::unresolved("outer reference"))
+    }
+    /// Runs a subquery for the row; truth values as integers.
+    fn subquery(&mut self, subquery: &Subquery, row: &[Value]) -> Result<Value, MySqlError> {
+        let _ = (subquery, row);
+        Err(crate::plan::unresolved("subquery"))
+    }
+    /// DATABASE().
+    fn database(&self) -> Option<Str> {
+        None
+    }
+    /// USER(): who the client said it is, `user@host`.
+    fn user(&self) -> Str {
+        Str::from("root@localhost")
+    }
+    /// CURRENT_USER(): the account it got.
+    fn current_user(&self) -> Str {
+        self.user()
+    }
+    /// CONNECTION_ID().
+    fn connection_id(&self) -> u64 {
+        0
+    }
+    /// VERSION().
+    fn version(&self) -> Str {
+        Str::from("8.0.12")
+    }
+    /// LAST_INSERT_ID().
+    fn last_insert_id(&self) -> u64 {
+        0
+    }
+    /// LAST_INSERT_ID(expr).
+    fn set_last_insert_id(&mut self, id: u64) {
+        let _ = id;
+    }
+    /// FOUND_ROWS().
+    fn found_rows(&self) -> u64 {
+        0
+    }
+    /// ROW_COUNT().
+    fn row_count(&self) -> i64 {
+        -1
+    }
+    /// max_allowed_packet: longer results are NULL with warning 1301.
+    fn max_allowed_packet(&self) -> usize {
+        64 << 20
+    }
+    /// A random number in [0, 1) of the session's generator: RAND() without a seed.
+    fn random(&mut self) -> f64 {
+        rand::random::<f64>()
+    }
+    /// State of the generator of the call of RAND(seed) at `site` (its address in the plan), kept for the statement.
+    fn random_state(&mut self, site: usize) -> &mut Option<(u32, u32)>;
+    /// Sleeps; `true` if it was interrupted.
+    fn sleep(&mut self, duration: Duration) -> Result<bool, MySqlError> {
+        std::thread::sleep(duration);
+        Ok(false)
+    }
+    /// GET_LOCK, RELEASE_LOCK, RELEASE_ALL_LOCKS, IS_FREE_LOCK, IS_USED_LOCK: name in upper case and arguments.
+    fn user_lock(&mut self, function: &str, args: &[Value]) -> Result<Value, MySqlError> {
+        let _ = (function, args);
+        Err(MySqlError::with_message(1235, "This version of MySQL doesn't yet support 'user-level locks here'"))
+    }
+    /// LOAD_FILE: `None` if it may not or cannot be read.
+    fn load_file(&mut self, path: &str) -> Option<Vec<u8>> {
+        let _ = path;
+        None
+    }
+    /// server_uuid's node part for UUID(): any six bytes that stay the same.
+    fn node_id(&self) -> [u8; 6] {
+        [0x02, 0x48, 0x4b, 0x00, 0x00, 0x01]
+    }
+    /// NOW() as a wall clock in the session's zone.
+    fn now(&self) -> DateTime {
+        let utc = DateTime::from_micros(self.now_micros()).unwrap_or_default();
+        self.time_zone().from_utc(&utc)
+    }
+}

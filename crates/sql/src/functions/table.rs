@@ -1,0 +1,262 @@
+//! The table of functions.
+
+/// Declares [`FuncId`] and its table: `Variant "NAME" min..=max class`.
+macro_rules! functions {
+    ($($variant:ident $name:literal $min:literal ..= $max:literal $class:ident;)*) => {
+        /// A scalar function or operator.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs)]
+        pub enum FuncId { $($variant),* }
+
+        impl FuncId {
+            /// All of them.
+            pub const ALL: &'static [FuncId] = &[$(FuncId::$variant),*];
+
+            /// Its name in SQL, upper case; operators have their symbol.
+            pub fn name(self) -> &'static str {
+                match self { $(FuncId::$variant => $name),* }
+            }
+
+            /// The fewest and the most arguments.
+            pub fn arity(self) -> (usize, usize) {
+                match self { $(FuncId::$variant => ($min, $max)),* }
+            }
+
+            fn class(self) -> Class {
+                match self { $(FuncId::$variant => Class::$class),* }
+            }
+        }
+    };
+}
+
+#[derive(PartialEq)]
+enum Class {
+    /// The arguments alone decide the result (with sql_mode and warnings).
+    Pure,
+    /// The same during one statement: NOW(), DATABASE() …
+    Statement,
+    /// May differ from row to row, or does something.
+    Volatile,
+}
+
+impl FuncId {
+    /// May differ from row to row, or does something.
+    pub fn is_volatile(self) -> bool {
+        self.class() == Class::Volatile
+    }
+
+    /// The arguments alone decide the result.
+    pub fn is_deterministic(self) -> bool {
+        self.class() == Class::Pure
+    }
+}
+
+functions! {
+    // Operators.
+    Add "+" 2..=2 Pure;
+    Sub "-" 2..=2 Pure;
+    Mul "*" 2..=2 Pure;
+    Div "/" 2..=2 Pure;
+    IntDiv "DIV" 2..=2 Pure;
+    Mod "MOD" 2..=2 Pure;
+    Neg "-" 1..=1 Pure;
+    BitAnd "&" 2..=2 Pure;
+    BitOr "|" 2..=2 Pure;
+    BitXor "^" 2..=2 Pure;
+    BitNot "~" 1..=1 Pure;
+    ShiftLeft "<<" 2..=2 Pure;
+    ShiftRight ">>" 2..=2 Pure;
+    Xor "XOR" 2..=2 Pure;
+    // Date plus or minus an interval: (date, value, unit name as a literal).
+    DateAdd "DATE_ADD" 3..=3 Pure;
+    DateSub "DATE_SUB" 3..=3 Pure;
+    // (unit name as a literal, date) and (unit, from, to).
+    Extract "EXTRACT" 2..=2 Pure;
+    TimestampDiff "TIMESTAMPDIFF" 3..=3 Pure;
+    // Control. Arguments are evaluated only as far as needed.
+    Coalesce "COALESCE" 1..=255 Pure;
+    Greatest "GREATEST" 2..=255 Pure;
+    Least "LEAST" 2..=255 Pure;
+    Interval "INTERVAL" 2..=255 Pure;
+    IsNullFunc "ISNULL" 1..=1 Pure;
+    // Conversion of a string's character set: (text, charset name as a literal); collation is the type's.
+    ConvertUsing "CONVERT" 2..=2 Pure;
+    // Strings.
+    Ascii "ASCII" 1..=1 Pure;
+    Bin "BIN" 1..=1 Pure;
+    BitLength "BIT_LENGTH" 1..=1 Pure;
+    Char "CHAR" 1..=255 Pure;
+    CharLength "CHAR_LENGTH" 1..=1 Pure;
+    Concat "CONCAT" 1..=255 Pure;
+    ConcatWs "CONCAT_WS" 2..=255 Pure;
+    Elt "ELT" 2..=255 Pure;
+    ExportSet "EXPORT_SET" 3..=5 Pure;
+    Field "FIELD" 2..=255 Pure;
+    FindInSet "FIND_IN_SET" 2..=2 Pure;
+    Format "FORMAT" 2..=3 Pure;
+    FromBase64 "FROM_BASE64" 1..=1 Pure;
+    Hex "HEX" 1..=1 Pure;
+    Insert "INSERT" 4..=4 Pure;
+    Instr "INSTR" 2..=2 Pure;
+    Left "LEFT" 2..=2 Pure;
+    Length "LENGTH" 1..=1 Pure;
+    LoadFile "LOAD_FILE" 1..=1 Volatile;
+    Locate "LOCATE" 2..=3 Pure;
+    Lower "LOWER" 1..=1 Pure;
+    Lpad "LPAD" 3..=3 Pure;
+    Ltrim "LTRIM" 1..=1 Pure;
+    MakeSet "MAKE_SET" 2..=255 Pure;
+    Oct "OCT" 1..=1 Pure;
+    Ord "ORD" 1..=1 Pure;
+    Quote "QUOTE" 1..=1 Pure;
+    RegexpInstr "REGEXP_INSTR" 2..=6 Pure;
+    RegexpLike "REGEXP_LIKE" 2..=3 Pure;
+    RegexpReplace "REGEXP_REPLACE" 3..=6 Pure;
+    RegexpSubstr "REGEXP_SUBSTR" 2..=5 Pure;
+    Repeat "REPEAT" 2..=2 Pure;
+    Replace "REPLACE" 3..=3 Pure;
+    Reverse "REVERSE" 1..=1 Pure;
+    Right "RIGHT" 2..=2 Pure;
+    Rpad "RPAD" 3..=3 Pure;
+    Rtrim "RTRIM" 1..=1 Pure;
+    Soundex "SOUNDEX" 1..=1 Pure;
+    Space "SPACE" 1..=1 Pure;
+    Strcmp "STRCMP" 2..=2 Pure;
+    Substring "SUBSTRING" 2..=3 Pure;
+    SubstringIndex "SUBSTRING_INDEX" 3..=3 Pure;
+    ToBase64 "TO_BASE64" 1..=1 Pure;
+    TrimBoth "TRIM" 1..=2 Pure;
+    TrimLeading "TRIM_LEADING" 1..=2 Pure;
+    TrimTrailing "TRIM_TRAILING" 1..=2 Pure;
+    Unhex "UNHEX" 1..=1 Pure;
+    Upper "UPPER" 1..=1 Pure;
+    WeightString "WEIGHT_STRING" 1..=1 Pure;
+    Charset "CHARSET" 1..=1 Pure;
+    Collation "COLLATION" 1..=1 Pure;
+    Coercibility "COERCIBILITY" 1..=1 Pure;
+    // Numbers.
+    Abs "ABS" 1..=1 Pure;
+    Acos "ACOS" 1..=1 Pure;
+    Asin "ASIN" 1..=1 Pure;
+    Atan "ATAN" 1..=2 Pure;
+    Atan2 "ATAN2" 1..=2 Pure;
+    Ceiling "CEILING" 1..=1 Pure;
+    Conv "CONV" 3..=3 Pure;
+    Cos "COS" 1..=1 Pure;
+    Cot "COT" 1..=1 Pure;
+    Crc32 "CRC32" 1..=1 Pure;
+    Degrees "DEGREES" 1..=1 Pure;
+    Exp "EXP" 1..=1 Pure;
+    Floor "FLOOR" 1..=1 Pure;
+    Ln "LN" 1..=1 Pure;
+    Log "LOG" 1..=2 Pure;
+    Log10 "LOG10" 1..=1 Pure;
+    Log2 "LOG2" 1..=1 Pure;
+    Pi "PI" 0..=0 Pure;
+    Pow "POW" 2..=2 Pure;
+    Radians "RADIANS" 1..=1 Pure;
+    Rand "RAND" 0..=1 Volatile;
+    Round "ROUND" 1..=2 Pure;
+    Sign "SIGN" 1..=1 Pure;
+    Sin "SIN" 1..=1 Pure;
+    Sqrt "SQRT" 1..=1 Pure;
+    Tan "TAN" 1..=1 Pure;
+    Truncate "TRUNCATE" 2..=2 Pure;
+    BitCount "BIT_COUNT" 1..=1 Pure;
+    // Dates and times.
+    AddTime "ADDTIME" 2..=2 Pure;
+    ConvertTz "CONVERT_TZ" 3..=3 Pure;
+    CurDate "CURDATE" 0..=0 Statement;
+    CurTime "CURTIME" 0..=1 Statement;
+    DateFunc "DATE" 1..=1 Pure;
+    DateDiff "DATEDIFF" 2..=2 Pure;
+    DateFormat "DATE_FORMAT" 2..=2 Pure;
+    DayName "DAYNAME" 1..=1 Pure;
+    DayOfMonth "DAYOFMONTH" 1..=1 Pure;
+    DayOfWeek "DAYOFWEEK" 1..=1 Pure;
+    DayOfYear "DAYOFYEAR" 1..=1 Pure;
+    FromDays "FROM_DAYS" 1..=1 Pure;
+    FromUnixtime "FROM_UNIXTIME" 1..=2 Statement;
+    GetFormat "GET_FORMAT" 2..=2 Pure;
+    Hour "HOUR" 1..=1 Pure;
+    LastDay "LAST_DAY" 1..=1 Pure;
+    MakeDate "MAKEDATE" 2..=2 Pure;
+    MakeTime "MAKETIME" 3..=3 Pure;
+    Microsecond "MICROSECOND" 1..=1 Pure;
+    Minute "MINUTE" 1..=1 Pure;
+    Month "MONTH" 1..=1 Pure;
+    MonthName "MONTHNAME" 1..=1 Pure;
+    Now "NOW" 0..=1 Statement;
+    PeriodAdd "PERIOD_ADD" 2..=2 Pure;
+    PeriodDiff "PERIOD_DIFF" 2..=2 Pure;
+    Quarter "QUARTER" 1..=1 Pure;
+    SecToTime "SEC_TO_TIME" 1..=1 Pure;
+    Second "SECOND" 1..=1 Pure;
+    StrToDate "STR_TO_DATE" 2..=2 Pure;
+    SubTime "SUBTIME" 2..=2 Pure;
+    SysDate "SYSDATE" 0..=1 Volatile;
+    TimeFunc "TIME" 1..=1 Pure;
+    TimeDiff "TIMEDIFF" 2..=2 Pure;
+    TimeFormat "TIME_FORMAT" 2..=2 Pure;
+    TimeToSec "TIME_TO_SEC" 1..=1 Pure;
+    TimestampFunc "TIMESTAMP" 1..=2 Statement;
+    ToDays "TO_DAYS" 1..=1 Pure;
+    ToSeconds "TO_SECONDS" 1..=1 Pure;
+    UnixTimestamp "UNIX_TIMESTAMP" 0..=1 Statement;
+    UtcDate "UTC_DATE" 0..=0 Statement;
+    UtcTime "UTC_TIME" 0..=1 Statement;
+    UtcTimestamp "UTC_TIMESTAMP" 0..=1 Statement;
+    Week "WEEK" 1..=2 Statement;
+    Weekday "WEEKDAY" 1..=1 Pure;
+    WeekOfYear "WEEKOFYEAR" 1..=1 Pure;
+    Year "YEAR" 1..=1 Pure;
+    YearWeek "YEARWEEK" 1..=2 Pure;
+    // JSON, as far as a stored value needs it.
+    JsonValid "JSON_VALID" 1..=1 Pure;
+    JsonQuote "JSON_QUOTE" 1..=1 Pure;
+    JsonUnquote "JSON_UNQUOTE" 1..=1 Pure;
+    JsonExtract "JSON_EXTRACT" 2..=255 Pure;
+    JsonArray "JSON_ARRAY" 0..=255 Pure;
+    JsonObject "JSON_OBJECT" 0..=255 Pure;
+    JsonLength "JSON_LENGTH" 1..=2 Pure;
+    JsonType "JSON_TYPE" 1..=1 Pure;
+    JsonKeys "JSON_KEYS" 1..=2 Pure;
+    JsonContains "JSON_CONTAINS" 2..=3 Pure;
+    // Digests and encodings.
+    Md5 "MD5" 1..=1 Pure;
+    Sha1 "SHA1" 1..=1 Pure;
+    Sha2 "SHA2" 2..=2 Pure;
+    InetAton "INET_ATON" 1..=1 Pure;
+    InetNtoa "INET_NTOA" 1..=1 Pure;
+    Inet6Aton "INET6_ATON" 1..=1 Pure;
+    Inet6Ntoa "INET6_NTOA" 1..=1 Pure;
+    IsIpv4 "IS_IPV4" 1..=1 Pure;
+    IsIpv6 "IS_IPV6" 1..=1 Pure;
+    IsIpv4Compat "IS_IPV4_COMPAT" 1..=1 Pure;
+    IsIpv4Mapped "IS_IPV4_MAPPED" 1..=1 Pure;
+    IsUuid "IS_UUID" 1..=1 Pure;
+    BinToUuid "BIN_TO_UUID" 1..=2 Pure;
+    UuidToBin "UUID_TO_BIN" 1..=2 Pure;
+    Uuid "UUID" 0..=0 Volatile;
+    UuidShort "UUID_SHORT" 0..=0 Volatile;
+    RandomBytes "RANDOM_BYTES" 1..=1 Volatile;
+    // The session and the server.
+    ConnectionId "CONNECTION_ID" 0..=0 Statement;
+    CurrentUser "CURRENT_USER" 0..=0 Statement;
+    Database "DATABASE" 0..=0 Statement;
+    FoundRows "FOUND_ROWS" 0..=0 Statement;
+    LastInsertId "LAST_INSERT_ID" 0..=1 Volatile;
+    RowCount "ROW_COUNT" 0..=0 Statement;
+    User "USER" 0..=0 Statement;
+    Version "VERSION" 0..=0 Statement;
+    Benchmark "BENCHMARK" 2..=2 Volatile;
+    Sleep "SLEEP" 1..=1 Volatile;
+    GetLock "GET_LOCK" 2..=2 Volatile;
+    IsFreeLock "IS_FREE_LOCK" 1..=1 Volatile;
+    IsUsedLock "IS_USED_LOCK" 1..=1 Volatile;
+    ReleaseLock "RELEASE_LOCK" 1..=1 Volatile;
+    ReleaseAllLocks "RELEASE_ALL_LOCKS" 0..=0 Volatile;
+    NameConst "NAME_CONST" 2..=2 Pure;
+    FormatBytes "FORMAT_BYTES" 1..=1 Pure;
+    FormatPicoTime "FORMAT_PICO_TIME" 1..=1 Pure;
+}

@@ -1,0 +1,53 @@
+//! The parser: from a statement's text to its syntax tree. See `README.md`.
+
+pub mod ast;
+
+use highkey_types::MySqlError;
+
+/// The bits of sql_mode that change how text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ParseOptions {
+    /// ANSI_QUOTES: `"x"` is an identifier.
+    pub ansi_quotes: bool,
+    /// PIPES_AS_CONCAT: `||` is CONCAT.
+    pub pipes_as_concat: bool,
+    /// NO_BACKSLASH_ESCAPES.
+    pub no_backslash_escapes: bool,
+    /// HIGH_NOT_PRECEDENCE.
+    pub high_not_precedence: bool,
+    /// IGNORE_SPACE.
+    pub ignore_space: bool,
+    /// REAL_AS_FLOAT.
+    pub real_as_float: bool,
+}
+
+/// One parsed statement.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    /// The syntax tree.
+    pub statement: ast::Statement,
+    /// How many `?` it has.
+    pub params: usize,
+    /// Byte range of its text, without the semicolon.
+    pub text: std::ops::Range<usize>,
+    /// Where the next statement starts; `None` if only white space follows.
+    pub next: Option<usize>,
+}
+
+/// Parses the statement that starts at byte `from` of `sql`.
+pub fn parse(sql: &str, from: usize, options: ParseOptions) -> Result<Parsed, MySqlError> {
+    let _ = (sql, from, options);
+    unimplemented!()
+}
+
+/// Parses text that must be one statement (prepared statements): anything after it is error 1064.
+pub fn parse_single(sql: &str, options: ParseOptions) -> Result<Parsed, MySqlError> {
+    let _ = (sql, options);
+    unimplemented!()
+}
+
+/// Parses an expression that the catalog keeps as text.
+pub fn parse_expr(text: &str) -> Result<ast::Expr, MySqlError> {
+    let _ = text;
+    unimplemented!()
+}

@@ -10,6 +10,11 @@
 //!   `variables` is the one table of system variables, `prepared` keeps what was prepared.
 #![forbid(unsafe_code)]
 
+mod bind;
+mod expr;
+mod functions;
+mod parse;
+mod plan;
 mod session;
 mod variables;
 

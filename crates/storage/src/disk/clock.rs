@@ -1,0 +1,63 @@
+//! Time, real or simulated.
+
+use crate::sync::Arc;
+use parking_lot::Mutex;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Where the engine reads time.
+pub trait Clock: Send + Sync {
+    /// Monotonic time since an arbitrary start.
+    fn now(&self) -> Duration;
+    /// Microseconds since 1970.
+    fn wall_micros(&self) -> u64;
+}
+
+/// The machine's clocks.
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    pub fn new() -> SystemClock {
+        SystemClock { start: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+    fn wall_micros(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64)
+    }
+}
+
+/// A clock that stands still until told to move.
+#[derive(Clone, Default)]
+pub struct SimClock {
+    now: Arc<Mutex<Duration>>,
+}
+
+impl SimClock {
+    pub fn new() -> SimClock {
+        SimClock::default()
+    }
+    pub fn advance(&self, by: Duration) {
+        *self.now.lock() += by;
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Duration {
+        *self.now.lock()
+    }
+    fn wall_micros(&self) -> u64 {
+        1_000_000_000_000_000 + self.now.lock().as_micros() as u64
+    }
+}

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod bind;
+mod df;
 mod expr;
 mod functions;
 mod parse;

@@ -1,0 +1,190 @@
+//! Aggregates that collect texts: GROUP_CONCAT, JSON_ARRAYAGG, JSON_OBJECTAGG.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, StringViewBuilder};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
+
+use super::GroupState;
+use crate::df::error::{null_object_key, user};
+
+#[derive(Debug)]
+enum Form {
+    /// `max_bytes` is `group_concat_max_len`.
+    Text { separator: Arc<str>, max_bytes: u64 },
+    JsonArray,
+    JsonObject,
+}
+
+/// Two byte strings per row: order key and text, or object key and JSON.
+type Entry = (Box<[u8]>, Box<str>);
+
+#[derive(Debug)]
+pub(super) struct Concat {
+    form: Form,
+    entries: Vec<Vec<Entry>>,
+    bytes: usize,
+}
+
+impl Concat {
+    pub fn text(separator: Arc<str>, max_bytes: u64) -> Concat {
+        Concat { form: Form::Text { separator, max_bytes }, entries: Vec::new(), bytes: 0 }
+    }
+
+    pub fn json_array() -> Concat {
+        Concat { form: Form::JsonArray, entries: Vec::new(), bytes: 0 }
+    }
+
+    pub fn json_object() -> Concat {
+        Concat { form: Form::JsonObject, entries: Vec::new(), bytes: 0 }
+    }
+
+    fn add(&mut self, group: usize, key: &[u8], text: &str) {
+        self.bytes += key.len() + text.len() + 32;
+        self.entries[group].push((key.into(), text.into()));
+    }
+
+    fn result(&self, entries: &mut [Entry]) -> Option<String> {
+        if entries.is_empty() {
+            return None;
+        }
+        let mut out = String::new();
+        match &self.form {
+            Form::Text { separator, max_bytes } => {
+                entries.sort_by(|a, b| a.0.cmp(&b.0));
+                for (i, (_, text)) in entries.iter().enumerate() {
+                    if i > 0 {
+                        out.push_str(separator);
+                    }
+                    out.push_str(text);
+                    if out.len() as u64 > *max_bytes {
+                        let mut end = *max_bytes as usize;
+                        while !out.is_char_boundary(end) {
+                            end -= 1;
+                        }
+                        out.truncate(end);
+                        break;
+                    }
+                }
+            }
+            Form::JsonArray => {
+                entries.sort_by(|a, b| a.0.cmp(&b.0));
+                out.push('[');
+                for (i, (_, json)) in entries.iter().enumerate() {
+                    if i > 0 {
+                        out.push_str(", ");
+                    }
+                    out.push_str(json);
+                }
+                out.push(']');
+            }
+            Form::JsonObject => {
+                // MySQL's object: the last of equal keys, ordered by length, then bytes.
+                let members: BTreeMap<(usize, &[u8]), &str> = entries.iter().map(|(key, json)| ((key.len(), key.as_ref()), json.as_ref())).collect();
+                out.push('{');
+                for (i, ((_, key), json)) in members.iter().enumerate() {
+                    if i > 0 {
+                        out.push_str(", ");
+                    }
+                    out.push_str(&serde_json::Value::from(String::from_utf8_lossy(key)).to_string());
+                    out.push_str(": ");
+                    out.push_str(json);
+                }
+                out.push('}');
+            }
+        }
+        Some(out)
+    }
+}
+
+impl GroupState for Concat {
+    fn resize(&mut self, len: usize) {
+        self.entries.resize_with(len, Vec::new);
+    }
+
+    fn update(&mut self, args: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        match self.form {
+            Form::JsonObject => {
+                let (keys, values) = (args[0].as_string_view(), args[1].as_string_view());
+                for (row, &group) in groups.iter().enumerate() {
+                    if keys.is_null(row) {
+                        return Err(user(null_object_key()));
+                    }
+                    let json = if values.is_null(row) { "null" } else { values.value(row) };
+                    self.add(group, keys.value(row).as_bytes(), json);
+                }
+            }
+            _ => {
+                let texts = args[0].as_string_view();
+                let orders: Option<&BinaryViewArray> = args.get(1).and_then(|a| a.as_binary_view_opt());
+                let nulls = matches!(self.form, Form::JsonArray);
+                for (row, &group) in groups.iter().enumerate() {
+                    let order = orders.filter(|o| o.is_valid(row)).map_or(&[][..], |o| o.value(row));
+                    if texts.is_valid(row) {
+                        self.add(group, order, texts.value(row));
+                    } else if nulls {
+                        self.add(group, order, "null");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let blobs = states[0].as_binary_view();
+        for (i, &group) in groups.iter().enumerate() {
+            let mut blob = blobs.value(i);
+            let mut part = || {
+                let (len, rest) = blob.split_first_chunk::<4>()?;
+                let (bytes, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
+                blob = rest;
+                Some(bytes)
+            };
+            while let (Some(key), Some(text)) = (part(), part()) {
+                self.add(group, key, &String::from_utf8_lossy(text));
+            }
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
+        let mut out = StringViewBuilder::with_capacity(len);
+        for group in 0..len {
+            let mut entries = std::mem::take(&mut self.entries[group]);
+            out.append_option(self.result(&mut entries));
+            self.entries[group] = entries;
+        }
+        Ok(Arc::new(out.finish()))
+    }
+
+    fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
+        let mut out = BinaryViewBuilder::with_capacity(len);
+        let mut blob = Vec::new();
+        for entries in &self.entries[..len] {
+            blob.clear();
+            for (key, text) in entries {
+                for part in [key.as_ref(), text.as_bytes()] {
+                    blob.extend_from_slice(&(part.len() as u32).to_le_bytes());
+                    blob.extend_from_slice(part);
+                }
+            }
+            out.append_value(&blob);
+        }
+        Ok(vec![Arc::new(out.finish())])
+    }
+
+    fn forget(&mut self, len: usize) {
+        self.entries.drain(..len);
+    }
+
+    fn partial_types(&self) -> Vec<DataType> {
+        vec![DataType::BinaryView]
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes + self.entries.capacity() * size_of::<Vec<Entry>>()
+    }
+}

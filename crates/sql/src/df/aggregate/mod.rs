@@ -1,0 +1,381 @@
+//! MySQL's aggregates as DataFusion UDAFs.
+//!
+//! An aggregate is a [`GroupState`]: the running state of all groups at once. Two adapters make it what DataFusion asks for, a
+//! `GroupsAccumulator` (GROUP BY) and an `Accumulator` (no groups, window frames). DISTINCT is a state around another ([`distinct`]).
+
+mod concat;
+mod distinct;
+mod first;
+mod minmax;
+mod numeric;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array};
+use datafusion::arrow::compute;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
+use highkey_types::Collation;
+
+use super::repr::{Repr, scalar_at};
+
+/// What an aggregate computes. Arguments are prepared by `lower`: keys and texts arrive in the form that the state wants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum AggregateKind {
+    /// SUM and AVG of integers and decimals, exact. `(x)`
+    Exact { input: Repr, mean: bool },
+    /// SUM and AVG of doubles. `(x: Float64)`
+    Double { mean: bool },
+    /// The first row's value, NULL or not: ANY_VALUE, and the text that stands for a group. `(x)`
+    First,
+    /// MIN and MAX of text under a collation. `(x: Utf8View)`
+    TextExtreme { collation: &'static Collation, max: bool },
+    /// STD, STDDEV_SAMP, VAR_POP, VAR_SAMP. `(x: Float64)`
+    Variance { sample: bool, root: bool },
+    /// BIT_AND, BIT_OR, BIT_XOR. `(x: UInt64)`
+    Bits(BitOperation),
+    /// GROUP_CONCAT. `(text: Utf8View, order: Binary or NULL)`
+    Concat { separator: Arc<str>, max_bytes: u64 },
+    /// JSON_ARRAYAGG. `(json: Utf8View, order: Binary or NULL)`; a NULL is the element `null`.
+    JsonArray,
+    /// JSON_OBJECTAGG. `(key: Utf8View, json: Utf8View)`
+    JsonObject,
+    /// A scalar subquery's value: NULL of no row, error 1242 of two. `(x)`
+    Single,
+    /// DISTINCT: the first argument is the key by which rows are the same; the others are the aggregate's own.
+    Distinct(Box<AggregateKind>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum BitOperation {
+    And,
+    Or,
+    Xor,
+}
+
+impl AggregateKind {
+    fn name(&self) -> &'static str {
+        match self {
+            AggregateKind::Exact { mean: false, .. } | AggregateKind::Double { mean: false } => "mysql_sum",
+            AggregateKind::Exact { .. } | AggregateKind::Double { .. } => "mysql_avg",
+            AggregateKind::First => "any_value",
+            AggregateKind::TextExtreme { max: false, .. } => "mysql_min",
+            AggregateKind::TextExtreme { .. } => "mysql_max",
+            AggregateKind::Variance { root: true, .. } => "mysql_std",
+            AggregateKind::Variance { .. } => "mysql_variance",
+            AggregateKind::Bits(BitOperation::And) => "mysql_bit_and",
+            AggregateKind::Bits(BitOperation::Or) => "mysql_bit_or",
+            AggregateKind::Bits(BitOperation::Xor) => "mysql_bit_xor",
+            AggregateKind::Concat { .. } => "group_concat",
+            AggregateKind::JsonArray => "json_arrayagg",
+            AggregateKind::JsonObject => "json_objectagg",
+            AggregateKind::Single => "single_row",
+            AggregateKind::Distinct(_) => "distinct",
+        }
+    }
+
+    fn state(&self, inputs: &[DataType], output: &DataType) -> Result<Box<dyn GroupState>> {
+        Ok(match self {
+            AggregateKind::Exact { input, mean } => Box::new(numeric::ExactSum::new(*input, output, *mean)),
+            AggregateKind::Double { mean } => Box::new(numeric::DoubleSum::new(*mean)),
+            AggregateKind::First => Box::new(first::First::new(inputs[0].clone(), false)),
+            AggregateKind::Single => Box::new(first::First::new(inputs[0].clone(), true)),
+            AggregateKind::TextExtreme { collation, max } => Box::new(minmax::TextExtreme::new(collation, *max)),
+            AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
+            AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
+            AggregateKind::Concat { separator, max_bytes } => Box::new(concat::Concat::text(separator.clone(), *max_bytes)),
+            AggregateKind::JsonArray => Box::new(concat::Concat::json_array()),
+            AggregateKind::JsonObject => Box::new(concat::Concat::json_object()),
+            AggregateKind::Distinct(inner) => Box::new(distinct::Distinct::new(inner.state(&inputs[1..], output)?, inputs)?),
+        })
+    }
+
+    /// True if a row that leaves a window frame can be subtracted.
+    fn can_retract(&self) -> bool {
+        matches!(self, AggregateKind::Exact { .. })
+    }
+}
+
+/// The running state of the groups `0..len` of one aggregate.
+pub(super) trait GroupState: Send + Sync + Debug {
+    /// Makes room for groups up to `len`; new groups are empty.
+    fn resize(&mut self, len: usize);
+    /// Adds row `i` of `args` to group `groups[i]`.
+    fn update(&mut self, args: &[ArrayRef], groups: &[usize]) -> Result<()>;
+    /// Adds partial states, made by `state`, to groups.
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;
+    /// Takes rows out again; only for kinds that `can_retract`.
+    fn retract(&mut self, _args: &[ArrayRef], _groups: &[usize]) -> Result<()> {
+        unreachable!("only exact sums retract")
+    }
+    /// The results of the first `len` groups.
+    fn evaluate(&mut self, len: usize) -> Result<ArrayRef>;
+    /// The partial states of the first `len` groups.
+    fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>>;
+    /// Forgets the first `len` groups; the others move down.
+    fn forget(&mut self, len: usize);
+    fn partial_types(&self) -> Vec<DataType>;
+    fn bytes(&self) -> usize;
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Aggregate {
+    kind: AggregateKind,
+    output: DataType,
+    signature: Signature,
+}
+
+impl Aggregate {
+    pub fn udaf(kind: AggregateKind, output: DataType) -> Arc<AggregateUDF> {
+        Arc::new(AggregateUDF::new_from_impl(Aggregate { kind, output, signature: Signature::variadic_any(Volatility::Immutable) }))
+    }
+
+    fn fresh(&self, args: &AccumulatorArgs) -> Result<Box<dyn GroupState>> {
+        let inputs: Vec<DataType> = args.expr_fields.iter().map(|f| f.data_type().clone()).collect();
+        self.kind.state(&inputs, &self.output)
+    }
+}
+
+impl AggregateUDFImpl for Aggregate {
+    fn name(&self) -> &str {
+        self.kind.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.output.clone())
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(OneGroup::new(self.fresh(&args)?)))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        let inputs: Vec<DataType> = args.input_fields.iter().map(|f| f.data_type().clone()).collect();
+        let types = self.kind.state(&inputs, &self.output)?.partial_types();
+        Ok(types.into_iter().enumerate().map(|(i, ty)| Arc::new(Field::new(format!("{}[{i}]", args.name), ty, true))).collect())
+    }
+
+    fn groups_accumulator_supported(&self, _: AccumulatorArgs) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(ManyGroups { state: self.fresh(&args)?, template: (self.kind.clone(), input_types(&args), self.output.clone()), len: 0 }))
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if self.kind.can_retract() {
+            return self.accumulator(args);
+        }
+        Ok(Box::new(Replay { kind: self.kind.clone(), inputs: input_types(&args), output: self.output.clone(), rows: Vec::new() }))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+fn input_types(args: &AccumulatorArgs) -> Vec<DataType> {
+    args.expr_fields.iter().map(|f| f.data_type().clone()).collect()
+}
+
+/// One aggregate of GROUP BY.
+struct ManyGroups {
+    state: Box<dyn GroupState>,
+    template: (AggregateKind, Vec<DataType>, DataType),
+    len: usize,
+}
+
+impl ManyGroups {
+    fn resize(&mut self, len: usize) {
+        if len > self.len {
+            self.len = len;
+            self.state.resize(len);
+        }
+    }
+
+    fn emitted(&mut self, emit_to: EmitTo) -> usize {
+        match emit_to {
+            EmitTo::All => self.len,
+            EmitTo::First(n) => n,
+        }
+    }
+
+    fn forget(&mut self, len: usize) {
+        self.state.forget(len);
+        self.len -= len;
+    }
+}
+
+impl GroupsAccumulator for ManyGroups {
+    fn update_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], filter: Option<&BooleanArray>, total_num_groups: usize) -> Result<()> {
+        self.resize(total_num_groups);
+        match filter {
+            None => self.state.update(values, group_indices),
+            Some(filter) => {
+                let rows: Vec<usize> = (0..filter.len()).filter(|&i| filter.is_valid(i) && filter.value(i)).collect();
+                let indices = UInt64Array::from_iter_values(rows.iter().map(|&i| i as u64));
+                let values = values.iter().map(|v| Ok(compute::take(v, &indices, None)?)).collect::<Result<Vec<_>>>()?;
+                let groups: Vec<usize> = rows.iter().map(|&i| group_indices[i]).collect();
+                self.state.update(&values, &groups)
+            }
+        }
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let len = self.emitted(emit_to);
+        let result = self.state.evaluate(len)?;
+        self.forget(len);
+        Ok(result)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        let len = self.emitted(emit_to);
+        let result = self.state.partial(len)?;
+        self.forget(len);
+        Ok(result)
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> Result<()> {
+        self.resize(total_num_groups);
+        self.state.merge(values, group_indices)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let (kind, inputs, output) = &self.template;
+        let rows = values[0].len();
+        let mut each = ManyGroups { state: kind.state(inputs, output)?, template: self.template.clone(), len: 0 };
+        each.update_batch(values, &(0..rows).collect::<Vec<_>>(), filter, rows)?;
+        each.state.partial(rows)
+    }
+
+    fn size(&self) -> usize {
+        self.state.bytes()
+    }
+}
+
+/// One aggregate over everything, or over a window frame.
+#[derive(Debug)]
+struct OneGroup {
+    state: Box<dyn GroupState>,
+    zeros: Vec<usize>,
+}
+
+impl OneGroup {
+    fn new(mut state: Box<dyn GroupState>) -> OneGroup {
+        state.resize(1);
+        OneGroup { state, zeros: Vec::new() }
+    }
+
+    fn groups(&mut self, rows: usize) -> &[usize] {
+        if self.zeros.len() < rows {
+            self.zeros.resize(rows, 0);
+        }
+        &self.zeros[..rows]
+    }
+}
+
+impl Accumulator for OneGroup {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.groups(values[0].len());
+        self.state.update(values, &self.zeros[..values[0].len()])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(scalar_at(self.state.evaluate(1)?.as_ref(), 0))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.state.bytes()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(self.state.partial(1)?.iter().map(|a| scalar_at(a.as_ref(), 0)).collect())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.groups(states[0].len());
+        self.state.merge(states, &self.zeros[..states[0].len()])
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.groups(values[0].len());
+        self.state.retract(values, &self.zeros[..values[0].len()])
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+}
+
+/// A window frame that slides over an aggregate that cannot subtract: the frame's rows are kept and the aggregate is computed anew.
+/// Quadratic in the frame, and exact for every aggregate.
+#[derive(Debug)]
+struct Replay {
+    kind: AggregateKind,
+    inputs: Vec<DataType>,
+    output: DataType,
+    /// The frame's rows, oldest first, as slices of the batches they came in.
+    rows: Vec<Vec<ArrayRef>>,
+}
+
+impl Accumulator for Replay {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        if values[0].len() > 0 {
+            self.rows.push(values.to_vec());
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let mut group = OneGroup::new(self.kind.state(&self.inputs, &self.output)?);
+        for chunk in &self.rows {
+            group.update_batch(chunk)?;
+        }
+        group.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.rows.iter().flatten().map(|a| a.get_array_memory_size()).sum::<usize>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let mut group = OneGroup::new(self.kind.state(&self.inputs, &self.output)?);
+        for chunk in &self.rows {
+            group.update_batch(chunk)?;
+        }
+        Accumulator::state(&mut group)
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        unreachable!("window frames are not partial aggregates")
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let mut leaving = values[0].len();
+        while leaving > 0 {
+            let chunk = &mut self.rows[0];
+            let len = chunk[0].len();
+            if len <= leaving {
+                leaving -= len;
+                self.rows.remove(0);
+            } else {
+                chunk.iter_mut().for_each(|a| *a = a.slice(leaving, len - leaving));
+                leaving = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+}

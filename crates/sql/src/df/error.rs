@@ -1,0 +1,60 @@
+//! Errors on their way through DataFusion: a MySQL error goes in as an external error and comes out as it was.
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::DataFusionError;
+use highkey_types::MySqlError;
+
+/// A user's error inside DataFusion.
+#[derive(Debug, Clone)]
+struct UserError(MySqlError);
+
+impl std::fmt::Display for UserError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for UserError {}
+
+/// Wraps a MySQL error so that it survives DataFusion.
+pub(super) fn user(error: MySqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(UserError(error)))
+}
+
+/// What the client is told of a failed query.
+pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(UserError(error)) = current.downcast_ref() {
+            return error.clone();
+        }
+        cause = match (current.downcast_ref::<DataFusionError>(), current.downcast_ref::<ArrowError>()) {
+            (Some(DataFusionError::External(inner)), _) => Some(inner.as_ref()),
+            (Some(DataFusionError::Context(_, inner)), _) => Some(inner.as_ref()),
+            (Some(DataFusionError::Shared(inner)), _) => Some(inner.as_ref()),
+            (Some(DataFusionError::ArrowError(inner, _)), _) => Some(inner.as_ref()),
+            (_, Some(ArrowError::ExternalError(inner))) => Some(inner.as_ref()),
+            _ => current.source(),
+        };
+    }
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(message) => {
+            MySqlError { code: 1038, sqlstate: "HY001", message: format!("Out of memory for the query, consider increasing parallel_memory_limit: {message}") }
+        }
+        other => MySqlError { code: 1105, sqlstate: "HY000", message: format!("Query execution failed: {}", first_line(&other.to_string())) },
+    }
+}
+
+/// ER_SUBQUERY_NO_1_ROW.
+pub(super) fn more_than_one_row() -> MySqlError {
+    MySqlError { code: 1242, sqlstate: "21000", message: "Subquery returns more than 1 row".into() }
+}
+
+/// ER_JSON_DOCUMENT_NULL_KEY.
+pub(super) fn null_object_key() -> MySqlError {
+    MySqlError { code: 3158, sqlstate: "22032", message: "JSON documents may not contain NULL member names.".into() }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}

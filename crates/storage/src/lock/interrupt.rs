@@ -1,11 +1,16 @@
-//! The way to end a session's waits from outside.
+//! The way to end a session's lock waits from outside.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Weak;
+
+use super::table::LockTable;
+use super::wait::{LockError, Waiter};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
 
 /// One per session: `KILL` and a closed connection raise it, every lock wait of the transactions it is set on ends with `Interrupted`.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Interrupt {
     raised: AtomicBool,
+    waiting: Mutex<Option<(Weak<LockTable>, Weak<Waiter>)>>,
 }
 
 impl Interrupt {
@@ -16,6 +21,10 @@ impl Interrupt {
     /// Ends the present wait, if any, and every one begun before `clear`.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
+        let waiting = self.waiting.lock().take();
+        if let Some((table, waiter)) = waiting.and_then(|(t, w)| Some((t.upgrade()?, w.upgrade()?))) {
+            table.cancel(&waiter, LockError::Interrupted);
+        }
     }
 
     pub fn clear(&self) {
@@ -24,5 +33,19 @@ impl Interrupt {
 
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
+    }
+
+    /// Makes `raise` end this wait. The flag is read after the registration, so a `raise` on either side of it is not missed.
+    pub(super) fn watch(&self, table: &Arc<LockTable>, waiter: &Arc<Waiter>) {
+        *self.waiting.lock() = Some((Arc::downgrade(table), Arc::downgrade(waiter)));
+        if self.is_raised() {
+            table.cancel(waiter, LockError::Interrupted);
+        }
+    }
+}
+
+impl std::fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interrupt").field("raised", &self.is_raised()).finish()
     }
 }

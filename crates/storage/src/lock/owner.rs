@@ -1,0 +1,81 @@
+//! Who holds and who waits: one `Owner` per transaction that has an id.
+
+use ahash::AHashMap;
+use crossbeam::utils::CachePadded;
+
+use super::wait::Waiter;
+use crate::ids::TxnId;
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
+
+/// The part of a transaction that others may touch. Exists from the moment the transaction has an id until its end is visible.
+pub(crate) struct Owner {
+    pub id: TxnId,
+    /// Log end before the transaction's first record: what a checkpoint must keep.
+    pub first_lsn: u64,
+    /// Rows changed: a deadlock's victim is the one with the least.
+    pub work: AtomicU64,
+    pub(super) held: Mutex<Held>,
+    pub(super) waiting: Mutex<Option<Arc<Waiter>>>,
+}
+
+/// The keys of a transaction's explicit locks.
+#[derive(Default)]
+pub(super) struct Held {
+    /// Set once, when the transaction ends: nobody may add a lock for it after that (I3).
+    pub released: bool,
+    pub keys: Vec<Box<[u8]>>,
+}
+
+impl Owner {
+    pub fn new(id: TxnId, first_lsn: u64) -> Owner {
+        Owner { id, first_lsn, work: AtomicU64::new(0), held: Mutex::default(), waiting: Mutex::new(None) }
+    }
+
+    pub fn add_work(&self, rows: u64) {
+        self.work.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// How many explicit locks it holds.
+    #[cfg(test)]
+    pub fn explicit_locks(&self) -> usize {
+        self.held.lock().keys.len()
+    }
+}
+
+const SHARDS: usize = 64;
+
+/// The owners of all transactions that have an id and have not ended.
+pub(crate) struct Owners {
+    shards: Vec<CachePadded<Mutex<AHashMap<TxnId, Arc<Owner>>>>>,
+}
+
+impl Owners {
+    pub fn new() -> Owners {
+        Owners { shards: (0..SHARDS).map(|_| CachePadded::default()).collect() }
+    }
+
+    fn shard(&self, id: TxnId) -> &Mutex<AHashMap<TxnId, Arc<Owner>>> {
+        &self.shards[id.0 as usize % SHARDS]
+    }
+
+    pub fn insert(&self, owner: Arc<Owner>) {
+        self.shard(owner.id).lock().insert(owner.id, owner);
+    }
+
+    pub fn remove(&self, id: TxnId) {
+        self.shard(id).lock().remove(&id);
+    }
+
+    pub fn get(&self, id: TxnId) -> Option<Arc<Owner>> {
+        self.shard(id).lock().get(&id).cloned()
+    }
+
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|s| s.lock().len()).sum()
+    }
+
+    /// The smallest `first_lsn`.
+    pub fn oldest_lsn(&self) -> Option<u64> {
+        self.shards.iter().filter_map(|s| s.lock().values().map(|o| o.first_lsn).min()).min()
+    }
+}

@@ -1,0 +1,383 @@
+//! The explicit locks: a sharded table of queues, keyed by (index, key).
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::Duration;
+
+use ahash::AHashMap;
+use crossbeam::utils::CachePadded;
+use smallvec::SmallVec;
+
+use super::owner::{Owner, Owners};
+use super::timer::Timer;
+use super::wait::{LockError, Waiter};
+use crate::disk::Clock;
+use crate::ids::{IndexId, TxnId};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::txn::LockMode;
+
+const SHARDS: usize = 128;
+
+/// A key and its index in one string of bytes: what locks and older versions are found by.
+pub(crate) type RowKey = SmallVec<[u8; 64]>;
+
+pub(crate) fn row_key(index: IndexId, key: &[u8]) -> RowKey {
+    let mut row = RowKey::with_capacity(4 + key.len());
+    row.extend_from_slice(&index.0.to_be_bytes());
+    row.extend_from_slice(key);
+    row
+}
+
+/// What became of a request.
+pub(crate) enum Answer {
+    /// The lock is held until the transaction ends.
+    Granted,
+    /// Somebody is in the way and the request was not to wait.
+    Blocked,
+    /// Queued. The caller leaves its latch and then starts the `LockWait`.
+    Queued(Arc<Waiter>),
+    /// The implicit holder ended meanwhile: look at the record again.
+    Again,
+}
+
+/// Counters of the lock table since the start; times in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LockStats {
+    pub waits: u64,
+    pub current_waits: u64,
+    pub wait_micros: u64,
+    pub wait_micros_max: u64,
+    pub deadlocks: u64,
+    pub timeouts: u64,
+    pub explicit_keys: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    waits: AtomicU64,
+    ended: AtomicU64,
+    wait_micros: AtomicU64,
+    wait_micros_max: AtomicU64,
+    deadlocks: AtomicU64,
+    timeouts: AtomicU64,
+}
+
+pub(crate) struct LockTable {
+    shards: Vec<CachePadded<Shard>>,
+    hash: ahash::RandomState,
+    pub owners: Owners,
+    timer: Timer,
+    search: Mutex<()>,
+    deadlock_detect: AtomicBool,
+    clock: Arc<dyn Clock>,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Shard {
+    /// Keys in the map. A writer that finds 0 has no explicit lock to respect: whoever locks a key does it under the latch of the
+    /// key's leaf, so the count cannot rise for that key while the writer holds that latch (I4).
+    keys: AtomicUsize,
+    map: Mutex<AHashMap<Box<[u8]>, Queue>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    granted: SmallVec<[Grant; 2]>,
+    waiting: VecDeque<Arc<Waiter>>,
+}
+
+struct Grant {
+    owner: Arc<Owner>,
+    mode: LockMode,
+}
+
+fn conflict(a: LockMode, b: LockMode) -> bool {
+    a == LockMode::Exclusive || b == LockMode::Exclusive
+}
+
+impl Queue {
+    fn held_by(&self, owner: TxnId) -> Option<LockMode> {
+        self.granted.iter().find(|g| g.owner.id == owner).map(|g| g.mode)
+    }
+
+    /// Whether a holder other than `owner` is in the way.
+    fn holder_conflicts(&self, owner: TxnId, mode: LockMode) -> bool {
+        self.granted.iter().any(|g| g.owner.id != owner && conflict(g.mode, mode))
+    }
+
+    fn waiter_conflicts(&self, owner: TxnId, mode: LockMode) -> bool {
+        self.waiting.iter().any(|w| w.owner.id != owner && conflict(w.mode, mode))
+    }
+
+    /// Enters the lock in the queue and in its owner's list. False if the owner has ended (I3).
+    fn grant(&mut self, key: &[u8], owner: &Arc<Owner>, mode: LockMode) -> bool {
+        if let Some(grant) = self.granted.iter_mut().find(|g| g.owner.id == owner.id) {
+            if mode == LockMode::Exclusive {
+                grant.mode = mode;
+            }
+            return true;
+        }
+        let mut held = owner.held.lock();
+        if held.released {
+            return false;
+        }
+        held.keys.push(key.into());
+        self.granted.push(Grant { owner: owner.clone(), mode });
+        true
+    }
+
+    /// Grants from the front as far as possible. FIFO: the first that must go on waiting stops those behind it.
+    fn grant_waiting(&mut self, wakers: &mut Vec<Waker>) {
+        while let Some(waiter) = self.waiting.front() {
+            if self.holder_conflicts(waiter.owner.id, waiter.mode) {
+                return;
+            }
+            let waiter = self.waiting.pop_front().expect("looked at above");
+            *waiter.owner.waiting.lock() = None;
+            let granted = self.grant(&waiter.key, &waiter.owner, waiter.mode);
+            debug_assert!(granted, "a transaction does not end while it waits");
+            wakers.extend(waiter.resolve(Ok(())));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.granted.is_empty() && self.waiting.is_empty()
+    }
+}
+
+impl LockTable {
+    pub fn new(clock: Arc<dyn Clock>, deadlock_detect: bool) -> Arc<LockTable> {
+        Arc::new(LockTable {
+            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
+            hash: ahash::RandomState::new(),
+            owners: Owners::new(),
+            timer: Timer::default(),
+            search: Mutex::new(()),
+            deadlock_detect: AtomicBool::new(deadlock_detect),
+            clock,
+            counters: Counters::default(),
+        })
+    }
+
+    fn shard(&self, key: &[u8]) -> &Shard {
+        &self.shards[self.hash.hash_one(key) as usize % SHARDS]
+    }
+
+    /// Whether an explicit lock or an earlier waiter of another transaction keeps `owner` from writing the key.
+    /// Called under the exclusive latch of the key's leaf.
+    pub fn blocks_write(&self, owner: TxnId, index: IndexId, key: &[u8]) -> bool {
+        let row = row_key(index, key);
+        let shard = self.shard(&row);
+        if shard.keys.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let map = shard.map.lock();
+        map.get(row.as_slice()).is_some_and(|q| match q.held_by(owner) {
+            Some(LockMode::Exclusive) => false,
+            Some(LockMode::Shared) => q.holder_conflicts(owner, LockMode::Exclusive),
+            None => !q.is_empty(),
+        })
+    }
+
+    /// Asks for a lock, under a latch of the key's leaf. `implicit` is the active transaction that the record belongs to, if that is
+    /// another one: its implicit lock is made explicit first, so that its end wakes those who wait for it.
+    pub fn acquire(
+        &self,
+        owner: &Arc<Owner>,
+        index: IndexId,
+        key: &[u8],
+        mode: LockMode,
+        implicit: Option<TxnId>,
+        wait: bool,
+    ) -> Answer {
+        let row = row_key(index, key);
+        let shard = self.shard(&row);
+        let mut map = shard.map.lock();
+        if !map.contains_key(row.as_slice()) {
+            if implicit.is_some() && !wait {
+                return Answer::Blocked;
+            }
+            map.insert(row.as_slice().into(), Queue::default());
+            shard.keys.fetch_add(1, Ordering::Relaxed);
+        }
+        let queue = map.get_mut(row.as_slice()).expect("entered above");
+        let answer = self.acquire_in(queue, owner, &row, mode, implicit, wait);
+        if queue.is_empty() {
+            map.remove(row.as_slice());
+            shard.keys.fetch_sub(1, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    fn acquire_in(
+        &self,
+        queue: &mut Queue,
+        owner: &Arc<Owner>,
+        row: &[u8],
+        mode: LockMode,
+        implicit: Option<TxnId>,
+        wait: bool,
+    ) -> Answer {
+        if let Some(holder) = implicit {
+            if !wait {
+                return Answer::Blocked;
+            }
+            let converted = self.owners.get(holder).is_some_and(|h| queue.grant(row, &h, LockMode::Exclusive));
+            if !converted {
+                return Answer::Again;
+            }
+        }
+        let held = queue.held_by(owner.id);
+        if held == Some(LockMode::Exclusive) || held == Some(mode) {
+            return Answer::Granted;
+        }
+        // A holder that wants more goes ahead of those who wait: they wait for it in any case.
+        let blocked = queue.holder_conflicts(owner.id, mode) || (held.is_none() && queue.waiter_conflicts(owner.id, mode));
+        if !blocked {
+            let granted = queue.grant(row, owner, mode);
+            assert!(granted, "a transaction that has ended asks for no lock");
+            return Answer::Granted;
+        }
+        if !wait {
+            return Answer::Blocked;
+        }
+        let waiter = Arc::new(Waiter::new(owner.clone(), row, mode));
+        *owner.waiting.lock() = Some(waiter.clone());
+        if held.is_some() {
+            queue.waiting.push_front(waiter.clone());
+        } else {
+            queue.waiting.push_back(waiter.clone());
+        }
+        self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        Answer::Queued(waiter)
+    }
+
+    /// Ends a wait with an error, unless it has its outcome already.
+    pub fn cancel(&self, waiter: &Arc<Waiter>, error: LockError) {
+        self.leave(waiter, error, true);
+    }
+
+    /// The caller has dropped its `LockWait`.
+    pub(super) fn abandon(&self, waiter: &Arc<Waiter>) {
+        self.leave(waiter, LockError::Interrupted, false);
+    }
+
+    fn leave(&self, waiter: &Arc<Waiter>, error: LockError, count: bool) {
+        let mut wakers = Vec::new();
+        let shard = self.shard(&waiter.key);
+        {
+            let mut map = shard.map.lock();
+            let Some(queue) = map.get_mut(&waiter.key) else { return };
+            let Some(place) = queue.waiting.iter().position(|w| Arc::ptr_eq(w, waiter)) else { return };
+            queue.waiting.remove(place);
+            *waiter.owner.waiting.lock() = None;
+            wakers.extend(waiter.resolve(Err(error)));
+            queue.grant_waiting(&mut wakers);
+            if queue.is_empty() {
+                map.remove(&waiter.key);
+                shard.keys.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        if count {
+            match error {
+                LockError::Deadlock => self.counters.deadlocks.fetch_add(1, Ordering::Relaxed),
+                LockError::Timeout => self.counters.timeouts.fetch_add(1, Ordering::Relaxed),
+                LockError::Interrupted => 0,
+            };
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Releases all locks of a transaction whose end is visible already: those who are woken look at its rows next.
+    pub fn release(&self, owner: &Arc<Owner>) {
+        let keys = {
+            let mut held = owner.held.lock();
+            held.released = true;
+            std::mem::take(&mut held.keys)
+        };
+        self.owners.remove(owner.id);
+        let mut wakers = Vec::new();
+        for key in keys {
+            let shard = self.shard(&key);
+            let mut map = shard.map.lock();
+            let Some(queue) = map.get_mut(&key) else { continue };
+            queue.granted.retain(|g| g.owner.id != owner.id);
+            queue.grant_waiting(&mut wakers);
+            if queue.is_empty() {
+                map.remove(&key);
+                shard.keys.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whom a waiter waits for.
+    pub(super) fn blockers(&self, waiter: &Arc<Waiter>) -> Vec<Arc<Owner>> {
+        let map = self.shard(&waiter.key).map.lock();
+        let Some(queue) = map.get(&waiter.key) else { return Vec::new() };
+        let me = waiter.owner.id;
+        let holders = queue.granted.iter().filter(|g| g.owner.id != me && conflict(g.mode, waiter.mode)).map(|g| &g.owner);
+        let ahead = queue.waiting.iter().take_while(|w| !Arc::ptr_eq(w, waiter));
+        let ahead = ahead.filter(|w| conflict(w.mode, waiter.mode)).map(|w| &w.owner);
+        holders.chain(ahead).cloned().collect()
+    }
+
+    pub fn set_deadlock_detect(&self, on: bool) {
+        self.deadlock_detect.store(on, Ordering::Relaxed);
+    }
+
+    pub(super) fn deadlock_detect(&self) -> bool {
+        self.deadlock_detect.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn search(&self) -> &Mutex<()> {
+        &self.search
+    }
+
+    pub(super) fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    pub(super) fn start_timer(self: &Arc<Self>, deadline: Duration, waiter: &Arc<Waiter>) -> u64 {
+        self.timer.add(self, deadline, waiter)
+    }
+
+    pub(super) fn stop_timer(&self, deadline: Duration, number: u64) {
+        self.timer.remove(deadline, number);
+    }
+
+    pub(super) fn note_wait_ended(&self, began: Duration) {
+        let micros = self.now().saturating_sub(began).as_micros() as u64;
+        self.counters.ended.fetch_add(1, Ordering::Relaxed);
+        self.counters.wait_micros.fetch_add(micros, Ordering::Relaxed);
+        self.counters.wait_micros_max.fetch_max(micros, Ordering::Relaxed);
+    }
+
+    pub fn stats(&self) -> LockStats {
+        let c = &self.counters;
+        let (ended, waits) = (c.ended.load(Ordering::Relaxed), c.waits.load(Ordering::Relaxed));
+        LockStats {
+            waits,
+            current_waits: waits.saturating_sub(ended),
+            wait_micros: c.wait_micros.load(Ordering::Relaxed),
+            wait_micros_max: c.wait_micros_max.load(Ordering::Relaxed),
+            deadlocks: c.deadlocks.load(Ordering::Relaxed),
+            timeouts: c.timeouts.load(Ordering::Relaxed),
+            explicit_keys: self.shards.iter().map(|s| s.keys.load(Ordering::Relaxed) as u64).sum(),
+        }
+    }
+
+    /// Joins the timer's thread.
+    pub fn stop(&self) {
+        self.timer.stop();
+    }
+}

@@ -1,0 +1,192 @@
+//! The version store: what rows were before their newest record, for as long as a snapshot needs it.
+//!
+//! A chain belongs to one (index, key) and is changed only under the exclusive latch of that key's leaf (by writers and rollback) or by
+//! purge, which takes away what nobody reads any more. Readers look at it under a latch of the leaf, so record and chain agree.
+//! Nothing here is logged: before-images are in the log, and after a crash only the rows of unfinished transactions need chains.
+
+use std::collections::VecDeque;
+
+use ahash::AHashMap;
+use crossbeam::utils::CachePadded;
+
+use super::scratch::{Scratch, Spilled};
+use crate::error::Result;
+use crate::ids::TxnId;
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering};
+
+const SHARDS: usize = 128;
+/// A value shorter than this stays in memory.
+const SPILL_MIN: usize = 64;
+/// What a version costs beside its value, about.
+const OVERHEAD: usize = 96;
+
+/// A value of an older version.
+#[derive(Clone)]
+pub(crate) enum Bytes {
+    Memory(Arc<[u8]>),
+    Spilled(Arc<Spilled>),
+}
+
+impl Bytes {
+    fn memory(&self) -> usize {
+        OVERHEAD + if let Bytes::Memory(bytes) = self { bytes.len() } else { 0 }
+    }
+
+    /// Reads it, from the scratch file if it was spilled: not under a latch then.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        match self {
+            Bytes::Memory(bytes) => Ok(bytes.to_vec()),
+            Bytes::Spilled(spilled) => spilled.read(),
+        }
+    }
+}
+
+/// A record as it was before transaction `by` replaced it.
+#[derive(Clone)]
+pub(crate) struct Version {
+    pub txn: TxnId,
+    pub flags: u16,
+    pub value: Bytes,
+    /// The transaction that replaced it.
+    pub by: TxnId,
+}
+
+/// Newest first: `by` of one version is `txn` of the one before it.
+type Chain = VecDeque<Version>;
+
+pub(crate) struct VersionStore {
+    shards: Vec<CachePadded<Mutex<AHashMap<Box<[u8]>, Chain>>>>,
+    hash: ahash::RandomState,
+    memory: AtomicUsize,
+    count: AtomicU64,
+    budget: usize,
+    scratch: Arc<Scratch>,
+    spill_at: AtomicUsize,
+}
+
+impl VersionStore {
+    /// Spills past `budget` bytes.
+    pub fn new(budget: usize, scratch: Arc<Scratch>) -> VersionStore {
+        VersionStore {
+            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
+            hash: ahash::RandomState::new(),
+            memory: AtomicUsize::new(0),
+            count: AtomicU64::new(0),
+            budget,
+            scratch,
+            spill_at: AtomicUsize::new(0),
+        }
+    }
+
+    fn shard(&self, row: &[u8]) -> &Mutex<AHashMap<Box<[u8]>, Chain>> {
+        &self.shards[self.hash.hash_one(row) as usize % SHARDS]
+    }
+
+    fn add(&self, version: &Version, key: usize) {
+        self.memory.fetch_add(version.value.memory() + key, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn sub(&self, version: &Version, key: usize) {
+        self.memory.fetch_sub(version.value.memory() + key, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Enters what the row was before `by` changed it first.
+    pub fn push(&self, row: &[u8], version: Version) {
+        self.add(&version, row.len());
+        let mut shard = self.shard(row).lock();
+        match shard.get_mut(row) {
+            Some(chain) => {
+                debug_assert!(chain[0].by == version.txn || chain[0].by != version.by, "I6: one version by a transaction");
+                chain.push_front(version);
+            }
+            None => {
+                shard.insert(row.into(), VecDeque::from([version]));
+            }
+        }
+    }
+
+    /// As `push`, of something older than all the chain has: recovery walks the log backwards.
+    pub fn push_oldest(&self, row: &[u8], version: Version) {
+        self.add(&version, row.len());
+        self.shard(row).lock().entry(row.into()).or_default().push_back(version);
+    }
+
+    /// Takes back what `by` pushed: its change has been undone.
+    pub fn pop(&self, row: &[u8], by: TxnId) {
+        let mut shard = self.shard(row).lock();
+        let Some(chain) = shard.get_mut(row) else { return };
+        if chain.front().is_some_and(|v| v.by == by) {
+            let version = chain.pop_front().expect("looked at above");
+            self.sub(&version, row.len());
+        }
+        if chain.is_empty() {
+            shard.remove(row);
+        }
+    }
+
+    /// The newest version that `sees` accepts.
+    pub fn find(&self, row: &[u8], mut sees: impl FnMut(TxnId) -> bool) -> Option<Version> {
+        let shard = self.shard(row).lock();
+        shard.get(row)?.iter().find(|v| sees(v.txn)).cloned()
+    }
+
+    /// Removes what `by` replaced and everything older, once every snapshot sees `by`. Returns what was removed.
+    pub fn purge(&self, row: &[u8], by: TxnId) -> Vec<Version> {
+        let mut shard = self.shard(row).lock();
+        let Some(chain) = shard.get_mut(row) else { return Vec::new() };
+        let Some(place) = chain.iter().position(|v| v.by == by) else { return Vec::new() };
+        let removed: Vec<Version> = chain.drain(place..).collect();
+        if chain.is_empty() {
+            shard.remove(row);
+        }
+        drop(shard);
+        removed.iter().for_each(|v| self.sub(v, row.len()));
+        removed
+    }
+
+    pub fn over_budget(&self) -> bool {
+        self.memory.load(Ordering::Relaxed) > self.budget
+    }
+
+    /// Moves values to the scratch file until the rest fits the budget, as far as that goes. Called by the purge thread only.
+    pub fn spill(&self) -> Result<()> {
+        for _ in 0..SHARDS {
+            if !self.over_budget() {
+                return Ok(());
+            }
+            let shard = &self.shards[self.spill_at.fetch_add(1, Ordering::Relaxed) % SHARDS];
+            let candidates: Vec<(Box<[u8]>, TxnId, Arc<[u8]>)> = shard
+                .lock()
+                .iter()
+                .flat_map(|(row, chain)| chain.iter().map(move |v| (row, v)))
+                .filter_map(|(row, v)| match &v.value {
+                    Bytes::Memory(bytes) if bytes.len() >= SPILL_MIN => Some((row.clone(), v.by, bytes.clone())),
+                    _ => None,
+                })
+                .collect();
+            // The file is written with the shard free; a version that went away meanwhile just drops its place in it.
+            for (row, by, bytes) in candidates {
+                let spilled = self.scratch.write(&bytes)?;
+                let mut shard = shard.lock();
+                let version = shard.get_mut(&row).and_then(|c| c.iter_mut().find(|v| v.by == by));
+                if let Some(version) = version {
+                    self.memory.fetch_sub(bytes.len(), Ordering::Relaxed);
+                    version.value = Bytes::Spilled(spilled);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Versions held.
+    pub fn len(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in memory, about.
+    pub fn memory(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
+    }
+}

@@ -1,4 +1,3 @@
-//! Replaced when btree lands.
-
+//! Until btree lands.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {}

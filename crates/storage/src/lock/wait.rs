@@ -106,6 +106,11 @@ impl LockWait {
         wait
     }
 
+    #[cfg(test)]
+    pub(super) fn waiter_outcome(&self) -> Option<Result<(), LockError>> {
+        self.waiter.outcome()
+    }
+
     /// Waits on this thread.
     pub fn wait(self) -> Result<(), LockError> {
         self.waiter.block()

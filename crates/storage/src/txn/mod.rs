@@ -3,8 +3,13 @@
 mod commit;
 mod rows;
 mod scan;
+mod scratch;
 mod snapshot;
+mod status;
 mod transaction;
+mod undo;
+mod versions;
+mod views;
 
 pub use commit::CommitWait;
 pub use rows::{

@@ -1,6 +1,7 @@
 //! The storage engine of Highkey: a transactional, versioned, ordered byte store.
 #![allow(dead_code)]
 
+mod btree;
 mod buffer;
 mod disk;
 mod engine;
@@ -8,6 +9,7 @@ mod error;
 mod ids;
 mod lock;
 mod options;
+mod overflow;
 mod page;
 mod recovery;
 mod space;

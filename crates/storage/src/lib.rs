@@ -1,7 +1,6 @@
 //! The storage engine of Highkey: a transactional, versioned, ordered byte store.
 #![allow(dead_code)]
 
-mod btree;
 mod buffer;
 mod disk;
 mod engine;
@@ -9,7 +8,6 @@ mod error;
 mod ids;
 mod lock;
 mod options;
-mod overflow;
 mod page;
 mod recovery;
 mod space;

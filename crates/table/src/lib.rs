@@ -1,1 +1,48 @@
-//! placeholder
+//! Tables over the storage engine: the catalog, rows and indexes, AUTO_INCREMENT, scans, and data definition.
+//!
+//! A [`Database`] is an engine with a catalog of tables, usable without a server (`examples/embedded.rs`). Sessions
+//! work through [`Transaction`]s: they open a [`Table`], which holds its definition still, then read, insert, update,
+//! delete and scan it. Definitions change through the DDL methods of `Database`, each atomic. README.md has the
+//! formats, the invariants and the crash states.
+//!
+//! Values are checked and converted before they get here: this layer sees to keys, uniqueness and where bytes go.
+#![forbid(unsafe_code)]
+
+mod auto_increment;
+mod block_on;
+mod catalog;
+mod check;
+mod database;
+mod ddl;
+mod def;
+mod error;
+mod high_water;
+mod index;
+mod insert;
+mod metadata_lock;
+mod row;
+mod row_id;
+mod scan;
+mod statistics;
+mod table;
+mod timer;
+mod transaction;
+mod users;
+
+pub use auto_increment::{AutoIncrement, Reservation};
+pub use block_on::block_on;
+pub use catalog::Catalog;
+pub use check::TableCheck;
+pub use database::{Database, OpenError};
+pub use ddl::{AlterPlan, DdlContext, Phase, Progress, RowConversion, TableName};
+pub use def::{
+    CheckDef, ColumnDef, Default, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, SYSTEM_SCHEMAS, SchemaDef,
+    TableDef, TableId, TableSpec, UserDef, is_system_schema,
+};
+pub use highkey_storage::{Direction, Interrupt, Isolation, LockMode, LockWaitPolicy, Options};
+pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
+pub use row::{Row, RowBatch};
+pub use scan::{KeyRange, LockingScan, ScanPartition, TableScan};
+pub use statistics::Statistics;
+pub use table::Table;
+pub use transaction::{Snapshot, StatementSavepoint, Transaction};

@@ -2,6 +2,5 @@
 
 pub mod header;
 pub mod redo;
-pub mod slotted;
 
 pub use header::{HEADER_SIZE, PAGE_SIZE, PageFlags, PageType};

@@ -1,0 +1,123 @@
+//! AUTO_INCREMENT: one counter per table, `innodb_autoinc_lock_mode = 2`.
+
+use highkey_types::{ColumnType, MySqlError, Value};
+
+use crate::error;
+use crate::high_water::HighWater;
+
+/// The most values that one catalog write covers, and so the largest gap after a crash.
+pub(crate) const MARK_STEP: u64 = 65_536;
+
+/// The counter of a table's AUTO_INCREMENT column.
+pub struct AutoIncrement {
+    counter: HighWater,
+}
+
+/// Values `first`, `first + increment`, … , `count` of them. Fewer than asked for only at the end of the type's range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    pub first: u64,
+    pub count: u64,
+    pub increment: u64,
+}
+
+impl AutoIncrement {
+    pub(crate) fn new(counter: HighWater) -> AutoIncrement {
+        AutoIncrement { counter }
+    }
+
+    /// The value that the next plain insert gets, as SHOW TABLE STATUS says.
+    pub fn next(&self) -> u64 {
+        self.counter.next()
+    }
+
+    /// Reserves `count` consecutive values of a column of type `ty`: those congruent to `offset` modulo `increment`
+    /// (`auto_increment_offset`, `auto_increment_increment`; an offset above the increment counts as 0, as in MySQL).
+    ///
+    /// At the end of the range the largest value is given again and again, so that the insert fails with 1062, as
+    /// InnoDB does; at the end of BIGINT UNSIGNED it is error 1467.
+    pub fn reserve(&self, ty: &ColumnType, count: u64, increment: u64, offset: u64) -> Result<Reservation, MySqlError> {
+        let max = largest(ty);
+        let increment = increment.max(1);
+        let offset = if offset > increment { 0 } else { offset };
+        self.counter.advance(|next| {
+            let Some(first) = align(next.max(1), increment, offset).filter(|&first| first <= max) else {
+                if max == u64::MAX {
+                    return Err(error::auto_increment_exhausted());
+                }
+                return Ok((next, Reservation { first: max, count: 1, increment }));
+            };
+            let fits = (max - first) / increment + 1;
+            let count = count.max(1).min(fits);
+            let last = first + (count - 1) * increment;
+            if last == u64::MAX {
+                // The counter has no value past this one to stand on.
+                return Err(error::auto_increment_exhausted());
+            }
+            Ok((last + 1, Reservation { first, count, increment }))
+        })
+    }
+
+    /// A row has `value` in the column: later reservations are above it.
+    pub fn note_explicit(&self, value: u64) -> Result<(), MySqlError> {
+        if value < self.counter.next() {
+            return Ok(());
+        }
+        self.counter.advance(|next| Ok((next.max(value.saturating_add(1)), ())))
+    }
+
+    /// As `note_explicit`, for a column's value. Zero, negative and NULL values push nothing.
+    pub(crate) fn note_value(&self, value: &Value) -> Result<(), MySqlError> {
+        match *value {
+            Value::Int(v) if v > 0 => self.note_explicit(v as u64),
+            Value::UInt(v) if v > 0 => self.note_explicit(v),
+            Value::Float(v) if v >= 1.0 => self.note_explicit(f64::from(v) as u64),
+            Value::Double(v) if v >= 1.0 => self.note_explicit(v as u64),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn reset(&self, next: u64) {
+        self.counter.reset(next);
+    }
+
+    pub(crate) fn counter(&self) -> &HighWater {
+        &self.counter
+    }
+}
+
+/// The largest value of an AUTO_INCREMENT column; floating types count exactly up to their mantissa.
+fn largest(ty: &ColumnType) -> u64 {
+    use highkey_types::TypeKind;
+    match (ty.integer_range(), &ty.kind) {
+        (Some((_, max)), _) => max,
+        (None, TypeKind::Float) => 1 << 24,
+        _ => 1 << 53,
+    }
+}
+
+/// The smallest value from `next` on that is congruent to `offset` modulo `increment`.
+fn align(next: u64, increment: u64, offset: u64) -> Option<u64> {
+    if increment == 1 {
+        return Some(next);
+    }
+    if next <= offset {
+        return Some(offset);
+    }
+    let steps = (next - offset).div_ceil(increment);
+    steps.checked_mul(increment)?.checked_add(offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::align;
+
+    #[test]
+    fn values_follow_increment_and_offset() {
+        assert_eq!(align(1, 1, 1), Some(1));
+        assert_eq!(align(1, 10, 5), Some(5));
+        assert_eq!(align(6, 10, 5), Some(15));
+        assert_eq!(align(15, 10, 5), Some(15));
+        assert_eq!(align(u64::MAX, 10, 3), None);
+    }
+}

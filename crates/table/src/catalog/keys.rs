@@ -1,0 +1,56 @@
+//! Keys of the catalog tree: a kind byte, then what identifies the record. README.md has the table.
+
+use crate::def::TableId;
+
+pub(crate) const META: u8 = b'M';
+pub(crate) const SCHEMA: u8 = b'S';
+pub(crate) const TABLE: u8 = b'T';
+pub(crate) const USER: u8 = b'U';
+pub(crate) const AUTO_INCREMENT: u8 = b'A';
+pub(crate) const ROW_ID: u8 = b'R';
+pub(crate) const STATISTICS: u8 = b'P';
+
+fn of_table(kind: u8, id: TableId) -> Vec<u8> {
+    let mut key = vec![kind];
+    key.extend_from_slice(&id.0.to_be_bytes());
+    key
+}
+
+/// The format of the catalog, written once.
+pub(crate) fn format() -> Vec<u8> {
+    vec![META, b'f']
+}
+
+/// Present after a clean shutdown, removed at open: the statistics records are exact.
+pub(crate) fn clean() -> Vec<u8> {
+    vec![META, b'c']
+}
+
+pub(crate) fn schema(name: &str) -> Vec<u8> {
+    [&[SCHEMA], name.as_bytes()].concat()
+}
+
+pub(crate) fn table(id: TableId) -> Vec<u8> {
+    of_table(TABLE, id)
+}
+
+pub(crate) fn auto_increment(id: TableId) -> Vec<u8> {
+    of_table(AUTO_INCREMENT, id)
+}
+
+pub(crate) fn row_id(id: TableId) -> Vec<u8> {
+    of_table(ROW_ID, id)
+}
+
+pub(crate) fn statistics(id: TableId) -> Vec<u8> {
+    of_table(STATISTICS, id)
+}
+
+pub(crate) fn user(user: &str, host: &str) -> Vec<u8> {
+    [&[USER], user.as_bytes(), &[0], host.as_bytes()].concat()
+}
+
+/// The table that a record of a per-table kind belongs to.
+pub(crate) fn table_id(key: &[u8]) -> Option<TableId> {
+    Some(TableId(u64::from_be_bytes(key.get(1..)?.try_into().ok()?)))
+}

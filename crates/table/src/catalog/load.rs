@@ -1,0 +1,142 @@
+//! Reading the catalog tree at open, and writing its first records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use highkey_storage::{Bounds, Direction, Engine, Isolation, LeafRows};
+
+use super::{Catalog, keys, record};
+use crate::database::OpenError;
+use crate::def::{TableId, UserDef};
+use crate::high_water::put;
+use crate::metadata_lock::MetadataLocks;
+use crate::statistics::Statistics;
+use crate::table::{Table, TableState};
+
+/// Written at the first open; another one is a database of another version.
+const FORMAT: &[u8] = b"highkey catalog 1";
+
+#[derive(Default)]
+struct Records {
+    format: Option<Vec<u8>>,
+    clean: bool,
+    next_auto: BTreeMap<TableId, u64>,
+    next_row_id: BTreeMap<TableId, u64>,
+    statistics: BTreeMap<TableId, Statistics>,
+    tables: Vec<crate::def::TableDef>,
+    catalog: Catalog,
+}
+
+pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<Catalog, OpenError> {
+    let records = match read(engine)? {
+        Some(records) => records,
+        None => {
+            write_first(engine)?;
+            read(engine)?.ok_or_else(|| corrupt("the first records are missing"))?
+        }
+    };
+    let mut catalog = records.catalog;
+    for def in records.tables {
+        let id = def.id;
+        if catalog.schema(&def.schema).is_none() {
+            return Err(corrupt(&format!("table {}.{} has no schema", def.schema, def.name)));
+        }
+        if let Some(index) = def.indexes.iter().find(|i| !engine.index_exists(i.id)) {
+            return Err(corrupt(&format!("index {} of table {}.{} has no tree", index.name, def.schema, def.name)));
+        }
+        let next = |marks: &BTreeMap<TableId, u64>| marks.get(&id).copied().unwrap_or(1);
+        let (auto, row_id) = (next(&records.next_auto), next(&records.next_row_id));
+        let state = TableState::new(engine, engine.root_index(), id, auto, row_id);
+        if let Some(statistics) = records.statistics.get(&id) {
+            if records.clean {
+                state.set_rows(statistics.rows);
+            }
+            *state.statistics.lock() = Some(Arc::new(statistics.clone()));
+        }
+        let lock = locks.lock_of(&def.schema, &def.name);
+        catalog.put_table(Arc::new(Table::new(engine.clone(), def, Arc::new(state), lock, 0)));
+    }
+    if records.clean {
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        crate::high_water::remove(&mut txn, engine.root_index(), &keys::clean())?;
+        txn.commit(&[])?.wait()?;
+    }
+    Ok(catalog)
+}
+
+/// None: a new database.
+fn read(engine: &Engine) -> Result<Option<Records>, OpenError> {
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    let mut scan = txn.scan(engine.root_index(), Bounds::all(), Direction::Forward);
+    let mut leaf = LeafRows::new();
+    let mut records = Records::default();
+    let mut any = false;
+    while scan.next_leaf(&mut leaf)? {
+        for row in 0..leaf.len() {
+            any = true;
+            read_record(leaf.key(row), leaf.value(row), &mut records).map_err(|e| corrupt(&e))?;
+        }
+    }
+    if !any {
+        return Ok(None);
+    }
+    match records.format.as_deref() {
+        Some(FORMAT) => Ok(Some(records)),
+        Some(other) => Err(OpenError::Catalog(format!(
+            "its format is '{}', this version reads '{}'",
+            String::from_utf8_lossy(other),
+            String::from_utf8_lossy(FORMAT)
+        ))),
+        None => Err(corrupt("it has no format record")),
+    }
+}
+
+fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), String> {
+    let id = || keys::table_id(key).ok_or_else(|| format!("the key {key:?} names no table"));
+    let number = || value.try_into().map(u64::from_le_bytes).map_err(|_| format!("the counter {key:?} is no number"));
+    let kind = *key.first().ok_or("a record has an empty key")?;
+    match kind {
+        keys::META if key == keys::format() => records.format = Some(value.to_vec()),
+        keys::META if key == keys::clean() => records.clean = true,
+        keys::SCHEMA => records.catalog.put_schema(record::decode_schema(value)?),
+        keys::TABLE => records.tables.push(record::decode_table(value)?),
+        keys::USER => {
+            let user: UserDef = serde_json::from_slice(value).map_err(|e| format!("an account does not decode: {e}"))?;
+            records.catalog.put_user(user);
+        }
+        keys::AUTO_INCREMENT => {
+            records.next_auto.insert(id()?, number()?);
+        }
+        keys::ROW_ID => {
+            records.next_row_id.insert(id()?, number()?);
+        }
+        keys::STATISTICS => {
+            let statistics = serde_json::from_slice(value).map_err(|e| format!("statistics do not decode: {e}"))?;
+            records.statistics.insert(id()?, statistics);
+        }
+        _ => return Err(format!("a record of an unknown kind, key {key:?}")),
+    }
+    Ok(())
+}
+
+/// The format record and `root`@`localhost` without a password.
+fn write_first(engine: &Engine) -> Result<(), OpenError> {
+    let root = UserDef {
+        user: "root".into(),
+        host: "localhost".into(),
+        plugin: "caching_sha2_password".into(),
+        authentication_string: String::new(),
+        password_expired: false,
+        account_locked: false,
+    };
+    let root_record = serde_json::to_vec(&root).expect("an account has string keys only");
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    put(&mut txn, engine.root_index(), &keys::format(), FORMAT)?;
+    put(&mut txn, engine.root_index(), &keys::user(&root.user, &root.host), &root_record)?;
+    txn.commit(&[])?.wait()?;
+    Ok(())
+}
+
+fn corrupt(what: &str) -> OpenError {
+    OpenError::Catalog(what.to_string())
+}

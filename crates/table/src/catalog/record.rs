@@ -1,0 +1,420 @@
+//! Definitions as catalog records (JSON), and back. A record that does not decode is corruption: the open fails.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use highkey_storage::IndexId;
+use highkey_types::{Collation, ColumnType, RowLayout, Str, TypeKind};
+use serde::{Deserialize, Serialize};
+
+use crate::def::{
+    CheckDef, ColumnDef, Default, Generated, IndexDef, IndexKind, IndexPart, SchemaDef, TableDef, TableId,
+};
+
+#[derive(Serialize, Deserialize)]
+struct SchemaRecord {
+    name: String,
+    collation: u16,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TableRecord {
+    id: u64,
+    version: u64,
+    schema: String,
+    name: String,
+    columns: Vec<ColumnRecord>,
+    indexes: Vec<IndexRecord>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    checks: Vec<CheckRecord>,
+    collation: u16,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    comment: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    row_format: Option<String>,
+    created_micros: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ColumnRecord {
+    name: String,
+    #[serde(rename = "type")]
+    ty: TypeRecord,
+    nullable: bool,
+    #[serde(skip_serializing_if = "is_false", default)]
+    invisible: bool,
+    #[serde(skip_serializing_if = "DefaultRecord::is_none", default)]
+    default: DefaultRecord,
+    #[serde(skip_serializing_if = "is_false", default)]
+    on_update_now: bool,
+    #[serde(skip_serializing_if = "is_false", default)]
+    auto_increment: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    generated: Option<(String, bool)>,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    comment: String,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+#[derive(Serialize, Deserialize)]
+struct TypeRecord {
+    kind: KindRecord,
+    #[serde(skip_serializing_if = "is_false", default)]
+    unsigned: bool,
+    #[serde(skip_serializing_if = "is_false", default)]
+    zerofill: bool,
+    collation: u16,
+    #[serde(skip_serializing_if = "is_zero", default)]
+    width: u8,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    float_digits: Option<(u8, u8)>,
+}
+
+fn is_zero(number: &u8) -> bool {
+    *number == 0
+}
+
+#[derive(Serialize, Deserialize)]
+enum KindRecord {
+    TinyInt,
+    SmallInt,
+    MediumInt,
+    Int,
+    BigInt,
+    Decimal(u8, u8),
+    Float,
+    Double,
+    Bit(u8),
+    Char(u32),
+    VarChar(u32),
+    TinyText,
+    Text,
+    MediumText,
+    LongText,
+    Binary(u32),
+    VarBinary(u32),
+    TinyBlob,
+    Blob,
+    MediumBlob,
+    LongBlob,
+    Date,
+    DateTime(u8),
+    Timestamp(u8),
+    Time(u8),
+    Year,
+    Enum(Vec<String>),
+    Set(Vec<String>),
+    Json,
+    Null,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+enum DefaultRecord {
+    #[default]
+    None,
+    /// The value as a row of this one column, in hexadecimal.
+    Literal(String),
+    Expr(String),
+    CurrentTimestamp(u8),
+}
+
+impl DefaultRecord {
+    fn is_none(&self) -> bool {
+        matches!(self, DefaultRecord::None)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct IndexRecord {
+    id: u32,
+    name: String,
+    kind: IndexKindRecord,
+    parts: Vec<PartRecord>,
+    #[serde(skip_serializing_if = "is_false", default)]
+    invisible: bool,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    comment: String,
+}
+
+#[derive(Serialize, Deserialize)]
+enum IndexKindRecord {
+    RowId,
+    Primary,
+    Unique,
+    Ordinary,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PartRecord {
+    column: usize,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    prefix: Option<u32>,
+    #[serde(skip_serializing_if = "is_false", default)]
+    descending: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CheckRecord {
+    name: String,
+    expr: String,
+    enforced: bool,
+}
+
+pub(crate) fn encode_schema(def: &SchemaDef) -> Vec<u8> {
+    json(&SchemaRecord { name: def.name.to_string(), collation: def.collation.id })
+}
+
+pub(crate) fn decode_schema(bytes: &[u8]) -> Result<SchemaDef, String> {
+    let record: SchemaRecord = parse(bytes)?;
+    Ok(SchemaDef { name: record.name.into(), collation: collation(record.collation)? })
+}
+
+pub(crate) fn encode_table(def: &TableDef) -> Vec<u8> {
+    json(&TableRecord {
+        id: def.id.0,
+        version: def.version,
+        schema: def.schema.to_string(),
+        name: def.name.to_string(),
+        columns: def.columns.iter().map(column_record).collect(),
+        indexes: def.indexes.iter().map(index_record).collect(),
+        checks: def
+            .checks
+            .iter()
+            .map(|c| CheckRecord { name: c.name.to_string(), expr: c.expr.clone(), enforced: c.enforced })
+            .collect(),
+        collation: def.collation.id,
+        comment: def.comment.to_string(),
+        row_format: def.row_format.as_ref().map(ToString::to_string),
+        created_micros: def.created_at.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64),
+    })
+}
+
+pub(crate) fn decode_table(bytes: &[u8]) -> Result<TableDef, String> {
+    let record: TableRecord = parse(bytes)?;
+    let columns = record.columns.into_iter().map(column_def).collect::<Result<Vec<_>, _>>()?;
+    let indexes: Vec<_> = record.indexes.into_iter().map(index_def).collect();
+    if indexes.is_empty() || columns.is_empty() {
+        return Err(format!("table {}.{} has no columns or no indexes", record.schema, record.name));
+    }
+    if indexes.iter().flat_map(|i| &i.parts).any(|p| p.column >= columns.len()) {
+        return Err(format!("an index of table {}.{} names a column that does not exist", record.schema, record.name));
+    }
+    Ok(TableDef {
+        id: TableId(record.id),
+        version: record.version,
+        schema: record.schema.into(),
+        name: record.name.into(),
+        columns,
+        indexes,
+        checks: record
+            .checks
+            .into_iter()
+            .map(|c| CheckDef { name: c.name.into(), expr: c.expr, enforced: c.enforced })
+            .collect(),
+        collation: collation(record.collation)?,
+        comment: record.comment.into(),
+        row_format: record.row_format.map(Into::into),
+        created_at: SystemTime::UNIX_EPOCH + Duration::from_micros(record.created_micros),
+    })
+}
+
+fn json(record: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(record).expect("catalog records have string keys only")
+}
+
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|e| format!("a record does not decode: {e}"))
+}
+
+fn collation(id: u16) -> Result<&'static Collation, String> {
+    Collation::by_id(id).ok_or_else(|| format!("collation {id} is not known"))
+}
+
+fn column_record(def: &ColumnDef) -> ColumnRecord {
+    ColumnRecord {
+        name: def.name.to_string(),
+        ty: type_record(&def.ty),
+        nullable: def.nullable,
+        invisible: def.invisible,
+        default: match &def.default {
+            Default::None => DefaultRecord::None,
+            Default::Literal(value) => {
+                let mut row = Vec::new();
+                RowLayout::new(std::slice::from_ref(&def.ty)).encode(std::slice::from_ref(value), &mut row);
+                DefaultRecord::Literal(row.iter().map(|b| format!("{b:02x}")).collect())
+            }
+            Default::Expr(expr) => DefaultRecord::Expr(expr.clone()),
+            Default::CurrentTimestamp(fsp) => DefaultRecord::CurrentTimestamp(*fsp),
+        },
+        on_update_now: def.on_update_now,
+        auto_increment: def.auto_increment,
+        generated: def.generated.as_ref().map(|g| (g.expr.clone(), g.stored)),
+        comment: def.comment.to_string(),
+    }
+}
+
+fn column_def(record: ColumnRecord) -> Result<ColumnDef, String> {
+    let ty = type_def(record.ty)?;
+    let default = match record.default {
+        DefaultRecord::None => Default::None,
+        DefaultRecord::Literal(hex) => {
+            let row = unhex(&hex).ok_or("a default value is not hexadecimal")?;
+            Default::Literal(RowLayout::new(std::slice::from_ref(&ty)).value(&row, 0))
+        }
+        DefaultRecord::Expr(expr) => Default::Expr(expr),
+        DefaultRecord::CurrentTimestamp(fsp) => Default::CurrentTimestamp(fsp),
+    };
+    Ok(ColumnDef {
+        name: record.name.into(),
+        ty,
+        nullable: record.nullable,
+        invisible: record.invisible,
+        default,
+        on_update_now: record.on_update_now,
+        auto_increment: record.auto_increment,
+        generated: record.generated.map(|(expr, stored)| Generated { expr, stored }),
+        comment: record.comment.into(),
+    })
+}
+
+fn unhex(hex: &str) -> Option<Vec<u8>> {
+    let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
+    if hex.len() % 2 != 0 {
+        return None;
+    }
+    hex.as_bytes().chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+}
+
+fn type_record(ty: &ColumnType) -> TypeRecord {
+    use KindRecord as R;
+    use TypeKind as K;
+    let members = |m: &[Str]| m.iter().map(ToString::to_string).collect();
+    let kind = match &ty.kind {
+        K::TinyInt => R::TinyInt,
+        K::SmallInt => R::SmallInt,
+        K::MediumInt => R::MediumInt,
+        K::Int => R::Int,
+        K::BigInt => R::BigInt,
+        K::Decimal { precision, scale } => R::Decimal(*precision, *scale),
+        K::Float => R::Float,
+        K::Double => R::Double,
+        K::Bit(n) => R::Bit(*n),
+        K::Char(n) => R::Char(*n),
+        K::VarChar(n) => R::VarChar(*n),
+        K::TinyText => R::TinyText,
+        K::Text => R::Text,
+        K::MediumText => R::MediumText,
+        K::LongText => R::LongText,
+        K::Binary(n) => R::Binary(*n),
+        K::VarBinary(n) => R::VarBinary(*n),
+        K::TinyBlob => R::TinyBlob,
+        K::Blob => R::Blob,
+        K::MediumBlob => R::MediumBlob,
+        K::LongBlob => R::LongBlob,
+        K::Date => R::Date,
+        K::DateTime(n) => R::DateTime(*n),
+        K::Timestamp(n) => R::Timestamp(*n),
+        K::Time(n) => R::Time(*n),
+        K::Year => R::Year,
+        K::Enum(m) => R::Enum(members(m)),
+        K::Set(m) => R::Set(members(m)),
+        K::Json => R::Json,
+        K::Null => R::Null,
+    };
+    TypeRecord {
+        kind,
+        unsigned: ty.unsigned,
+        zerofill: ty.zerofill,
+        collation: ty.collation.id,
+        width: ty.width,
+        float_digits: ty.float_digits,
+    }
+}
+
+fn type_def(record: TypeRecord) -> Result<ColumnType, String> {
+    use KindRecord as R;
+    use TypeKind as K;
+    let members = |m: Vec<String>| m.into_iter().map(Str::from).collect();
+    let kind = match record.kind {
+        R::TinyInt => K::TinyInt,
+        R::SmallInt => K::SmallInt,
+        R::MediumInt => K::MediumInt,
+        R::Int => K::Int,
+        R::BigInt => K::BigInt,
+        R::Decimal(precision, scale) => K::Decimal { precision, scale },
+        R::Float => K::Float,
+        R::Double => K::Double,
+        R::Bit(n) => K::Bit(n),
+        R::Char(n) => K::Char(n),
+        R::VarChar(n) => K::VarChar(n),
+        R::TinyText => K::TinyText,
+        R::Text => K::Text,
+        R::MediumText => K::MediumText,
+        R::LongText => K::LongText,
+        R::Binary(n) => K::Binary(n),
+        R::VarBinary(n) => K::VarBinary(n),
+        R::TinyBlob => K::TinyBlob,
+        R::Blob => K::Blob,
+        R::MediumBlob => K::MediumBlob,
+        R::LongBlob => K::LongBlob,
+        R::Date => K::Date,
+        R::DateTime(n) => K::DateTime(n),
+        R::Timestamp(n) => K::Timestamp(n),
+        R::Time(n) => K::Time(n),
+        R::Year => K::Year,
+        R::Enum(m) => K::Enum(members(m)),
+        R::Set(m) => K::Set(members(m)),
+        R::Json => K::Json,
+        R::Null => K::Null,
+    };
+    Ok(ColumnType {
+        kind,
+        unsigned: record.unsigned,
+        zerofill: record.zerofill,
+        collation: collation(record.collation)?,
+        width: record.width,
+        float_digits: record.float_digits,
+    })
+}
+
+fn index_record(def: &IndexDef) -> IndexRecord {
+    IndexRecord {
+        id: def.id.0,
+        name: def.name.to_string(),
+        kind: match def.kind {
+            IndexKind::RowId => IndexKindRecord::RowId,
+            IndexKind::Primary => IndexKindRecord::Primary,
+            IndexKind::Unique => IndexKindRecord::Unique,
+            IndexKind::Ordinary => IndexKindRecord::Ordinary,
+        },
+        parts: def
+            .parts
+            .iter()
+            .map(|p| PartRecord { column: p.column, prefix: p.prefix, descending: p.descending })
+            .collect(),
+        invisible: def.invisible,
+        comment: def.comment.to_string(),
+    }
+}
+
+fn index_def(record: IndexRecord) -> IndexDef {
+    IndexDef {
+        id: IndexId(record.id),
+        name: record.name.into(),
+        kind: match record.kind {
+            IndexKindRecord::RowId => IndexKind::RowId,
+            IndexKindRecord::Primary => IndexKind::Primary,
+            IndexKindRecord::Unique => IndexKind::Unique,
+            IndexKindRecord::Ordinary => IndexKind::Ordinary,
+        },
+        parts: record
+            .parts
+            .into_iter()
+            .map(|p| IndexPart { column: p.column, prefix: p.prefix, descending: p.descending })
+            .collect(),
+        invisible: record.invisible,
+        comment: record.comment.into(),
+    }
+}

@@ -1,0 +1,333 @@
+//! ALTER TABLE, CREATE INDEX and DROP INDEX: in the catalog alone where the rows' bytes stay, else by copying.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use highkey_storage::{Direction, Isolation, Txn};
+use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
+
+use super::build::{TreeBuilder, for_each_row};
+use super::table::{drop_trees, make_trees, refuse_system_schema};
+use super::{DdlContext, Phase, spec};
+use crate::catalog::keys;
+use crate::database::Database;
+use crate::def::{IndexDef, IndexKind, IndexSpec, TableDef, TableSpec, same_name};
+use crate::error;
+use crate::row::RowBatch;
+use crate::scan::KeyRange;
+use crate::table::Table;
+use crate::transaction::Snapshot;
+
+/// Turns a row of the old definition into one of the new definition: conversions, defaults of added columns, generated
+/// columns, CHECK. Its error ends the statement and nothing has changed.
+pub type RowConversion<'a> = &'a mut (dyn FnMut(Vec<Value>) -> Result<Vec<Value>, MySqlError> + Send);
+
+/// What an ALTER TABLE makes of a table.
+#[derive(Clone, Debug)]
+pub struct AlterPlan {
+    pub schema: Str,
+    pub name: Str,
+    /// `TableDef::version` that the plan was made from.
+    pub version: u64,
+    /// The new definition; a different name in it renames the table.
+    pub spec: TableSpec,
+    /// For each new column the old column that it continues; None: it is added.
+    pub columns: Vec<Option<usize>>,
+    /// Every row must pass the conversion, even if its bytes could stay: a new CHECK, a changed generated column.
+    pub convert_rows: bool,
+}
+
+impl AlterPlan {
+    /// The plan that changes nothing yet.
+    pub fn of(table: &Table) -> AlterPlan {
+        let def = table.def();
+        AlterPlan {
+            schema: def.schema.clone(),
+            name: def.name.clone(),
+            version: def.version,
+            spec: TableSpec::like(def, &def.schema, &def.name),
+            columns: (0..def.columns.len()).map(Some).collect(),
+            convert_rows: false,
+        }
+    }
+}
+
+impl Database {
+    /// Carries out an ALTER TABLE. `convert` is called for every row if the table is copied, else not at all.
+    /// Returns the rows that were copied.
+    ///
+    /// Errors: 1412 if the definition is no longer the one that the plan was made from (plan again), 1050, 1049, 1062,
+    /// 1138, 1317, those of `create_table` and of `convert`.
+    pub async fn alter_table(
+        self: &Arc<Self>,
+        cx: &DdlContext,
+        plan: AlterPlan,
+        convert: RowConversion<'_>,
+    ) -> Result<u64, MySqlError> {
+        refuse_system_schema(&plan.schema)?;
+        refuse_system_schema(&plan.spec.schema)?;
+        let from = (plan.schema.clone(), plan.name.clone());
+        let to = (plan.spec.schema.clone(), plan.spec.name.clone());
+        let _locks = self.lock_tables(cx, vec![from.clone(), to.clone()]).await?;
+        let catalog = self.catalog();
+        let old = catalog.table(&from.0, &from.1)?;
+        if old.def.version != plan.version {
+            return Err(error::definition_changed());
+        }
+        if catalog.schema(&to.0).is_none() {
+            return Err(error::unknown_schema(&to.0));
+        }
+        if from != to && catalog.find_table(&to.0, &to.1).is_some() {
+            return Err(error::table_exists(&to.1));
+        }
+        let mut def = spec::define(&plan.spec)?;
+        def.id = old.def.id;
+        def.version = old.def.version + 1;
+        let copy = plan.convert_rows || !keeps_rows(&old.def, &def, &plan.columns);
+        if !copy {
+            def.created_at = old.def.created_at;
+        }
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        let snapshot = Snapshot { inner: txn.snapshot(), epoch: self.epoch() };
+        let change = if copy {
+            self.copy_rows(cx, &mut txn, &old, &snapshot, &mut def, convert)?
+        } else {
+            self.change_indexes(cx, &mut txn, &old, &snapshot, &mut def)?
+        };
+        let next_auto = next_auto_increment(&old, &def, &plan, &snapshot, &change)?;
+        if let Some(next) = next_auto {
+            self.write_counter(&mut txn, keys::auto_increment(def.id), next)?;
+        }
+        if let Some(next) = change.next_row_id {
+            self.write_counter(&mut txn, keys::row_id(def.id), next)?;
+        }
+        self.write_table(&mut txn, &def)?;
+        cx.commit(txn)?;
+        if let Some(next) = next_auto {
+            old.state.auto_increment.reset(next);
+        }
+        if let Some(next) = change.next_row_id {
+            old.state.row_ids.reset(next);
+        }
+        if copy {
+            old.state.set_rows(change.rows);
+        }
+        self.publish(|catalog, epoch| {
+            let epoch = if change.new_trees { epoch } else { old.trees_epoch };
+            let table = self.new_table(def, old.state.clone(), epoch);
+            self.replace_table(catalog, &old, table);
+        });
+        Ok(change.rows)
+    }
+
+    /// CREATE INDEX. Errors: those of `alter_table`.
+    pub async fn create_index(
+        self: &Arc<Self>,
+        cx: &DdlContext,
+        schema: &str,
+        table: &str,
+        index: IndexSpec,
+    ) -> Result<(), MySqlError> {
+        loop {
+            let mut plan = AlterPlan::of(&*self.catalog().table(schema, table)?);
+            plan.spec.indexes.push(index.clone());
+            match self.alter_in_place(cx, plan).await {
+                Err(error) if error.code == 1412 => continue,
+                done => return done,
+            }
+        }
+    }
+
+    /// DROP INDEX; `PRIMARY` drops the primary key. Errors: 1091 and those of `alter_table`.
+    pub async fn drop_index(
+        self: &Arc<Self>,
+        cx: &DdlContext,
+        schema: &str,
+        table: &str,
+        index: &str,
+    ) -> Result<(), MySqlError> {
+        loop {
+            let mut plan = AlterPlan::of(&*self.catalog().table(schema, table)?);
+            let named = |i: &IndexSpec| i.name.as_ref().is_some_and(|n| same_name(n, index));
+            let at = plan.spec.indexes.iter().position(named).ok_or_else(|| error::cannot_drop(index))?;
+            plan.spec.indexes.remove(at);
+            match self.alter_in_place(cx, plan).await {
+                Err(error) if error.code == 1412 => continue,
+                done => return done,
+            }
+        }
+    }
+
+    /// An ALTER TABLE that changes no column: rows that are copied stay what they are.
+    async fn alter_in_place(self: &Arc<Self>, cx: &DdlContext, plan: AlterPlan) -> Result<(), MySqlError> {
+        self.alter_table(cx, plan, &mut |row| Ok(row)).await.map(|_| ())
+    }
+
+    /// New trees for everything, filled with the converted rows.
+    fn copy_rows(
+        &self,
+        cx: &DdlContext,
+        txn: &mut Txn,
+        old: &Arc<Table>,
+        snapshot: &Snapshot,
+        def: &mut TableDef,
+        convert: RowConversion<'_>,
+    ) -> Result<Change, MySqlError> {
+        make_trees(txn, def)?;
+        let mut builder = TreeBuilder::new(def, (0..def.indexes.len()).collect());
+        for_each_row(old, snapshot, cx, Phase::CopyingRows, |batch, row| {
+            let row = convert(batch.values(row))?;
+            builder.add_row(txn, &row)
+        })?;
+        cx.progress.enter(Phase::BuildingIndex, 0);
+        builder.finish(txn)?;
+        let change = Change {
+            rows: builder.rows,
+            new_trees: true,
+            next_row_id: Some(builder.next_row_id),
+            auto_max: Some(builder.auto_max),
+        };
+        drop_trees(txn, &old.def)?;
+        Ok(change)
+    }
+
+    /// Keeps the rows where they are; makes and drops secondary indexes.
+    fn change_indexes(
+        &self,
+        cx: &DdlContext,
+        txn: &mut Txn,
+        old: &Arc<Table>,
+        snapshot: &Snapshot,
+        def: &mut TableDef,
+    ) -> Result<Change, MySqlError> {
+        let made = keep_trees(&old.def, def);
+        for &index in &made {
+            def.indexes[index].id = txn.create_index().map_err(|e| error::storage(e, &def.name))?;
+        }
+        for index in &old.def.indexes {
+            if !def.indexes.iter().any(|i| i.id == index.id) {
+                txn.drop_index(index.id).map_err(|e| error::storage(e, &def.name))?;
+            }
+        }
+        let new_trees = !made.is_empty();
+        if new_trees {
+            let mut builder = TreeBuilder::new(def, made);
+            for_each_row(old, snapshot, cx, Phase::BuildingIndex, |batch, row| {
+                builder.add_entries(txn, batch.key(row), batch.row(row))
+            })?;
+            builder.finish(txn)?;
+        }
+        Ok(Change { rows: 0, new_trees, next_row_id: None, auto_max: None })
+    }
+}
+
+struct Change {
+    rows: u64,
+    new_trees: bool,
+    next_row_id: Option<u64>,
+    /// The largest value in the AUTO_INCREMENT column, if the rows were copied.
+    auto_max: Option<u64>,
+}
+
+/// Gives indexes that are the same in both definitions their trees; returns the positions of those that need new ones.
+fn keep_trees(old: &TableDef, new: &mut TableDef) -> Vec<usize> {
+    let mut free: Vec<&IndexDef> = old.indexes.iter().collect();
+    let (columns, indexes) = (&new.columns, &mut new.indexes);
+    let same_keys = |o: &IndexDef, n: &IndexDef| {
+        o.kind == n.kind
+            && o.parts == n.parts
+            && n.parts.iter().all(|p| {
+                let (was, is) = (&old.columns[p.column], &columns[p.column]);
+                was.nullable == is.nullable && same_bytes(&was.ty, &is.ty)
+            })
+    };
+    // Same name first: of two equal indexes each keeps its own tree.
+    for by_name in [true, false] {
+        for index in indexes.iter_mut().filter(|i| i.id == spec::NO_TREE) {
+            let found = free.iter().position(|o| same_keys(o, index) && (!by_name || same_name(&o.name, &index.name)));
+            if let Some(at) = found {
+                index.id = free.swap_remove(at).id;
+            }
+        }
+    }
+    (0..indexes.len()).filter(|&i| indexes[i].id == spec::NO_TREE).collect()
+}
+
+/// Whether every row of the old definition is, byte for byte and under the same key, a row of the new one.
+fn keeps_rows(old: &TableDef, new: &TableDef, columns: &[Option<usize>]) -> bool {
+    columns.len() == old.columns.len()
+        && columns.iter().enumerate().all(|(new, old)| *old == Some(new))
+        && old.columns.iter().zip(&new.columns).all(|(was, is)| {
+            same_bytes(&was.ty, &is.ty) && (is.nullable || !was.nullable) && was.generated == is.generated
+        })
+        && old.indexes[0].kind == new.indexes[0].kind
+        && old.indexes[0].parts == new.indexes[0].parts
+}
+
+/// Whether the bytes of a value, in rows and in keys, are the same in both types and mean the same.
+fn same_bytes(old: &ColumnType, new: &ColumnType) -> bool {
+    use TypeKind::{Enum, Set, VarBinary, VarChar};
+    if old.unsigned != new.unsigned || old.collation != new.collation || old.float_digits != new.float_digits {
+        return false;
+    }
+    match (&old.kind, &new.kind) {
+        (VarChar(was), VarChar(is)) | (VarBinary(was), VarBinary(is)) => was <= is,
+        (Enum(was), Enum(is)) | (Set(was), Set(is)) => is.starts_with(was),
+        (was, is) => was == is,
+    }
+}
+
+/// The counter's next value where the ALTER changes it: never below what the rows have.
+fn next_auto_increment(
+    old: &Arc<Table>,
+    new: &TableDef,
+    plan: &AlterPlan,
+    snapshot: &Snapshot,
+    change: &Change,
+) -> Result<Option<u64>, MySqlError> {
+    let Some(column) = new.auto_increment_column() else { return Ok(None) };
+    let continues = old.auto_increment_column().is_some() && plan.columns[column] == old.auto_increment_column();
+    if plan.spec.auto_increment.is_none() && continues && change.auto_max.is_none() {
+        return Ok(None);
+    }
+    let present = match change.auto_max {
+        Some(max) => max,
+        None => largest_value(old, column, snapshot)?,
+    };
+    let floor = present.saturating_add(1);
+    Ok(Some(match plan.spec.auto_increment {
+        Some(wanted) => wanted.max(floor),
+        None if continues => old.state.auto_increment.next().max(floor),
+        None => floor,
+    }))
+}
+
+/// The largest positive value of a column, from an index that starts with it if there is one, else from all rows.
+fn largest_value(table: &Arc<Table>, column: usize, snapshot: &Snapshot) -> Result<u64, MySqlError> {
+    let positive = |value: Value| match value {
+        Value::Int(v) => u64::try_from(v).unwrap_or(0),
+        Value::UInt(v) => v,
+        Value::Float(v) => v.max(0.0) as u64,
+        Value::Double(v) => v.max(0.0) as u64,
+        _ => 0,
+    };
+    let first_part = |i: &IndexDef| i.kind != IndexKind::RowId && i.parts[0].column == column;
+    let index = table.def.indexes.iter().position(first_part);
+    let direction = match index {
+        Some(index) if !table.def.indexes[index].parts[0].descending => Direction::Backward,
+        _ => Direction::Forward,
+    };
+    let range = KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded };
+    let mut scan = table.scan_at(snapshot, index.unwrap_or(0), &range, direction)?;
+    let mut batch = RowBatch::new();
+    let mut largest = 0;
+    while scan.next_batch(&mut batch)? {
+        for row in 0..batch.len() {
+            largest = largest.max(positive(batch.value(row, column)));
+            if index.is_some() {
+                return Ok(largest);
+            }
+        }
+    }
+    Ok(largest)
+}

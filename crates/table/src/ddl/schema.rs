@@ -1,0 +1,83 @@
+//! CREATE, ALTER and DROP DATABASE.
+
+use std::sync::Arc;
+
+use highkey_storage::Isolation;
+use highkey_types::MySqlError;
+
+use super::{DdlContext, Phase};
+use crate::catalog::{keys, record};
+use crate::database::Database;
+use crate::def::{SchemaDef, is_system_schema};
+use crate::error;
+use crate::high_water;
+use crate::transaction::HeldLocks;
+
+impl Database {
+    /// Errors: 1007, 1059, 3552.
+    pub async fn create_schema(self: &Arc<Self>, cx: &DdlContext, def: SchemaDef) -> Result<(), MySqlError> {
+        super::spec::check_name(&def.name)?;
+        if is_system_schema(&def.name) {
+            return Err(error::schema_exists(&def.name));
+        }
+        let _locks = self.lock_schema(cx, &def.name).await?;
+        if self.catalog().schema(&def.name).is_some() {
+            return Err(error::schema_exists(&def.name));
+        }
+        self.store_schema(cx, def)
+    }
+
+    /// ALTER DATABASE. Errors: 1049, 3552.
+    pub async fn alter_schema(self: &Arc<Self>, cx: &DdlContext, def: SchemaDef) -> Result<(), MySqlError> {
+        if is_system_schema(&def.name) {
+            return Err(error::system_schema(&def.name));
+        }
+        let _locks = self.lock_schema(cx, &def.name).await?;
+        if self.catalog().schema(&def.name).is_none() {
+            return Err(error::unknown_schema(&def.name));
+        }
+        self.store_schema(cx, def)
+    }
+
+    /// Drops the schema and its tables; returns how many tables. Errors: 1008, 3552.
+    pub async fn drop_schema(self: &Arc<Self>, cx: &DdlContext, name: &str) -> Result<u64, MySqlError> {
+        if is_system_schema(name) {
+            return Err(error::system_schema(name));
+        }
+        let mut locks = self.lock_schema(cx, name).await?;
+        if self.catalog().schema(name).is_none() {
+            return Err(error::no_schema_to_drop(name));
+        }
+        // Nobody makes tables in the schema any more; wait for those who use the ones that are there.
+        let names = self.catalog().tables(name).iter().map(|t| (t.def.schema.clone(), t.def.name.clone())).collect();
+        locks.acquire_exclusive(names, cx.lock_wait_timeout, &cx.interrupt).await?;
+
+        let tables = self.catalog().tables(name);
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        for table in &tables {
+            self.drop_records(&mut txn, table)?;
+        }
+        high_water::remove(&mut txn, self.catalog_index(), &keys::schema(name))?;
+        cx.commit(txn)?;
+        self.publish(|catalog, _| catalog.remove_schema(name));
+        for table in &tables {
+            table.retire();
+        }
+        Ok(tables.len() as u64)
+    }
+
+    fn store_schema(&self, cx: &DdlContext, def: SchemaDef) -> Result<(), MySqlError> {
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        high_water::put(&mut txn, self.catalog_index(), &keys::schema(&def.name), &record::encode_schema(&def))?;
+        cx.commit(txn)?;
+        self.publish(|catalog, _| catalog.put_schema(def));
+        Ok(())
+    }
+
+    async fn lock_schema(&self, cx: &DdlContext, name: &str) -> Result<HeldLocks, MySqlError> {
+        let mut locks = self.ddl_locks();
+        cx.progress.enter(Phase::WaitingForMetadataLock, 0);
+        locks.acquire_exclusive(vec![(name.into(), "".into())], cx.lock_wait_timeout, &cx.interrupt).await?;
+        Ok(locks)
+    }
+}

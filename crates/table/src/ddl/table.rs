@@ -1,0 +1,221 @@
+//! CREATE, DROP, TRUNCATE and RENAME TABLE.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use highkey_storage::{Isolation, Txn};
+use highkey_types::MySqlError;
+
+use super::{DdlContext, spec};
+use crate::catalog::{Catalog, keys, record};
+use crate::database::Database;
+use crate::def::{TableDef, TableId, TableSpec, is_system_schema};
+use crate::error;
+use crate::high_water;
+use crate::metadata_lock::Name;
+use crate::table::{Table, TableState};
+
+/// A table name: schema, table.
+pub type TableName = Name;
+
+impl Database {
+    /// Errors: 1049, 1050, and those of the definition (1059 to 1075, 1089, 1113, 1117, 1118, 1170, 1280, 3152).
+    pub async fn create_table(self: &Arc<Self>, cx: &DdlContext, wanted: TableSpec) -> Result<Arc<Table>, MySqlError> {
+        refuse_system_schema(&wanted.schema)?;
+        let _locks = self.lock_tables(cx, vec![(wanted.schema.clone(), wanted.name.clone())]).await?;
+        let catalog = self.catalog();
+        if catalog.schema(&wanted.schema).is_none() {
+            return Err(error::unknown_schema(&wanted.schema));
+        }
+        if catalog.find_table(&wanted.schema, &wanted.name).is_some() {
+            return Err(error::table_exists(&wanted.name));
+        }
+        let mut def = spec::define(&wanted)?;
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        make_trees(&mut txn, &mut def)?;
+        // The number of a table's first tree is never used again, nor is the table's number then.
+        def.id = TableId(u64::from(def.indexes[0].id.0));
+        self.write_table(&mut txn, &def)?;
+        let next_auto = wanted.auto_increment.unwrap_or(1).max(1);
+        if next_auto > 1 {
+            self.write_counter(&mut txn, keys::auto_increment(def.id), next_auto)?;
+        }
+        cx.commit(txn)?;
+        let state = Arc::new(TableState::new(self.engine(), self.catalog_index(), def.id, next_auto, 1));
+        state.set_rows(0);
+        Ok(self.publish(|catalog, epoch| {
+            let table = self.new_table(def, state, epoch);
+            catalog.put_table(table.clone());
+            table
+        }))
+    }
+
+    /// Drops tables, all or none. With `if_exists` missing ones are returned, else they are error 1051.
+    pub async fn drop_tables(
+        self: &Arc<Self>,
+        cx: &DdlContext,
+        names: &[TableName],
+        if_exists: bool,
+    ) -> Result<Vec<TableName>, MySqlError> {
+        for (schema, _) in names {
+            refuse_system_schema(schema)?;
+        }
+        let _locks = self.lock_tables(cx, names.to_vec()).await?;
+        let catalog = self.catalog();
+        let mut tables: Vec<Arc<Table>> = Vec::new();
+        let mut missing = Vec::new();
+        for (schema, name) in names {
+            match catalog.find_table(schema, name) {
+                Some(table) if tables.iter().any(|t| Arc::ptr_eq(t, &table)) => {
+                    return Err(MySqlError::with_message(1066, format!("Not unique table/alias: '{name}'")));
+                }
+                Some(table) => tables.push(table),
+                None => missing.push((schema.clone(), name.clone())),
+            }
+        }
+        if !missing.is_empty() && !if_exists {
+            let names: Vec<_> = missing.iter().map(|(schema, name)| format!("{schema}.{name}")).collect();
+            return Err(error::unknown_tables(&names.join(",")));
+        }
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        for table in &tables {
+            self.drop_records(&mut txn, table)?;
+        }
+        cx.commit(txn)?;
+        self.publish(|catalog, _| {
+            for table in &tables {
+                catalog.remove_table(&table.def.schema, &table.def.name);
+                table.retire();
+            }
+        });
+        Ok(missing)
+    }
+
+    /// Empties a table by giving it new trees; AUTO_INCREMENT starts again at 1. Error 1146.
+    pub async fn truncate_table(self: &Arc<Self>, cx: &DdlContext, schema: &str, name: &str) -> Result<(), MySqlError> {
+        refuse_system_schema(schema)?;
+        let _locks = self.lock_tables(cx, vec![(schema.into(), name.into())]).await?;
+        let old = self.catalog().table(schema, name)?;
+        let mut def = next_definition(&old.def);
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        drop_trees(&mut txn, &old.def)?;
+        make_trees(&mut txn, &mut def)?;
+        self.write_table(&mut txn, &def)?;
+        self.write_counter(&mut txn, keys::auto_increment(def.id), 1)?;
+        self.write_counter(&mut txn, keys::row_id(def.id), 1)?;
+        cx.commit(txn)?;
+        old.state.auto_increment.reset(1);
+        old.state.row_ids.reset(1);
+        old.state.set_rows(0);
+        *old.state.statistics.lock() = None;
+        self.publish(|catalog, epoch| {
+            let table = self.new_table(def, old.state.clone(), epoch);
+            self.replace_table(catalog, &old, table);
+        });
+        Ok(())
+    }
+
+    /// RENAME TABLE: renames from left to right, all or none; names may be exchanged through a third one.
+    /// Errors: 1049, 1050, 1146.
+    pub async fn rename_tables(
+        self: &Arc<Self>,
+        cx: &DdlContext,
+        renames: &[(TableName, TableName)],
+    ) -> Result<(), MySqlError> {
+        for (from, to) in renames {
+            refuse_system_schema(&from.0)?;
+            refuse_system_schema(&to.0)?;
+            spec::check_name(&to.1)?;
+        }
+        let names = renames.iter().flat_map(|(from, to)| [from.clone(), to.clone()]).collect();
+        let _locks = self.lock_tables(cx, names).await?;
+        let catalog = self.catalog();
+        // What each name stands for after the renames so far, where that differs from the catalog.
+        let mut places: BTreeMap<TableName, Option<Arc<Table>>> = BTreeMap::new();
+        for (from, to) in renames {
+            if catalog.schema(&to.0).is_none() {
+                return Err(error::unknown_schema(&to.0));
+            }
+            let at = |name: &TableName| match places.get(name) {
+                Some(place) => place.clone(),
+                None => catalog.find_table(&name.0, &name.1),
+            };
+            let table = at(from).ok_or_else(|| error::no_such_table(&from.0, &from.1))?;
+            if at(to).is_some() {
+                return Err(error::table_exists(&to.1));
+            }
+            places.insert(from.clone(), None);
+            places.insert(to.clone(), Some(table));
+        }
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        let mut renamed = Vec::new();
+        for ((schema, name), table) in &places {
+            let Some(table) = table else { continue };
+            let mut def = next_definition(&table.def);
+            (def.schema, def.name) = (schema.clone(), name.clone());
+            self.write_table(&mut txn, &def)?;
+            renamed.push((table.clone(), def));
+        }
+        cx.commit(txn)?;
+        self.publish(|catalog, _| self.publish_renamed(catalog, renamed));
+        Ok(())
+    }
+
+    fn publish_renamed(&self, catalog: &mut Catalog, renamed: Vec<(Arc<Table>, TableDef)>) {
+        for (old, _) in &renamed {
+            catalog.remove_table(&old.def.schema, &old.def.name);
+            old.retire();
+        }
+        for (old, def) in renamed {
+            catalog.put_table(self.new_table(def, old.state.clone(), old.trees_epoch));
+        }
+    }
+
+    pub(crate) fn new_table(&self, def: TableDef, state: Arc<TableState>, trees_epoch: u64) -> Arc<Table> {
+        let lock = self.metadata_locks.lock_of(&def.schema, &def.name);
+        Arc::new(Table::new(self.engine().clone(), def, state, lock, trees_epoch))
+    }
+
+    pub(crate) fn write_table(&self, txn: &mut Txn, def: &TableDef) -> Result<(), MySqlError> {
+        high_water::put(txn, self.catalog_index(), &keys::table(def.id), &record::encode_table(def))
+    }
+
+    pub(crate) fn write_counter(&self, txn: &mut Txn, key: Vec<u8>, next: u64) -> Result<(), MySqlError> {
+        high_water::put(txn, self.catalog_index(), &key, &next.to_le_bytes())
+    }
+
+    /// Removes all that the catalog has of a table, and its trees.
+    pub(crate) fn drop_records(&self, txn: &mut Txn, table: &Table) -> Result<(), MySqlError> {
+        let id = table.id();
+        drop_trees(txn, &table.def)?;
+        for key in [keys::table(id), keys::auto_increment(id), keys::row_id(id), keys::statistics(id)] {
+            high_water::remove(txn, self.catalog_index(), &key)?;
+        }
+        Ok(())
+    }
+}
+
+/// Error 3552.
+pub(crate) fn refuse_system_schema(schema: &str) -> Result<(), MySqlError> {
+    if is_system_schema(schema) { Err(error::system_schema(schema)) } else { Ok(()) }
+}
+
+pub(crate) fn make_trees(txn: &mut Txn, def: &mut TableDef) -> Result<(), MySqlError> {
+    for index in &mut def.indexes {
+        index.id = txn.create_index().map_err(|e| error::storage(e, &def.name))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn drop_trees(txn: &mut Txn, def: &TableDef) -> Result<(), MySqlError> {
+    for index in &def.indexes {
+        txn.drop_index(index.id).map_err(|e| error::storage(e, &def.name))?;
+    }
+    Ok(())
+}
+
+/// The same definition as the table's next one.
+pub(crate) fn next_definition(def: &TableDef) -> TableDef {
+    TableDef { version: def.version + 1, created_at: SystemTime::now(), ..def.clone() }
+}

@@ -1,0 +1,282 @@
+//! Definitions: what a table is, as the catalog keeps it and as DDL asks for it.
+
+use std::time::SystemTime;
+
+use highkey_storage::IndexId;
+use highkey_types::{Collation, ColumnType, Str, Value};
+
+/// A table's identity: constant over renames, rebuilds and truncation, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u64);
+
+/// A committed table definition. Immutable: DDL makes a new one.
+#[derive(Clone, Debug)]
+pub struct TableDef {
+    pub id: TableId,
+    /// Counts the definitions this table has had; prepared statements compare it.
+    pub version: u64,
+    pub schema: Str,
+    pub name: Str,
+    pub columns: Vec<ColumnDef>,
+    /// Index 0 is clustered: the primary key, or the hidden row id (`IndexKind::RowId`, no parts).
+    pub indexes: Vec<IndexDef>,
+    pub checks: Vec<CheckDef>,
+    pub collation: &'static Collation,
+    pub comment: Str,
+    /// `ROW_FORMAT` as written; kept for SHOW CREATE TABLE, it changes nothing.
+    pub row_format: Option<Str>,
+    pub created_at: SystemTime,
+}
+
+impl TableDef {
+    /// Position of the column, by MySQL's rule that column names compare without case.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| same_name(&c.name, name))
+    }
+
+    /// Position of the index in `indexes`.
+    pub fn index(&self, name: &str) -> Option<usize> {
+        self.indexes.iter().position(|i| i.kind != IndexKind::RowId && same_name(&i.name, name))
+    }
+
+    pub fn auto_increment_column(&self) -> Option<usize> {
+        self.columns.iter().position(|c| c.auto_increment)
+    }
+
+    /// The primary key, if the table has one.
+    pub fn primary_key(&self) -> Option<&IndexDef> {
+        self.indexes.first().filter(|i| i.kind == IndexKind::Primary)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ColumnDef {
+    pub name: Str,
+    pub ty: ColumnType,
+    pub nullable: bool,
+    pub invisible: bool,
+    pub default: Default,
+    pub on_update_now: bool,
+    pub auto_increment: bool,
+    /// Both kinds of generated column are stored in the row: `stored` is what SHOW CREATE TABLE prints.
+    pub generated: Option<Generated>,
+    pub comment: Str,
+}
+
+impl ColumnDef {
+    /// A plain nullable column without default.
+    pub fn new(name: &str, ty: ColumnType) -> ColumnDef {
+        ColumnDef {
+            name: name.into(),
+            ty,
+            nullable: true,
+            invisible: false,
+            default: Default::None,
+            on_update_now: false,
+            auto_increment: false,
+            generated: None,
+            comment: "".into(),
+        }
+    }
+
+    pub fn not_null(mut self) -> ColumnDef {
+        self.nullable = false;
+        self
+    }
+
+    pub fn auto_increment(mut self) -> ColumnDef {
+        self.auto_increment = true;
+        self.nullable = false;
+        self
+    }
+}
+
+/// What a column gets when INSERT does not name it.
+#[derive(Clone, Debug)]
+pub enum Default {
+    None,
+    /// Of the column's type. `Literal(Value::Null)` is an explicit DEFAULT NULL.
+    Literal(Value),
+    /// SQL text, evaluated for every row.
+    Expr(String),
+    CurrentTimestamp(u8),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generated {
+    pub expr: String,
+    pub stored: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckDef {
+    pub name: Str,
+    /// SQL text over the table's columns.
+    pub expr: String,
+    pub enforced: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    /// The clustered index of a table without primary key: 64-bit row ids that no column shows.
+    RowId,
+    Primary,
+    Unique,
+    Ordinary,
+}
+
+#[derive(Clone, Debug)]
+pub struct IndexDef {
+    pub id: IndexId,
+    pub name: Str,
+    pub kind: IndexKind,
+    pub parts: Vec<IndexPart>,
+    pub invisible: bool,
+    pub comment: Str,
+}
+
+impl IndexDef {
+    /// At most one row for each key that holds no NULL.
+    pub fn is_unique(&self) -> bool {
+        matches!(self.kind, IndexKind::Primary | IndexKind::Unique)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexPart {
+    /// Position in `TableDef::columns`.
+    pub column: usize,
+    /// Characters (bytes for binary types) of the column that the key holds.
+    pub prefix: Option<u32>,
+    pub descending: bool,
+}
+
+impl IndexPart {
+    pub fn column(column: usize) -> IndexPart {
+        IndexPart { column, prefix: None, descending: false }
+    }
+}
+
+/// What CREATE TABLE and ALTER TABLE ask for.
+#[derive(Clone, Debug)]
+pub struct TableSpec {
+    pub schema: Str,
+    pub name: Str,
+    pub columns: Vec<ColumnDef>,
+    pub indexes: Vec<IndexSpec>,
+    pub checks: Vec<CheckDef>,
+    pub collation: &'static Collation,
+    pub comment: Str,
+    pub row_format: Option<Str>,
+    /// `AUTO_INCREMENT=n`: the next value. None keeps the counter (ALTER) or starts at 1 (CREATE).
+    pub auto_increment: Option<u64>,
+}
+
+impl TableSpec {
+    pub fn new(schema: &str, name: &str, columns: Vec<ColumnDef>, indexes: Vec<IndexSpec>) -> TableSpec {
+        TableSpec {
+            schema: schema.into(),
+            name: name.into(),
+            columns,
+            indexes,
+            checks: Vec::new(),
+            collation: Collation::by_name("utf8mb4_0900_ai_ci").expect("the default collation exists"),
+            comment: "".into(),
+            row_format: None,
+            auto_increment: None,
+        }
+    }
+
+    /// The specification that would make a table like `def`: CREATE TABLE ... LIKE, and the start of every ALTER.
+    pub fn like(def: &TableDef, schema: &str, name: &str) -> TableSpec {
+        TableSpec {
+            schema: schema.into(),
+            name: name.into(),
+            columns: def.columns.clone(),
+            indexes: def.indexes.iter().filter(|i| i.kind != IndexKind::RowId).map(IndexSpec::from_def).collect(),
+            checks: def.checks.clone(),
+            collation: def.collation,
+            comment: def.comment.clone(),
+            row_format: def.row_format.clone(),
+            auto_increment: None,
+        }
+    }
+}
+
+/// An index to be made. `kind` is never `RowId`: a table without primary key gets that by itself.
+#[derive(Clone, Debug)]
+pub struct IndexSpec {
+    /// None: named after the first column, with `_2`, `_3` … if taken. A primary key is always `PRIMARY`.
+    pub name: Option<Str>,
+    pub kind: IndexKind,
+    pub parts: Vec<IndexPart>,
+    pub invisible: bool,
+    pub comment: Str,
+}
+
+impl IndexSpec {
+    pub fn new(kind: IndexKind, name: Option<&str>, columns: &[usize]) -> IndexSpec {
+        IndexSpec {
+            name: name.map(Into::into),
+            kind,
+            parts: columns.iter().map(|&c| IndexPart::column(c)).collect(),
+            invisible: false,
+            comment: "".into(),
+        }
+    }
+
+    pub fn primary(columns: &[usize]) -> IndexSpec {
+        IndexSpec::new(IndexKind::Primary, None, columns)
+    }
+
+    pub fn unique(name: &str, columns: &[usize]) -> IndexSpec {
+        IndexSpec::new(IndexKind::Unique, Some(name), columns)
+    }
+
+    pub fn ordinary(name: &str, columns: &[usize]) -> IndexSpec {
+        IndexSpec::new(IndexKind::Ordinary, Some(name), columns)
+    }
+
+    pub fn from_def(def: &IndexDef) -> IndexSpec {
+        IndexSpec {
+            name: Some(def.name.clone()),
+            kind: def.kind,
+            parts: def.parts.clone(),
+            invisible: def.invisible,
+            comment: def.comment.clone(),
+        }
+    }
+}
+
+/// A schema (database).
+#[derive(Clone, Debug)]
+pub struct SchemaDef {
+    pub name: Str,
+    pub collation: &'static Collation,
+}
+
+/// An account. The key is (user, host).
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct UserDef {
+    pub user: String,
+    /// `%`, `localhost`, an address or a pattern with `%` and `_`.
+    pub host: String,
+    /// `caching_sha2_password` or `mysql_native_password`.
+    pub plugin: String,
+    /// What the plugin stores: never a password. Empty: no password.
+    pub authentication_string: String,
+    pub password_expired: bool,
+    pub account_locked: bool,
+}
+
+/// Names of columns and indexes compare without case.
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b) || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
+}
+
+/// Schemas that exist in every instance and hold no tables of the user.
+pub const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+
+pub fn is_system_schema(name: &str) -> bool {
+    SYSTEM_SCHEMAS.iter().any(|s| s.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,170 @@
+//! MySQL errors of this layer, and what errors of the storage engine become.
+
+use highkey_storage::{Error, LockError};
+use highkey_types::{MySqlError, errors};
+
+fn error(code: u16, message: String) -> MySqlError {
+    MySqlError::with_message(code, message)
+}
+
+/// An error of the storage engine, met while working on `table`.
+pub(crate) fn storage(cause: Error, table: &str) -> MySqlError {
+    match cause {
+        Error::OutOfSpace | Error::LogFull => error(1114, format!("The table '{table}' is full")),
+        Error::TooLarge { what, max, .. } if what.contains("key") => key_too_long(max),
+        Error::TooLarge { max, .. } => error(
+            1118,
+            format!(
+                "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {max}. \
+                 This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs"
+            ),
+        ),
+        // Whoever wrote wrong bytes, nothing read from them may be believed: the storage engine logged it and stops.
+        other => error(1030, format!("Got error 168 - '{other}' from storage engine")),
+    }
+}
+
+pub(crate) fn lock(cause: LockError) -> MySqlError {
+    match cause {
+        LockError::Timeout => errors::lock_wait_timeout(),
+        LockError::Deadlock => errors::lock_deadlock(),
+        LockError::Interrupted => errors::query_interrupted(),
+    }
+}
+
+pub(crate) fn corrupt_index(table: &str, index: &str) -> MySqlError {
+    error(1712, format!("Index {index} of table {table} is corrupted"))
+}
+
+pub(crate) fn no_wait() -> MySqlError {
+    error(3572, "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.".into())
+}
+
+pub(crate) fn definition_changed() -> MySqlError {
+    error(1412, "Table definition has changed, please retry transaction".into())
+}
+
+pub(crate) fn no_such_savepoint(name: &str) -> MySqlError {
+    error(1305, format!("SAVEPOINT {name} does not exist"))
+}
+
+pub(crate) fn schema_exists(name: &str) -> MySqlError {
+    error(1007, format!("Can't create database '{name}'; database exists"))
+}
+
+pub(crate) fn no_schema_to_drop(name: &str) -> MySqlError {
+    error(1008, format!("Can't drop database '{name}'; database doesn't exist"))
+}
+
+pub(crate) fn unknown_schema(name: &str) -> MySqlError {
+    error(1049, format!("Unknown database '{name}'"))
+}
+
+pub(crate) fn system_schema(name: &str) -> MySqlError {
+    error(3552, format!("Access to system schema '{name}' is rejected."))
+}
+
+pub(crate) fn table_exists(name: &str) -> MySqlError {
+    error(1050, format!("Table '{name}' already exists"))
+}
+
+/// DROP TABLE's message lists all that are missing.
+pub(crate) fn unknown_tables(names: &str) -> MySqlError {
+    error(1051, format!("Unknown table '{names}'"))
+}
+
+pub(crate) fn no_such_table(schema: &str, name: &str) -> MySqlError {
+    error(1146, format!("Table '{schema}.{name}' doesn't exist"))
+}
+
+pub(crate) fn duplicate_column(name: &str) -> MySqlError {
+    error(1060, format!("Duplicate column name '{name}'"))
+}
+
+pub(crate) fn duplicate_index(name: &str) -> MySqlError {
+    error(1061, format!("Duplicate key name '{name}'"))
+}
+
+pub(crate) fn wrong_index_name(name: &str) -> MySqlError {
+    error(1280, format!("Incorrect index name '{name}'"))
+}
+
+pub(crate) fn duplicate_check(name: &str) -> MySqlError {
+    error(3822, format!("Duplicate check constraint name '{name}'."))
+}
+
+pub(crate) fn multiple_primary_keys() -> MySqlError {
+    error(1068, "Multiple primary key defined".into())
+}
+
+pub(crate) fn invisible_primary_key() -> MySqlError {
+    error(3522, "A primary key index cannot be invisible".into())
+}
+
+pub(crate) fn no_columns() -> MySqlError {
+    error(1113, "A table must have at least 1 column".into())
+}
+
+pub(crate) fn too_many_columns() -> MySqlError {
+    error(1117, "Too many columns".into())
+}
+
+pub(crate) fn too_many_indexes(max: usize) -> MySqlError {
+    error(1069, format!("Too many keys specified; max {max} keys allowed"))
+}
+
+pub(crate) fn too_many_parts(max: usize) -> MySqlError {
+    error(1070, format!("Too many key parts specified; max {max} parts allowed"))
+}
+
+pub(crate) fn key_too_long(max: usize) -> MySqlError {
+    error(1071, format!("Specified key was too long; max key length is {max} bytes"))
+}
+
+pub(crate) fn wrong_prefix() -> MySqlError {
+    error(
+        1089,
+        "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the \
+         storage engine doesn't support unique prefix keys"
+            .into(),
+    )
+}
+
+pub(crate) fn blob_key_without_length(column: &str) -> MySqlError {
+    error(1170, format!("BLOB/TEXT column '{column}' used in key specification without a key length"))
+}
+
+pub(crate) fn json_key(column: &str) -> MySqlError {
+    error(3152, format!("JSON column '{column}' supports indexing only via generated columns on a specified JSON path."))
+}
+
+pub(crate) fn wrong_auto_key() -> MySqlError {
+    error(
+        1075,
+        "Incorrect table definition; there can be only one auto column and it must be defined as a key".into(),
+    )
+}
+
+pub(crate) fn wrong_auto_column(column: &str) -> MySqlError {
+    error(1063, format!("Incorrect column specifier for column '{column}'"))
+}
+
+pub(crate) fn cannot_drop(name: &str) -> MySqlError {
+    error(1091, format!("Can't DROP '{name}'; check that column/key exists"))
+}
+
+pub(crate) fn auto_increment_exhausted() -> MySqlError {
+    error(1467, "Failed to read auto-increment value from storage engine".into())
+}
+
+pub(crate) fn user_operation(operation: &str, user: &str, host: &str) -> MySqlError {
+    error(1396, format!("Operation {operation} failed for '{user}'@'{host}'"))
+}
+
+pub(crate) fn name_too_long(name: &str) -> MySqlError {
+    error(1059, format!("Identifier name '{name}' is too long"))
+}
+
+pub(crate) fn invalid_null() -> MySqlError {
+    error(1138, "Invalid use of NULL value".into())
+}

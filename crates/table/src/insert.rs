@@ -1,0 +1,288 @@
+//! Inserting rows: batches sorted by key, one descent a leaf; row by row once a duplicate is met.
+
+use std::sync::Arc;
+
+use highkey_storage::{LockMode, LockWaitPolicy, Locked};
+use highkey_types::{MySqlError, Value};
+
+use crate::def::IndexKind;
+use crate::index;
+use crate::row::Row;
+use crate::table::{Table, granted};
+use crate::transaction::{Scratch, Transaction};
+
+/// What a duplicate key does to an insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDuplicate {
+    /// Error 1062. The caller rolls its statement back; rows before the duplicate are in.
+    Error,
+    /// INSERT IGNORE: the row is left out.
+    Ignore,
+    /// REPLACE: the rows in the way are deleted.
+    Replace,
+    /// ON DUPLICATE KEY UPDATE: stop, and give the row in the way, locked.
+    Report,
+}
+
+/// What an insert did.
+#[derive(Clone, Debug, Default)]
+pub struct InsertReport {
+    /// Rows that are in.
+    pub inserted: u64,
+    /// `Ignore`: positions of the rows left out, and the error each would have been.
+    pub ignored: Vec<(usize, MySqlError)>,
+    /// `Replace`: rows deleted to make room.
+    pub replaced: u64,
+    /// `Report`: rows before this one are in, it and those after it are not. Call again from the next one.
+    pub duplicate: Option<DuplicateRow>,
+}
+
+/// A row that was in the way.
+#[derive(Clone, Debug)]
+pub struct DuplicateRow {
+    /// Position of the new row.
+    pub row: usize,
+    /// The index in which they meet.
+    pub index: usize,
+    /// Locked exclusively: it may be updated or deleted.
+    pub existing: Row,
+}
+
+/// Why a row did not go in.
+struct Conflict {
+    index: usize,
+}
+
+impl Table {
+    /// Inserts rows of all columns, in column order, with values of the columns' types.
+    /// Errors: 1062 (`OnDuplicate::Error`), 1114, 1118, 1205, 1213, 1317.
+    pub async fn insert(
+        self: &Arc<Self>,
+        txn: &mut Transaction,
+        rows: &[Vec<Value>],
+        mode: OnDuplicate,
+    ) -> Result<InsertReport, MySqlError> {
+        self.note_auto_increment(rows)?;
+        if rows.len() > 1 {
+            let start = txn.inner().savepoint();
+            let mut scratch = std::mem::take(&mut txn.scratch);
+            let inserted = self.insert_sorted(txn, rows, &mut scratch).await;
+            txn.scratch = scratch;
+            if inserted? {
+                txn.count_rows(&self.state, rows.len() as i64);
+                return Ok(InsertReport { inserted: rows.len() as u64, ..InsertReport::default() });
+            }
+            // Some row meets another one. Which one is the first in the statement's order, and what becomes of it,
+            // is found out row by row.
+            txn.inner().rollback_to(&start).map_err(|e| self.failed(e))?;
+        }
+        self.insert_each(txn, rows, mode).await
+    }
+
+    fn note_auto_increment(&self, rows: &[Vec<Value>]) -> Result<(), MySqlError> {
+        if let Some(column) = self.auto_increment_column() {
+            for row in rows {
+                self.state.auto_increment.note_value(&row[column])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows, index by index, each in key order. False if any is a duplicate; some rows may then be in.
+    async fn insert_sorted(
+        &self,
+        txn: &mut Transaction,
+        rows: &[Vec<Value>],
+        scratch: &mut Scratch,
+    ) -> Result<bool, MySqlError> {
+        // Clustered keys, which the entries of all indexes need, in statement order.
+        let Scratch { arena, spans, order, sorted, key, value, .. } = scratch;
+        arena.clear();
+        spans.clear();
+        let mut row_id = match self.clustered().kind {
+            IndexKind::RowId => Some(txn.take_row_ids(&self.state, rows.len() as u64)?),
+            _ => None,
+        };
+        for row in rows {
+            let start = arena.len() as u32;
+            match &mut row_id {
+                Some(id) => {
+                    arena.extend_from_slice(&id.to_be_bytes());
+                    *id += 1;
+                }
+                None => {
+                    self.clustered().encode(row, arena);
+                }
+            }
+            spans.push((start, arena.len() as u32));
+        }
+        let clustered = |row: usize| &arena[spans[row].0 as usize..spans[row].1 as usize];
+
+        order.clear();
+        order.extend(0..rows.len() as u32);
+        if !(1..rows.len()).all(|i| clustered(i - 1) < clustered(i)) {
+            order.sort_unstable_by(|&a, &b| clustered(a as usize).cmp(clustered(b as usize)));
+            if order.windows(2).any(|w| clustered(w[0] as usize) == clustered(w[1] as usize)) {
+                return Ok(false);
+            }
+        }
+        sorted.clear();
+        for &row in order.iter() {
+            value.clear();
+            self.layout.encode(&rows[row as usize], value);
+            sorted.push(clustered(row as usize), value);
+        }
+        if !self.insert_batch(txn, 0, sorted).await? {
+            return Ok(false);
+        }
+
+        let mut entries = Vec::new();
+        let mut entry_spans: Vec<(u32, u32, u32)> = Vec::with_capacity(rows.len());
+        for index in 1..self.indexes.len() {
+            let codec = &self.indexes[index];
+            entries.clear();
+            entry_spans.clear();
+            for (i, row) in rows.iter().enumerate() {
+                codec.entry(row, clustered(i), key, value);
+                let start = entries.len() as u32;
+                entries.extend_from_slice(key);
+                let middle = entries.len() as u32;
+                entries.extend_from_slice(value);
+                entry_spans.push((start, middle, entries.len() as u32));
+            }
+            let key_of = |s: &(u32, u32, u32)| &entries[s.0 as usize..s.1 as usize];
+            entry_spans.sort_unstable_by(|a, b| key_of(a).cmp(key_of(b)));
+            if entry_spans.windows(2).any(|w| key_of(&w[0]) == key_of(&w[1])) {
+                return Ok(false);
+            }
+            sorted.clear();
+            for span in &entry_spans {
+                sorted.push(key_of(span), &entries[span.1 as usize..span.2 as usize]);
+            }
+            if !self.insert_batch(txn, index, sorted).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// False: a row is a duplicate.
+    async fn insert_batch(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        sorted: &highkey_storage::SortedRows,
+    ) -> Result<bool, MySqlError> {
+        let id = self.indexes[index].id;
+        let mut done = 0;
+        while done < sorted.len() {
+            let outcome = granted!(self, txn.inner().insert_batch(id, sorted, done));
+            done += outcome.inserted;
+            if outcome.duplicate {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn insert_each(
+        self: &Arc<Self>,
+        txn: &mut Transaction,
+        rows: &[Vec<Value>],
+        mode: OnDuplicate,
+    ) -> Result<InsertReport, MySqlError> {
+        let mut report = InsertReport::default();
+        for (position, row) in rows.iter().enumerate() {
+            loop {
+                let mut scratch = std::mem::take(&mut txn.scratch);
+                let outcome = self.insert_row(txn, row, mode, &mut scratch).await;
+                txn.scratch = scratch;
+                let Some(conflict) = outcome? else {
+                    report.inserted += 1;
+                    txn.count_rows(&self.state, 1);
+                    break;
+                };
+                match mode {
+                    OnDuplicate::Error => return Err(self.duplicate_entry(conflict.index, row)),
+                    OnDuplicate::Ignore => {
+                        report.ignored.push((position, self.duplicate_entry(conflict.index, row)));
+                        break;
+                    }
+                    OnDuplicate::Replace => {
+                        if let Some(existing) = self.lock_conflicting(txn, conflict.index, row).await? {
+                            self.delete(txn, &existing).await?;
+                            report.replaced += 1;
+                        }
+                    }
+                    OnDuplicate::Report => {
+                        // None: the row went away while we waited for it; try again.
+                        if let Some(existing) = self.lock_conflicting(txn, conflict.index, row).await? {
+                            let duplicate = DuplicateRow { row: position, index: conflict.index, existing };
+                            report.duplicate = Some(duplicate);
+                            return Ok(report);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// One row into all indexes. On a conflict nothing of it stays (in mode Error the statement's rollback sees to that).
+    async fn insert_row(
+        &self,
+        txn: &mut Transaction,
+        row: &[Value],
+        mode: OnDuplicate,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Conflict>, MySqlError> {
+        let start = (mode != OnDuplicate::Error && self.indexes.len() > 1).then(|| txn.inner().savepoint());
+        let Scratch { arena: clustered, key, value, .. } = scratch;
+        clustered.clear();
+        match self.clustered().kind {
+            IndexKind::RowId => {
+                let id = txn.take_row_ids(&self.state, 1)?;
+                clustered.extend_from_slice(&id.to_be_bytes());
+            }
+            _ => {
+                self.clustered().encode(row, clustered);
+            }
+        }
+        value.clear();
+        self.layout.encode(row, value);
+        if !self.insert_entry(txn, 0, clustered, value).await? {
+            return Ok(Some(Conflict { index: 0 }));
+        }
+        for index in 1..self.indexes.len() {
+            self.indexes[index].entry(row, clustered, key, value);
+            if !self.insert_entry(txn, index, key, value).await? {
+                if let Some(start) = start {
+                    txn.inner().rollback_to(&start).map_err(|e| self.failed(e))?;
+                }
+                return Ok(Some(Conflict { index }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Locks the row that has the key of `row` in `index`.
+    async fn lock_conflicting(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        row: &[Value],
+    ) -> Result<Option<Row>, MySqlError> {
+        let mut key = Vec::new();
+        self.indexes[index].encode(row, &mut key);
+        if index > 0 {
+            // Our own insert met this entry, so its owner has committed or is this transaction.
+            let id = self.indexes[index].id;
+            let entry = match granted!(self, txn.inner().lock(id, &key, LockMode::Exclusive, LockWaitPolicy::Wait)) {
+                Locked::Yes(Some(entry)) => entry,
+                _ => return Ok(None),
+            };
+            key = index::clustered_key(&key, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
+        }
+        self.lock_row(txn, key, LockMode::Exclusive, LockWaitPolicy::Wait).await
+    }
+}

@@ -1,0 +1,291 @@
+//! Range scans: consistent ones in batches, also from other threads, and locking ones row by row.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use highkey_storage::{Bounds, Direction, LeafRows, Locked, LockMode, LockWaitPolicy, Scan};
+use highkey_types::{MySqlError, Value};
+
+use crate::index::{self, IndexCodec, successor};
+use crate::row::{Row, RowBatch};
+use crate::table::{Table, granted};
+use crate::transaction::{Snapshot, Transaction};
+
+/// Bytes of rows after which a batch over a secondary index is given out.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A range of an index, in index order (for a descending part the larger value is the lower bound).
+///
+/// A bound may name fewer values than the index has parts: it then stands for all keys that start with them.
+/// On a part with a prefix length the range may give more rows than asked for, never fewer: check the condition again.
+/// NULLs come first: `a < 5` has the lower bound `Excluded([NULL])`.
+#[derive(Clone, Debug)]
+pub struct KeyRange {
+    pub lower: Bound<Vec<Value>>,
+    pub upper: Bound<Vec<Value>>,
+}
+
+impl KeyRange {
+    pub fn all() -> KeyRange {
+        KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded }
+    }
+
+    /// All keys that start with `values`.
+    pub fn prefix(values: &[Value]) -> KeyRange {
+        KeyRange { lower: Bound::Included(values.to_vec()), upper: Bound::Included(values.to_vec()) }
+    }
+
+    fn bounds(&self, codec: &IndexCodec) -> Bounds {
+        // A truncated value cannot exclude the others that share its prefix.
+        let truncated = |values: &[Value]| {
+            values.iter().zip(&codec.parts).any(|(_, part)| part.prefix.is_some())
+        };
+        let encode = |values: &[Value]| {
+            let mut key = Vec::new();
+            codec.encode_prefix(values, &mut key);
+            key
+        };
+        let lower = match &self.lower {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Excluded(values) if !truncated(values) => match successor(&encode(values)) {
+                Some(key) => Bound::Included(key),
+                // Nothing is above it: an empty range.
+                None => return Bounds::new(Bound::Excluded(Vec::new()), Bound::Excluded(Vec::new())),
+            },
+            Bound::Included(values) | Bound::Excluded(values) => Bound::Included(encode(values)),
+        };
+        let upper = match &self.upper {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Excluded(values) if !truncated(values) => Bound::Excluded(encode(values)),
+            Bound::Included(values) | Bound::Excluded(values) => {
+                successor(&encode(values)).map_or(Bound::Unbounded, Bound::Excluded)
+            }
+        };
+        Bounds::new(lower, upper)
+    }
+}
+
+/// A piece of an index range that one task scans; see `Table::partitions`.
+#[derive(Clone, Debug)]
+pub struct ScanPartition(Bounds);
+
+impl Table {
+    /// Scans a range of an index under the transaction's snapshot. It also sees the transaction's own later writes:
+    /// a statement that changes what it reads collects the rows first. Error 1412.
+    pub fn scan(
+        self: &Arc<Self>,
+        txn: &mut Transaction,
+        index: usize,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<TableScan, MySqlError> {
+        let snapshot = txn.snapshot();
+        self.scan_at(&snapshot, index, range, direction)
+    }
+
+    /// Scans a range of an index under a snapshot, on any thread. Error 1412.
+    pub fn scan_at(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        index: usize,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<TableScan, MySqlError> {
+        self.scan_bounds(snapshot, index, range.bounds(&self.indexes[index]), direction)
+    }
+
+    /// Scans one partition.
+    pub fn scan_partition(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        index: usize,
+        partition: &ScanPartition,
+        direction: Direction,
+    ) -> Result<TableScan, MySqlError> {
+        self.scan_bounds(snapshot, index, partition.0.clone(), direction)
+    }
+
+    /// Cuts a range into about `count` pieces of similar size that together are the range, in index order.
+    pub fn partitions(&self, index: usize, range: &KeyRange, count: usize) -> Result<Vec<ScanPartition>, MySqlError> {
+        let codec = &self.indexes[index];
+        let bounds = range.bounds(codec);
+        let parts = self.engine.split_range(codec.id, &bounds, count).map_err(|e| self.failed(e))?;
+        Ok(parts.into_iter().map(ScanPartition).collect())
+    }
+
+    pub(crate) fn scan_bounds(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        index: usize,
+        bounds: Bounds,
+        direction: Direction,
+    ) -> Result<TableScan, MySqlError> {
+        self.check_view(snapshot.epoch)?;
+        let scan = snapshot.inner.scan(self.indexes[index].id, bounds, direction);
+        Ok(TableScan {
+            table: self.clone(),
+            snapshot: snapshot.clone(),
+            index,
+            scan,
+            entries: LeafRows::new(),
+            position: 0,
+            row: Vec::new(),
+        })
+    }
+
+    /// Scans a range of an index for rows to lock: latest committed versions, each locked before it is given.
+    pub fn scan_locking(
+        self: &Arc<Self>,
+        txn: &mut Transaction,
+        index: usize,
+        range: &KeyRange,
+        direction: Direction,
+        mode: LockMode,
+        policy: LockWaitPolicy,
+    ) -> LockingScan {
+        let codec = &self.indexes[index];
+        let scan = txn.inner().scan_latest(codec.id, range.bounds(codec), direction);
+        LockingScan {
+            table: self.clone(),
+            index,
+            scan,
+            entries: LeafRows::new(),
+            position: 0,
+            mode,
+            policy,
+            entry_key: Vec::new(),
+            entry_value: Vec::new(),
+        }
+    }
+}
+
+/// A consistent scan. Send: it may move to another thread between batches.
+pub struct TableScan {
+    table: Arc<Table>,
+    snapshot: Snapshot,
+    index: usize,
+    scan: Scan,
+    /// The present leaf of a secondary index.
+    entries: LeafRows,
+    position: usize,
+    row: Vec<u8>,
+}
+
+impl TableScan {
+    /// Replaces the batch by the next rows, at least one. False at the end.
+    pub fn next_batch(&mut self, batch: &mut RowBatch) -> Result<bool, MySqlError> {
+        let table = &self.table;
+        if self.index == 0 {
+            batch.set_layout(&table.layout);
+            return self.scan.next_leaf(&mut batch.leaf).map_err(|e| table.failed(e));
+        }
+        batch.start_gathering(&table.layout);
+        if self.position == self.entries.len() {
+            self.position = 0;
+            if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
+                return Ok(false);
+            }
+        }
+        while self.position < self.entries.len() && batch.bytes.len() < BATCH_BYTES {
+            let (key, value) = (self.entries.key(self.position), self.entries.value(self.position));
+            let clustered = index::clustered_key(key, value).ok_or_else(|| table.corrupt(self.index))?;
+            let id = table.clustered().id;
+            if !self.snapshot.inner.get(id, clustered, &mut self.row).map_err(|e| table.failed(e))? {
+                return Err(table.corrupt(self.index));
+            }
+            batch.gather(clustered, &self.row);
+            self.position += 1;
+        }
+        Ok(true)
+    }
+
+    /// Goes to the next leaf counting its rows without reading them: COUNT(*).
+    pub fn count_batch(&mut self) -> Result<Option<u64>, MySqlError> {
+        let more = self.scan.next_leaf(&mut self.entries).map_err(|e| self.table.failed(e))?;
+        self.position = self.entries.len();
+        Ok(more.then_some(self.entries.len() as u64))
+    }
+
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+/// A locking scan.
+pub struct LockingScan {
+    table: Arc<Table>,
+    index: usize,
+    scan: Scan,
+    entries: LeafRows,
+    position: usize,
+    mode: LockMode,
+    policy: LockWaitPolicy,
+    entry_key: Vec<u8>,
+    entry_value: Vec<u8>,
+}
+
+impl LockingScan {
+    /// The next row, locked. None at the end. `txn` is the transaction that the scan was made with.
+    /// Errors: 1205, 1213, 1317, 3572.
+    pub async fn next(&mut self, txn: &mut Transaction) -> Result<Option<Row>, MySqlError> {
+        let table = self.table.clone();
+        let clustered_id = table.clustered().id;
+        loop {
+            if self.position == self.entries.len() {
+                self.position = 0;
+                if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
+                    return Ok(None);
+                }
+            }
+            let at = self.position;
+            self.position += 1;
+            if self.index == 0 {
+                let key = self.entries.key(at);
+                match granted!(table, txn.inner().lock(clustered_id, key, self.mode, self.policy)) {
+                    Locked::Yes(Some(data)) => {
+                        return Ok(Some(Row { layout: table.layout.clone(), key: key.to_vec(), data }));
+                    }
+                    Locked::Yes(None) => continue,
+                    Locked::WouldBlock => {
+                        crate::table::would_block::<Row>(self.policy)?;
+                        continue;
+                    }
+                }
+            }
+            if let Some(row) = self.follow(txn, &table, at).await? {
+                return Ok(Some(row));
+            }
+        }
+    }
+
+    /// Up to `max` rows at once, for statements that must not see their own changes.
+    pub async fn collect(&mut self, txn: &mut Transaction, max: usize) -> Result<Vec<Row>, MySqlError> {
+        let mut rows = Vec::new();
+        while rows.len() < max {
+            match self.next(txn).await? {
+                Some(row) => rows.push(row),
+                None => break,
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Locks the row behind an entry of a secondary index; None if the row no longer has that entry.
+    async fn follow(&mut self, txn: &mut Transaction, table: &Table, at: usize) -> Result<Option<Row>, MySqlError> {
+        let key = self.entries.key(at);
+        let codec = &table.indexes[self.index];
+        let mut value = self.entries.value(at).to_vec();
+        if value.is_empty() {
+            // An uncommitted entry with no committed version: wait for its owner to see what becomes of it.
+            match granted!(table, txn.inner().lock(codec.id, key, self.mode, self.policy)) {
+                Locked::Yes(Some(latest)) => value = latest,
+                Locked::Yes(None) => return Ok(None),
+                Locked::WouldBlock => return crate::table::would_block(self.policy),
+            }
+        }
+        let clustered = index::clustered_key(key, &value).ok_or_else(|| table.corrupt(self.index))?.to_vec();
+        let Some(row) = table.lock_row(txn, clustered, self.mode, self.policy).await? else { return Ok(None) };
+        codec.entry_of_row(&table.layout, &row.data, &row.key, &mut self.entry_key, &mut self.entry_value);
+        Ok((self.entry_key == key).then_some(row))
+    }
+}

@@ -1,0 +1,158 @@
+//! Statistics: row counts, sizes and how many distinct values index prefixes have.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use highkey_storage::{Bounds, Direction};
+use highkey_types::MySqlError;
+use serde::{Deserialize, Serialize};
+
+use crate::row::RowBatch;
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// Leaves that a sample reads, spread over the clustered index.
+const SAMPLE_LEAVES: usize = 20;
+
+/// Estimates of one table, as of the last ANALYZE (or the first question for them).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Statistics {
+    pub rows: u64,
+    /// For each index, for each number of leading parts: distinct values. Empty for a hidden row id.
+    pub cardinality: Vec<Vec<u64>>,
+    /// Average bytes of an encoded row.
+    pub row_bytes: u64,
+    /// Bytes of the clustered index, estimated.
+    pub data_length: u64,
+    /// Bytes of the secondary indexes, estimated.
+    pub index_length: u64,
+}
+
+impl Table {
+    /// Committed rows, nearly: exact between clean shutdowns, an estimate of the storage engine after a crash.
+    pub fn row_count_estimate(&self) -> Result<u64, MySqlError> {
+        if let Some(rows) = self.state.rows() {
+            return Ok(rows);
+        }
+        self.engine.estimate_rows(self.clustered().id).map_err(|e| self.failed(e))
+    }
+
+    pub(crate) fn cached_statistics(&self) -> Option<Arc<Statistics>> {
+        let cached = self.state.statistics.lock().clone();
+        cached.filter(|s| s.cardinality.len() == self.indexes.len())
+    }
+
+    /// The present statistics; sampled now if there are none, or if the table has more than doubled or halved since.
+    pub fn statistics(self: &Arc<Self>, txn: &mut Transaction) -> Result<Arc<Statistics>, MySqlError> {
+        let rows = self.row_count_estimate()?;
+        match self.cached_statistics() {
+            Some(s) if s.rows <= rows.saturating_mul(2).max(100) && rows <= s.rows.saturating_mul(2).max(100) => Ok(s),
+            _ => self.analyze(txn),
+        }
+    }
+
+    /// ANALYZE TABLE: samples the table anew.
+    pub fn analyze(self: &Arc<Self>, txn: &mut Transaction) -> Result<Arc<Statistics>, MySqlError> {
+        let rows = self.row_count_estimate()?;
+        let mut sample = Sample::new(self);
+        let snapshot = txn.snapshot();
+        let parts = self
+            .engine
+            .split_range(self.clustered().id, &Bounds::all(), SAMPLE_LEAVES)
+            .map_err(|e| self.failed(e))?;
+        let leaves_each = (SAMPLE_LEAVES / parts.len().max(1)).max(1);
+        let mut batch = RowBatch::new();
+        for part in parts {
+            let mut scan = self.scan_bounds(&snapshot, 0, part, Direction::Forward)?;
+            for _ in 0..leaves_each {
+                if !scan.next_batch(&mut batch)? {
+                    break;
+                }
+                sample.add(&batch);
+            }
+        }
+        let statistics = Arc::new(sample.finish(rows));
+        *self.state.statistics.lock() = Some(statistics.clone());
+        Ok(statistics)
+    }
+}
+
+struct Sample<'a> {
+    table: &'a Table,
+    rows: u64,
+    row_bytes: u64,
+    entry_bytes: Vec<u64>,
+    /// For each index and number of parts, how often each prefix of the key was seen.
+    seen: Vec<Vec<HashMap<Vec<u8>, u64>>>,
+}
+
+impl<'a> Sample<'a> {
+    fn new(table: &'a Table) -> Sample<'a> {
+        Sample {
+            table,
+            rows: 0,
+            row_bytes: 0,
+            entry_bytes: vec![0; table.indexes.len()],
+            seen: table.indexes.iter().map(|i| vec![HashMap::new(); i.parts.len()]).collect(),
+        }
+    }
+
+    fn add(&mut self, batch: &RowBatch) {
+        let layout = &self.table.layout;
+        let mut key = Vec::new();
+        for row in 0..batch.len() {
+            let (clustered, data) = (batch.key(row), batch.row(row));
+            self.rows += 1;
+            self.row_bytes += (clustered.len() + data.len()) as u64;
+            for (index, codec) in self.table.indexes.iter().enumerate() {
+                key.clear();
+                for (at, (&column, part)) in codec.columns.iter().zip(&codec.parts).enumerate() {
+                    highkey_types::encode_key_part(&layout.value(data, column), part, &mut key);
+                    *self.seen[index][at].entry(key.clone()).or_default() += 1;
+                }
+                self.entry_bytes[index] += (key.len() + clustered.len()) as u64;
+            }
+        }
+    }
+
+    fn finish(self, rows: u64) -> Statistics {
+        // A sample that is (nearly) the whole table is exact.
+        let rows = rows.max(self.rows);
+        let table = self.table;
+        let average = |bytes: u64| bytes.div_ceil(self.rows.max(1));
+        let cardinality = self
+            .seen
+            .iter()
+            .zip(&table.indexes)
+            .map(|(prefixes, codec)| {
+                let mut counts: Vec<u64> = prefixes.iter().map(|seen| distinct(seen, self.rows, rows)).collect();
+                if let Some(last) = counts.last_mut()
+                    && codec.is_unique()
+                {
+                    *last = rows;
+                }
+                counts
+            })
+            .collect();
+        // 8 bytes of version and 8 of slot for every record, leaves five sixths full.
+        let size = |bytes_each: u64| ((bytes_each + 16) * rows * 6 / 5).div_ceil(PAGE_BYTES).max(1) * PAGE_BYTES;
+        Statistics {
+            rows,
+            cardinality,
+            row_bytes: average(self.row_bytes),
+            data_length: size(average(self.row_bytes)),
+            index_length: self.entry_bytes.iter().skip(1).map(|&bytes| size(average(bytes))).sum(),
+        }
+    }
+}
+
+const PAGE_BYTES: u64 = 16 * 1024;
+
+/// Distinct values in `rows` rows, from `sampled` of them: the GEE estimator of Charikar et al. (PODS 2000), which
+/// scales what was seen once by the root of the sampling ratio.
+fn distinct(seen: &HashMap<Vec<u8>, u64>, sampled: u64, rows: u64) -> u64 {
+    let once = seen.values().filter(|&&n| n == 1).count() as f64;
+    let more = seen.len() as f64 - once;
+    let scale = (rows as f64 / sampled.max(1) as f64).max(1.0).sqrt();
+    ((once * scale + more).round() as u64).min(rows)
+}

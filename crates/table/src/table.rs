@@ -1,0 +1,484 @@
+//! One table: reading and changing single rows. Inserting is in insert.rs, scanning in scan.rs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use highkey_storage::{Engine, IndexId, Locked, LockMode, LockWaitPolicy};
+use highkey_types::{ColumnType, MySqlError, RowLayout, Value};
+use parking_lot::Mutex;
+
+use crate::auto_increment::{self, AutoIncrement, Reservation};
+use crate::catalog::keys;
+use crate::def::{ColumnDef, IndexDef, IndexKind, TableDef, TableId};
+use crate::error;
+use crate::high_water::HighWater;
+use crate::index::{self, IndexCodec};
+use crate::metadata_lock::MetadataLock;
+use crate::row::Row;
+use crate::row_id::{self, RowIds};
+use crate::statistics::Statistics;
+use crate::transaction::{Scratch, Transaction};
+
+/// Repeats a row operation until it needs no further wait for a row lock.
+macro_rules! granted {
+    ($table:expr, $operation:expr) => {
+        loop {
+            match $operation.map_err(|e| $crate::error::storage(e, &$table.def.name))? {
+                highkey_storage::Op::Done(outcome) => break outcome,
+                highkey_storage::Op::Wait(wait) => wait.await.map_err($crate::error::lock)?,
+            }
+        }
+    };
+}
+pub(crate) use granted;
+
+/// A table by one of its definitions. DDL replaces the `Table`; what lives longer is in its `TableState`.
+pub struct Table {
+    pub(crate) def: Arc<TableDef>,
+    pub(crate) layout: Arc<RowLayout>,
+    pub(crate) indexes: Vec<IndexCodec>,
+    pub(crate) state: Arc<TableState>,
+    pub(crate) lock: Arc<MetadataLock>,
+    pub(crate) engine: Engine,
+    /// The catalog's epoch when the trees became what they are: an older snapshot does not see their rows.
+    pub(crate) trees_epoch: u64,
+    current: AtomicBool,
+    auto_column: Option<usize>,
+}
+
+/// What belongs to a table over all its definitions.
+pub(crate) struct TableState {
+    pub(crate) auto_increment: AutoIncrement,
+    pub(crate) row_ids: RowIds,
+    /// Committed rows; negative: not known since the start, the storage engine is asked.
+    rows: AtomicI64,
+    pub(crate) statistics: Mutex<Option<Arc<Statistics>>>,
+}
+
+const UNKNOWN_ROWS: i64 = i64::MIN;
+
+impl TableState {
+    /// `next_auto` and `next_row_id` are what the catalog has, 1 if nothing.
+    pub(crate) fn new(engine: &Engine, catalog: IndexId, id: TableId, next_auto: u64, next_row_id: u64) -> TableState {
+        let counter = |key, next, step| HighWater::new(engine.clone(), catalog, key, next, step);
+        TableState {
+            auto_increment: AutoIncrement::new(counter(
+                keys::auto_increment(id),
+                next_auto,
+                auto_increment::MARK_STEP,
+            )),
+            row_ids: RowIds::new(counter(keys::row_id(id), next_row_id, row_id::MARK_STEP)),
+            rows: AtomicI64::new(UNKNOWN_ROWS),
+            statistics: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn add_rows(&self, delta: i64) {
+        // Unknown stays unknown: the storage engine's estimate already counts these rows.
+        let _ = self.rows.fetch_update(Ordering::AcqRel, Ordering::Acquire, |rows| {
+            (rows != UNKNOWN_ROWS).then(|| (rows + delta).max(0))
+        });
+    }
+
+    pub(crate) fn set_rows(&self, rows: u64) {
+        self.rows.store(i64::try_from(rows).unwrap_or(i64::MAX), Ordering::Release);
+    }
+
+    pub(crate) fn rows(&self) -> Option<u64> {
+        u64::try_from(self.rows.load(Ordering::Acquire)).ok()
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Table({}.{} v{})", self.def.schema, self.def.name, self.def.version)
+    }
+}
+
+impl Table {
+    pub(crate) fn new(
+        engine: Engine,
+        def: TableDef,
+        state: Arc<TableState>,
+        lock: Arc<MetadataLock>,
+        trees_epoch: u64,
+    ) -> Table {
+        let types: Vec<_> = def.columns.iter().map(|c| c.ty.clone()).collect();
+        Table {
+            layout: Arc::new(RowLayout::new(&types)),
+            indexes: (0..def.indexes.len()).map(|i| IndexCodec::new(&def, i)).collect(),
+            auto_column: def.auto_increment_column(),
+            def: Arc::new(def),
+            state,
+            lock,
+            engine,
+            trees_epoch,
+            current: AtomicBool::new(true),
+        }
+    }
+
+    pub fn def(&self) -> &Arc<TableDef> {
+        &self.def
+    }
+
+    pub fn id(&self) -> TableId {
+        self.def.id
+    }
+
+    pub fn columns(&self) -> &[ColumnDef] {
+        &self.def.columns
+    }
+
+    /// Index 0 is clustered.
+    pub fn indexes(&self) -> &[IndexDef] {
+        &self.def.indexes
+    }
+
+    /// How the encoded rows of scans and reads are laid out.
+    pub fn layout(&self) -> &Arc<RowLayout> {
+        &self.layout
+    }
+
+    /// False once DDL has replaced or dropped this definition.
+    pub fn is_current(&self) -> bool {
+        self.current.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn retire(&self) {
+        self.current.store(false, Ordering::Release);
+    }
+
+    /// Reserves `count` AUTO_INCREMENT values; see `AutoIncrement::reserve`. Error 1467, and 1075 without such a column.
+    pub fn reserve(&self, count: u64, increment: u64, offset: u64) -> Result<Reservation, MySqlError> {
+        let column = self.auto_column.ok_or_else(error::wrong_auto_key)?;
+        self.state.auto_increment.reserve(&self.def.columns[column].ty, count, increment, offset)
+    }
+
+    pub fn auto_increment(&self) -> &AutoIncrement {
+        &self.state.auto_increment
+    }
+
+    /// Position of the AUTO_INCREMENT column.
+    pub fn auto_increment_column(&self) -> Option<usize> {
+        self.auto_column
+    }
+
+    pub(crate) fn clustered(&self) -> &IndexCodec {
+        &self.indexes[0]
+    }
+
+    pub(crate) fn failed(&self, cause: highkey_storage::Error) -> MySqlError {
+        error::storage(cause, &self.def.name)
+    }
+
+    pub(crate) fn corrupt(&self, index: usize) -> MySqlError {
+        error::corrupt_index(&format!("{}/{}", self.def.schema, self.def.name), &self.def.indexes[index].name)
+    }
+
+    /// A consistent read under `epoch`'s snapshot may use this table's trees. Error 1412.
+    pub(crate) fn check_view(&self, epoch: u64) -> Result<(), MySqlError> {
+        if epoch < self.trees_epoch { Err(error::definition_changed()) } else { Ok(()) }
+    }
+
+    /// Consistent read of the row with `key`, all columns of a unique index in index order. A key with a NULL finds nothing.
+    pub fn get(&self, txn: &mut Transaction, index: usize, key: &[Value]) -> Result<Option<Row>, MySqlError> {
+        let mut row = Row { layout: self.layout.clone(), key: Vec::new(), data: Vec::new() };
+        Ok(self.get_into(txn, index, key, &mut row)?.then_some(row))
+    }
+
+    /// As `get`, into a row of this table that the caller reuses. False: no such row.
+    pub fn get_into(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        key: &[Value],
+        row: &mut Row,
+    ) -> Result<bool, MySqlError> {
+        let epoch = txn.view_epoch();
+        self.check_view(epoch)?;
+        let codec = &self.indexes[index];
+        assert!(codec.is_unique() && key.len() == codec.parts.len(), "get takes a whole unique key");
+        if key.iter().any(Value::is_null) {
+            return Ok(false);
+        }
+        if !Arc::ptr_eq(&row.layout, &self.layout) {
+            row.layout = self.layout.clone();
+        }
+        row.key.clear();
+        codec.encode_prefix(key, &mut row.key);
+        if index == 0 {
+            return txn.inner().get(codec.id, &row.key, &mut row.data).map_err(|e| self.failed(e));
+        }
+        if !txn.inner().get(codec.id, &row.key, &mut row.data).map_err(|e| self.failed(e))? {
+            return Ok(false);
+        }
+        let clustered = index::clustered_key(&row.key, &row.data).ok_or_else(|| self.corrupt(index))?.to_vec();
+        row.key = clustered;
+        if !txn.inner().get(self.clustered().id, &row.key, &mut row.data).map_err(|e| self.failed(e))? {
+            return Err(self.corrupt(index));
+        }
+        Ok(true)
+    }
+
+    /// Locks and reads the latest committed row with `key` (a whole unique key). None: there is none, and its place is
+    /// locked; or, with `SkipLocked`, somebody else has it. Errors: 1205, 1213, 1317, 3572 (`NoWait`).
+    pub async fn lock_get(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        key: &[Value],
+        mode: LockMode,
+        policy: LockWaitPolicy,
+    ) -> Result<Option<Row>, MySqlError> {
+        let codec = &self.indexes[index];
+        assert!(codec.is_unique() && key.len() == codec.parts.len(), "lock_get takes a whole unique key");
+        if key.iter().any(Value::is_null) {
+            return Ok(None);
+        }
+        let mut wanted = Vec::new();
+        codec.encode_prefix(key, &mut wanted);
+        if index == 0 {
+            return self.lock_row(txn, wanted, mode, policy).await;
+        }
+        let mut entry = Vec::new();
+        let mut found = Vec::new();
+        loop {
+            // The entry itself is locked only when there is no row: writers go from the row to its entries, and a
+            // reader that held an entry while it waits for the row would meet them halfway.
+            if !txn.inner().get_latest(codec.id, &wanted, &mut entry).map_err(|e| self.failed(e))? {
+                match granted!(self, txn.inner().lock(codec.id, &wanted, mode, policy)) {
+                    Locked::Yes(None) => return Ok(None),
+                    Locked::Yes(Some(_)) => continue,
+                    Locked::WouldBlock => return would_block(policy),
+                }
+            }
+            let clustered = index::clustered_key(&wanted, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
+            let row = match granted!(self, txn.inner().lock(self.clustered().id, &clustered, mode, policy)) {
+                Locked::Yes(row) => row,
+                Locked::WouldBlock => return would_block(policy),
+            };
+            // While we waited the row may have got another key, and the key another row.
+            if let Some(data) = row {
+                found.clear();
+                codec.encode_row(&self.layout, &data, &mut found);
+                if found == wanted {
+                    return Ok(Some(Row { layout: self.layout.clone(), key: clustered, data }));
+                }
+            }
+        }
+    }
+
+    /// Locks the row at a clustered key.
+    pub(crate) async fn lock_row(
+        &self,
+        txn: &mut Transaction,
+        key: Vec<u8>,
+        mode: LockMode,
+        policy: LockWaitPolicy,
+    ) -> Result<Option<Row>, MySqlError> {
+        match granted!(self, txn.inner().lock(self.clustered().id, &key, mode, policy)) {
+            Locked::Yes(data) => Ok(data.map(|data| Row { layout: self.layout.clone(), key, data })),
+            Locked::WouldBlock => would_block(policy),
+        }
+    }
+
+    /// Locks a row that a consistent scan found and reads its latest committed version; None if it is gone (or skipped).
+    pub async fn lock_found(
+        &self,
+        txn: &mut Transaction,
+        clustered_key: &[u8],
+        mode: LockMode,
+        policy: LockWaitPolicy,
+    ) -> Result<Option<Row>, MySqlError> {
+        self.lock_row(txn, clustered_key.to_vec(), mode, policy).await
+    }
+
+    /// Deletes a row that a locking read gave.
+    pub async fn delete(&self, txn: &mut Transaction, old: &Row) -> Result<(), MySqlError> {
+        let deleted = granted!(self, txn.inner().delete(self.clustered().id, &old.key));
+        assert!(deleted, "delete is given a row that a locking read of this transaction found");
+        for index in 1..self.indexes.len() {
+            let mut scratch = std::mem::take(&mut txn.scratch);
+            let codec = &self.indexes[index];
+            codec.entry_of_row(&self.layout, &old.data, &old.key, &mut scratch.key, &mut scratch.value);
+            let outcome = self.delete_entry(txn, index, &scratch.key).await;
+            txn.scratch = scratch;
+            outcome?;
+        }
+        txn.count_rows(&self.state, -1);
+        Ok(())
+    }
+
+    async fn delete_entry(&self, txn: &mut Transaction, index: usize, key: &[u8]) -> Result<(), MySqlError> {
+        match granted!(self, txn.inner().delete(self.indexes[index].id, key)) {
+            true => Ok(()),
+            false => Err(self.corrupt(index)),
+        }
+    }
+
+    /// Replaces a row that a locking read gave. False: the new row is the old one, byte for byte.
+    ///
+    /// Error 1062; the row is then as before, as long as the caller goes on with the transaction.
+    pub async fn update(&self, txn: &mut Transaction, old: &Row, new: &[Value]) -> Result<bool, MySqlError> {
+        let mut data = Vec::with_capacity(old.data.len() + 16);
+        self.layout.encode(new, &mut data);
+        if data == old.data {
+            return Ok(false);
+        }
+        let mut key = Vec::with_capacity(old.key.len());
+        match self.clustered().kind {
+            IndexKind::RowId => key.extend_from_slice(&old.key),
+            _ => {
+                self.clustered().encode(new, &mut key);
+            }
+        }
+        if let Some(column) = self.auto_column {
+            self.state.auto_increment.note_value(&new[column])?;
+        }
+        let mut scratch = std::mem::take(&mut txn.scratch);
+        let outcome = self.apply_update(txn, old, new, &key, &data, &mut scratch).await;
+        txn.scratch = scratch;
+        outcome.map(|()| true)
+    }
+
+    async fn apply_update(
+        &self,
+        txn: &mut Transaction,
+        old: &Row,
+        new: &[Value],
+        key: &[u8],
+        data: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<(), MySqlError> {
+        let start = txn.inner().savepoint();
+        if key == old.key {
+            let updated = granted!(self, txn.inner().update(self.clustered().id, key, data));
+            assert!(updated, "update is given a row that a locking read of this transaction found");
+        } else {
+            if !self.insert_entry(txn, 0, key, data).await? {
+                return Err(self.duplicate_entry(0, new));
+            }
+            let deleted = granted!(self, txn.inner().delete(self.clustered().id, &old.key));
+            assert!(deleted, "update is given a row that a locking read of this transaction found");
+        }
+        for index in 1..self.indexes.len() {
+            let codec = &self.indexes[index];
+            codec.entry_of_row(&self.layout, &old.data, &old.key, &mut scratch.other_key, &mut scratch.other_value);
+            codec.entry(new, key, &mut scratch.key, &mut scratch.value);
+            if scratch.key == scratch.other_key {
+                if scratch.value != scratch.other_value
+                    && !granted!(self, txn.inner().update(codec.id, &scratch.key, &scratch.value))
+                {
+                    return Err(self.corrupt(index));
+                }
+                continue;
+            }
+            self.delete_entry(txn, index, &scratch.other_key).await?;
+            if !self.insert_entry(txn, index, &scratch.key, &scratch.value).await? {
+                txn.inner().rollback_to(&start).map_err(|e| self.failed(e))?;
+                return Err(self.duplicate_entry(index, new));
+            }
+        }
+        Ok(())
+    }
+
+    /// False: the key is taken.
+    pub(crate) async fn insert_entry(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool, MySqlError> {
+        let id = self.indexes[index].id;
+        Ok(granted!(self, txn.inner().insert(id, key, value)) == highkey_storage::Inserted::Yes)
+    }
+
+    /// Error 1062 for a row that meets another one in `index`.
+    pub(crate) fn duplicate_entry(&self, index: usize, values: &[Value]) -> MySqlError {
+        duplicate_entry(&self.def, index, values)
+    }
+}
+
+/// Error 1062 in MySQL 8.0.12's shape: the values of the key's columns joined by `-`, and the key's bare name.
+pub(crate) fn duplicate_entry(def: &TableDef, index: usize, values: &[Value]) -> MySqlError {
+    let index = &def.indexes[index];
+    let mut text = String::new();
+    for (i, part) in index.parts.iter().enumerate() {
+        if i > 0 {
+            text.push('-');
+        }
+        text.push_str(&key_text(&values[part.column], &def.columns[part.column].ty, part.prefix));
+    }
+    // The message buffer of MySQL has 512 bytes.
+    let room = 512 - "Duplicate entry '' for key ''".len() - index.name.len().min(256);
+    if text.len() > room {
+        let mut cut = room - 4;
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        text.truncate(cut);
+        text.push_str("...");
+    }
+    highkey_types::errors::dup_entry(&text, &index.name)
+}
+
+fn key_text(value: &Value, ty: &ColumnType, prefix: Option<u32>) -> String {
+    let mut bytes = Vec::new();
+    if !value.to_text(ty, &mut bytes) {
+        return "NULL".into();
+    }
+    match (ty.is_binary(), prefix) {
+        (true, prefix) => {
+            let end = prefix.map_or(bytes.len(), |p| bytes.len().min(p as usize));
+            bytes[..end].iter().fold(String::new(), |mut text, &b| {
+                match b {
+                    0x20..=0x7e => text.push(char::from(b)),
+                    _ => text.push_str(&format!("\\x{b:02X}")),
+                }
+                text
+            })
+        }
+        (false, Some(prefix)) => String::from_utf8_lossy(&bytes).chars().take(prefix as usize).collect(),
+        (false, None) => String::from_utf8_lossy(&bytes).into_owned(),
+    }
+}
+
+pub(crate) fn would_block<T>(policy: LockWaitPolicy) -> Result<Option<T>, MySqlError> {
+    match policy {
+        LockWaitPolicy::SkipLocked => Ok(None),
+        _ => Err(error::no_wait()),
+    }
+}
+
+
+/// Statements run as tasks that move between threads.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Database, DdlContext, OnDuplicate, TableSpec};
+
+    fn send<T: Send>(_: impl FnOnce() -> T) {}
+
+    #[test]
+    fn futures_are_send() {
+        fn _insert(t: &Arc<Table>, txn: &mut Transaction) {
+            send(|| t.insert(txn, &[], OnDuplicate::Error));
+        }
+        fn _update(t: &Arc<Table>, txn: &mut Transaction, row: &Row) {
+            send(|| t.update(txn, row, &[]));
+        }
+        fn _lock(t: &Arc<Table>, txn: &mut Transaction) {
+            send(|| t.lock_get(txn, 0, &[], LockMode::Shared, LockWaitPolicy::Wait));
+        }
+        fn _open(txn: &mut Transaction) {
+            send(|| txn.table("", ""));
+        }
+        fn _commit(txn: Transaction) {
+            send(|| txn.commit());
+        }
+        fn _create(db: &Arc<Database>, cx: &DdlContext, spec: TableSpec) {
+            send(|| db.create_table(cx, spec));
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! A transaction over tables: the storage engine's, with the metadata locks, savepoints and row counts on top.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use highkey_storage::{CommitWait, Interrupt, Isolation, Savepoint, SortedRows, TxnId, Txn};
+use highkey_types::MySqlError;
+
+use crate::database::Database;
+use crate::error;
+use crate::metadata_lock::{MetadataLock, MetadataLocks, MetadataMode, Name, Owner};
+use crate::row_id::Lease;
+use crate::table::{Table, TableState};
+
+/// One transaction of one session. Dropping it without `commit` rolls it back.
+pub struct Transaction {
+    /// None once it has ended.
+    inner: Option<Txn>,
+    pub(crate) db: Arc<Database>,
+    /// Declared after `inner`: metadata locks go after the rows have been committed or rolled back.
+    locks: HeldLocks,
+    interrupt: Arc<Interrupt>,
+    metadata_timeout: Duration,
+    /// The catalog's epoch when the present snapshot was taken.
+    view_epoch: Option<u64>,
+    /// Rows added to each table, for its row count at commit.
+    deltas: Vec<(Arc<TableState>, i64)>,
+    savepoints: Vec<(String, StatementSavepoint)>,
+    /// Row ids that this transaction may hand out; what is left goes back to the table.
+    leases: Vec<(Arc<TableState>, Lease)>,
+    pub(crate) scratch: Scratch,
+}
+
+/// Buffers that row operations reuse.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) other_key: Vec<u8>,
+    pub(crate) other_value: Vec<u8>,
+    pub(crate) arena: Vec<u8>,
+    pub(crate) spans: Vec<(u32, u32)>,
+    pub(crate) order: Vec<u32>,
+    pub(crate) sorted: SortedRows,
+}
+
+/// A point of the transaction to return to: the start of a statement, or what a named savepoint stands for.
+#[derive(Clone)]
+pub struct StatementSavepoint {
+    inner: Savepoint,
+    deltas: Vec<i64>,
+}
+
+/// A consistent view that other threads can scan under (`Table::scan_at`).
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(crate) inner: highkey_storage::Snapshot,
+    pub(crate) epoch: u64,
+}
+
+impl Transaction {
+    pub(crate) fn new(db: Arc<Database>, isolation: Isolation) -> Transaction {
+        let inner = db.engine().begin(isolation);
+        let owner = db.metadata_locks.new_owner();
+        Transaction {
+            inner: Some(inner),
+            locks: HeldLocks::new(db.metadata_locks.clone(), owner),
+            db,
+            interrupt: Arc::default(),
+            metadata_timeout: DEFAULT_METADATA_TIMEOUT,
+            view_epoch: None,
+            deltas: Vec::new(),
+            savepoints: Vec::new(),
+            leases: Vec::new(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    pub(crate) fn inner(&mut self) -> &mut Txn {
+        self.inner.as_mut().expect("the transaction has not ended")
+    }
+
+    /// The storage engine's number, once the transaction has written or locked.
+    pub fn id(&self) -> Option<TxnId> {
+        self.inner.as_ref().and_then(Txn::id)
+    }
+
+    pub fn isolation(&self) -> Isolation {
+        self.inner.as_ref().expect("the transaction has not ended").isolation()
+    }
+
+    /// True once it has something to commit.
+    pub fn has_writes(&self) -> bool {
+        self.inner.as_ref().is_some_and(Txn::has_writes)
+    }
+
+    /// `innodb_lock_wait_timeout`, for row locks.
+    pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
+        self.inner().set_lock_wait_timeout(timeout);
+    }
+
+    /// `lock_wait_timeout`, for metadata locks.
+    pub fn set_metadata_lock_timeout(&mut self, timeout: Duration) {
+        self.metadata_timeout = timeout;
+    }
+
+    /// Lets KILL end this transaction's waits.
+    pub fn set_interrupt(&mut self, interrupt: Arc<Interrupt>) {
+        self.inner().set_interrupt(interrupt.clone());
+        self.interrupt = interrupt;
+    }
+
+    /// To be called before each statement: READ COMMITTED takes a new snapshot.
+    pub fn begin_statement(&mut self) {
+        self.inner().begin_statement();
+        if matches!(self.isolation(), Isolation::ReadCommitted | Isolation::ReadUncommitted) {
+            self.view_epoch = None;
+        }
+    }
+
+    /// Opens a table: its definition stays as it is until this transaction ends. Errors: 1146, 1205, 1213, 1317.
+    pub async fn table(&mut self, schema: &str, name: &str) -> Result<Arc<Table>, MySqlError> {
+        loop {
+            let table = self.db.catalog().table(schema, name)?;
+            if self.open(&table).await? {
+                return Ok(table);
+            }
+        }
+    }
+
+    /// Opens a table found earlier (a prepared statement's). False: its definition has changed since, look it up again.
+    pub async fn open(&mut self, table: &Arc<Table>) -> Result<bool, MySqlError> {
+        if self.locks.holds(&table.lock) {
+            return Ok(table.is_current());
+        }
+        self.locks.acquire(&table.lock, MetadataMode::Shared, self.metadata_timeout, &self.interrupt).await?;
+        if table.is_current() {
+            return Ok(true);
+        }
+        self.locks.release_last();
+        Ok(false)
+    }
+
+    /// The view of this transaction's consistent reads; taken now if there is none yet.
+    pub fn snapshot(&mut self) -> Snapshot {
+        // The epoch is read first: a definition published in between counts as unseen, which is on the safe side.
+        let epoch = self.view_epoch();
+        Snapshot { inner: self.inner().snapshot(), epoch }
+    }
+
+    pub(crate) fn view_epoch(&mut self) -> u64 {
+        let db = &self.db;
+        *self.view_epoch.get_or_insert_with(|| db.epoch())
+    }
+
+    /// Where a failed statement returns to.
+    pub fn statement_savepoint(&mut self) -> StatementSavepoint {
+        StatementSavepoint {
+            inner: self.inner().savepoint(),
+            deltas: self.deltas.iter().map(|(_, delta)| *delta).collect(),
+        }
+    }
+
+    /// Undoes what was written since. Locks stay.
+    pub fn rollback_to_statement(&mut self, savepoint: &StatementSavepoint) -> Result<(), MySqlError> {
+        self.inner().rollback_to(&savepoint.inner).map_err(|e| error::storage(e, "transaction"))?;
+        for (i, (_, delta)) in self.deltas.iter_mut().enumerate() {
+            *delta = savepoint.deltas.get(i).copied().unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    /// SAVEPOINT: replaces one of the same name.
+    pub fn savepoint(&mut self, name: &str) {
+        self.savepoints.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
+        let point = self.statement_savepoint();
+        self.savepoints.push((name.to_string(), point));
+    }
+
+    /// ROLLBACK TO: later savepoints go, this one stays. Error 1305.
+    pub fn rollback_to(&mut self, name: &str) -> Result<(), MySqlError> {
+        let at = self.find_savepoint(name)?;
+        let point = self.savepoints[at].1.clone();
+        self.rollback_to_statement(&point)?;
+        self.savepoints.truncate(at + 1);
+        Ok(())
+    }
+
+    /// RELEASE SAVEPOINT: this one and later ones go, nothing is undone. Error 1305.
+    pub fn release(&mut self, name: &str) -> Result<(), MySqlError> {
+        let at = self.find_savepoint(name)?;
+        self.savepoints.truncate(at);
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize, MySqlError> {
+        let found = self.savepoints.iter().position(|(n, _)| n.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| error::no_such_savepoint(name))
+    }
+
+    /// Commits; when it returns the changes are as durable as `innodb_flush_log_at_trx_commit` asks.
+    pub async fn commit(self) -> Result<(), MySqlError> {
+        self.commit_with(&[]).await
+    }
+
+    /// Commits together with the transaction's binlog events.
+    pub async fn commit_with(mut self, binlog: &[u8]) -> Result<(), MySqlError> {
+        let inner = self.inner.take().expect("the transaction has not ended");
+        let wait = inner.commit(binlog).map_err(|e| error::storage(e, "transaction"))?;
+        Committing(Some(wait)).await.map_err(|e| error::storage(e, "transaction"))?;
+        for (table, delta) in self.deltas.drain(..) {
+            table.add_rows(delta);
+        }
+        Ok(())
+    }
+
+    pub async fn rollback(mut self) -> Result<(), MySqlError> {
+        let inner = self.inner.take().expect("the transaction has not ended");
+        inner.rollback().map_err(|e| error::storage(e, "transaction"))
+    }
+
+    pub(crate) fn count_rows(&mut self, table: &Arc<TableState>, added: i64) {
+        match self.deltas.iter_mut().find(|(t, _)| Arc::ptr_eq(t, table)) {
+            Some((_, delta)) => *delta += added,
+            None => self.deltas.push((table.clone(), added)),
+        }
+    }
+
+    /// `count` consecutive row ids.
+    pub(crate) fn take_row_ids(&mut self, table: &Arc<TableState>, count: u64) -> Result<u64, MySqlError> {
+        let at = match self.leases.iter().position(|(t, _)| Arc::ptr_eq(t, table)) {
+            Some(at) => at,
+            None => {
+                self.leases.push((table.clone(), Lease::empty()));
+                self.leases.len() - 1
+            }
+        };
+        let lease = &mut self.leases[at].1;
+        if let Some(first) = lease.take(count) {
+            return Ok(first);
+        }
+        let next = table.row_ids.lease(count)?;
+        table.row_ids.give_back(std::mem::replace(lease, next));
+        Ok(lease.take(count).expect("a lease holds what was asked for"))
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        for (table, lease) in self.leases.drain(..) {
+            table.row_ids.give_back(lease);
+        }
+    }
+}
+
+/// `lock_wait_timeout`'s default: one year.
+const DEFAULT_METADATA_TIMEOUT: Duration = Duration::from_secs(31_536_000);
+
+/// The wait for a commit. If its future is dropped the wait ends on the spot, blocking: metadata locks may only go
+/// when the rows are visible, because DDL copies what it sees.
+struct Committing(Option<CommitWait>);
+
+impl Future for Committing {
+    type Output = highkey_storage::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let wait = self.0.as_mut().expect("not polled after it was ready");
+        let outcome = std::task::ready!(Pin::new(wait).poll(cx));
+        self.0 = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for Committing {
+    fn drop(&mut self) {
+        if let Some(wait) = self.0.take() {
+            let _ = wait.wait();
+        }
+    }
+}
+
+/// The metadata locks of one transaction or DDL statement; released when dropped.
+pub(crate) struct HeldLocks {
+    locks: Arc<MetadataLocks>,
+    owner: Owner,
+    held: Vec<Arc<MetadataLock>>,
+}
+
+impl HeldLocks {
+    pub(crate) fn new(locks: Arc<MetadataLocks>, owner: Owner) -> HeldLocks {
+        HeldLocks { locks, owner, held: Vec::new() }
+    }
+
+    fn holds(&self, lock: &Arc<MetadataLock>) -> bool {
+        self.held.iter().any(|l| Arc::ptr_eq(l, lock))
+    }
+
+    pub(crate) async fn acquire(
+        &mut self,
+        lock: &Arc<MetadataLock>,
+        mode: MetadataMode,
+        timeout: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), MySqlError> {
+        self.locks.acquire(self.owner, lock, mode, timeout, interrupt).await?;
+        self.held.push(lock.clone());
+        Ok(())
+    }
+
+    /// Shared locks on the schemas, then exclusive locks on the tables, in an order that all DDL shares.
+    pub(crate) async fn acquire_tables(
+        &mut self,
+        mut tables: Vec<Name>,
+        timeout: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), MySqlError> {
+        tables.sort();
+        tables.dedup();
+        let mut schemas: Vec<_> = tables.iter().map(|(schema, _)| schema.clone()).collect();
+        schemas.dedup();
+        for schema in schemas {
+            let lock = self.locks.lock_of(&schema, "");
+            self.acquire(&lock, MetadataMode::Shared, timeout, interrupt).await?;
+        }
+        self.acquire_exclusive(tables, timeout, interrupt).await
+    }
+
+    /// Exclusive locks on distinct names.
+    pub(crate) async fn acquire_exclusive(
+        &mut self,
+        names: Vec<Name>,
+        timeout: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), MySqlError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = names.iter().map(|(schema, table)| self.locks.lock_of(schema, table)).collect();
+        self.locks.acquire_all(self.owner, &wanted, timeout, interrupt).await?;
+        self.held.extend(wanted);
+        Ok(())
+    }
+
+    fn release_last(&mut self) {
+        if let Some(lock) = self.held.pop() {
+            self.locks.release(self.owner, &lock);
+        }
+    }
+}
+
+impl Drop for HeldLocks {
+    fn drop(&mut self) {
+        while !self.held.is_empty() {
+            self.release_last();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Accounts.
+
+use std::sync::Arc;
+
+use highkey_storage::Isolation;
+use highkey_types::MySqlError;
+
+use crate::catalog::keys;
+use crate::database::Database;
+use crate::ddl::DdlContext;
+use crate::def::UserDef;
+use crate::error;
+use crate::high_water;
+use crate::transaction::HeldLocks;
+
+impl Database {
+    /// CREATE USER. Error 1396 if the account exists.
+    pub async fn create_user(self: &Arc<Self>, cx: &DdlContext, user: UserDef) -> Result<(), MySqlError> {
+        let _locks = self.lock_accounts(cx).await?;
+        if self.catalog().user(&user.user, &user.host).is_some() {
+            return Err(error::user_operation("CREATE USER", &user.user, &user.host));
+        }
+        self.store_user(cx, user)
+    }
+
+    /// ALTER USER, SET PASSWORD: replaces the account's record. Error 1396 if there is none.
+    pub async fn alter_user(self: &Arc<Self>, cx: &DdlContext, user: UserDef) -> Result<(), MySqlError> {
+        let _locks = self.lock_accounts(cx).await?;
+        if self.catalog().user(&user.user, &user.host).is_none() {
+            return Err(error::user_operation("ALTER USER", &user.user, &user.host));
+        }
+        self.store_user(cx, user)
+    }
+
+    /// DROP USER. Error 1396 if there is no such account.
+    pub async fn drop_user(self: &Arc<Self>, cx: &DdlContext, user: &str, host: &str) -> Result<(), MySqlError> {
+        let _locks = self.lock_accounts(cx).await?;
+        if self.catalog().user(user, host).is_none() {
+            return Err(error::user_operation("DROP USER", user, host));
+        }
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        high_water::remove(&mut txn, self.catalog_index(), &keys::user(user, host))?;
+        cx.commit(txn)?;
+        self.publish(|catalog, _| catalog.remove_user(user, host));
+        Ok(())
+    }
+
+    fn store_user(&self, cx: &DdlContext, user: UserDef) -> Result<(), MySqlError> {
+        let record = serde_json::to_vec(&user).expect("an account has string keys only");
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        high_water::put(&mut txn, self.catalog_index(), &keys::user(&user.user, &user.host), &record)?;
+        cx.commit(txn)?;
+        self.publish(|catalog, _| catalog.put_user(user));
+        Ok(())
+    }
+
+    async fn lock_accounts(&self, cx: &DdlContext) -> Result<HeldLocks, MySqlError> {
+        let mut locks = self.ddl_locks();
+        locks
+            .acquire_exclusive(vec![("mysql".into(), "user".into())], cx.lock_wait_timeout, &cx.interrupt)
+            .await?;
+        Ok(locks)
+    }
+}

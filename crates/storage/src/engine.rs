@@ -1,68 +1,204 @@
 //! The engine: everything below tables behind one handle.
 
-use std::sync::Arc;
+use std::ops::Bound;
 
-use crate::txn::{Bounds, Isolation, Txn};
-use crate::{CheckReport, Clock, Disk, IndexId, Options, Result};
+use crate::btree::TreeReport;
+use crate::disk::{Clock, Disk};
+use crate::error::Result;
+use crate::ids::IndexId;
+use crate::options::Options;
+use crate::recovery::Store;
+use crate::stats::Stats;
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
+use crate::txn::{Bounds, ForCheckpoint, Isolation, Pace, ROOT_INDEX, System, Txn};
 
-/// A transactional, versioned, ordered byte store: many indexes, each a tree of (key, value). Cloning shares it.
+/// What [`Engine::check`] counted.
+pub type CheckReport = TreeReport;
+
+/// A transactional, versioned, ordered byte store: many indexes, each a tree of (key, value). Cloning shares it. When the last handle
+/// goes without a `shutdown`, it stops as a crash would stop it: nothing committed is lost, the next open recovers.
 #[derive(Clone)]
-pub struct Engine {}
+pub struct Engine {
+    inner: Arc<Inner>,
+}
 
-/// Counters since the start, for SHOW STATUS and metrics.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    pub commits: u64,
-    pub rollbacks: u64,
-    pub row_lock_waits: u64,
-    pub deadlocks: u64,
+struct Inner {
+    system: Arc<System>,
+    stop: Arc<AtomicBool>,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    /// Without background threads: when `background_step` saw what.
+    pace: Mutex<Pace>,
 }
 
 impl Engine {
-    /// Opens or makes the database on `disk`; after a crash it returns as soon as redo is done.
-    pub fn open(_disk: Arc<dyn Disk>, _options: Options, _clock: Arc<dyn Clock>) -> Result<Engine> {
-        unimplemented!()
+    /// Opens or makes the database on `disk`. After a crash it returns as soon as redo is done; what unfinished transactions left is
+    /// undone in the background (without background threads: before it returns), their rows staying locked until then.
+    pub fn open(disk: Arc<dyn Disk>, options: Options, clock: Arc<dyn Clock>) -> Result<Engine> {
+        let (store, recovered) = Store::open(disk, &options, clock.clone(), &mut |_| {})?;
+        let background = options.background;
+        let system = Arc::new(System::new(store.clone(), options, clock, &recovered));
+        let inner = Inner {
+            system: system.clone(),
+            stop: Arc::new(AtomicBool::new(false)),
+            threads: Mutex::default(),
+            pace: Mutex::new(Pace::new()),
+        };
+        let engine = Engine { inner: Arc::new(inner) };
+        let losers = system.adopt_losers(&recovered.losers)?;
+        store.start(Arc::new(ForCheckpoint(Arc::downgrade(&system))));
+        system.create_system_trees()?;
+        if !background {
+            system.finish_open(losers, &engine.inner.stop)?;
+            return Ok(engine);
+        }
+        engine.spawn("undo", move |system, stop| {
+            if let Err(error) = system.finish_open(losers, stop) {
+                system.note_background_error("undoing unfinished transactions", error);
+            }
+        });
+        engine.spawn("purge", |system, stop| system.purge_until(stop));
+        Ok(engine)
     }
 
-    /// Flushes everything, writes a checkpoint and joins all threads. Live transactions are rolled back by the next open.
+    fn spawn(&self, name: &str, run: impl FnOnce(&System, &AtomicBool) + Send + 'static) {
+        let (system, stop) = (self.inner.system.clone(), self.inner.stop.clone());
+        let thread = thread::Builder::new().name(name.into()).spawn(move || run(&system, &stop));
+        self.inner.threads.lock().push(thread.expect("the system has room for the engine's threads"));
+    }
+
+    /// Flushes everything, writes a checkpoint and joins all threads. Transactions still open are undone by the next open. The engine must
+    /// not be used afterwards.
     pub fn shutdown(&self) -> Result<()> {
-        unimplemented!()
+        self.inner.join();
+        let system = &self.inner.system;
+        system.publish_abandoned()?;
+        self.store().shutdown()
     }
 
-    pub fn begin(&self, _isolation: Isolation) -> Txn {
-        unimplemented!()
+    fn store(&self) -> &Store {
+        &self.inner.system.store
+    }
+
+    /// Starts a transaction. It costs nothing until it reads or writes.
+    pub fn begin(&self, isolation: Isolation) -> Txn {
+        Txn::begin(self.inner.system.clone(), isolation)
     }
 
     /// The index that every new database has: the owner's catalog starts here.
     pub fn root_index(&self) -> IndexId {
-        unimplemented!()
+        ROOT_INDEX
     }
 
     /// False for an index never created, rolled back, or dropped and freed.
-    pub fn index_exists(&self, _index: IndexId) -> bool {
-        unimplemented!()
+    pub fn index_exists(&self, index: IndexId) -> bool {
+        self.store().space.root(index).is_some()
+    }
+
+    /// All indexes, the engine's own included.
+    pub fn indexes(&self) -> Vec<IndexId> {
+        self.store().space.trees()
     }
 
     pub fn options(&self) -> &Options {
-        unimplemented!()
+        &self.inner.system.options
+    }
+
+    /// `innodb_flush_log_at_trx_commit`: 0, 1 or 2.
+    pub fn set_flush_log_at_commit(&self, level: u8) {
+        self.store().wal.set_flush_level(level);
+    }
+
+    /// `innodb_deadlock_detect`.
+    pub fn set_deadlock_detect(&self, on: bool) {
+        self.inner.system.locks.set_deadlock_detect(on);
+    }
+
+    /// Makes everything appended to the log so far durable.
+    pub fn flush_log(&self) -> Result<()> {
+        self.store().wal.flush()
+    }
+
+    /// Takes a checkpoint now.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.store().checkpoint()
+    }
+
+    /// One round of purge and publication, for engines opened without background threads. Returns how much it did.
+    pub fn background_step(&self) -> Result<usize> {
+        self.inner.system.background_step(&mut self.inner.pace.lock())
     }
 
     pub fn stats(&self) -> Stats {
-        unimplemented!()
+        Stats::of(&self.inner.system)
     }
 
     /// Verifies every invariant of the index's tree.
-    pub fn check(&self, _index: IndexId) -> Result<CheckReport> {
-        unimplemented!()
+    pub fn check(&self, index: IndexId) -> Result<CheckReport> {
+        self.inner.system.tree(index)?.check()
     }
 
-    /// About how many rows the index has.
-    pub fn estimate_rows(&self, _index: IndexId) -> Result<u64> {
-        unimplemented!()
+    /// About how many rows the index has, deleted ones that purge has not reached included.
+    pub fn estimate_rows(&self, index: IndexId) -> Result<u64> {
+        Ok(self.inner.system.tree(index)?.estimate()?.rows)
     }
 
-    /// Cuts the range at inner separators into about `parts` ranges of similar size, in key order.
-    pub fn split_range(&self, _index: IndexId, _bounds: &Bounds, _parts: usize) -> Result<Vec<Bounds>> {
-        unimplemented!()
+    /// About how many rows lie in the range.
+    pub fn estimate_range(&self, index: IndexId, bounds: &Bounds) -> Result<u64> {
+        let tree = self.inner.system.tree(index)?;
+        tree.estimate_range(borrow(&bounds.lower), borrow(&bounds.upper))
+    }
+
+    /// Leaf pages of the index, about.
+    pub fn estimate_leaf_pages(&self, index: IndexId) -> Result<u64> {
+        Ok(self.inner.system.tree(index)?.estimate()?.leaf_pages)
+    }
+
+    /// Cuts the range at inner separators into at most `parts` ranges of similar size, in key order.
+    pub fn split_range(&self, index: IndexId, bounds: &Bounds, parts: usize) -> Result<Vec<Bounds>> {
+        let tree = self.inner.system.tree(index)?;
+        let lower = match &bounds.lower {
+            Bound::Included(key) | Bound::Excluded(key) => key.as_slice(),
+            Bound::Unbounded => &[],
+        };
+        let upper = match &bounds.upper {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key.as_slice()),
+            Bound::Unbounded => None,
+        };
+        let mut ranges = Vec::new();
+        let mut from = bounds.lower.clone();
+        for cut in tree.separators(lower, upper, parts.saturating_sub(1))? {
+            ranges.push(Bounds::new(from, Bound::Excluded(cut.clone())));
+            from = Bound::Included(cut);
+        }
+        ranges.push(Bounds::new(from, bounds.upper.clone()));
+        Ok(ranges)
+    }
+}
+
+fn borrow(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    match bound {
+        Bound::Included(key) => Bound::Included(key),
+        Bound::Excluded(key) => Bound::Excluded(key),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+impl Inner {
+    fn join(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.system.history.wake();
+        for thread in self.threads.lock().drain(..) {
+            if thread.thread().id() != thread::current().id() {
+                thread.join().expect("the engine's threads do not panic");
+            }
+        }
+        self.system.locks.stop();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.join();
+        self.system.store.stop();
     }
 }

@@ -1,4 +1,19 @@
 //! The storage engine of Highkey: a transactional, versioned, ordered byte store.
+//!
+//! From the bottom up, each a folder with a README.md:
+//!
+//! - `disk`: files, real or simulated; the clock and randomness beside them.
+//! - `wal`: the log. What is not in it did not happen.
+//! - `page`, `buffer`: pages, their latches and frames, and the mini-transaction through which alone their bytes change.
+//! - `space`: who owns which page; the directory of trees.
+//! - `btree`, `overflow`: one B-link tree per index; values too long for a leaf.
+//! - `recovery`: checkpoints, and redo after a crash.
+//! - `lock`: row locks and deadlocks.
+//! - `txn`: transactions, snapshots, older versions, commit, rollback, purge.
+//! - `engine`: all of it behind one handle.
+//!
+//! Nothing here knows of SQL, rows' columns or a runtime: keys and values are bytes, and the two waits there are (a row lock, a
+//! durable commit) are plain futures.
 #![allow(dead_code)]
 
 mod buffer;
@@ -11,18 +26,18 @@ mod options;
 mod page;
 mod recovery;
 mod space;
-mod stand_in;
+mod stats;
 mod sync;
 mod txn;
 mod wal;
 
 pub use disk::{Clock, Disk, DiskFile, FileDisk, Rng, SeededRng, SimClock, SimConfig, SimDisk, SystemClock, SystemRng};
-pub use engine::{Engine, Stats};
+pub use engine::{CheckReport, Engine};
 pub use error::{Error, Result};
 pub use ids::{IndexId, Lsn, PageId, TxnId};
 pub use lock::{Interrupt, LockError, LockWait};
 pub use options::Options;
-pub use stand_in::CheckReport;
+pub use stats::Stats;
 pub use txn::{
     BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, LockMode, LockWaitPolicy, Locked, Op,
     Savepoint, Scan, Snapshot, SortedRows, Txn,

@@ -12,5 +12,6 @@ mod wait;
 pub use interrupt::Interrupt;
 pub use wait::{LockError, LockWait};
 
-pub(crate) use owner::{Owner, Owners};
-pub(crate) use table::{Answer, LockStats, LockTable, RowKey, row_key};
+pub(crate) use owner::Owner;
+pub(crate) use table::{Answer, LockTable, row_key};
+pub(crate) use wait::Waiter;

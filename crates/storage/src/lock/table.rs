@@ -258,8 +258,8 @@ impl LockTable {
         self.leave(waiter, error, true);
     }
 
-    /// The caller has dropped its `LockWait`.
-    pub(super) fn abandon(&self, waiter: &Arc<Waiter>) {
+    /// The one who queued up has no use for the lock any more.
+    pub fn abandon(&self, waiter: &Arc<Waiter>) {
         self.leave(waiter, LockError::Interrupted, false);
     }
 

@@ -1,15 +1,24 @@
 //! Transactions: see README.md.
 
+mod background;
 mod commit;
+mod long;
+mod purge;
+mod read;
+mod rollback;
 mod rows;
 mod scan;
 mod scratch;
 mod snapshot;
 mod status;
+mod system;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod undo;
 mod versions;
 mod views;
+mod write;
 
 pub use commit::CommitWait;
 pub use rows::{
@@ -18,3 +27,6 @@ pub use rows::{
 pub use scan::Scan;
 pub use snapshot::Snapshot;
 pub use transaction::{Savepoint, Txn};
+
+pub(crate) use background::Pace;
+pub(crate) use system::{ForCheckpoint, ROOT_INDEX, System};

@@ -213,11 +213,25 @@ impl LeafRows {
         self.rows.clear();
     }
 
-    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) {
+    /// Adds a row whose key is in two parts, as leaves store it.
+    pub(crate) fn push(&mut self, prefix: &[u8], suffix: &[u8], value: &[u8]) {
         let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(prefix);
+        self.bytes.extend_from_slice(suffix);
         let middle = self.bytes.len() as u32;
         self.bytes.extend_from_slice(value);
         self.rows.push((start, middle, self.bytes.len() as u32));
+    }
+
+    /// Gives a row its value after all.
+    pub(crate) fn replace_value(&mut self, row: usize, value: &[u8]) {
+        let (start, middle, _) = self.rows[row];
+        let key = start as usize..middle as usize;
+        let at = self.bytes.len() as u32;
+        // The row moves to the end of the buffer; its old place is a hole until the next leaf.
+        self.bytes.extend_from_within(key);
+        let middle = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(value);
+        self.rows[row] = (at, middle, self.bytes.len() as u32);
     }
 }

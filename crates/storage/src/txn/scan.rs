@@ -1,14 +1,146 @@
-//! Range scans.
+//! Range scans: one leaf's rows are chosen and copied under its latch, long and spilled values fetched after it.
 
-use super::rows::LeafRows;
-use crate::Result;
+use super::read::{Chosen, Deferred};
+use super::rows::{Bounds, Direction, LeafRows};
+use super::system::{System, count};
+use super::views::Sight;
+use crate::btree::{self, BTree, LeafScan, LeafView, RecordFlags, RecordRef};
+use crate::error::Result;
+use crate::ids::IndexId;
+use crate::sync::Arc;
+
+/// Which rows a scan gives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Those its sight sees.
+    Visible,
+    /// Those, and every key that another open transaction has changed.
+    Candidates,
+}
 
 /// A scan over a range of one index, a leaf at a time. It holds no latch between leaves.
-pub struct Scan {}
+pub struct Scan {
+    system: Arc<System>,
+    sight: Sight,
+    wanted: Wanted,
+    index: IndexId,
+    tree: Option<BTree>,
+    at: LeafScan,
+    deferred: Vec<(usize, Deferred)>,
+}
 
 impl Scan {
-    /// Copies the next rows out: the visible ones of one leaf, at least one. False at the end.
-    pub fn next_leaf(&mut self, _out: &mut LeafRows) -> Result<bool> {
-        unimplemented!()
+    pub(super) fn new(
+        system: Arc<System>,
+        sight: Sight,
+        wanted: Wanted,
+        index: IndexId,
+        bounds: Bounds,
+        direction: Direction,
+    ) -> Scan {
+        let direction = match direction {
+            Direction::Forward => btree::Direction::Forward,
+            Direction::Backward => btree::Direction::Backward,
+        };
+        let at = LeafScan::new(bounds.lower, bounds.upper, direction);
+        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new() }
     }
+
+    /// Copies the next rows out: those of one leaf that the scan sees, at least one. False at the end.
+    pub fn next_leaf(&mut self, out: &mut LeafRows) -> Result<bool> {
+        let tree = match &self.tree {
+            Some(tree) => tree.clone(),
+            None => self.tree.insert(self.system.tree(self.index)?).clone(),
+        };
+        let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
+        let deferred = &mut self.deferred;
+        loop {
+            out.clear();
+            let backward = self.at.direction() == btree::Direction::Backward;
+            if !tree.scan_leaf(&mut self.at, |leaf| reader.read_leaf(leaf, backward, out, deferred))? {
+                return Ok(false);
+            }
+            for (row, value) in deferred.drain(..) {
+                out.replace_value(row, &value.fetch(&self.system)?);
+            }
+            if !out.is_empty() {
+                count(&self.system.counters.rows_read, out.len() as u64);
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Goes on behind `key`, in the scan's direction: for callers that stop inside a leaf and come back for the rest later.
+    pub fn resume_after(&mut self, key: &[u8]) {
+        self.at.resume_after(key);
+    }
+}
+
+/// What choosing rows needs, apart from the scan's own position.
+struct Reader<'a> {
+    system: &'a System,
+    sight: &'a Sight,
+    wanted: Wanted,
+    index: IndexId,
+}
+
+impl Reader<'_> {
+    fn read_leaf(&self, leaf: &LeafView, backward: bool, out: &mut LeafRows, deferred: &mut Vec<(usize, Deferred)>) {
+        // Everything on the page is older than every open transaction and snapshot: each record is its row.
+        let settled = leaf.max_txn() < self.system.status.low_water().0;
+        let mut key = Vec::new();
+        for n in 0..leaf.len() {
+            let n = if backward { leaf.len() - 1 - n } else { n };
+            let record = leaf.record(n);
+            if settled && record.flags & (RecordFlags::DELETE_MARK | RecordFlags::OVERFLOW) == 0 {
+                out.push(leaf.prefix(), leaf.suffix(n), record.value);
+                continue;
+            }
+            key.clear();
+            leaf.key(n, &mut key);
+            self.read_record(&key, record, out, deferred);
+        }
+    }
+
+    fn read_record(&self, key: &[u8], record: RecordRef, out: &mut LeafRows, deferred: &mut Vec<(usize, Deferred)>) {
+        let status = &self.system.status;
+        let row = out.len();
+        match self.system.choose(self.index, key, record, self.sight) {
+            Some(Chosen::Inline(value)) => out.push(&[], key, value),
+            Some(Chosen::Long(reference)) => {
+                out.push(&[], key, &[]);
+                deferred.push((row, Deferred::Long(reference.to_vec())));
+            }
+            Some(Chosen::Older(version)) => {
+                out.push(&[], key, &[]);
+                deferred.push((row, Deferred::Older(version)));
+            }
+            None if self.wanted == Wanted::Candidates
+                && self.sight.own() != Some(record.txn)
+                && status.is_open(record.txn) =>
+            {
+                out.push(&[], key, &[]);
+            }
+            None => {
+                if record.flags & RecordFlags::DELETE_MARK != 0 && status.is_old(record.txn) && !status.is_open(record.txn) {
+                    // Nobody's history has this one: it is from before the last open.
+                    self.system.history.hint(self.index, key);
+                }
+            }
+        }
+    }
+}
+
+/// Shows `f` every record of a tree. `f` runs under a latch.
+pub(super) fn for_each_record(tree: &BTree, mut f: impl FnMut(&[u8], RecordRef)) -> Result<()> {
+    let mut at = LeafScan::new(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded, btree::Direction::Forward);
+    let mut key = Vec::new();
+    while tree.scan_leaf(&mut at, |leaf| {
+        for n in 0..leaf.len() {
+            key.clear();
+            leaf.key(n, &mut key);
+            f(&key, leaf.record(n));
+        }
+    })? {}
+    Ok(())
 }

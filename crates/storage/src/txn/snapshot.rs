@@ -1,21 +1,29 @@
-//! Snapshots.
+//! Snapshots: consistent views that leave the transaction's thread.
 
 use super::rows::{Bounds, Direction};
-use super::scan::Scan;
-use crate::{IndexId, Result};
+use super::scan::{Scan, Wanted};
+use super::system::System;
+use super::views::Sight;
+use crate::error::Result;
+use crate::ids::IndexId;
+use crate::sync::Arc;
 
 /// A consistent view: what was committed when it was taken, and its own transaction's writes. Clones share it; while one lives,
 /// the versions it needs are kept.
 #[derive(Clone)]
-pub struct Snapshot {}
+pub struct Snapshot {
+    pub(super) system: Arc<System>,
+    pub(super) sight: Sight,
+}
 
 impl Snapshot {
     /// Reads one row into `out` (cleared first). False when there is none.
-    pub fn get(&self, _index: IndexId, _key: &[u8], _out: &mut Vec<u8>) -> Result<bool> {
-        unimplemented!()
+    pub fn get(&self, index: IndexId, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        self.system.read_row(index, key, &self.sight, out)
     }
 
-    pub fn scan(&self, _index: IndexId, _bounds: Bounds, _direction: Direction) -> Scan {
-        unimplemented!()
+    /// A scan of its own, for another thread if need be.
+    pub fn scan(&self, index: IndexId, bounds: Bounds, direction: Direction) -> Scan {
+        Scan::new(self.system.clone(), self.sight.clone(), Wanted::Visible, index, bounds, direction)
     }
 }

@@ -1,134 +1,250 @@
 //! The transaction: what callers hold.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::commit::CommitWait;
-use super::rows::{
-    BatchOutcome, Bounds, Direction, Inserted, Isolation, LockMode, LockWaitPolicy, Locked, Op, SortedRows,
-};
-use super::scan::Scan;
+use super::purge::PurgeItem;
+use super::rows::{Bounds, Direction, Isolation};
+use super::scan::{Scan, Wanted};
 use super::snapshot::Snapshot;
-use crate::lock::Interrupt;
-use crate::{IndexId, Result, TxnId};
+use super::system::System;
+use super::undo::Undo;
+use super::views::{Sight, View};
+use crate::btree::{BTree, Cursor};
+use crate::buffer::Writer;
+use crate::error::Result;
+use crate::ids::{IndexId, Lsn, TxnId};
+use crate::lock::{Interrupt, Owner};
+use crate::sync::Arc;
 
 /// A point inside a transaction that `rollback_to` returns to.
 #[derive(Clone, Copy, Debug)]
-pub struct Savepoint {}
+pub struct Savepoint {
+    lsn: Lsn,
+    purge: usize,
+    dropped: usize,
+}
 
 /// A transaction. Dropping one that was not committed rolls it back.
-pub struct Txn {}
+pub struct Txn {
+    pub(super) system: Arc<System>,
+    isolation: Isolation,
+    /// From the first write or lock on.
+    owner: Option<Arc<Owner>>,
+    /// Its newest log record.
+    pub(super) last_lsn: Lsn,
+    view: Option<Arc<View>>,
+    pub(super) purge: Vec<PurgeItem>,
+    dropped: Vec<IndexId>,
+    pub(super) lock_wait_timeout: Duration,
+    pub(super) interrupt: Option<Arc<Interrupt>>,
+    pub(super) cursor: Cursor,
+}
 
 impl Txn {
+    pub(crate) fn begin(system: Arc<System>, isolation: Isolation) -> Txn {
+        Txn {
+            isolation,
+            owner: None,
+            last_lsn: Lsn::NONE,
+            view: None,
+            purge: Vec::new(),
+            dropped: Vec::new(),
+            lock_wait_timeout: system.options.lock_wait_timeout,
+            interrupt: None,
+            cursor: Cursor::new(),
+            system,
+        }
+    }
+
     /// The id, given at the first write or lock.
     pub fn id(&self) -> Option<TxnId> {
-        unimplemented!()
+        self.owner.as_ref().map(|o| o.id)
     }
 
     pub fn isolation(&self) -> Isolation {
-        unimplemented!()
+        self.isolation
     }
 
-    /// Ends the statement's snapshot under READ COMMITTED.
+    /// Changes the isolation level; the present snapshot, if any, ends.
+    pub fn set_isolation(&mut self, isolation: Isolation) {
+        self.isolation = isolation;
+        self.view = None;
+    }
+
+    /// Ends the statement's snapshot under READ COMMITTED and READ UNCOMMITTED.
     pub fn begin_statement(&mut self) {
-        unimplemented!()
+        if matches!(self.isolation, Isolation::ReadCommitted | Isolation::ReadUncommitted) {
+            self.view = None;
+        }
     }
 
-    /// The view of this transaction's consistent reads, taken now if there is none yet.
-    pub fn snapshot(&mut self) -> Snapshot {
-        unimplemented!()
-    }
-
-    pub fn set_lock_wait_timeout(&mut self, _timeout: Duration) {
-        unimplemented!()
+    pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
+        self.lock_wait_timeout = timeout;
     }
 
     /// Lets `interrupt` end this transaction's lock waits.
-    pub fn set_interrupt(&mut self, _interrupt: Arc<Interrupt>) {
-        unimplemented!()
+    pub fn set_interrupt(&mut self, interrupt: Arc<Interrupt>) {
+        self.interrupt = Some(interrupt);
     }
 
     /// True once something was written that a commit must log.
     pub fn has_writes(&self) -> bool {
-        unimplemented!()
+        !self.last_lsn.is_none() || !self.dropped.is_empty()
     }
 
-    pub fn savepoint(&mut self) -> Savepoint {
-        unimplemented!()
+    /// Rows changed so far.
+    pub fn rows_changed(&self) -> u64 {
+        self.owner.as_ref().map_or(0, |o| o.work.load(crate::sync::Ordering::Relaxed))
     }
 
-    /// Undoes everything written since. Row locks stay.
-    pub fn rollback_to(&mut self, _savepoint: &Savepoint) -> Result<()> {
-        unimplemented!()
+    pub(super) fn owner(&mut self) -> Arc<Owner> {
+        self.owner.get_or_insert_with(|| self.system.begin_owner()).clone()
     }
 
-    /// Appends the commit record with `binlog`, the transaction's binlog events (may be empty).
-    pub fn commit(self, _binlog: &[u8]) -> Result<CommitWait> {
-        unimplemented!()
+    fn view(&mut self) -> Arc<View> {
+        self.view.get_or_insert_with(|| self.system.pin()).clone()
     }
 
-    pub fn rollback(self) -> Result<()> {
-        unimplemented!()
+    fn sight(&mut self) -> Sight {
+        let (view, own) = (self.view(), self.id());
+        match self.isolation {
+            Isolation::ReadUncommitted => Sight::Newest { own, view: self.system.pin() },
+            _ => Sight::Snapshot { view, own },
+        }
     }
 
-    /// Makes an empty index; it goes away if the transaction does not commit.
-    pub fn create_index(&mut self) -> Result<IndexId> {
-        unimplemented!()
+    fn latest(&self) -> Sight {
+        Sight::Latest { own: self.id(), view: self.system.pin() }
     }
 
-    /// Frees the index after the commit, once no snapshot needs it.
-    pub fn drop_index(&mut self, _index: IndexId) -> Result<()> {
-        unimplemented!()
-    }
-
-    pub fn insert(&mut self, _index: IndexId, _key: &[u8], _value: &[u8]) -> Result<Op<Inserted>> {
-        unimplemented!()
-    }
-
-    /// Inserts `rows[start..]` as far as it gets in one go.
-    pub fn insert_batch(&mut self, _index: IndexId, _rows: &SortedRows, _start: usize) -> Result<Op<BatchOutcome>> {
-        unimplemented!()
-    }
-
-    /// Replaces the value of the latest committed or own row. False when there is none.
-    pub fn update(&mut self, _index: IndexId, _key: &[u8], _value: &[u8]) -> Result<Op<bool>> {
-        unimplemented!()
-    }
-
-    /// Deletes the latest committed or own row. False when there is none.
-    pub fn delete(&mut self, _index: IndexId, _key: &[u8]) -> Result<Op<bool>> {
-        unimplemented!()
-    }
-
-    /// Locks a key, whether or not it has a row, and reads its latest committed or own value.
-    pub fn lock(
-        &mut self,
-        _index: IndexId,
-        _key: &[u8],
-        _mode: LockMode,
-        _policy: LockWaitPolicy,
-    ) -> Result<Op<Locked>> {
-        unimplemented!()
+    /// The view of this transaction's consistent reads, taken now if there is none yet. It sees what the transaction has written,
+    /// also later than now.
+    pub fn snapshot(&mut self) -> Snapshot {
+        Snapshot { sight: self.sight(), system: self.system.clone() }
     }
 
     /// Consistent read of one row into `out` (cleared first). False when there is none.
-    pub fn get(&mut self, _index: IndexId, _key: &[u8], _out: &mut Vec<u8>) -> Result<bool> {
-        unimplemented!()
+    pub fn get(&mut self, index: IndexId, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let sight = self.sight();
+        self.system.read_row(index, key, &sight, out)
     }
 
     /// As `get`, of the latest committed or own row, without a lock.
-    pub fn get_latest(&mut self, _index: IndexId, _key: &[u8], _out: &mut Vec<u8>) -> Result<bool> {
-        unimplemented!()
+    pub fn get_latest(&mut self, index: IndexId, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        self.system.read_row(index, key, &self.latest(), out)
     }
 
     /// Consistent scan.
-    pub fn scan(&mut self, _index: IndexId, _bounds: Bounds, _direction: Direction) -> Scan {
-        unimplemented!()
+    pub fn scan(&mut self, index: IndexId, bounds: Bounds, direction: Direction) -> Scan {
+        Scan::new(self.system.clone(), self.sight(), Wanted::Visible, index, bounds, direction)
     }
 
     /// Scan for a locking statement: every key that has a live latest row or an uncommitted change of anybody. Call `lock` on each key to
     /// wait for its owner and to get the value that counts; the scan's own value is the latest committed or own one, empty if there is none.
-    pub fn scan_latest(&mut self, _index: IndexId, _bounds: Bounds, _direction: Direction) -> Scan {
-        unimplemented!()
+    pub fn scan_latest(&mut self, index: IndexId, bounds: Bounds, direction: Direction) -> Scan {
+        Scan::new(self.system.clone(), self.latest(), Wanted::Candidates, index, bounds, direction)
+    }
+
+    pub fn savepoint(&mut self) -> Savepoint {
+        Savepoint { lsn: self.last_lsn, purge: self.purge.len(), dropped: self.dropped.len() }
+    }
+
+    /// Undoes everything written since. Row locks stay.
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.undo_to(savepoint.lsn)?;
+        self.purge.truncate(savepoint.purge);
+        self.dropped.truncate(savepoint.dropped);
+        Ok(())
+    }
+
+    pub(super) fn undo_to(&mut self, lsn: Lsn) -> Result<()> {
+        if let Some(owner) = &self.owner
+            && self.last_lsn > lsn
+        {
+            self.last_lsn = self.system.undo_until(owner.id, self.last_lsn, lsn)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the commit record with `binlog`, the transaction's binlog events (may be empty). On an error the transaction is rolled
+    /// back. A transaction that wrote nothing logs nothing.
+    pub fn commit(mut self, binlog: &[u8]) -> Result<CommitWait> {
+        self.view = None;
+        if !self.has_writes() && binlog.is_empty() {
+            self.end_unwritten();
+            return Ok(CommitWait::done());
+        }
+        let owner = self.owner();
+        let system = self.system.clone();
+        let mut scope = system.store.pool.scope(Writer::Commit { id: owner.id, prev_lsn: self.last_lsn })?;
+        for index in &self.dropped {
+            // Remembered in the directory by the commit record itself: an open after a crash frees them.
+            system.store.space.mark_dropping(&mut scope, *index)?;
+        }
+        let mut purge = std::mem::take(&mut self.purge);
+        purge.extend(self.dropped.drain(..).map(PurgeItem::Tree));
+        let (lsn, _) = scope.commit_transaction(binlog, |lsn| system.commits.enter(lsn, owner, purge))?;
+        self.owner = None;
+        self.last_lsn = Lsn::NONE;
+        Ok(CommitWait::new(system, lsn))
+    }
+
+    pub fn rollback(mut self) -> Result<()> {
+        self.end_rolled_back()
+    }
+
+    fn end_unwritten(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            self.system.status.abort(owner.id);
+            self.system.locks.release(&owner);
+        }
+    }
+
+    fn end_rolled_back(&mut self) -> Result<()> {
+        self.view = None;
+        self.purge.clear();
+        self.dropped.clear();
+        let last_lsn = std::mem::replace(&mut self.last_lsn, Lsn::NONE);
+        match self.owner.take() {
+            Some(owner) => self.system.roll_back(&owner, last_lsn),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes an empty index; it goes away if the transaction does not commit.
+    pub fn create_index(&mut self) -> Result<IndexId> {
+        let owner = self.owner();
+        let system = &self.system;
+        let index = system.store.space.next_index_id();
+        system.store.space.reserve(index, 1)?;
+        let mut undo = Vec::new();
+        Undo::Tree { index }.encode(&mut undo);
+        let mut scope = system.store.pool.scope(Writer::Txn { id: owner.id, prev_lsn: self.last_lsn })?;
+        scope.add_undo(&undo);
+        BTree::create(&system.store.pool, &system.store.space, &system.tree_stats, &mut scope, index)?;
+        self.last_lsn = scope.commit()?;
+        Ok(index)
+    }
+
+    /// Frees the index after the commit, once no snapshot needs it. The caller sees to it that nobody writes to it any more.
+    pub fn drop_index(&mut self, index: IndexId) -> Result<()> {
+        self.owner();
+        if !self.dropped.contains(&index) {
+            self.system.tree(index)?;
+            self.dropped.push(index);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        if self.owner.is_some()
+            && let Err(error) = self.end_rolled_back()
+        {
+            // Its rows stay locked; the next open undoes it.
+            self.system.note_background_error("rolling back a dropped transaction", error);
+        }
     }
 }

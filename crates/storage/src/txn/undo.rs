@@ -3,15 +3,15 @@
 //! ```text
 //! ROW       op u8 · index u32 · key len u16 · key · before u8 · [txn u64 · flags u16 · value len u32 · value]
 //! TREE      op u8 · index u32                                   the tree was created
-//! OVERFLOW  op u8 · index u32 · reference len u16 · reference   an overflow value was written
+//! RUN       op u8 · first page u64 · pages u32                  a run of overflow pages was written
 //! ```
 
 use crate::error::{Error, Result};
-use crate::ids::{IndexId, TxnId};
+use crate::ids::{IndexId, PageId, TxnId};
 
 const ROW: u8 = 1;
 const TREE: u8 = 2;
-const OVERFLOW: u8 = 3;
+const RUN: u8 = 3;
 
 /// A record as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct Before<'a> {
 pub(crate) enum Undo<'a> {
     Row { index: IndexId, key: &'a [u8], before: Option<Before<'a>> },
     Tree { index: IndexId },
-    Overflow { index: IndexId, reference: &'a [u8] },
+    Run { first: PageId, pages: u32 },
 }
 
 impl Undo<'_> {
@@ -48,11 +48,10 @@ impl Undo<'_> {
                 out.push(TREE);
                 out.extend_from_slice(&index.0.to_le_bytes());
             }
-            Undo::Overflow { index, reference } => {
-                out.push(OVERFLOW);
-                out.extend_from_slice(&index.0.to_le_bytes());
-                out.extend_from_slice(&(reference.len() as u16).to_le_bytes());
-                out.extend_from_slice(reference);
+            Undo::Run { first, pages } => {
+                out.push(RUN);
+                out.extend_from_slice(&first.0.to_le_bytes());
+                out.extend_from_slice(&pages.to_le_bytes());
             }
         }
     }
@@ -95,10 +94,9 @@ impl<'a> Reader<'a> {
     }
 
     fn entry(&mut self) -> Option<Undo<'a>> {
-        let op = self.u8()?;
-        let index = IndexId(self.u32()?);
-        match op {
+        match self.u8()? {
             ROW => {
+                let index = IndexId(self.u32()?);
                 let len = self.u16()? as usize;
                 let key = self.take(len)?;
                 let before = if self.u8()? == 0 {
@@ -110,11 +108,8 @@ impl<'a> Reader<'a> {
                 };
                 Some(Undo::Row { index, key, before })
             }
-            TREE => Some(Undo::Tree { index }),
-            OVERFLOW => {
-                let len = self.u16()? as usize;
-                Some(Undo::Overflow { index, reference: self.take(len)? })
-            }
+            TREE => Some(Undo::Tree { index: IndexId(self.u32()?) }),
+            RUN => Some(Undo::Run { first: PageId(self.u64()?), pages: self.u32()? }),
             _ => None,
         }
     }
@@ -131,7 +126,7 @@ mod tests {
             Undo::Row { index: IndexId(1), key: b"k", before: None },
             Undo::Row { index: IndexId(2), key: b"", before: Some(before) },
             Undo::Tree { index: IndexId(3) },
-            Undo::Overflow { index: IndexId(4), reference: b"0123456789ab" },
+            Undo::Run { first: PageId(4), pages: 7 },
         ];
         let mut bytes = Vec::new();
         entries.iter().for_each(|e| e.encode(&mut bytes));

@@ -1,3 +1,0 @@
-//! Until btree lands.
-#[derive(Clone, Debug, Default)]
-pub struct CheckReport {}

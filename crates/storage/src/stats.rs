@@ -1,0 +1,81 @@
+//! The engine's counters in one value, for SHOW STATUS and metrics.
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::txn::System;
+
+/// Counters since the start unless they say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub commits: u64,
+    pub rollbacks: u64,
+    pub rows_inserted: u64,
+    pub rows_updated: u64,
+    pub rows_deleted: u64,
+    pub rows_read: u64,
+    /// Transactions with an id that have not ended, now.
+    pub open_transactions: u64,
+    /// Snapshots that live, now.
+    pub open_snapshots: u64,
+    /// Waits for a row lock: begun, going on now, and their time in microseconds.
+    pub row_lock_waits: u64,
+    pub row_lock_current_waits: u64,
+    pub row_lock_time_us: u64,
+    pub row_lock_time_us_max: u64,
+    pub deadlocks: u64,
+    pub lock_timeouts: u64,
+    /// Keys with explicit locks, now.
+    pub locked_keys: u64,
+    /// Changes that purge has not dealt with, now.
+    pub history_length: u64,
+    /// Delete-marked records that purge took out of their pages.
+    pub records_purged: u64,
+    /// Older versions, now: how many, their memory and the scratch file.
+    pub versions: u64,
+    pub version_bytes: u64,
+    pub version_scratch_bytes: u64,
+    /// Unfinished transactions of the last crash that were undone.
+    pub losers_undone: u64,
+    pub splits: u64,
+    pub merges: u64,
+}
+
+impl Stats {
+    pub(crate) fn of(system: &System) -> Stats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (counters, locks, trees) = (&system.counters, system.locks.stats(), &system.tree_stats);
+        let splits = [
+            &trees.splits_append,
+            &trees.splits_cut,
+            &trees.splits_descending,
+            &trees.splits_even,
+            &trees.splits_two_to_three,
+            &trees.splits_inner,
+            &trees.splits_root,
+        ];
+        Stats {
+            commits: system.commits.count(),
+            rollbacks: load(&counters.rollbacks),
+            rows_inserted: load(&counters.rows_inserted),
+            rows_updated: load(&counters.rows_updated),
+            rows_deleted: load(&counters.rows_deleted),
+            rows_read: load(&counters.rows_read),
+            open_transactions: system.locks.owners.len() as u64,
+            open_snapshots: system.views.len() as u64,
+            row_lock_waits: locks.waits,
+            row_lock_current_waits: locks.current_waits,
+            row_lock_time_us: locks.wait_micros,
+            row_lock_time_us_max: locks.wait_micros_max,
+            deadlocks: locks.deadlocks,
+            lock_timeouts: locks.timeouts,
+            locked_keys: locks.explicit_keys,
+            history_length: system.history.len(),
+            records_purged: load(&system.history.removed),
+            versions: system.versions.len(),
+            version_bytes: system.versions.memory() as u64,
+            version_scratch_bytes: system.scratch.len(),
+            losers_undone: load(&counters.losers_undone),
+            splits: splits.iter().map(|n| load(n)).sum(),
+            merges: load(&trees.merges),
+        }
+    }
+}

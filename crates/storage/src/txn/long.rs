@@ -1,0 +1,45 @@
+//! Values too long for a leaf, on behalf of transactions.
+
+use super::system::System;
+use super::transaction::Txn;
+use super::undo::Undo;
+use crate::buffer::Writer;
+use crate::error::{Error, Result};
+use crate::ids::{IndexId, Lsn};
+use crate::overflow::{self, OverflowRef};
+
+/// Writes a value to overflow pages; each run's log record can be undone by itself. Returns the reference that goes into the row.
+pub(super) fn write(txn: &mut Txn, index: IndexId, value: &[u8]) -> Result<Vec<u8>> {
+    let owner = txn.owner();
+    let mut writer = Writer::Txn { id: owner.id, prev_lsn: txn.last_lsn };
+    let store = &txn.system.store;
+    let written = overflow::write(&store.pool, &store.space, index, value, &mut writer, |run, undo| {
+        Undo::Run { first: run.first, pages: run.pages }.encode(undo);
+    });
+    let start = txn.last_lsn;
+    if let Writer::Txn { prev_lsn, .. } = writer {
+        txn.last_lsn = prev_lsn;
+    }
+    match written {
+        Ok(reference) => Ok(reference.encode().to_vec()),
+        Err(error) => {
+            // The runs that were written go again.
+            txn.undo_to(start)?;
+            Err(error)
+        }
+    }
+}
+
+pub(super) fn read(system: &System, reference: &[u8]) -> Result<Vec<u8>> {
+    let mut value = Vec::new();
+    overflow::read(&system.store.pool, decode(reference)?, &mut value)?;
+    Ok(value)
+}
+
+pub(super) fn free(system: &System, writer: Writer, reference: &[u8]) -> Result<Lsn> {
+    overflow::free(&system.store.pool, &system.store.space, decode(reference)?, writer)
+}
+
+fn decode(reference: &[u8]) -> Result<OverflowRef> {
+    OverflowRef::decode(reference).ok_or_else(|| Error::corrupt_file("a reference to an overflow value"))
+}

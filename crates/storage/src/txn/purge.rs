@@ -1,0 +1,217 @@
+//! Purge: taking away what no snapshot needs any more, in commit order.
+//!
+//! A transaction's changes leave older versions, delete-marked records, overflow values that were replaced and indexes that were dropped.
+//! Once every snapshot sees the transaction (its timestamp is at or below the oldest view's), all of that goes.
+//!
+//! Older versions are in memory only, so after a crash nobody would know which replaced overflow values to free. Each is therefore
+//! entered in the engine's garbage index by the replacing transaction itself, and taken out of it when it is freed; what is there at the
+//! next open is freed then. (A crash between those two steps loses the value's pages, never anything else.)
+
+use std::collections::VecDeque;
+
+use super::long;
+use super::system::{GARBAGE_INDEX, System};
+use crate::btree::{Cursor, Decision, RecordFlags};
+use crate::buffer::Writer;
+use crate::error::{Error, Result};
+use crate::ids::{IndexId, TxnId};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
+
+/// Something a commit leaves for purge.
+pub(crate) enum PurgeItem {
+    /// A row it changed, as a `RowKey`: what it replaced, and the record itself if it was deleted.
+    Row { row: Box<[u8]>, deleted: bool },
+    /// An overflow value it wrote and replaced again.
+    Overflow { index: IndexId, reference: Box<[u8]> },
+    Tree(IndexId),
+}
+
+struct Committed {
+    ts: u64,
+    id: TxnId,
+    items: Vec<PurgeItem>,
+}
+
+/// A delete-marked record that nobody's history knows of: left by a rollback or by an earlier life of the database.
+pub(crate) type Hint = (IndexId, Box<[u8]>);
+
+const HINTS_MAX: usize = 10_000;
+
+/// What purge has to do.
+pub(crate) struct History {
+    /// By timestamp, since commits are published in that order.
+    queue: Mutex<VecDeque<Committed>>,
+    hints: Mutex<Vec<Hint>>,
+    /// Rows and values in the queue: the history list length.
+    len: AtomicU64,
+    wake: Condvar,
+    sleeping: Mutex<bool>,
+    pub removed: AtomicU64,
+}
+
+impl History {
+    pub fn new() -> History {
+        History {
+            queue: Mutex::default(),
+            hints: Mutex::default(),
+            len: AtomicU64::new(0),
+            wake: Condvar::new(),
+            sleeping: Mutex::new(false),
+            removed: AtomicU64::new(0),
+        }
+    }
+
+    pub fn push(&self, ts: u64, id: TxnId, items: Vec<PurgeItem>) {
+        if items.is_empty() {
+            return;
+        }
+        self.len.fetch_add(items.len() as u64, Ordering::Relaxed);
+        self.queue.lock().push_back(Committed { ts, id, items });
+    }
+
+    pub fn hint(&self, index: IndexId, key: &[u8]) {
+        let mut hints = self.hints.lock();
+        if hints.len() < HINTS_MAX {
+            hints.push((index, key.into()));
+        }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    fn next(&self, purge_ts: u64) -> Option<Committed> {
+        let mut queue = self.queue.lock();
+        if queue.front()?.ts > purge_ts { None } else { queue.pop_front() }
+    }
+
+    /// Sleeps for at most `ms`, or until `wake`.
+    pub fn sleep(&self, ms: u64) {
+        let mut sleeping = self.sleeping.lock();
+        *sleeping = true;
+        self.wake.wait_for(&mut sleeping, std::time::Duration::from_millis(ms));
+        *sleeping = false;
+    }
+
+    pub fn wake(&self) {
+        let _sleeping = self.sleeping.lock();
+        self.wake.notify_all();
+    }
+}
+
+impl System {
+    /// Purges what may go, up to about `limit` items. Returns how many it did.
+    pub fn purge(&self, limit: usize) -> Result<usize> {
+        let purge_ts = self.views.oldest(&self.status);
+        let mut cursor = Cursor::new();
+        let mut done = 0;
+        while done < limit
+            && let Some(committed) = self.history.next(purge_ts)
+        {
+            done += committed.items.len();
+            for item in &committed.items {
+                self.history.len.fetch_sub(1, Ordering::Relaxed);
+                self.purge_item(&mut cursor, committed.id, item, purge_ts)?;
+            }
+        }
+        let hints = std::mem::take(&mut *self.history.hints.lock());
+        done += hints.len();
+        for (index, key) in hints {
+            self.remove_marked(&mut cursor, index, &key, purge_ts)?;
+        }
+        Ok(done)
+    }
+
+    fn purge_item(&self, cursor: &mut Cursor, by: TxnId, item: &PurgeItem, purge_ts: u64) -> Result<()> {
+        match item {
+            PurgeItem::Row { row, deleted } => {
+                let index = IndexId(u32::from_be_bytes(row[..4].try_into().expect("a row key begins with its index")));
+                for version in self.versions.purge(row, by) {
+                    if version.flags & RecordFlags::OVERFLOW != 0 {
+                        self.free_garbage(cursor, index, &version.value.read()?)?;
+                    }
+                }
+                if *deleted {
+                    self.remove_marked(cursor, index, &row[4..], purge_ts)?;
+                }
+            }
+            PurgeItem::Overflow { index, reference } => self.free_garbage(cursor, *index, reference)?,
+            PurgeItem::Tree(index) => self.drop_tree(*index)?,
+        }
+        Ok(())
+    }
+
+    /// Takes a delete-marked record out of its page if every snapshot sees the deletion.
+    fn remove_marked(&self, cursor: &mut Cursor, index: IndexId, key: &[u8], purge_ts: u64) -> Result<()> {
+        let tree = match self.tree(index) {
+            // Dropped meanwhile, records and all.
+            Err(Error::NoSuchIndex(_)) => return Ok(()),
+            tree => tree?,
+        };
+        let lsn = tree.modify(cursor, key, Writer::System, |place, _| match place.record() {
+            Some(record)
+                if record.flags & RecordFlags::DELETE_MARK != 0 && self.status.visible_at(record.txn, purge_ts) =>
+            {
+                Decision::Remove
+            }
+            _ => Decision::Leave,
+        })?;
+        if !lsn.is_none() {
+            self.history.removed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Frees an overflow value that is entered in the garbage index. Only who removes the entry frees the value.
+    fn free_garbage(&self, cursor: &mut Cursor, index: IndexId, reference: &[u8]) -> Result<()> {
+        let key = garbage_key(index, reference);
+        let garbage = self.tree(GARBAGE_INDEX)?;
+        let mut found = false;
+        garbage.modify(cursor, &key, Writer::System, |place, _| {
+            found = place.record().is_some();
+            Decision::Remove
+        })?;
+        if found {
+            long::free(self, Writer::System, reference)?;
+        }
+        Ok(())
+    }
+
+    /// Frees a dropped index's pages. The directory remembers until then that it is to be dropped.
+    pub fn drop_tree(&self, index: IndexId) -> Result<()> {
+        self.forget_tree(index);
+        let mut scope = self.store.pool.scope(Writer::System)?;
+        self.store.space.drop_tree(&mut scope, index)?;
+        scope.commit()?;
+        Ok(())
+    }
+
+    /// At open, once the losers are undone: frees what the garbage index holds of earlier lives.
+    pub fn purge_old_garbage(&self) -> Result<()> {
+        let garbage = self.tree(GARBAGE_INDEX)?;
+        let mut old = Vec::new();
+        super::scan::for_each_record(&garbage, |key, record| {
+            if self.status.is_old(record.txn) && !self.status.is_open(record.txn) {
+                old.push(key.to_vec());
+            }
+        })?;
+        let mut cursor = Cursor::new();
+        for key in old {
+            let (index, reference) = key.split_at(4);
+            let index = IndexId(u32::from_be_bytes(index.try_into().expect("4 bytes")));
+            if self.store.space.root(index).is_some() {
+                self.free_garbage(&mut cursor, index, reference)?;
+            } else {
+                garbage.modify(&mut cursor, &key, Writer::System, |_, _| Decision::Remove)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The garbage index's key of an overflow value.
+pub(super) fn garbage_key(index: IndexId, reference: &[u8]) -> Vec<u8> {
+    let mut key = index.0.to_be_bytes().to_vec();
+    key.extend_from_slice(reference);
+    key
+}

@@ -1,0 +1,149 @@
+//! Taking changes back: of a transaction, of its part since a savepoint, of one that a crash left unfinished.
+//!
+//! One walk for all three: along `prev_lsn` through the log, each change compensated by a record whose `undo_next` names what is to be
+//! undone after it. A crash in between begins again at the last `undo_next`; within a record of several entries it begins again with
+//! the last entry, which is right because an entry is undone only while the record it changed is still the transaction's.
+
+use super::purge::garbage_key;
+use super::system::{System, count};
+use super::undo::{Before, Undo};
+use super::versions::{Bytes, Version};
+use crate::btree::{Cursor, Decision, RecordFlags};
+use crate::buffer::Writer;
+use crate::error::{Error, Result};
+use crate::ids::{IndexId, Lsn, TxnId};
+use crate::lock::{Owner, row_key};
+use crate::overflow;
+use crate::recovery::Loser;
+use crate::space::PageRun;
+use crate::sync::Arc;
+use crate::wal::Kind;
+
+impl System {
+    /// Undoes what `id` logged behind `until`, from `last_lsn` back. Returns the transaction's new last LSN.
+    pub fn undo_until(&self, id: TxnId, mut last_lsn: Lsn, until: Lsn) -> Result<Lsn> {
+        let mut cursor = Cursor::new();
+        let mut next = last_lsn;
+        while next > until {
+            let record = self.store.wal.read(next)?;
+            if record.txn != id {
+                return Err(Error::corrupt_file(format!("log record {next} belongs to transaction {}", record.txn)));
+            }
+            next = match record.kind {
+                Kind::Clr => record.undo_next(),
+                Kind::Data => {
+                    let entries = Undo::decode(record.undo())?;
+                    for (n, entry) in entries.iter().enumerate().rev() {
+                        let undo_next = if n == 0 { record.prev_lsn } else { record.lsn };
+                        let lsn = self.undo_entry(&mut cursor, id, entry, last_lsn, undo_next)?;
+                        if !lsn.is_none() {
+                            last_lsn = lsn;
+                        }
+                    }
+                    record.prev_lsn
+                }
+                kind => return Err(Error::corrupt_file(format!("log record {next} of kind {kind:?} in an undo chain"))),
+            };
+        }
+        Ok(last_lsn)
+    }
+
+    fn undo_entry(&self, cursor: &mut Cursor, id: TxnId, entry: &Undo, prev_lsn: Lsn, undo_next: Lsn) -> Result<Lsn> {
+        let writer = Writer::Clr { id, prev_lsn, undo_next };
+        match *entry {
+            Undo::Row { index, key, before } => self.undo_row(cursor, writer, id, index, key, before),
+            Undo::Tree { index } => {
+                self.forget_tree(index);
+                let mut scope = self.store.pool.scope(writer)?;
+                self.store.space.drop_tree(&mut scope, index)?;
+                scope.commit()
+            }
+            Undo::Run { first, pages } => {
+                overflow::free_run(&self.store.pool, &self.store.space, PageRun { first, pages }, writer)
+            }
+        }
+    }
+
+    fn undo_row(
+        &self,
+        cursor: &mut Cursor,
+        writer: Writer,
+        id: TxnId,
+        index: IndexId,
+        key: &[u8],
+        before: Option<Before>,
+    ) -> Result<Lsn> {
+        let lsn = self.tree(index)?.modify(cursor, key, writer, |place, change| {
+            match (place.record(), before) {
+                (Some(record), Some(before)) if record.txn == id => {
+                    change.value.extend_from_slice(before.value);
+                    Decision::Put { txn: before.txn, flags: before.flags }
+                }
+                (Some(record), None) if record.txn == id => Decision::Remove,
+                _ => Decision::Leave,
+            }
+        })?;
+        let Some(before) = before.filter(|b| b.txn != id) else { return Ok(lsn) };
+        // Readers find the record restored before its copy goes; in between they see the same row twice, newest first.
+        self.versions.pop(&row_key(index, key), id);
+        if before.flags & RecordFlags::DELETE_MARK != 0 {
+            // Purge may have come by while the record was ours.
+            self.history.hint(index, key);
+        }
+        Ok(lsn)
+    }
+
+    /// Undoes the whole transaction and ends it.
+    pub fn roll_back(&self, owner: &Arc<Owner>, last_lsn: Lsn) -> Result<()> {
+        if !last_lsn.is_none() {
+            let last_lsn = self.undo_until(owner.id, last_lsn, Lsn::NONE)?;
+            self.store.pool.scope(Writer::Abort { id: owner.id, prev_lsn: last_lsn })?.commit()?;
+        }
+        self.status.abort(owner.id);
+        self.locks.release(owner);
+        count(&self.counters.rollbacks, 1);
+        Ok(())
+    }
+
+    /// At open, before anybody reads: the losers' owners, so that their rows are locked, and the versions their records hide.
+    pub fn adopt_losers(&self, losers: &[Loser]) -> Result<Vec<(Arc<Owner>, Lsn)>> {
+        losers
+            .iter()
+            .map(|loser| {
+                let owner = Arc::new(Owner::new(loser.id, loser.first_lsn.0));
+                self.locks.owners.insert(owner.clone());
+                self.restore_versions(loser)?;
+                Ok((owner, loser.last_lsn))
+            })
+            .collect()
+    }
+
+    fn restore_versions(&self, loser: &Loser) -> Result<()> {
+        let mut next = loser.last_lsn;
+        while !next.is_none() {
+            let record = self.store.wal.read(next)?;
+            if record.kind == Kind::Clr {
+                next = record.undo_next();
+                continue;
+            }
+            for entry in Undo::decode(record.undo())?.iter().rev() {
+                if let Undo::Row { index, key, before: Some(before) } = *entry
+                    && before.txn != loser.id
+                {
+                    let value = Bytes::Memory(before.value.into());
+                    let version = Version { txn: before.txn, flags: before.flags, value, by: loser.id };
+                    self.versions.push_oldest(&row_key(index, key), version);
+                }
+            }
+            next = record.prev_lsn;
+        }
+        Ok(())
+    }
+}
+
+/// The undo entry of an insertion into the garbage index, and its key.
+pub(super) fn garbage_entry(index: IndexId, reference: &[u8], undo: &mut Vec<u8>) -> Vec<u8> {
+    let key = garbage_key(index, reference);
+    Undo::Row { index: super::system::GARBAGE_INDEX, key: &key, before: None }.encode(undo);
+    key
+}

@@ -1,0 +1,148 @@
+//! What all transactions of an engine share.
+
+use std::sync::Weak;
+
+use ahash::AHashMap;
+
+use super::commit::Commits;
+use super::purge::History;
+use super::scratch::Scratch;
+use super::status::StatusTable;
+use super::versions::VersionStore;
+use super::views::{View, Views};
+use crate::btree::{BTree, TreeStats};
+use crate::buffer::Writer;
+use crate::disk::Clock;
+use crate::error::{Error, Result};
+use crate::ids::{IndexId, Lsn, TxnId};
+use crate::lock::{LockTable, Owner};
+use crate::options::Options;
+use crate::recovery::{Recovered, Store, Transactions};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, RwLock};
+
+/// The engine's own index: overflow values to be freed once nobody reads them (see purge).
+pub(crate) const GARBAGE_INDEX: IndexId = IndexId(1);
+/// The index every database has for its owner's catalog.
+pub(crate) const ROOT_INDEX: IndexId = IndexId(2);
+
+/// Memory for older versions before they spill to the scratch file: a quarter of the buffer pool, at least this.
+const VERSION_BUDGET_MIN: usize = 16 << 20;
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub rollbacks: AtomicU64,
+    pub rows_inserted: AtomicU64,
+    pub rows_updated: AtomicU64,
+    pub rows_deleted: AtomicU64,
+    pub rows_read: AtomicU64,
+    pub losers_undone: AtomicU64,
+}
+
+pub(crate) fn count(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+pub(crate) struct System {
+    pub options: Options,
+    pub clock: Arc<dyn Clock>,
+    pub store: Arc<Store>,
+    trees: RwLock<AHashMap<IndexId, BTree>>,
+    pub tree_stats: Arc<TreeStats>,
+    pub status: StatusTable,
+    pub views: Arc<Views>,
+    pub versions: VersionStore,
+    pub scratch: Arc<Scratch>,
+    pub locks: Arc<LockTable>,
+    pub commits: Commits,
+    pub history: History,
+    pub counters: Counters,
+    /// Why background work failed: shown once to whoever asks, and every later write meets the same cause itself.
+    background_error: Mutex<Option<Error>>,
+}
+
+impl System {
+    pub fn new(store: Arc<Store>, options: Options, clock: Arc<dyn Clock>, recovered: &Recovered) -> System {
+        let scratch = Arc::new(Scratch::new(store.disk.clone()));
+        let budget = VERSION_BUDGET_MIN.max(options.buffer_pool_bytes as usize / 4);
+        System {
+            locks: LockTable::new(clock.clone(), options.deadlock_detect),
+            status: StatusTable::new(recovered.next_txn_id, recovered.max_ts, recovered.losers.iter().map(|l| l.id)),
+            views: Arc::new(Views::new()),
+            versions: VersionStore::new(budget, scratch.clone()),
+            scratch,
+            commits: Commits::new(recovered.max_ts),
+            history: History::new(),
+            trees: RwLock::default(),
+            tree_stats: Arc::new(TreeStats::default()),
+            counters: Counters::default(),
+            background_error: Mutex::new(None),
+            options,
+            clock,
+            store,
+        }
+    }
+
+    pub fn tree(&self, index: IndexId) -> Result<BTree> {
+        if let Some(tree) = self.trees.read().get(&index) {
+            return Ok(tree.clone());
+        }
+        let tree = BTree::open(self.store.pool.clone(), self.store.space.clone(), self.tree_stats.clone(), index)?;
+        Ok(self.trees.write().entry(index).or_insert(tree).clone())
+    }
+
+    pub fn forget_tree(&self, index: IndexId) {
+        self.trees.write().remove(&index);
+    }
+
+    /// Makes a new database's own indexes, in one record: a crash leaves both or none.
+    pub fn create_system_trees(&self) -> Result<()> {
+        let space = &self.store.space;
+        if space.root(ROOT_INDEX).is_some() {
+            return Ok(());
+        }
+        let mut scope = self.store.pool.scope(Writer::System)?;
+        for want in [GARBAGE_INDEX, ROOT_INDEX] {
+            let index = space.next_index_id();
+            assert_eq!(index, want, "a new database numbers its trees from 1");
+            BTree::create(&self.store.pool, space, &self.tree_stats, &mut scope, index)?;
+        }
+        scope.commit()?;
+        Ok(())
+    }
+
+    /// A new transaction's id, known to checkpoints and to those who will wait for it before anything is written under it.
+    pub fn begin_owner(&self) -> Arc<Owner> {
+        // The log's end is read first: every record of the transaction lies at or behind it.
+        let first_lsn = self.store.wal.end();
+        let owner = Arc::new(Owner::new(self.status.begin(), first_lsn.0));
+        self.locks.owners.insert(owner.clone());
+        owner
+    }
+
+    /// A view that keeps what the reader of a latest record finds in it from being purged while it looks.
+    pub fn pin(&self) -> Arc<View> {
+        Arc::new(self.views.open(&self.status))
+    }
+
+    pub fn note_background_error(&self, what: &str, error: Error) {
+        tracing::error!(%error, "{what} failed");
+        *self.background_error.lock() = Some(error);
+    }
+}
+
+/// What checkpoints ask of transactions.
+pub(crate) struct ForCheckpoint(pub Weak<System>);
+
+impl Transactions for ForCheckpoint {
+    fn oldest_lsn(&self) -> Option<Lsn> {
+        self.0.upgrade()?.locks.owners.oldest_lsn().map(Lsn)
+    }
+
+    fn next_txn_id(&self) -> TxnId {
+        self.0.upgrade().expect("the engine stops its checkpointer before it goes").status.next_id()
+    }
+
+    fn max_ts(&self) -> u64 {
+        self.0.upgrade().expect("the engine stops its checkpointer before it goes").commits.last_ts()
+    }
+}

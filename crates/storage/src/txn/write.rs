@@ -1,0 +1,382 @@
+//! Row changes: insert, batch insert, update, delete, and locking reads.
+//!
+//! Everything is decided under the exclusive latch of the row's leaf (a locking read: the shared one): whose record it is, which
+//! locks there are, what the older version is. Nothing waits there; who must wait is queued and told so.
+
+use super::long;
+use super::purge::PurgeItem;
+use super::rollback::garbage_entry;
+use super::rows::{BatchOutcome, Inserted, LockMode, LockWaitPolicy, Locked, Op, SortedRows};
+use super::system::{GARBAGE_INDEX, System, count};
+use super::transaction::Txn;
+use super::undo::{Before, Undo};
+use super::versions::{Bytes, Version};
+use crate::btree::{Change, Decision, RecordFlags, RecordRef};
+use crate::buffer::Writer;
+use crate::error::Result;
+use crate::ids::{IndexId, TxnId};
+use crate::lock::{Answer, LockWait, Owner, Waiter, row_key};
+use crate::page::slotted::fits_inline;
+use crate::sync::Arc;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// What to do with a row, found under its leaf's latch.
+enum Verdict {
+    Go,
+    /// Insert: there is a live row.
+    Duplicate,
+    /// Update, delete: there is no live row.
+    Missing,
+    Wait(Arc<Waiter>),
+    /// Its owner ended this moment.
+    Again,
+}
+
+/// What a change found and left, for what follows outside the latch.
+#[derive(Default)]
+struct Trace {
+    /// An older version was entered for this row.
+    pushed: bool,
+    /// The overflow value that was replaced, and whether it was the transaction's own.
+    replaced: Option<(Vec<u8>, bool)>,
+}
+
+/// One transaction writing to one index.
+struct Writing<'a> {
+    system: &'a System,
+    owner: &'a Arc<Owner>,
+    index: IndexId,
+    kind: Kind,
+}
+
+impl Writing<'_> {
+    fn id(&self) -> TxnId {
+        self.owner.id
+    }
+
+    fn judge(&self, key: &[u8], record: Option<RecordRef>) -> Verdict {
+        if let Some(record) = record {
+            let live = record.flags & RecordFlags::DELETE_MARK == 0;
+            if record.txn != self.id() && self.system.status.is_open(record.txn) {
+                return self.ask(key, Some(record.txn));
+            }
+            match self.kind {
+                Kind::Insert if live => return Verdict::Duplicate,
+                Kind::Update | Kind::Delete if !live => return Verdict::Missing,
+                _ => {}
+            }
+            if record.txn == self.id() {
+                return Verdict::Go;
+            }
+        } else if self.kind != Kind::Insert {
+            return Verdict::Missing;
+        }
+        if self.system.locks.blocks_write(self.id(), self.index, key) {
+            return self.ask(key, None);
+        }
+        Verdict::Go
+    }
+
+    fn ask(&self, key: &[u8], implicit: Option<TxnId>) -> Verdict {
+        match self.system.locks.acquire(self.owner, self.index, key, LockMode::Exclusive, implicit, true) {
+            Answer::Queued(waiter) => Verdict::Wait(waiter),
+            Answer::Granted if implicit.is_none() => Verdict::Go,
+            Answer::Granted | Answer::Again | Answer::Blocked => Verdict::Again,
+        }
+    }
+
+    /// Fills the change in, keeps the old record where older snapshots find it.
+    fn prepare(
+        &self,
+        key: &[u8],
+        record: Option<RecordRef>,
+        value: &[u8],
+        mut flags: u16,
+        change: &mut Change,
+        trace: &mut Trace,
+    ) -> Decision {
+        let id = self.id();
+        let before = record.map(|r| Before { txn: r.txn, flags: r.flags, value: r.value });
+        Undo::Row { index: self.index, key, before }.encode(&mut change.undo);
+        if let Some(record) = record {
+            if record.txn == id {
+                flags |= record.flags & RecordFlags::HAS_OLDER;
+            } else {
+                let value = Bytes::Memory(record.value.into());
+                let version = Version { txn: record.txn, flags: record.flags, value, by: id };
+                self.system.versions.push(&row_key(self.index, key), version);
+                trace.pushed = true;
+                flags |= RecordFlags::HAS_OLDER;
+            }
+            if record.flags & RecordFlags::OVERFLOW != 0 {
+                trace.replaced = Some((record.value.to_vec(), record.txn == id));
+            }
+        }
+        if self.kind == Kind::Delete {
+            flags |= RecordFlags::DELETE_MARK;
+        }
+        change.value.extend_from_slice(value);
+        Decision::Put { txn: id, flags }
+    }
+
+    /// Takes back what `prepare` entered: the decision was not carried out.
+    fn forget(&self, key: &[u8], trace: &mut Trace) {
+        if trace.pushed {
+            self.system.versions.pop(&row_key(self.index, key), self.id());
+        }
+        *trace = Trace::default();
+    }
+}
+
+impl Txn {
+    /// Inserts a row unless a live one of this key exists.
+    pub fn insert(&mut self, index: IndexId, key: &[u8], value: &[u8]) -> Result<Op<Inserted>> {
+        Ok(match self.change_row(index, key, Kind::Insert, value)? {
+            Verdict::Go => Op::Done(Inserted::Yes),
+            Verdict::Wait(waiter) => Op::Wait(self.wait(waiter)),
+            _ => Op::Done(Inserted::Duplicate),
+        })
+    }
+
+    /// Replaces the value of the latest committed or own row. False when there is none.
+    pub fn update(&mut self, index: IndexId, key: &[u8], value: &[u8]) -> Result<Op<bool>> {
+        Ok(match self.change_row(index, key, Kind::Update, value)? {
+            Verdict::Go => Op::Done(true),
+            Verdict::Wait(waiter) => Op::Wait(self.wait(waiter)),
+            _ => Op::Done(false),
+        })
+    }
+
+    /// Deletes the latest committed or own row. False when there is none.
+    pub fn delete(&mut self, index: IndexId, key: &[u8]) -> Result<Op<bool>> {
+        Ok(match self.change_row(index, key, Kind::Delete, &[])? {
+            Verdict::Go => Op::Done(true),
+            Verdict::Wait(waiter) => Op::Wait(self.wait(waiter)),
+            _ => Op::Done(false),
+        })
+    }
+
+    fn wait(&self, waiter: Arc<Waiter>) -> LockWait {
+        LockWait::start(&self.system.locks, waiter, self.lock_wait_timeout, self.interrupt.as_deref())
+    }
+
+    fn change_row(&mut self, index: IndexId, key: &[u8], kind: Kind, value: &[u8]) -> Result<Verdict> {
+        if kind == Kind::Delete || fits_inline(key.len(), value.len()) {
+            return self.change_inline(index, key, kind, value, 0);
+        }
+        // A long value is written first, holding no latch. If the row turns out not to take it, it is taken back.
+        let start = self.last_lsn;
+        let reference = long::write(self, index, value)?;
+        let verdict = self.change_inline(index, key, kind, &reference, RecordFlags::OVERFLOW);
+        if !matches!(verdict, Ok(Verdict::Go)) {
+            self.undo_to(start)?;
+        }
+        verdict
+    }
+
+    fn change_inline(&mut self, index: IndexId, key: &[u8], kind: Kind, value: &[u8], flags: u16) -> Result<Verdict> {
+        let system = self.system.clone();
+        let owner = self.owner();
+        let tree = system.tree(index)?;
+        let writing = Writing { system: &system, owner: &owner, index, kind };
+        let mut trace = Trace::default();
+        loop {
+            let mut verdict = Verdict::Again;
+            let writer = Writer::Txn { id: owner.id, prev_lsn: self.last_lsn };
+            let result = tree.modify(&mut self.cursor, key, writer, |place, change| {
+                writing.forget(key, &mut trace);
+                verdict = writing.judge(key, place.record());
+                match verdict {
+                    Verdict::Go => writing.prepare(key, place.record(), value, flags, change, &mut trace),
+                    _ => Decision::Leave,
+                }
+            });
+            match (result, &verdict) {
+                (Ok(lsn), Verdict::Go) => {
+                    self.last_lsn = lsn;
+                    owner.add_work(1);
+                    count(
+                        match kind {
+                            Kind::Insert => &system.counters.rows_inserted,
+                            Kind::Update => &system.counters.rows_updated,
+                            Kind::Delete => &system.counters.rows_deleted,
+                        },
+                        1,
+                    );
+                    self.leave_history(index, key, kind == Kind::Delete, trace)?;
+                    return Ok(verdict);
+                }
+                (Ok(_), Verdict::Again) => {}
+                (Ok(_), _) => return Ok(verdict),
+                (Err(error), _) => {
+                    writing.forget(key, &mut trace);
+                    if let Verdict::Wait(waiter) = verdict {
+                        system.locks.abandon(&waiter);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Notes what purge will have to do for a change.
+    fn leave_history(&mut self, index: IndexId, key: &[u8], deleted: bool, trace: Trace) -> Result<()> {
+        if trace.pushed || deleted {
+            self.purge.push(PurgeItem::Row { row: row_key(index, key).into_boxed_slice(), deleted });
+        }
+        if let Some((reference, own)) = trace.replaced {
+            self.enter_garbage(index, &reference)?;
+            if own {
+                self.purge.push(PurgeItem::Overflow { index, reference: reference.into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters a replaced overflow value in the garbage index, so that it is freed even if purge does not get to it before a crash.
+    fn enter_garbage(&mut self, index: IndexId, reference: &[u8]) -> Result<()> {
+        let owner = self.owner();
+        let mut undo = Vec::new();
+        let key = garbage_entry(index, reference, &mut undo);
+        let writer = Writer::Txn { id: owner.id, prev_lsn: self.last_lsn };
+        self.last_lsn = self.system.tree(GARBAGE_INDEX)?.modify(&mut self.cursor, &key, writer, |_, change| {
+            change.undo.extend_from_slice(&undo);
+            Decision::Put { txn: owner.id, flags: 0 }
+        })?;
+        Ok(())
+    }
+
+    /// Inserts `rows[start..]` as far as it gets without waiting: one descent, latch and log record per leaf. `Wait` only when the
+    /// first of them has to.
+    pub fn insert_batch(&mut self, index: IndexId, rows: &SortedRows, start: usize) -> Result<Op<BatchOutcome>> {
+        let mut at = start;
+        while at < rows.len() {
+            let inline = (at..rows.len()).take_while(|r| fits_inline(rows.key(*r).len(), rows.value(*r).len())).count();
+            let verdict = if inline == 0 {
+                let verdict = self.change_row(index, rows.key(at), Kind::Insert, rows.value(at))?;
+                at += matches!(verdict, Verdict::Go) as usize;
+                verdict
+            } else {
+                let (done, verdict) = self.insert_leaf(index, rows, at, inline)?;
+                at += done;
+                verdict
+            };
+            let inserted = at - start;
+            match verdict {
+                Verdict::Duplicate => return Ok(Op::Done(BatchOutcome { inserted, duplicate: true })),
+                Verdict::Wait(waiter) if inserted == 0 => return Ok(Op::Wait(self.wait(waiter))),
+                Verdict::Wait(waiter) => {
+                    // The caller hears of what was done first, and asks again.
+                    self.system.locks.abandon(&waiter);
+                    return Ok(Op::Done(BatchOutcome { inserted, duplicate: false }));
+                }
+                _ => {}
+            }
+        }
+        Ok(Op::Done(BatchOutcome { inserted: at - start, duplicate: false }))
+    }
+
+    /// Inserts the rows of one leaf. Returns how many, and why it stopped if it did.
+    fn insert_leaf(&mut self, index: IndexId, rows: &SortedRows, at: usize, limit: usize) -> Result<(usize, Verdict)> {
+        let system = self.system.clone();
+        let owner = self.owner();
+        let tree = system.tree(index)?;
+        let writing = Writing { system: &system, owner: &owner, index, kind: Kind::Insert };
+        let writer = Writer::Txn { id: owner.id, prev_lsn: self.last_lsn };
+        // Rows that revive a deleted one: few.
+        let mut traces: Vec<(usize, Trace)> = Vec::new();
+        let mut verdict = Verdict::Go;
+        let result = tree.modify_batch(&mut self.cursor, limit, |n| rows.key(at + n), writer, |n, place, change| {
+            let key = rows.key(at + n);
+            if let Some(again) = traces.iter().position(|(row, _)| *row == n) {
+                writing.forget(key, &mut traces.swap_remove(again).1);
+            }
+            verdict = writing.judge(key, place.record());
+            if !matches!(verdict, Verdict::Go) {
+                return Decision::Stop;
+            }
+            let mut trace = Trace::default();
+            let decision = writing.prepare(key, place.record(), rows.value(at + n), 0, change, &mut trace);
+            if trace.pushed || trace.replaced.is_some() {
+                traces.push((n, trace));
+            }
+            decision
+        });
+        let done = match &result {
+            Ok(batch) => batch.done,
+            Err(_) => 0,
+        };
+        for (n, mut trace) in traces {
+            if n >= done {
+                writing.forget(rows.key(at + n), &mut trace);
+            } else {
+                self.leave_history(index, rows.key(at + n), false, trace)?;
+            }
+        }
+        match result {
+            Ok(batch) => {
+                if !batch.lsn.is_none() {
+                    self.last_lsn = self.last_lsn.max(batch.lsn);
+                }
+                owner.add_work(done as u64);
+                count(&system.counters.rows_inserted, done as u64);
+                Ok((done, verdict))
+            }
+            Err(error) => {
+                if let Verdict::Wait(waiter) = verdict {
+                    system.locks.abandon(&waiter);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Locks a key, whether or not it has a row, and reads its latest committed or own value.
+    pub fn lock(&mut self, index: IndexId, key: &[u8], mode: LockMode, policy: LockWaitPolicy) -> Result<Op<Locked>> {
+        let system = self.system.clone();
+        let owner = self.owner();
+        let tree = system.tree(index)?;
+        let mut value = Vec::new();
+        loop {
+            let mut answer = Answer::Again;
+            let mut found = None;
+            tree.read(key, |record| {
+                let own = record.is_some_and(|r| r.txn == owner.id);
+                let implicit = record.map(|r| r.txn).filter(|txn| !own && system.status.is_open(*txn));
+                answer = if own {
+                    // Its own record is its exclusive lock.
+                    Answer::Granted
+                } else {
+                    system.locks.acquire(&owner, index, key, mode, implicit, policy == LockWaitPolicy::Wait)
+                };
+                if let (Answer::Granted, Some(record), None) = (&answer, record, implicit)
+                    && record.flags & RecordFlags::DELETE_MARK == 0
+                {
+                    value.clear();
+                    value.extend_from_slice(record.value);
+                    found = Some(record.flags);
+                }
+            })?;
+            return Ok(match answer {
+                Answer::Again => continue,
+                Answer::Blocked => Op::Done(Locked::WouldBlock),
+                Answer::Queued(waiter) => Op::Wait(self.wait(waiter)),
+                Answer::Granted => match found {
+                    None => Op::Done(Locked::Yes(None)),
+                    // The lock keeps the row, hence the overflow value, as it is.
+                    Some(flags) if flags & RecordFlags::OVERFLOW != 0 => {
+                        Op::Done(Locked::Yes(Some(long::read(&system, &value)?)))
+                    }
+                    Some(_) => Op::Done(Locked::Yes(Some(value))),
+                },
+            });
+        }
+    }
+}
+

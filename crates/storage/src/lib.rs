@@ -16,6 +16,7 @@
 //! durable commit) are plain futures.
 #![allow(dead_code)]
 
+mod btree;
 mod buffer;
 mod disk;
 mod engine;
@@ -23,6 +24,7 @@ mod error;
 mod ids;
 mod lock;
 mod options;
+mod overflow;
 mod page;
 mod recovery;
 mod space;

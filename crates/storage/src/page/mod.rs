@@ -2,5 +2,6 @@
 
 pub mod header;
 pub mod redo;
+pub mod slotted;
 
 pub use header::{HEADER_SIZE, PAGE_SIZE, PageFlags, PageType};

@@ -16,7 +16,7 @@ pub const BYTES: u8 = 0x03;
 
 /// True for operations that need nothing of the page's old content, so redo can begin with them on a torn page.
 pub fn is_initialising(op: u8) -> bool {
-    matches!(op, INIT | IMAGE)
+    matches!(op, INIT | IMAGE) || crate::btree::redo::is_initialising(op) || crate::overflow::redo::is_initialising(op)
 }
 
 /// Applies one operation. An error means that the page and the log do not fit together: corruption.
@@ -24,6 +24,8 @@ pub fn apply(op: u8, page: &mut [u8], payload: &[u8]) -> Result<()> {
     match op {
         INIT | IMAGE | BYTES => apply_generic(op, page, payload).ok_or_else(|| bad(op, page)),
         0x10..0x40 => crate::space::redo::apply(op, page, payload),
+        0x40..0x80 => crate::btree::redo::apply(op, page, payload),
+        0x80.. => crate::overflow::redo::apply(op, page, payload),
         _ => Err(bad(op, page)),
     }
 }

@@ -1,0 +1,155 @@
+//! CHECK TABLE for a tree: verifies every invariant of README.md, while others may be changing it.
+
+use super::search::{Path, Target};
+use super::{BTree, corrupt};
+use crate::buffer::{Access, SharedGuard};
+use crate::error::{Error, Result};
+use crate::ids::PageId;
+use crate::page::slotted::Node;
+use crate::page::slotted::layout::{INCOMPLETE_SPLIT, PAGE_SIZE};
+
+/// What a check counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TreeReport {
+    /// Levels, 1 for a root that is a leaf.
+    pub height: u32,
+    pub leaf_pages: u64,
+    pub inner_pages: u64,
+    pub records: u64,
+    /// Bytes in use on the leaves, headers and fences included.
+    pub leaf_bytes: u64,
+    /// Splits whose downlink is not posted.
+    pub incomplete_splits: u64,
+    /// Every page of the tree.
+    pub pages: Vec<PageId>,
+}
+
+impl TreeReport {
+    /// How full the leaves are, 0 to 1.
+    pub fn leaf_fill(&self) -> f64 {
+        self.leaf_bytes as f64 / (self.leaf_pages.max(1) * PAGE_SIZE as u64) as f64
+    }
+}
+
+impl BTree {
+    /// Verifies the whole tree. Writers may go on; counts are exact only without them.
+    pub fn check(&self) -> Result<TreeReport> {
+        let mut report = TreeReport::default();
+        let root = self.pool().fix_shared(self.root())?;
+        let mut level = Node(&root).level();
+        drop(root);
+        report.height = level as u32 + 1;
+        loop {
+            self.check_level(level, &mut report)?;
+            if level == 0 {
+                return Ok(report);
+            }
+            level -= 1;
+        }
+    }
+
+    /// Follows the right links of a level from its leftmost page, coupled, so that no page is missed or seen twice.
+    fn check_level(&self, level: u8, report: &mut TreeReport) -> Result<()> {
+        let Some(mut id) = self.descend(Target::Key(&[]), level, &mut Path::default())? else { return Ok(()) };
+        let mut page = self.pool().fix_shared_as(id, Access::Scan)?;
+        let mut low: Vec<u8> = Vec::new();
+        loop {
+            let node = Node(&page);
+            if !self.owns(&*page) || node.level() != level {
+                if low.is_empty() && id != self.root() {
+                    // The leftmost page changed since the descent: a root that grew or shrank. Begin again.
+                    drop(page);
+                    let Some(again) = self.descend(Target::Key(&[]), level, &mut Path::default())? else { return Ok(()) };
+                    (id, page) = (again, self.pool().fix_shared_as(again, Access::Scan)?);
+                    if !self.owns(&*page) || Node(&page).level() != level {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                return if id == self.root() { Ok(()) } else { Err(Error::corrupt(id, "I4: a right link leads out of the level")) };
+            }
+            node.verify().map_err(|e| corrupt(id, e))?;
+            let fail = |e| corrupt(id, e);
+            if node.low().map_err(fail)? != low {
+                return Err(Error::corrupt(id, "I4: low fence is not the left neighbour's high key"));
+            }
+            if node.page_id() != id.0 {
+                return Err(Error::corrupt(id, "page id"));
+            }
+            report.pages.push(id);
+            report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
+            if level == 0 {
+                report.leaf_pages += 1;
+                report.records += node.len() as u64;
+                report.leaf_bytes += node.used() as u64;
+            } else {
+                report.inner_pages += 1;
+                self.check_children(&page)?;
+            }
+            let Some(high) = node.high().map_err(fail)? else {
+                return if node.right_link() == 0 && !node.has(INCOMPLETE_SPLIT) {
+                    Ok(())
+                } else {
+                    Err(Error::corrupt(id, "I4: a last page has a right link"))
+                };
+            };
+            low.clear();
+            low.extend_from_slice(high);
+            id = PageId(node.right_link());
+            if id.is_none() {
+                return Err(Error::corrupt(page.id(), "I4: a page with a high key has no right link"));
+            }
+            page = self.pool().fix_shared_as(id, Access::Scan)?;
+        }
+    }
+
+    /// Every downlink leads to the page whose low fence is its separator, and between two of them lie only pages whose own
+    /// downlink is still to be posted. The parent's latch keeps its children from being merged or shared meanwhile.
+    fn check_children(&self, parent: &SharedGuard<'_>) -> Result<()> {
+        let node = Node(parent);
+        let id = parent.id();
+        let fail = |e| corrupt(id, e);
+        let mut separator = Vec::new();
+        for slot in 0..node.len() {
+            separator.clear();
+            node.key(slot, &mut separator).map_err(fail)?;
+            let mut child_id = PageId(node.child(slot).map_err(fail)?);
+            let end = if slot + 1 < node.len() {
+                let mut end = Vec::new();
+                node.key(slot + 1, &mut end).map_err(fail)?;
+                Some(end)
+            } else {
+                node.high().map_err(fail)?.map(<[u8]>::to_vec)
+            };
+            let mut low = separator.clone();
+            loop {
+                let child = self.pool().fix_shared_as(child_id, Access::Scan)?;
+                let c = Node(&child);
+                let fail = |e| corrupt(child_id, e);
+                if !self.owns(&*child) || c.level() + 1 != node.level() {
+                    return Err(Error::corrupt(id, "I5: a downlink leads out of the level below"));
+                }
+                if c.low().map_err(fail)? != low {
+                    return Err(Error::corrupt(id, "I5: a separator is not its child's low fence"));
+                }
+                let high = c.high().map_err(fail)?.map(<[u8]>::to_vec);
+                if high == end {
+                    if c.has(INCOMPLETE_SPLIT) && slot + 1 < node.len() {
+                        return Err(Error::corrupt(child_id, "I6: incomplete split, but its downlink is posted"));
+                    }
+                    break;
+                }
+                let Some(high) = high else { return Err(Error::corrupt(child_id, "I5: child reaches beyond its parent")) };
+                if end.as_ref().is_some_and(|end| high > *end) {
+                    return Err(Error::corrupt(child_id, "I5: child reaches beyond its separator"));
+                }
+                if !c.has(INCOMPLETE_SPLIT) {
+                    return Err(Error::corrupt(child_id, "I6: a page without downlink and its left neighbour not marked"));
+                }
+                low = high;
+                child_id = PageId(c.right_link());
+            }
+        }
+        Ok(())
+    }
+}

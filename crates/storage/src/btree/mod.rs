@@ -1,0 +1,163 @@
+//! The B-link tree: one per index. See README.md.
+//!
+//! Cut by operation: `search` descends, `modify` and `batch` change records, `split` and `split_point` make room, `share` evens
+//! out siblings, `merge` takes cold pages away, `scan` goes along the leaves, `check` verifies, `redo` applies.
+
+mod batch;
+mod check;
+mod estimate;
+mod merge;
+mod modify;
+pub(crate) mod redo;
+mod scan;
+mod search;
+mod share;
+mod split;
+mod split_point;
+#[cfg(test)]
+mod tests;
+
+use crate::buffer::{BufferPool, Scope};
+use crate::error::{Error, Result};
+use crate::ids::{IndexId, PageId, TxnId};
+use crate::page::slotted::{self, Corrupt};
+use crate::space::Space;
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
+
+pub use batch::BatchDone;
+pub use check::TreeReport;
+pub use estimate::Estimate;
+pub use modify::{Change, Cursor, Decision, Place};
+pub use scan::{Direction, LeafScan, LeafView};
+
+/// Bits of a record's flags.
+pub struct RecordFlags;
+
+impl RecordFlags {
+    /// The row is deleted; the record stays until purge.
+    pub const DELETE_MARK: u16 = 1;
+    /// An older version may exist in the version store.
+    pub const HAS_OLDER: u16 = 2;
+    /// The value is an [`crate::overflow::OverflowRef`].
+    pub const OVERFLOW: u16 = 4;
+}
+
+/// A record as it is in its leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordRef<'a> {
+    /// The transaction that wrote it.
+    pub txn: TxnId,
+    /// [`RecordFlags`].
+    pub flags: u16,
+    pub value: &'a [u8],
+}
+
+/// Counters of all trees of an engine.
+#[derive(Debug, Default)]
+pub struct TreeStats {
+    pub splits_append: AtomicU64,
+    pub splits_cut: AtomicU64,
+    pub splits_descending: AtomicU64,
+    pub splits_even: AtomicU64,
+    pub splits_two_to_three: AtomicU64,
+    pub splits_inner: AtomicU64,
+    pub splits_root: AtomicU64,
+    pub shares: AtomicU64,
+    pub merges: AtomicU64,
+    pub root_collapses: AtomicU64,
+    /// Descents begun again because a page changed under them.
+    pub restarts: AtomicU64,
+    /// Pages reached by a right link.
+    pub moves_right: AtomicU64,
+    /// Downlinks posted.
+    pub downlinks: AtomicU64,
+    /// Splits finished by another writer than the one that began them.
+    pub splits_finished: AtomicU64,
+    /// Latches taken in the class of structure modifications.
+    pub smo_latches: AtomicU64,
+    pub hint_hits: AtomicU64,
+    pub hint_misses: AtomicU64,
+}
+
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// One tree. Cheap to clone.
+#[derive(Clone)]
+pub struct BTree {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    pool: Arc<BufferPool>,
+    space: Arc<Space>,
+    stats: Arc<TreeStats>,
+    index: IndexId,
+    root: PageId,
+    /// Left pages of splits whose downlink the splitting thread is about to post; others need not finish those.
+    splitting: Mutex<Vec<PageId>>,
+}
+
+impl BTree {
+    /// The tree of an index that exists.
+    pub fn open(pool: Arc<BufferPool>, space: Arc<Space>, stats: Arc<TreeStats>, index: IndexId) -> Result<BTree> {
+        let root = space.root(index).ok_or(Error::NoSuchIndex(index))?;
+        Ok(BTree::at(pool, space, stats, index, root))
+    }
+
+    /// Makes an empty tree in the caller's mini-transaction; to be used once that has committed.
+    pub fn create<'p>(
+        pool: &'p Arc<BufferPool>,
+        space: &Arc<Space>,
+        stats: &Arc<TreeStats>,
+        scope: &mut Scope<'p>,
+        index: IndexId,
+    ) -> Result<BTree> {
+        let root = space.create_tree(scope, index)?;
+        let mut page = pool.fix_new(root)?;
+        let mut payload = Vec::new();
+        let frame = slotted::Frame::empty(root.0, index.0, 0);
+        slotted::op::format_payload(&mut payload, &frame, slotted::op::Records::None, slotted::op::Records::None).map_err(|e| corrupt(root, e))?;
+        scope.apply(&mut page, slotted::op::FORMAT, &payload)?;
+        scope.keep(page);
+        Ok(BTree::at(pool.clone(), space.clone(), stats.clone(), index, root))
+    }
+
+    fn at(pool: Arc<BufferPool>, space: Arc<Space>, stats: Arc<TreeStats>, index: IndexId, root: PageId) -> BTree {
+        BTree { inner: Arc::new(Inner { pool, space, stats, index, root, splitting: Mutex::new(Vec::new()) }) }
+    }
+
+    pub fn index(&self) -> IndexId {
+        self.inner.index
+    }
+    pub fn root(&self) -> PageId {
+        self.inner.root
+    }
+    pub fn stats(&self) -> &TreeStats {
+        &self.inner.stats
+    }
+    fn pool(&self) -> &BufferPool {
+        &self.inner.pool
+    }
+    fn space(&self) -> &Space {
+        &self.inner.space
+    }
+}
+
+/// A page whose bytes contradict its format: the engine stops on this.
+pub(crate) fn corrupt(page: PageId, what: Corrupt) -> Error {
+    Error::corrupt(page, what.0)
+}
+
+/// A leaf record with its transaction and flags apart.
+pub(crate) fn record_ref<'a>(node: slotted::Node<'a>, slot: usize) -> slotted::Checked<RecordRef<'a>> {
+    let record = node.record(slot)?;
+    Ok(RecordRef { txn: TxnId(record.meta & slotted::TXN_MASK), flags: (record.meta >> 48) as u16, value: record.value })
+}
+
+/// Transaction and flags as the record stores them.
+pub(crate) fn meta(txn: TxnId, flags: u16) -> u64 {
+    debug_assert!(txn.0 <= slotted::TXN_MASK, "transaction ids have 48 bits");
+    txn.0 & slotted::TXN_MASK | (flags as u64) << 48
+}

@@ -1,0 +1,329 @@
+//! Rules 2 and 5 of the split point: a full leaf evens out with a sibling, or two full siblings become three pages.
+//!
+//! This changes separators, so it goes top-down: the parent, the left page, the right page, all in the SMO class, one log record.
+
+use super::search::Path;
+use super::split_point::{FULL, SLACK, page_size, shortest_separator};
+use super::{BTree, corrupt, count};
+use crate::buffer::{ExclusiveGuard, LatchClass, Scope, Writer};
+use crate::error::Result;
+use crate::ids::PageId;
+use crate::page::slotted::layout::{APPEND, INCOMPLETE_SPLIT, INNER_OVERHEAD, PAGE_SIZE, SLOT_SIZE};
+use crate::page::slotted::node::Trend;
+use crate::page::slotted::op::{self, Records, Reshape};
+use crate::page::slotted::read::child_slot;
+use crate::page::slotted::{Checked, Frame, Node, Range};
+
+/// Joint free space from which two pages share instead of becoming three.
+const SHARE_MIN: usize = PAGE_SIZE / 8;
+
+impl BTree {
+    /// Makes room for a record of `need` bytes under `key` with the help of a sibling under the same parent. False: no sibling can
+    /// help, so the page has to be split alone.
+    pub(super) fn make_room(&self, key: &[u8], need: usize, path: &mut Path) -> Result<bool> {
+        let mut scope = self.pool().scope(Writer::System)?;
+        let Some(parent) = self.latch_level(key, 1, LatchClass::Smo, path)? else { return Ok(false) };
+        let fail = |e| corrupt(parent.id(), e);
+        let node = Node(&parent);
+        let slot = child_slot(node.0, key).map_err(fail)?;
+        let Some(left_slot) = self.choose_pair(node, slot).map_err(fail)? else { return Ok(false) };
+        let left_id = PageId(node.child(left_slot).map_err(fail)?);
+        let right_id = PageId(node.child(left_slot + 1).map_err(fail)?);
+        let left = self.pool().fix_exclusive(left_id, LatchClass::Smo)?;
+        let right = self.pool().fix_exclusive(right_id, LatchClass::Smo)?;
+        let (l, r) = (Node(&left), Node(&right));
+        // A split whose downlink is not posted yet stands between the two, or behind the full one.
+        if l.right_link() != right_id.0 || l.has(INCOMPLETE_SPLIT) || !self.owns(&*left) || !self.owns(&*right) {
+            return Ok(false);
+        }
+        let full = if left_slot == slot { l } else { r };
+        if full.range_of(key).map_err(fail)? != Range::Inside {
+            return Ok(false);
+        }
+        if full.free() >= need {
+            return Ok(true);
+        }
+        let pair = Pair::new(l, r, key, need).map_err(fail)?;
+        let free = l.free() + r.free();
+        let two = if full.page_id() == l.page_id() && r.has(APPEND) && r.free() >= 2 * SLACK {
+            // Rule 2: the page before an append page hands over a little and stays full.
+            pair.cut_at(pair.left_len_for(FULL), need).map_err(fail)?
+        } else if free >= SHARE_MIN + need {
+            pair.cut_even(need).map_err(fail)?
+        } else {
+            None
+        };
+        if let Some(cut) = two {
+            if !parent_takes(node, left_slot + 1, &[&cut.separator]).map_err(fail)? {
+                return Ok(false);
+            }
+            self.move_between(&mut scope, parent, left, right, left_slot + 1, &cut)?;
+            scope.commit()?;
+            count(&self.stats().shares);
+            return Ok(true);
+        }
+        let Some((first, second)) = pair.cut_three(need).map_err(fail)? else { return Ok(false) };
+        if !parent_takes(node, left_slot + 1, &[&first.separator, &second.separator]).map_err(fail)? {
+            return Ok(false);
+        }
+        self.two_to_three(&mut scope, parent, left, right, left_slot + 1, &first, &second)?;
+        scope.commit()?;
+        count(&self.stats().splits_two_to_three);
+        Ok(true)
+    }
+
+    /// The slot of the left page of the pair: the full page with its emptier sibling that is in memory.
+    fn choose_pair(&self, parent: Node, slot: usize) -> Checked<Option<usize>> {
+        let free = |slot: usize| -> Checked<Option<usize>> {
+            Ok(self.pool().try_shared(PageId(parent.child(slot)?)).filter(|page| self.owns(&**page)).map(|page| Node(&page).free()))
+        };
+        let left = if slot > 0 { free(slot - 1)? } else { None };
+        let right = if slot + 1 < parent.len() { free(slot + 1)? } else { None };
+        Ok(match (left, right) {
+            (None, None) => None,
+            (Some(left), Some(right)) if left > right => Some(slot - 1),
+            (Some(_), None) => Some(slot - 1),
+            _ => Some(slot),
+        })
+    }
+
+    /// Moves records across the boundary of two siblings and changes the separator.
+    fn move_between<'p>(
+        &'p self,
+        scope: &mut Scope<'p>,
+        mut parent: ExclusiveGuard<'p>,
+        mut left: ExclusiveGuard<'p>,
+        mut right: ExclusiveGuard<'p>,
+        slot: usize,
+        cut: &PairCut,
+    ) -> Result<()> {
+        let fail = |e| corrupt(PageId(0), e);
+        let (l, r) = (Node(&left), Node(&right));
+        let (mut to_left, mut to_right, mut downlink) = (Vec::new(), Vec::new(), Vec::new());
+        let moved_right = cut.at < l.len();
+        op::reshape_payload(
+            &mut to_left,
+            &Reshape {
+                keep: 0..cut.at.min(l.len()),
+                flags: l.flags(),
+                right_link: l.right_link(),
+                low: l.low().map_err(fail)?,
+                high: Some(&cut.separator),
+                before: Records::None,
+                after: if moved_right { Records::None } else { Records::Of(r, 0, cut.at - l.len()) },
+                trend: l.trend(),
+            },
+        )
+        .map_err(fail)?;
+        op::reshape_payload(
+            &mut to_right,
+            &Reshape {
+                keep: cut.at.saturating_sub(l.len())..r.len(),
+                flags: r.flags(),
+                right_link: r.right_link(),
+                low: &cut.separator,
+                high: r.high().map_err(fail)?,
+                before: if moved_right { Records::Of(l, cut.at, l.len()) } else { Records::None },
+                after: Records::None,
+                trend: r.trend(),
+            },
+        )
+        .map_err(fail)?;
+        scope.apply(&mut left, op::RESHAPE, &to_left)?;
+        scope.apply(&mut right, op::RESHAPE, &to_right)?;
+        op::remove_payload(&mut downlink, slot);
+        scope.apply(&mut parent, op::REMOVE, &downlink)?;
+        self.put_downlink(scope, &mut parent, slot, &cut.separator, right.id(), &mut downlink)?;
+        hold(scope, [parent, left, right]);
+        Ok(())
+    }
+
+    fn put_downlink(
+        &self,
+        scope: &mut Scope<'_>,
+        parent: &mut ExclusiveGuard<'_>,
+        slot: usize,
+        separator: &[u8],
+        child: PageId,
+        payload: &mut Vec<u8>,
+    ) -> Result<()> {
+        let prefix = Node(parent).prefix().map_err(|e| corrupt(parent.id(), e))?.len();
+        op::child_payload(payload, slot, &separator[prefix..], child.0);
+        scope.apply(parent, op::INSERT_CHILD, payload)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn two_to_three<'p>(
+        &'p self,
+        scope: &mut Scope<'p>,
+        mut parent: ExclusiveGuard<'p>,
+        mut left: ExclusiveGuard<'p>,
+        mut right: ExclusiveGuard<'p>,
+        slot: usize,
+        first: &PairCut,
+        second: &PairCut,
+    ) -> Result<()> {
+        let fail = |e| corrupt(PageId(0), e);
+        let middle_id = self.space().allocate(scope, self.index())?;
+        let mut middle = self.pool().fix_new(middle_id)?;
+        let (l, r) = (Node(&left), Node(&right));
+        let (mut to_left, mut to_middle, mut to_right, mut downlink) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let frame = Frame {
+            page_id: middle_id.0,
+            index_id: self.index().0,
+            level: 0,
+            flags: 0,
+            right_link: right.id().0,
+            low: &first.separator,
+            high: Some(&second.separator),
+            max_txn: 0,
+            trend: Trend::default(),
+        };
+        op::format_payload(&mut to_middle, &frame, Records::Of(l, first.at, l.len()), Records::Of(r, 0, second.at - l.len())).map_err(fail)?;
+        op::reshape_payload(
+            &mut to_left,
+            &Reshape {
+                keep: 0..first.at,
+                flags: l.flags(),
+                right_link: middle_id.0,
+                low: l.low().map_err(fail)?,
+                high: Some(&first.separator),
+                before: Records::None,
+                after: Records::None,
+                trend: l.trend(),
+            },
+        )
+        .map_err(fail)?;
+        op::reshape_payload(
+            &mut to_right,
+            &Reshape {
+                keep: second.at - l.len()..r.len(),
+                flags: r.flags(),
+                right_link: r.right_link(),
+                low: &second.separator,
+                high: r.high().map_err(fail)?,
+                before: Records::None,
+                after: Records::None,
+                trend: r.trend(),
+            },
+        )
+        .map_err(fail)?;
+        scope.apply(&mut middle, op::FORMAT, &to_middle)?;
+        scope.apply(&mut left, op::RESHAPE, &to_left)?;
+        scope.apply(&mut right, op::RESHAPE, &to_right)?;
+        op::remove_payload(&mut downlink, slot);
+        scope.apply(&mut parent, op::REMOVE, &downlink)?;
+        self.put_downlink(scope, &mut parent, slot, &first.separator, middle_id, &mut downlink)?;
+        self.put_downlink(scope, &mut parent, slot + 1, &second.separator, right.id(), &mut downlink)?;
+        hold(scope, [parent, left, right, middle]);
+        Ok(())
+    }
+}
+
+/// Keeps the pages latched until the scope has committed.
+fn hold<'p, const N: usize>(scope: &mut Scope<'p>, guards: [ExclusiveGuard<'p>; N]) {
+    for guard in guards {
+        scope.keep(guard);
+    }
+}
+
+/// Whether the parent has room when the downlink at `slot` is replaced by those of `separators`.
+fn parent_takes(parent: Node, slot: usize, separators: &[&[u8]]) -> Checked<bool> {
+    let prefix = parent.prefix()?.len();
+    let need: usize = separators.iter().map(|separator| separator.len() - prefix + INNER_OVERHEAD).sum();
+    Ok(parent.free() + parent.record_size(slot)? + SLOT_SIZE >= need)
+}
+
+/// A boundary in the joint sequence of two pages: the first `at` records lie left of it.
+struct PairCut {
+    at: usize,
+    separator: Vec<u8>,
+}
+
+/// Two neighbouring leaves as one sequence. The record that waits is weighed where it will go, but not part of it.
+struct Pair<'a> {
+    left: Node<'a>,
+    right: Node<'a>,
+    /// `sums[i]`: bytes of the first `i` records with their full keys.
+    sums: Vec<usize>,
+    /// Records before the waiting one.
+    waiting: usize,
+}
+
+impl<'a> Pair<'a> {
+    fn new(left: Node<'a>, right: Node<'a>, key: &[u8], _need: usize) -> Checked<Pair<'a>> {
+        let mut sums = Vec::with_capacity(left.len() + right.len() + 1);
+        let mut sum = 0;
+        sums.push(0);
+        for node in [left, right] {
+            let prefix = node.prefix()?.len();
+            for i in 0..node.len() {
+                sum += SLOT_SIZE + node.record_size(i)? + prefix;
+                sums.push(sum);
+            }
+        }
+        let waiting = if left.range_of(key)? == Range::Inside { left.search(key)?.0 } else { left.len() + right.search(key)?.0 };
+        Ok(Pair { left, right, sums, waiting })
+    }
+    fn len(&self) -> usize {
+        self.sums.len() - 1
+    }
+    /// Bytes of the records `from..to`, the waiting one among them if it belongs there.
+    fn weight(&self, from: usize, to: usize, need: usize) -> usize {
+        let waiting = if from <= self.waiting && (self.waiting < to || self.waiting == self.len() && to == self.len()) { need } else { 0 };
+        self.sums[to] - self.sums[from] + waiting
+    }
+    fn key(&self, index: usize, out: &mut Vec<u8>) -> Checked<()> {
+        out.clear();
+        if index < self.left.len() { self.left.key(index, out) } else { self.right.key(index - self.left.len(), out) }
+    }
+    fn separator(&self, at: usize) -> Checked<Vec<u8>> {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        self.key(at - 1, &mut before)?;
+        self.key(at, &mut after)?;
+        let len = shortest_separator(&before, &after).len();
+        after.truncate(len);
+        Ok(after)
+    }
+    fn size(&self, from: usize, to: usize, low: &[u8], high: Option<&[u8]>) -> usize {
+        page_size(low, high, self.sums[to] - self.sums[from], to - from, true, 0)
+    }
+    /// Records that a left page of `bytes` keeps.
+    fn left_len_for(&self, bytes: usize) -> usize {
+        let saved = self.left.len() * self.left.prefix().map_or(0, |p| p.len());
+        let limit = bytes + saved;
+        self.sums[..=self.left.len()].partition_point(|sum| *sum <= limit).saturating_sub(1).min(self.left.len().saturating_sub(1))
+    }
+    fn cut_at(&self, at: usize, _need: usize) -> Checked<Option<PairCut>> {
+        if at == 0 || at >= self.len() || at == self.left.len() {
+            return Ok(None);
+        }
+        let separator = self.separator(at)?;
+        let fits = self.size(0, at, self.left.low()?, Some(&separator)) <= PAGE_SIZE
+            && self.size(at, self.len(), &separator, self.right.high()?) <= PAGE_SIZE;
+        Ok(fits.then_some(PairCut { at, separator }))
+    }
+    /// The cut that leaves both pages equally full with the waiting record in.
+    fn cut_even(&self, need: usize) -> Checked<Option<PairCut>> {
+        let total = self.weight(0, self.len(), need);
+        let at = (1..self.len()).min_by_key(|at| (self.weight(0, *at, need) * 2).abs_diff(total));
+        match at {
+            Some(at) => self.cut_at(at, need),
+            None => Ok(None),
+        }
+    }
+    /// Two cuts that leave three pages equally full.
+    fn cut_three(&self, need: usize) -> Checked<Option<(PairCut, PairCut)>> {
+        let total = self.weight(0, self.len(), need);
+        let closest = |part: usize, range: std::ops::Range<usize>| range.min_by_key(|at| (self.weight(0, *at, need) * 3).abs_diff(total * part));
+        // The middle page takes from both.
+        let first = closest(1, 1..self.left.len().max(1));
+        let second = closest(2, self.left.len() + 1..self.len());
+        let (Some(first), Some(second)) = (first, second) else { return Ok(None) };
+        let (low, high) = (self.separator(first)?, self.separator(second)?);
+        let fits = self.size(0, first, self.left.low()?, Some(&low)) <= PAGE_SIZE
+            && self.size(first, second, &low, Some(&high)) <= PAGE_SIZE
+            && self.size(second, self.len(), &high, self.right.high()?) <= PAGE_SIZE;
+        Ok(fits.then_some((PairCut { at: first, separator: low }, PairCut { at: second, separator: high })))
+    }
+}

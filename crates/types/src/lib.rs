@@ -23,10 +23,13 @@ pub use charset::Charset;
 pub use codec::{KeyPart, RowLayout, encode_key, encode_key_part};
 pub use collation::Collation;
 pub use compare::{compare, null_safe_eq};
-pub use decimal::{Decimal, I256};
+pub use decimal::{Decimal, I256, ParsedDecimal};
 pub use errors::{Level, MySqlError, Warning};
 pub use format::{display_text, double_to_string, float_to_string};
 pub use store::{SqlMode, StoreContext, store};
-pub use temporal::{Date, DateTime, IntervalUnit, Time, TimeZone, Interval};
+pub use temporal::{
+    Date, DateRules, DateTime, Interval, IntervalUnit, ParsedDateTime, ParsedTime, Time, TimeZone, Trouble, UtcMoment,
+    parse_datetime, parse_datetime_number, parse_time, parse_time_number,
+};
 pub use types::{ColumnType, TypeKind, column_flags, wire};
 pub use value::{Str, Value};

@@ -1,11 +1,20 @@
-//! Collations: how text compares, sorts and matches LIKE.
+//! Collations: how text compares, sorts, hashes and matches LIKE.  Weights are MySQL's, recorded from it
+//! (`tools/record_collations.py`); see README.md for the sort key's bytes.
+
+mod like;
+mod unicode;
+
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::LazyLock;
 
 use crate::Charset;
+use crate::charset::char_to_latin1;
+use unicode::{GENERAL, UCA_0400, UCA_0900, UnicodeWeights, Units};
 
-/// A collation of MySQL; compare by address or id.  Text arguments are UTF-8, except for `binary`.
-#[derive(Debug)]
+/// A collation of MySQL.  Text arguments are UTF-8, except for `binary`, where they are any bytes.
 pub struct Collation {
     pub id: u16,
     pub name: &'static str,
@@ -16,37 +25,552 @@ pub struct Collation {
     pub is_default: bool,
     rule: Rule,
 }
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule { Bytes }
-static BINARY: Collation = Collation { id: 63, name: "binary", charset: Charset::Binary, pad_space: false, is_default: true, rule: Rule::Bytes };
+
+#[derive(Clone, Copy)]
+enum Rule {
+    /// `binary`: the bytes.
+    Bytes,
+    /// `utf8*_bin`: code points, which UTF-8 orders as bytes.
+    CodePoints,
+    /// One weight per latin1 byte.
+    EightBit(&'static [u8; 256]),
+    Unicode(&'static LazyLock<UnicodeWeights>),
+}
+
+const fn collation(id: u16, name: &'static str, charset: Charset, pad_space: bool, is_default: bool, rule: Rule) -> Collation {
+    Collation { id, name, charset, pad_space, is_default, rule }
+}
+
+static BINARY: Collation = collation(63, "binary", Charset::Binary, false, true, Rule::Bytes);
+static UTF8MB4_0900_AI_CI: Collation =
+    collation(255, "utf8mb4_0900_ai_ci", Charset::Utf8mb4, false, true, Rule::Unicode(&UCA_0900));
+static UTF8MB4_GENERAL_CI: Collation =
+    collation(45, "utf8mb4_general_ci", Charset::Utf8mb4, true, false, Rule::Unicode(&GENERAL));
+static UTF8MB4_UNICODE_CI: Collation =
+    collation(224, "utf8mb4_unicode_ci", Charset::Utf8mb4, true, false, Rule::Unicode(&UCA_0400));
+static UTF8MB4_BIN: Collation = collation(46, "utf8mb4_bin", Charset::Utf8mb4, true, false, Rule::CodePoints);
+static UTF8MB4_0900_BIN: Collation = collation(309, "utf8mb4_0900_bin", Charset::Utf8mb4, false, false, Rule::CodePoints);
+static UTF8_GENERAL_CI: Collation = collation(33, "utf8_general_ci", Charset::Utf8mb3, true, true, Rule::Unicode(&GENERAL));
+static UTF8_UNICODE_CI: Collation = collation(192, "utf8_unicode_ci", Charset::Utf8mb3, true, false, Rule::Unicode(&UCA_0400));
+static UTF8_BIN: Collation = collation(83, "utf8_bin", Charset::Utf8mb3, true, false, Rule::CodePoints);
+static LATIN1_SWEDISH_CI: Collation = collation(
+    8,
+    "latin1_swedish_ci",
+    Charset::Latin1,
+    true,
+    true,
+    Rule::EightBit(include_bytes!("tables/latin1_swedish_ci.bin")),
+);
+static LATIN1_GENERAL_CI: Collation = collation(
+    48,
+    "latin1_general_ci",
+    Charset::Latin1,
+    true,
+    false,
+    Rule::EightBit(include_bytes!("tables/latin1_general_ci.bin")),
+);
+static LATIN1_BIN: Collation =
+    collation(47, "latin1_bin", Charset::Latin1, true, false, Rule::EightBit(include_bytes!("tables/latin1_bin.bin")));
+static ASCII_GENERAL_CI: Collation = collation(
+    11,
+    "ascii_general_ci",
+    Charset::Ascii,
+    true,
+    true,
+    Rule::EightBit(include_bytes!("tables/ascii_general_ci.bin")),
+);
+static ASCII_BIN: Collation =
+    collation(65, "ascii_bin", Charset::Ascii, true, false, Rule::EightBit(include_bytes!("tables/ascii_bin.bin")));
+
+static ALL: [&Collation; 14] = [
+    &ASCII_BIN,
+    &ASCII_GENERAL_CI,
+    &BINARY,
+    &LATIN1_BIN,
+    &LATIN1_GENERAL_CI,
+    &LATIN1_SWEDISH_CI,
+    &UTF8_BIN,
+    &UTF8_GENERAL_CI,
+    &UTF8_UNICODE_CI,
+    &UTF8MB4_0900_AI_CI,
+    &UTF8MB4_0900_BIN,
+    &UTF8MB4_BIN,
+    &UTF8MB4_GENERAL_CI,
+    &UTF8MB4_UNICODE_CI,
+];
+
+thread_local! {
+    /// The sort key that `hash_text` digests.
+    static HASH_KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Collation {
-    pub fn all() -> &'static [Collation] { unimplemented!() }
-    pub fn by_name(_name: &str) -> Option<&'static Collation> { unimplemented!() }
-    pub fn by_id(_id: u16) -> Option<&'static Collation> { unimplemented!() }
-    pub fn default_of(_charset: Charset) -> &'static Collation { unimplemented!() }
+    /// Every collation, by name.
+    pub fn all() -> &'static [&'static Collation] {
+        &ALL
+    }
+
+    /// By name, any case, `utf8mb3_` meaning `utf8_`.
+    pub fn by_name(name: &str) -> Option<&'static Collation> {
+        let lower = name.to_ascii_lowercase();
+        let name = lower.strip_prefix("utf8mb3_").map_or(lower.clone(), |rest| format!("utf8_{rest}"));
+        ALL.iter().find(|collation| collation.name == name).copied()
+    }
+
+    /// By the number of the wire protocol.
+    pub fn by_id(id: u16) -> Option<&'static Collation> {
+        ALL.iter().find(|collation| collation.id == id).copied()
+    }
+
+    pub fn default_of(charset: Charset) -> &'static Collation {
+        match charset {
+            Charset::Utf8mb4 => &UTF8MB4_0900_AI_CI,
+            Charset::Utf8mb3 => &UTF8_GENERAL_CI,
+            Charset::Latin1 => &LATIN1_SWEDISH_CI,
+            Charset::Ascii => &ASCII_GENERAL_CI,
+            Charset::Binary => &BINARY,
+        }
+    }
+
     /// The `_bin` collation of a character set.
-    pub fn binary_of(_charset: Charset) -> &'static Collation { unimplemented!() }
+    pub fn binary_of(charset: Charset) -> &'static Collation {
+        match charset {
+            Charset::Utf8mb4 => &UTF8MB4_BIN,
+            Charset::Utf8mb3 => &UTF8_BIN,
+            Charset::Latin1 => &LATIN1_BIN,
+            Charset::Ascii => &ASCII_BIN,
+            Charset::Binary => &BINARY,
+        }
+    }
+
     /// `binary`.
-    pub fn binary() -> &'static Collation { &BINARY }
-    /// utf8mb4_0900_ai_ci.
-    pub fn utf8mb4() -> &'static Collation { unimplemented!() }
+    pub fn binary() -> &'static Collation {
+        &BINARY
+    }
+
+    /// `utf8mb4_0900_ai_ci`.
+    pub fn utf8mb4() -> &'static Collation {
+        &UTF8MB4_0900_AI_CI
+    }
+
     /// True for `binary` and the `_bin` collations.
-    pub fn is_binary_order(&self) -> bool { self.rule == Rule::Bytes }
-    pub fn compare(&self, _a: &[u8], _b: &[u8]) -> Ordering { unimplemented!() }
-    pub fn eq(&self, _a: &[u8], _b: &[u8]) -> bool { unimplemented!() }
+    pub fn is_binary_order(&self) -> bool {
+        matches!(self.rule, Rule::Bytes | Rule::CodePoints) || self.id == LATIN1_BIN.id || self.id == ASCII_BIN.id
+    }
+
+    /// Three-way comparison under the collation.
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self.rule {
+            Rule::Bytes => a.cmp(b),
+            Rule::CodePoints if !self.pad_space => a.cmp(b),
+            Rule::CodePoints => {
+                let common = a.len().min(b.len());
+                match a[..common].cmp(&b[..common]) {
+                    Ordering::Equal if a.len() > common => against_spaces(&a[common..], |byte| byte),
+                    Ordering::Equal => against_spaces(&b[common..], |byte| byte).reverse(),
+                    unequal => unequal,
+                }
+            }
+            Rule::EightBit(weights) => {
+                let (mut x, mut y) = (EightBitChars(a), EightBitChars(b));
+                loop {
+                    match (x.next(), y.next()) {
+                        (Some(c), Some(d)) => match weights[usize::from(c)].cmp(&weights[usize::from(d)]) {
+                            Ordering::Equal => {}
+                            unequal => return unequal,
+                        },
+                        (None, None) => return Ordering::Equal,
+                        (Some(c), None) => {
+                            return std::iter::once(c).chain(x).map(|c| weights[usize::from(c)].cmp(&weights[0x20])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
+                        }
+                        (None, Some(d)) => {
+                            return std::iter::once(d).chain(y).map(|d| weights[0x20].cmp(&weights[usize::from(d)])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
+                        }
+                    }
+                }
+            }
+            Rule::Unicode(weights) => compare_unicode(weights, a, b),
+        }
+    }
+
+    /// Equality under the collation.
+    pub fn eq(&self, a: &[u8], b: &[u8]) -> bool {
+        a == b || !matches!(self.rule, Rule::Bytes) && self.compare(a, b) == Ordering::Equal
+    }
+
     /// Appends a self-delimiting key (no key is a prefix of another) that orders by memcmp as the texts do under the
     /// collation; equal keys are equal texts.
-    pub fn sort_key(&self, _text: &[u8], _out: &mut Vec<u8>) { unimplemented!() }
+    pub fn sort_key(&self, text: &[u8], out: &mut Vec<u8>) {
+        match self.rule {
+            Rule::Bytes => binary_key(text, out),
+            Rule::CodePoints if !self.pad_space => binary_key(text, out),
+            Rule::CodePoints => eight_bit_key(text.iter().copied(), out),
+            Rule::EightBit(weights) => eight_bit_key(EightBitChars(text).map(|c| weights[usize::from(c)]), out),
+            Rule::Unicode(weights) => unicode_key(weights, text, out),
+        }
+    }
+
     /// A hash that is equal for equal texts.
-    pub fn hash(&self, _text: &[u8]) -> u64 { unimplemented!() }
+    pub fn hash_text(&self, text: &[u8]) -> u64 {
+        if let Rule::Bytes = self.rule {
+            return hash_bytes(text);
+        }
+        HASH_KEY.with_borrow_mut(|key| {
+            key.clear();
+            self.sort_key(text, key);
+            hash_bytes(key)
+        })
+    }
+
     /// WEIGHT_STRING()'s bytes.
-    pub fn weight_string(&self, _text: &[u8]) -> Vec<u8> { unimplemented!() }
-    /// LIKE; `escape` is `\\` by default, `None` for `ESCAPE ''`.
-    pub fn like(&self, _text: &[u8], _pattern: &[u8], _escape: Option<char>) -> bool { unimplemented!() }
-    /// UPPER(); binary strings are unchanged.
-    pub fn upper(&self, _text: &str) -> String { unimplemented!() }
-    pub fn lower(&self, _text: &str) -> String { unimplemented!() }
+    pub fn weight_string(&self, text: &[u8]) -> Vec<u8> {
+        match self.rule {
+            Rule::Bytes => text.to_vec(),
+            Rule::CodePoints => chars(text).flat_map(|c| c.to_be_bytes()[1..].to_vec()).collect(),
+            Rule::EightBit(weights) => EightBitChars(text).map(|c| weights[usize::from(c)]).collect(),
+            Rule::Unicode(weights) => chars(text)
+                .flat_map(|c| weights.weights(c).as_slice().iter().flat_map(|unit| unit.to_be_bytes()).collect::<Vec<u8>>())
+                .collect(),
+        }
+    }
+
+    /// LIKE; `escape` is `\` unless the query says otherwise, `None` for `ESCAPE ''`.
+    pub fn like(&self, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
+        like::matches(self, text, pattern, escape)
+    }
+
+    /// The byte range of the first occurrence of `needle` in `text`, character by character under the collation.
+    pub fn find(&self, text: &[u8], needle: &[u8]) -> Option<std::ops::Range<usize>> {
+        let mut start = 0;
+        loop {
+            if let Some(length) = self.matched_prefix(&text[start..], needle) {
+                return Some(start..start + length);
+            }
+            if start >= text.len() {
+                return None;
+            }
+            start += self.char_len(&text[start..]);
+        }
+    }
+
+    /// Bytes at the start of `text` that equal `needle`, character by character.
+    fn matched_prefix(&self, text: &[u8], needle: &[u8]) -> Option<usize> {
+        let (mut at, mut i) = (0, 0);
+        while i < needle.len() {
+            if at >= text.len() {
+                return None;
+            }
+            let (n, m) = (self.char_len(&text[at..]), self.char_len(&needle[i..]));
+            if !self.same_char(&text[at..at + n], &needle[i..i + m]) {
+                return None;
+            }
+            at += n;
+            i += m;
+        }
+        Some(at)
+    }
+
+    /// Bytes of the first character: one under `binary`.
+    fn char_len(&self, text: &[u8]) -> usize {
+        match self.rule {
+            Rule::Bytes => 1,
+            _ => utf8_len(text[0]).min(text.len()),
+        }
+    }
+
+    /// True if two characters, given as bytes, are the same letter to the collation.
+    fn same_char(&self, a: &[u8], b: &[u8]) -> bool {
+        if a == b {
+            return true;
+        }
+        match self.rule {
+            Rule::Bytes | Rule::CodePoints => false,
+            Rule::EightBit(weights) => match (EightBitChars(a).next(), EightBitChars(b).next()) {
+                (Some(a), Some(b)) => weights[usize::from(a)] == weights[usize::from(b)],
+                _ => false,
+            },
+            Rule::Unicode(weights) => {
+                if let ([a], [b]) = (a, b)
+                    && a.is_ascii()
+                    && b.is_ascii()
+                {
+                    return weights.ascii()[usize::from(*a)] == weights.ascii()[usize::from(*b)];
+                }
+                weights.weights(decode(a).0).as_slice() == weights.weights(decode(b).0).as_slice()
+            }
+        }
+    }
+
+    /// UPPER(): character by character, so a character whose upper case is several stays (`ß`).  Text of the `binary`
+    /// collation is unchanged.
+    pub fn upper(&self, text: &str) -> String {
+        self.map_case(text, str::to_ascii_uppercase, |c| {
+            let mut upper = c.to_uppercase();
+            (upper.len() == 1).then(|| upper.next()).flatten()
+        })
+    }
+
+    /// LOWER(), as [`upper`](Collation::upper).
+    pub fn lower(&self, text: &str) -> String {
+        self.map_case(text, str::to_ascii_lowercase, |c| c.to_lowercase().next())
+    }
+
+    fn map_case(&self, text: &str, ascii: fn(&str) -> String, one: fn(char) -> Option<char>) -> String {
+        if self.charset == Charset::Binary {
+            return text.to_owned();
+        }
+        if text.is_ascii() {
+            return ascii(text);
+        }
+        text.chars().map(|c| one(c).filter(|mapped| self.charset.can_encode(*mapped)).unwrap_or(c)).collect()
+    }
 }
-impl PartialEq for Collation { fn eq(&self, other: &Collation) -> bool { self.id == other.id } }
+
+/// The rest of a longer text against the spaces that PAD SPACE supplies.
+fn against_spaces(rest: &[u8], weight: impl Fn(u8) -> u8) -> Ordering {
+    rest.iter().map(|byte| weight(*byte).cmp(&weight(b' '))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+fn compare_unicode(weights: &UnicodeWeights, a: &[u8], b: &[u8]) -> Ordering {
+    let ascii = weights.ascii();
+    let mut at = 0;
+    let common = a.len().min(b.len());
+    while at < common {
+        let (x, y) = (a[at], b[at]);
+        if (x | y) & 0x80 != 0 {
+            break;
+        }
+        let (x, y) = (ascii[usize::from(x)], ascii[usize::from(y)]);
+        if x == 0 || y == 0 {
+            break;
+        }
+        if x != y {
+            return x.cmp(&y);
+        }
+        at += 1;
+    }
+    if at == a.len() && at == b.len() {
+        return Ordering::Equal;
+    }
+    let (mut x, mut y) = (WeightsOf::new(weights, &a[at..]), WeightsOf::new(weights, &b[at..]));
+    loop {
+        match (x.next(), y.next()) {
+            (Some(v), Some(w)) if v == w => {}
+            (Some(v), Some(w)) => return v.cmp(&w),
+            (None, None) => return Ordering::Equal,
+            (Some(v), None) => {
+                let Some(space) = weights.space() else { return Ordering::Greater };
+                return std::iter::once(v).chain(x).map(|v| v.cmp(&space)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
+            }
+            (None, Some(w)) => {
+                let Some(space) = weights.space() else { return Ordering::Less };
+                return std::iter::once(w).chain(y).map(|w| space.cmp(&w)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
+            }
+        }
+    }
+}
+
+/// Bytes with 0 and 1 escaped as 01 01 and 01 02, then 0.
+fn binary_key(text: &[u8], out: &mut Vec<u8>) {
+    out.reserve(text.len() + 1);
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| *byte <= 1) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(&[1, rest[at] + 1]);
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(0);
+}
+
+/// The end of an 8-bit PAD SPACE key; a space before something smaller is one less, before something larger one more.
+const EIGHT_BIT_END: u8 = 0x21;
+
+fn eight_bit_key(weights: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
+    let mut spaces = 0;
+    for weight in weights {
+        if weight == b' ' {
+            spaces += 1;
+            continue;
+        }
+        if spaces > 0 {
+            let space = if weight < b' ' { EIGHT_BIT_END - 1 } else { EIGHT_BIT_END + 1 };
+            out.resize(out.len() + spaces, space);
+            spaces = 0;
+        }
+        match weight {
+            0..0x20 => out.push(weight),
+            0x20..0xFD => out.push(weight + 2),
+            _ => out.extend_from_slice(&[0xFF, weight]),
+        }
+    }
+    out.push(EIGHT_BIT_END);
+}
+
+fn unicode_key(weights: &UnicodeWeights, text: &[u8], out: &mut Vec<u8>) {
+    let ascii = weights.ascii();
+    let padding = weights.padding();
+    out.reserve(text.len() + 1);
+    let mut spaces = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let byte = text[at];
+        if byte < 0x80 {
+            at += 1;
+            let code = ascii[usize::from(byte)];
+            if padding.is_padded && code == padding.end {
+                spaces += 1;
+            } else if code != 0 {
+                flush_spaces(&mut spaces, code, padding.end, out);
+                out.push(code);
+            }
+            continue;
+        }
+        let (c, length) = decode(&text[at..]);
+        at += length;
+        for unit in weights.weights(c).as_slice() {
+            if Some(*unit) == weights.space() {
+                spaces += 1;
+                continue;
+            }
+            if spaces > 0 {
+                let code = if *unit < weights.space().unwrap_or(0) { 0 } else { u8::MAX };
+                flush_spaces(&mut spaces, code, padding.end, out);
+            }
+            weights.push_code(*unit, out);
+        }
+    }
+    out.push(padding.end);
+}
+
+/// Writes the spaces that turned out not to be trailing, before `code`.
+fn flush_spaces(spaces: &mut usize, code: u8, end: u8, out: &mut Vec<u8>) {
+    if *spaces > 0 {
+        out.resize(out.len() + *spaces, if code < end { end - 1 } else { end + 1 });
+        *spaces = 0;
+    }
+}
+
+/// Multiply-and-rotate over eight bytes at a time.
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    const K: u64 = 0x517C_C1B7_2722_0A95;
+    let mut hash = bytes.len() as u64;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(chunk.try_into().unwrap_or_default())).wrapping_mul(K);
+    }
+    for byte in chunks.remainder() {
+        hash = (hash.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(K);
+    }
+    hash ^ hash >> 32
+}
+
+fn utf8_len(lead: u8) -> usize {
+    match lead {
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
+        _ => 1,
+    }
+}
+
+/// The first code point of UTF-8 text and its length; a malformed byte is U+FFFD.
+fn decode(text: &[u8]) -> (u32, usize) {
+    let lead = text[0];
+    let length = utf8_len(lead);
+    if length == 1 {
+        return (if lead < 0x80 { u32::from(lead) } else { 0xFFFD }, 1);
+    }
+    if text.len() < length {
+        return (0xFFFD, 1);
+    }
+    let lead_bits = u32::from(lead) & (0x7F >> length);
+    let c = text[1..length].iter().fold(lead_bits, |c, byte| c << 6 | u32::from(byte & 0x3F));
+    if c > 0x10_FFFF { (0xFFFD, 1) } else { (c, length) }
+}
+
+fn chars(text: &[u8]) -> impl Iterator<Item = u32> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (c, length) = decode(rest);
+        rest = &rest[length..];
+        Some(c)
+    })
+}
+
+/// The latin1 bytes of UTF-8 text; `?` for what latin1 lacks.
+struct EightBitChars<'a>(&'a [u8]);
+
+impl Iterator for EightBitChars<'_> {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        let lead = *self.0.first()?;
+        if lead < 0x80 {
+            self.0 = &self.0[1..];
+            return Some(lead);
+        }
+        let (c, length) = decode(self.0);
+        self.0 = &self.0[length..];
+        Some(char::from_u32(c).and_then(char_to_latin1).unwrap_or(b'?'))
+    }
+}
+
+/// The weights of a text, one by one.
+struct WeightsOf<'a> {
+    weights: &'a UnicodeWeights,
+    rest: &'a [u8],
+    current: Units,
+    next: u8,
+}
+
+impl<'a> WeightsOf<'a> {
+    fn new(weights: &'a UnicodeWeights, text: &'a [u8]) -> WeightsOf<'a> {
+        WeightsOf { weights, rest: text, current: Units { units: [0; 8], len: 0 }, next: 0 }
+    }
+}
+
+impl Iterator for WeightsOf<'_> {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        while self.next >= self.current.len {
+            if self.rest.is_empty() {
+                return None;
+            }
+            let (c, length) = decode(self.rest);
+            self.rest = &self.rest[length..];
+            self.current = self.weights.weights(c);
+            self.next = 0;
+        }
+        self.next += 1;
+        Some(self.current.units[usize::from(self.next - 1)])
+    }
+}
+
+/// By identity.
+impl PartialEq for Collation {
+    fn eq(&self, other: &Collation) -> bool {
+        self.id == other.id
+    }
+}
+
 impl Eq for Collation {}
-impl Hash for Collation { fn hash<H: Hasher>(&self, state: &mut H) { self.id.hash(state) } }
+
+impl Hash for Collation {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl fmt::Debug for Collation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

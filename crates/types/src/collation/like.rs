@@ -1,0 +1,80 @@
+//! LIKE: `%` any characters, `_` one character, everything else equal under the collation, character by character.
+
+use super::Collation;
+
+/// One step of a pattern.
+enum Step<'p> {
+    Any,
+    One,
+    Char(&'p [u8]),
+}
+
+/// The step at the start of `pattern` and its length.  An escape at the very end stands for itself.
+fn step<'p>(collation: &Collation, pattern: &'p [u8], escape: Option<char>) -> (Step<'p>, usize) {
+    let length = collation.char_len(pattern);
+    let first = &pattern[..length];
+    if let Some(escape) = escape
+        && first == escape.encode_utf8(&mut [0; 4]).as_bytes()
+        && pattern.len() > length
+    {
+        let next = collation.char_len(&pattern[length..]);
+        return (Step::Char(&pattern[length..length + next]), length + next);
+    }
+    match first {
+        b"%" => (Step::Any, 1),
+        b"_" => (Step::One, 1),
+        _ => (Step::Char(first), length),
+    }
+}
+
+/// Greedy matching that goes back to the last `%`: O(text * pattern) at worst, no recursion.
+pub(super) fn matches(collation: &Collation, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
+    let (mut t, mut p) = (0, 0);
+    // Where to resume after the last `%`: pattern position behind it, text position to try next.
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        let matched = if p < pattern.len() {
+            let (step, length) = step(collation, &pattern[p..], escape);
+            match step {
+                Step::Any => {
+                    p += length;
+                    retry = Some((p, t));
+                    true
+                }
+                _ if t >= text.len() => false,
+                Step::One => {
+                    p += length;
+                    t += collation.char_len(&text[t..]);
+                    true
+                }
+                Step::Char(wanted) => {
+                    let have = collation.char_len(&text[t..]);
+                    let same = collation.same_char(&text[t..t + have], wanted);
+                    if same {
+                        p += length;
+                        t += have;
+                    }
+                    same
+                }
+            }
+        } else if t == text.len() {
+            return true;
+        } else {
+            false
+        };
+        if !matched {
+            match retry {
+                Some((after, from)) if from < text.len() => {
+                    let from = from + collation.char_len(&text[from..]);
+                    p = after;
+                    t = from;
+                    retry = Some((after, from));
+                }
+                _ => return false,
+            }
+        }
+        if p == pattern.len() && retry.is_some_and(|(after, _)| after == p) {
+            return true; // the pattern ends with `%`
+        }
+    }
+}

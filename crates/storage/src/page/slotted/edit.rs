@@ -33,12 +33,15 @@ impl NodeMut<'_> {
     }
     fn add_garbage(&mut self, bytes: usize) {
         let garbage = self.0.u16(GARBAGE) as usize + bytes;
-        self.put_u16(GARBAGE, garbage);
+        self.put_u16(GARBAGE, garbage.min(PAGE_SIZE));
     }
 
     /// Makes room for `count` slots and `bytes` of heap, compacting if the gap is too small.
     fn reserve(&mut self, count: usize, bytes: usize) -> Checked<()> {
         let need = count * SLOT_SIZE + bytes;
+        if self.0.u16(HEAP_TOP) as usize > PAGE_SIZE {
+            return Err(Corrupt("heap top"));
+        }
         if self.node().gap() >= need {
             return Ok(());
         }
@@ -59,6 +62,9 @@ impl NodeMut<'_> {
         let (low, high) = (node.low()?, node.high()?);
         let mut top = PAGE_SIZE;
         let mut high_at = 0;
+        if low.len() > MAX_KEY_LEN || high.is_some_and(|high| high.len() > MAX_KEY_LEN) {
+            return Err(Corrupt("fence length"));
+        }
         if let Some(high) = high {
             top -= round8(high.len());
             high_at = top;
@@ -183,6 +189,7 @@ impl NodeMut<'_> {
                 self.add_garbage(old_size);
             }
             let top = (self.0.u16(HEAP_TOP) as usize)
+                .min(PAGE_SIZE)
                 .checked_sub(size)
                 .filter(|top| *top >= HEADER_SIZE + self.node().len() * SLOT_SIZE)
                 .ok_or(Corrupt("heap accounting"))?;

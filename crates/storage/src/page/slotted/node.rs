@@ -161,7 +161,7 @@ impl<'a> Node<'a> {
     }
     /// Bytes between the slots and the heap.
     pub fn gap(self) -> usize {
-        (self.0.u16(HEAP_TOP) as usize).saturating_sub(HEADER_SIZE + self.len() * SLOT_SIZE)
+        (self.0.u16(HEAP_TOP) as usize).min(PAGE_SIZE).saturating_sub(HEADER_SIZE + self.len() * SLOT_SIZE)
     }
     /// Bytes in use, header and fences included.
     pub fn used(self) -> usize {

@@ -18,9 +18,11 @@
 
 mod btree;
 mod buffer;
+mod counters;
 mod disk;
 mod engine;
 mod error;
+mod fatal;
 mod ids;
 mod lock;
 mod options;

@@ -29,9 +29,8 @@ mod real {
             }
         }
 
-        /// Wakes the waiters that `filter` chooses; `done(more_waiters_with_token)` runs under the queue's lock, told
-        /// whether any waiter remains.
-        pub fn unpark(address: usize, mut choose: impl FnMut(usize) -> Choice, done: impl FnOnce(bool)) {
+        /// Wakes the waiters that `choose` says; `done` runs under the queue's lock after the choice.
+        pub fn unpark(address: usize, mut choose: impl FnMut(usize) -> Choice, done: impl FnOnce()) {
             // SAFETY: as in `park`.
             unsafe {
                 parking_lot_core::unpark_filter(
@@ -41,8 +40,8 @@ mod real {
                         Choice::Skip => FilterOp::Skip,
                         Choice::Stop => FilterOp::Stop,
                     },
-                    |result| {
-                        done(result.have_more_threads);
+                    |_| {
+                        done();
                         DEFAULT_UNPARK_TOKEN
                     },
                 );

@@ -1,81 +1,110 @@
-//! Guards: a latched page, shared or exclusive, or a version to validate.
+//! Guards: a latched page, shared or exclusive. Move-only; dropping one releases.
 
+use super::BufferPool;
+use super::held;
+use super::latch::Latch;
+use super::table::Entry;
 use crate::ids::{Lsn, PageId};
-use std::marker::PhantomData;
+use crate::page::header;
+use crate::sync::Ordering;
 
 /// A page latched shared. Dropping it releases.
-pub struct SharedGuard<'p>(PhantomData<&'p ()>);
-/// A page latched exclusively; its bytes change only through `Scope::apply`. Dropping it releases.
-pub struct ExclusiveGuard<'p>(PhantomData<&'p ()>);
-/// A page not latched at all: reads may be torn until `validate` says they were not.
-#[derive(Clone, Copy)]
-pub struct OptimisticGuard<'p>(PhantomData<&'p ()>);
+pub struct SharedGuard<'p> {
+    pool: &'p BufferPool,
+    entry: &'p Entry,
+    frame: u32,
+    id: PageId,
+}
 
-impl SharedGuard<'_> {
-    pub fn id(&self) -> PageId {
-        unimplemented!()
+impl<'p> SharedGuard<'p> {
+    /// The caller has taken the shared latch.
+    pub(super) fn new(pool: &'p BufferPool, entry: &'p Entry, id: PageId) -> SharedGuard<'p> {
+        held::add();
+        SharedGuard { pool, entry, frame: entry.frame(), id }
     }
+
+    pub fn id(&self) -> PageId {
+        self.id
+    }
+
     pub fn lsn(&self) -> Lsn {
-        unimplemented!()
+        header::lsn(self)
     }
 }
+
 impl std::ops::Deref for SharedGuard<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        unimplemented!()
-    }
-}
-impl ExclusiveGuard<'_> {
-    pub fn id(&self) -> PageId {
-        unimplemented!()
-    }
-    pub fn lsn(&self) -> Lsn {
-        unimplemented!()
-    }
-}
-impl std::ops::Deref for ExclusiveGuard<'_> {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        unimplemented!()
+        // SAFETY: I1, the guard holds the shared latch.
+        unsafe { self.pool.frames.bytes(self.frame) }
     }
 }
 
-/// Offsets are masked into the page, so a torn offset reads garbage, never outside.
-impl<'p> OptimisticGuard<'p> {
+impl Drop for SharedGuard<'_> {
+    fn drop(&mut self) {
+        held::remove();
+        self.pool.latch(self.entry).unlock_shared();
+    }
+}
+
+/// A page latched exclusively; its bytes change only through `Scope::apply`. Dropping it releases.
+pub struct ExclusiveGuard<'p> {
+    pub(super) pool: &'p BufferPool,
+    pub(super) entry: &'p Entry,
+    pub(super) frame: u32,
+    id: PageId,
+}
+
+impl<'p> ExclusiveGuard<'p> {
+    /// The caller has taken the exclusive latch.
+    pub(super) fn new(pool: &'p BufferPool, entry: &'p Entry, id: PageId) -> ExclusiveGuard<'p> {
+        held::add();
+        ExclusiveGuard { pool, entry, frame: entry.frame(), id }
+    }
+
     pub fn id(&self) -> PageId {
-        unimplemented!()
+        self.id
     }
-    pub fn u8(&self, _at: usize) -> u8 {
-        unimplemented!()
+
+    pub fn lsn(&self) -> Lsn {
+        header::lsn(self)
     }
-    pub fn u16(&self, _at: usize) -> u16 {
-        unimplemented!()
+
+    /// For `Scope` and redo only: everything else must log what it changes.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: I1, the guard holds the exclusive latch, and the borrow of the guard makes the slice the only one.
+        unsafe { self.pool.frames.bytes_mut(self.frame) }
     }
-    pub fn u32(&self, _at: usize) -> u32 {
-        unimplemented!()
+
+    /// Keeps the latch, shared: others may read, nobody may write.
+    pub fn downgrade(self) -> SharedGuard<'p> {
+        self.assert_committed();
+        let (pool, entry, frame, id) = (self.pool, self.entry, self.frame, self.id);
+        std::mem::forget(self);
+        pool.latch(entry).downgrade();
+        SharedGuard { pool, entry, frame, id }
     }
-    pub fn u64(&self, _at: usize) -> u64 {
-        unimplemented!()
+
+    fn assert_committed(&self) {
+        if self.pool.frames.get(self.frame).in_scope.load(Ordering::Relaxed) {
+            self.pool.fatal.stop("I3: a page was released before its mini-transaction committed");
+        }
     }
-    /// Replaces `out` by `len` bytes from `at` (clamped to the page).
-    pub fn copy(&self, _at: usize, _len: usize, _out: &mut Vec<u8>) {
-        unimplemented!()
+}
+
+impl std::ops::Deref for ExclusiveGuard<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: I1, the guard holds the exclusive latch.
+        unsafe { self.pool.frames.bytes(self.frame) }
     }
-    /// Compares the `len` bytes from `at` with `other`, as `slice::cmp` would.
-    pub fn compare(&self, _at: usize, _len: usize, _other: &[u8]) -> std::cmp::Ordering {
-        unimplemented!()
-    }
-    /// True if nothing changed since the guard was made: everything read so far was of one state of the page.
-    #[must_use]
-    pub fn validate(&self) -> bool {
-        unimplemented!()
-    }
-    /// Latches the page if it is still the version read; `None` if it changed or the latch is not free at once.
-    pub fn try_upgrade_shared(&self) -> Option<SharedGuard<'p>> {
-        unimplemented!()
-    }
-    /// As `try_upgrade_shared`.
-    pub fn try_upgrade_exclusive(&self) -> Option<ExclusiveGuard<'p>> {
-        unimplemented!()
+}
+
+impl Drop for ExclusiveGuard<'_> {
+    fn drop(&mut self) {
+        self.assert_committed();
+        held::remove();
+        let latch: Latch<'_> = self.pool.latch(self.entry);
+        latch.unlock_exclusive();
     }
 }

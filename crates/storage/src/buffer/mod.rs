@@ -1,15 +1,40 @@
 //! The buffer pool: the only way to page bytes. See README.md.
 
+mod doublewrite;
+mod evict;
+mod fix;
+mod frames;
 mod guard;
+pub(crate) mod held;
+mod latch;
+mod optimistic;
 mod scope;
+mod table;
+mod write;
 
-pub use guard::{ExclusiveGuard, OptimisticGuard, SharedGuard};
+#[cfg(all(test, feature = "shuttle"))]
+mod latch_schedules;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
+pub(crate) use doublewrite::restore_torn_pages;
+pub use guard::{ExclusiveGuard, SharedGuard};
+pub use optimistic::OptimisticGuard;
 pub use scope::{Scope, Writer};
 
-use crate::error::Result;
-use crate::ids::PageId;
+use crate::counters::Counters;
+use crate::disk::{Disk, PageFiles};
+use crate::error::{Error, Result};
+use crate::fatal::Fatal;
+use crate::ids::{Lsn, PageId};
+use crate::options::Options;
+use crate::page::PAGE_SIZE;
+use crate::sync::{Arc, AtomicU32, Mutex, Ordering};
 use crate::wal::Wal;
-use crate::sync::Arc;
+use doublewrite::Doublewrite;
+use frames::Frames;
+use latch::Latch;
+use table::{Entry, PageTable};
 
 /// Who waits for a latch: a structure modification goes before everybody else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,45 +53,103 @@ pub enum Access {
 }
 
 /// Page frames, the page table, latches, and eviction.
-pub struct BufferPool {}
+pub struct BufferPool {
+    table: PageTable,
+    frames: Frames,
+    files: Arc<PageFiles>,
+    wal: Arc<Wal>,
+    fatal: Arc<Fatal>,
+    counters: Arc<Counters>,
+    doublewrite: Option<Doublewrite>,
+    /// The clock's hand.
+    hand: AtomicU32,
+    /// One batch of page writes at a time.
+    writing: Mutex<write::Batch>,
+    cleaner_wanted: crate::sync::AtomicBool,
+}
 
 impl BufferPool {
+    pub(crate) fn new(
+        disk: &Arc<dyn Disk>,
+        files: Arc<PageFiles>,
+        wal: Arc<Wal>,
+        options: &Options,
+        fatal: Arc<Fatal>,
+        counters: Arc<Counters>,
+    ) -> Result<BufferPool> {
+        let count = ((options.buffer_pool_bytes / PAGE_SIZE as u64) as usize).max(Options::MIN_FRAMES);
+        let frames = Frames::new(count).map_err(|e| Error::io(format!("cannot map a buffer pool of {count} pages"), e))?;
+        let doublewrite = if options.doublewrite { Some(Doublewrite::open(&**disk)?) } else { None };
+        Ok(BufferPool {
+            table: PageTable::new(),
+            frames,
+            files,
+            wal,
+            fatal,
+            counters,
+            doublewrite,
+            hand: AtomicU32::new(0),
+            writing: Mutex::new(write::Batch::default()),
+            cleaner_wanted: crate::sync::AtomicBool::new(false),
+        })
+    }
+
     pub fn wal(&self) -> &Arc<Wal> {
-        unimplemented!()
+        &self.wal
     }
-    /// Latches the page shared, reading it if need be.
-    pub fn fix_shared(&self, _id: PageId) -> Result<SharedGuard<'_>> {
-        unimplemented!()
+
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
-    pub fn fix_shared_as(&self, _id: PageId, _access: Access) -> Result<SharedGuard<'_>> {
-        unimplemented!()
+
+    pub(crate) fn fatal(&self) -> &Fatal {
+        &self.fatal
     }
-    /// Latches the page exclusively, reading it if need be. `Ordinary` waits while an `Smo` wants the page.
-    pub fn fix_exclusive(&self, _id: PageId, _class: LatchClass) -> Result<ExclusiveGuard<'_>> {
-        unimplemented!()
+
+    pub(crate) fn files(&self) -> &PageFiles {
+        &self.files
     }
-    /// Latches a page just allocated: all zeros but for its id, never read. The first operation must be initialising.
-    pub fn fix_new(&self, _id: PageId) -> Result<ExclusiveGuard<'_>> {
-        unimplemented!()
+
+    fn latch<'a>(&'a self, entry: &'a Entry) -> Latch<'a> {
+        Latch { word: &entry.latch, counters: &self.counters }
     }
-    /// `None` when the latch is not free at once or the page is not in memory: no wait, no I/O.
-    pub fn try_shared(&self, _id: PageId) -> Option<SharedGuard<'_>> {
-        unimplemented!()
+
+    /// Frames in all, frames holding no page, frames whose page is newer than on disk.
+    pub fn usage(&self) -> (usize, usize, usize) {
+        (self.frames.len(), self.frames.free_count(), self.dirty_pages())
     }
-    /// As `try_shared`.
-    pub fn try_exclusive(&self, _id: PageId) -> Option<ExclusiveGuard<'_>> {
-        unimplemented!()
+
+    /// Pages newer in memory than on disk.
+    pub fn dirty_pages(&self) -> usize {
+        self.frames.iter().filter(|(_, f)| f.rec_lsn.load(Ordering::Relaxed) != 0).count()
     }
-    /// The page's version for unlatched reads, reading it from disk if need be; waits while it is latched exclusively.
-    pub fn optimistic(&self, _id: PageId) -> Result<OptimisticGuard<'_>> {
-        unimplemented!()
+
+    /// The oldest log position that a page not yet on disk needs; none if all pages are on disk.
+    pub(crate) fn oldest_dirty(&self) -> Option<Lsn> {
+        let mut oldest: Option<u64> = None;
+        for (_, frame) in self.frames.iter() {
+            // In this order: the writer moves the value from the first to the second.
+            for lsn in [frame.rec_lsn.load(Ordering::SeqCst), frame.flushing.load(Ordering::SeqCst)] {
+                if lsn != 0 {
+                    oldest = Some(oldest.map_or(lsn, |o| o.min(lsn)));
+                }
+            }
+        }
+        oldest.map(Lsn)
     }
+
+    /// The page stays in memory for good.
+    pub(crate) fn pin(&self, page: &ExclusiveGuard<'_>) {
+        self.frames.get(page.frame).pinned.store(true, Ordering::Relaxed);
+    }
+
+    /// Redo changed the page by the record at `lsn`.
+    pub(crate) fn mark_redone(&self, page: &ExclusiveGuard<'_>, lsn: Lsn) {
+        let _ = self.frames.get(page.frame).rec_lsn.compare_exchange(0, lsn.0, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
     /// True if the page is in memory.
-    pub fn is_resident(&self, _id: PageId) -> bool {
-        unimplemented!()
-    }
-    /// Begins a mini-transaction. Waits for log space, so it is called holding no latch.
-    pub fn scope(&self, _writer: Writer) -> Result<Scope<'_>> {
-        unimplemented!()
+    pub fn is_resident(&self, id: PageId) -> bool {
+        self.table.entry(id).is_ok_and(|e| self.latch(e).is_resident())
     }
 }

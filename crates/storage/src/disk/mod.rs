@@ -3,11 +3,13 @@
 
 mod clock;
 mod file;
+mod page_files;
 mod rng;
 mod sim;
 
 pub use clock::{Clock, SimClock, SystemClock};
 pub use file::FileDisk;
+pub(crate) use page_files::{PageFiles, SEGMENT_PAGES};
 pub use rng::{Rng, SeededRng, SystemRng};
 pub use sim::{SimConfig, SimDisk};
 

@@ -1,13 +1,23 @@
 //! Checkpoints and crash recovery. See README.md.
 
+mod background;
+mod checkpoint;
+mod open;
+mod redo;
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
 use crate::buffer::BufferPool;
+use crate::counters::Counters;
 use crate::disk::{Clock, Disk};
-use crate::error::Result;
+use crate::fatal::Fatal;
 use crate::ids::{Lsn, TxnId};
 use crate::options::Options;
 use crate::space::Space;
-use crate::sync::Arc;
-use crate::wal::{Record, Wal};
+use crate::sync::{Arc, Mutex};
+use crate::wal::{ControlFile, Wal};
+use std::sync::OnceLock;
 
 /// What the checkpoint must know of transactions.
 pub trait Transactions: Send + Sync {
@@ -28,14 +38,6 @@ pub struct Loser {
     pub last_lsn: Lsn,
 }
 
-/// The lower half of an engine: everything but transactions.
-pub struct Store {
-    pub disk: Arc<dyn Disk>,
-    pub wal: Arc<Wal>,
-    pub pool: Arc<BufferPool>,
-    pub space: Arc<Space>,
-}
-
 /// What recovery found.
 #[derive(Clone, Debug, Default)]
 pub struct Recovered {
@@ -45,37 +47,48 @@ pub struct Recovered {
     pub max_ts: u64,
     /// True when the directory was empty and a new database was made.
     pub created: bool,
-    pub records_redone: u64,
+    /// True when the last shutdown was clean: the log ends at its checkpoint.
+    pub clean: bool,
+    pub records_scanned: u64,
+    pub pages_redone: u64,
+    pub pages_restored: usize,
+}
+
+/// The lower half of an engine: everything but trees and transactions.
+pub struct Store {
+    pub disk: Arc<dyn Disk>,
+    pub clock: Arc<dyn Clock>,
+    pub wal: Arc<Wal>,
+    pub pool: Arc<BufferPool>,
+    pub space: Arc<Space>,
+    fatal: Arc<Fatal>,
+    counters: Arc<Counters>,
+    options: Options,
+    control: ControlFile,
+    transactions: OnceLock<Arc<dyn Transactions>>,
+    /// One checkpoint at a time.
+    checkpointing: Mutex<()>,
+    threads: Mutex<background::Threads>,
+    /// The directory's lock, until the store is gone.
+    _lock: Box<dyn Send + Sync>,
 }
 
 impl Store {
-    /// Locks the directory, opens or makes the database, redoes the log. `visit` sees every record scanned, in order.
-    pub fn open(
-        _disk: Arc<dyn Disk>,
-        _options: &Options,
-        _clock: Arc<dyn Clock>,
-        _visit: &mut dyn FnMut(&Record),
-    ) -> Result<(Arc<Store>, Recovered)> {
-        unimplemented!()
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
-    /// Starts checkpointing and the background threads (unless `options.background` is off). Called once undo is set up.
-    pub fn start(&self, _transactions: Arc<dyn Transactions>) {
-        unimplemented!()
+
+    pub fn options(&self) -> &Options {
+        &self.options
     }
-    /// Takes a fuzzy checkpoint now.
-    pub fn checkpoint(&self) -> Result<()> {
-        unimplemented!()
+
+    /// True after a failed write or a broken invariant: everything answers `Error::Stopped`.
+    pub fn is_stopped(&self) -> bool {
+        self.fatal.is_stopped()
     }
-    /// Writes some dirty pages, oldest first (the cleaner's step).
-    pub fn clean(&self, _pages: usize) -> Result<usize> {
-        unimplemented!()
-    }
-    /// Joins the threads, writes everything, takes a checkpoint.
-    pub fn shutdown(&self) -> Result<()> {
-        unimplemented!()
-    }
-    /// Joins the threads and writes nothing more.
-    pub fn stop(&self) {
-        unimplemented!()
+
+    /// For a broken invariant found above: stops the engine.
+    pub fn fatal(&self, what: &str) -> crate::error::Error {
+        self.fatal.stop(what)
     }
 }

@@ -1,15 +1,34 @@
 //! Who owns which page: segment files, extents, the extent map, the tree directory. See README.md.
 
+mod allocate;
+mod check;
+mod directory;
+mod open;
 pub(crate) mod redo;
+mod state;
 
-use crate::buffer::Scope;
-use crate::error::Result;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
+pub use check::SpaceReport;
+
+use crate::buffer::BufferPool;
 use crate::ids::{IndexId, PageId};
+use crate::sync::{Arc, Mutex};
+use state::State;
 
 /// Pages in an extent.
 pub const EXTENT_PAGES: u64 = 64;
 /// Pages in a segment file (1 GiB).
-pub const SEGMENT_PAGES: u64 = 65536;
+pub(crate) use crate::disk::SEGMENT_PAGES;
+
+/// Owner of the extents that hold extent maps and the tree directory.
+const SYSTEM: IndexId = IndexId(u32::MAX);
+/// The first page of the tree directory.
+const DIRECTORY: PageId = PageId(1);
+
+/// Directory flag: the tree was dropped by a committed transaction, its pages are about to be freed.
+const DROPPING: u32 = 1;
 
 /// Consecutive pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,59 +38,17 @@ pub struct PageRun {
 }
 
 /// Allocation of pages and the directory of trees.
-pub struct Space {}
+pub struct Space {
+    pool: Arc<BufferPool>,
+    state: Arc<Mutex<State>>,
+    /// One growth of the files at a time.
+    growing: Mutex<()>,
+    /// One growth of the directory at a time.
+    chaining: Mutex<()>,
+}
 
-impl Space {
-    /// Makes sure that `pages` single pages can be allocated for the tree without growing a file: `OutOfSpace` comes from
-    /// here. Called before latching.
-    pub fn reserve(&self, _index: IndexId, _pages: usize) -> Result<()> {
-        unimplemented!()
-    }
-    /// A page for the tree; it is the tree's once the scope commits. Fix it with `fix_new`.
-    pub fn allocate(&self, _scope: &mut Scope<'_>, _index: IndexId) -> Result<PageId> {
-        unimplemented!()
-    }
-    /// Consecutive pages for an overflow value: `pages` of them or fewer (at least one), so callers loop. May grow the file.
-    pub fn allocate_run(&self, _scope: &mut Scope<'_>, _index: IndexId, _pages: u32) -> Result<PageRun> {
-        unimplemented!()
-    }
-    /// Gives the page back once the scope commits.
-    pub fn free(&self, _scope: &mut Scope<'_>, _page: PageId) -> Result<()> {
-        unimplemented!()
-    }
-    pub fn free_run(&self, _scope: &mut Scope<'_>, _run: PageRun) -> Result<()> {
-        unimplemented!()
-    }
-    /// A tree number never used before.
-    pub fn next_index_id(&self) -> IndexId {
-        unimplemented!()
-    }
-    /// Enters the tree in the directory and allocates its root page, which the caller formats in the same scope.
-    pub fn create_tree(&self, _scope: &mut Scope<'_>, _index: IndexId) -> Result<PageId> {
-        unimplemented!()
-    }
-    /// Marks the tree as to be dropped (in the committing record of the transaction that dropped it).
-    pub fn mark_dropping(&self, _scope: &mut Scope<'_>, _index: IndexId) -> Result<()> {
-        unimplemented!()
-    }
-    /// Removes the tree from the directory and frees all its pages, in this one scope. No-op for an unknown tree.
-    pub fn drop_tree(&self, _scope: &mut Scope<'_>, _index: IndexId) -> Result<()> {
-        unimplemented!()
-    }
-    /// Trees marked as dropping; at open they are dropped.
-    pub fn dropping(&self) -> Vec<IndexId> {
-        unimplemented!()
-    }
-    /// The tree's root page, `None` if there is no such tree.
-    pub fn root(&self, _index: IndexId) -> Option<PageId> {
-        unimplemented!()
-    }
-    /// All trees.
-    pub fn trees(&self) -> Vec<IndexId> {
-        unimplemented!()
-    }
-    /// Pages the map says the tree owns, ascending.
-    pub fn pages_of(&self, _index: IndexId) -> Vec<PageId> {
-        unimplemented!()
-    }
+/// The extent map page of an extent, and the extent's entry in it.
+fn map_of(extent: u64) -> (PageId, u16) {
+    let per_segment = SEGMENT_PAGES / EXTENT_PAGES;
+    (PageId(extent / per_segment * SEGMENT_PAGES), (extent % per_segment) as u16)
 }

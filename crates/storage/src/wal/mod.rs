@@ -1,78 +1,104 @@
 //! The write-ahead log. See README.md.
 
+mod append;
+mod control;
+mod group;
+mod read;
 mod record;
+mod room;
+mod segments;
 
-pub use record::{Kind, Record};
+pub(crate) use append::Draft;
+pub(crate) use control::{Control, ControlFile};
+pub use group::DurableWait;
+pub(crate) use record::push_part;
+pub use record::{Kind, Parts, Record};
+pub use room::Urgency;
 
+use crate::counters::Counters;
+use crate::disk::Disk;
 use crate::error::Result;
+use crate::fatal::Fatal;
 use crate::ids::Lsn;
-use crate::sync::Arc;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use crate::options::Options;
+use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering};
+use append::Tail;
+use group::Group;
+use segments::Segments;
 
-/// Who may take the log's last reserve.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Urgency {
-    /// Waits for a checkpoint when the log is full, or answers `LogFull`.
-    Normal,
-    /// Rollback, purge and structure repair: may use the headroom kept for them.
-    Rollback,
-}
+/// Where the log begins in a new database: after nothing, but not at 0, which means "none".
+pub(crate) const FIRST_LSN: Lsn = Lsn(64);
 
 /// The log. LSN = byte offset of a record's first byte in the endless stream.
-pub struct Wal {}
+pub struct Wal {
+    fatal: Arc<Fatal>,
+    counters: Arc<Counters>,
+    buffer_max: usize,
+    capacity: u64,
+    pinned_max: u64,
+    level: AtomicU8,
+    /// Appended bytes not yet taken by a leader.
+    tail: Mutex<Tail>,
+    /// Everything before is appended.
+    end: AtomicU64,
+    /// Everything before has been given to the operating system.
+    written: AtomicU64,
+    /// Everything before is durable.
+    durable: AtomicU64,
+    group: Mutex<Group>,
+    segments: Mutex<Segments>,
+    room: room::Room,
+}
 
 impl Wal {
-    /// Waits until the log has room for one more mini-transaction. Called holding no latch.
-    pub fn reserve(&self, _urgency: Urgency) -> Result<()> {
-        unimplemented!()
+    /// Opens the log's files; the log is usable after `start_at`.
+    pub(crate) fn open(disk: Arc<dyn Disk>, options: &Options, fatal: Arc<Fatal>, counters: Arc<Counters>) -> Result<Wal> {
+        let segments = Segments::open(disk, options.log_segment_bytes)?;
+        Ok(Wal {
+            fatal,
+            counters,
+            buffer_max: options.log_buffer_bytes,
+            capacity: options.redo_log_capacity,
+            pinned_max: options.pinned_log_max,
+            level: AtomicU8::new(options.flush_log_at_commit),
+            tail: Mutex::new(Tail::default()),
+            end: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            group: Mutex::new(Group::default()),
+            segments: Mutex::new(segments),
+            room: room::Room::default(),
+        })
     }
+
+    /// Appends begin at `end`; the log is kept from `keep` on. After a crash what lies behind `end` is erased first.
+    pub(crate) fn start_at(&self, end: Lsn, keep: Lsn, crashed: bool) -> Result<()> {
+        if crashed {
+            self.segments.lock().erase_from(end.0)?;
+        }
+        self.tail.lock().base = end.0;
+        for position in [&self.end, &self.written, &self.durable] {
+            position.store(end.0, Ordering::SeqCst);
+        }
+        self.room.start(self, keep)
+    }
+
     /// The end of the log: the next record's LSN is at least this.
     pub fn end(&self) -> Lsn {
-        unimplemented!()
+        Lsn(self.end.load(Ordering::SeqCst))
     }
+
     /// Everything before this is durable; the record that begins at `lsn` is durable when `lsn < durable()`.
     pub fn durable(&self) -> Lsn {
-        unimplemented!()
+        Lsn(self.durable.load(Ordering::Acquire))
     }
-    /// The record that begins at `lsn`, from memory or file.
-    pub fn read(&self, _lsn: Lsn) -> Result<Record> {
-        unimplemented!()
-    }
-    /// Resolves when the record at `lsn` is durable, whatever the flush level. `.wait()` blocks instead.
-    pub fn wait_durable(self: &Arc<Self>, _lsn: Lsn) -> DurableWait {
-        unimplemented!()
-    }
-    /// As `wait_durable`, but as the flush level says: 1 durable, 2 written to the operating system, 0 at once.
-    pub fn wait_commit(self: &Arc<Self>, _lsn: Lsn) -> DurableWait {
-        unimplemented!()
-    }
-    /// Writes and syncs everything appended so far.
-    pub fn flush(&self) -> Result<()> {
-        unimplemented!()
-    }
+
     /// `innodb_flush_log_at_trx_commit`.
-    pub fn set_flush_level(&self, _level: u8) {
-        unimplemented!()
+    pub fn set_flush_level(&self, level: u8) {
+        self.level.store(level, Ordering::Relaxed);
     }
-}
 
-/// The wait for a record to be durable: a future, or `.wait()`.
-pub struct DurableWait {
-    _wal: Arc<Wal>,
-}
-
-impl DurableWait {
-    /// Blocks the thread.
-    pub fn wait(self) -> Result<()> {
-        unimplemented!()
-    }
-}
-
-impl Future for DurableWait {
-    type Output = Result<()>;
-    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Result<()>> {
-        unimplemented!()
+    pub fn flush_level(&self) -> u8 {
+        self.level.load(Ordering::Relaxed)
     }
 }

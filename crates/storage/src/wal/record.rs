@@ -4,11 +4,18 @@
 //! 0 len u32 (all of it) · 4 crc32c u32 · 8 kind u8 · 9 txn u64 · 17 prev_lsn u64 · 25 undo len u32 · 29 parts len u32
 //! 33 undo · parts {page_id u64, op u8, payload len u16, payload}* · extra (to the end)
 //! ```
-//! The stored checksum is that of bytes 8.. and of `len`, XORed with a hash of the record's LSN, so that what an earlier
-//! life of the segment left at the same place never looks like a record.
+//! A commit record's extra begins with its timestamp. The stored checksum is that of the bytes from 8 on (a commit's
+//! timestamp taken last) and of `len`, XORed with a hash of the record's LSN, so that what an earlier life of the segment
+//! left at the same place never looks like a record.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxnId};
+use crc32c::crc32c_append;
+
+/// Bytes before the undo bytes.
+pub(crate) const RECORD_HEADER: usize = 33;
+/// Longer records are refused when read: garbage, not a length.
+pub(crate) const MAX_RECORD: usize = 1 << 30;
 
 /// What a record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,8 +31,77 @@ pub enum Kind {
     Commit = 4,
     /// A transaction has been taken back completely.
     Abort = 5,
-    /// A checkpoint; `extra` is the recovery module's.
-    Checkpoint = 6,
+}
+
+impl Kind {
+    fn from_u8(n: u8) -> Option<Kind> {
+        [Kind::System, Kind::Data, Kind::Clr, Kind::Commit, Kind::Abort].get((n as usize).wrapping_sub(1)).copied()
+    }
+}
+
+/// A record about to be appended, in pieces.
+pub(crate) struct Draft<'a> {
+    pub kind: Kind,
+    pub txn: TxnId,
+    pub prev_lsn: Lsn,
+    pub undo: &'a [u8],
+    pub parts: &'a [u8],
+    pub extra: &'a [u8],
+}
+
+impl Draft<'_> {
+    pub fn len(&self) -> usize {
+        let ts = if self.kind == Kind::Commit { 8 } else { 0 };
+        RECORD_HEADER + self.undo.len() + self.parts.len() + ts + self.extra.len()
+    }
+
+    fn header(&self) -> [u8; RECORD_HEADER] {
+        let mut h = [0; RECORD_HEADER];
+        h[..4].copy_from_slice(&(self.len() as u32).to_le_bytes());
+        h[8] = self.kind as u8;
+        h[9..17].copy_from_slice(&self.txn.0.to_le_bytes());
+        h[17..25].copy_from_slice(&self.prev_lsn.0.to_le_bytes());
+        h[25..29].copy_from_slice(&(self.undo.len() as u32).to_le_bytes());
+        h[29..33].copy_from_slice(&(self.parts.len() as u32).to_le_bytes());
+        h
+    }
+
+    /// The part of the checksum that needs neither LSN nor timestamp; the costly one, done outside the append mutex.
+    pub fn checksum(&self) -> u32 {
+        let mut crc = crc32c::crc32c(&self.header()[8..]);
+        for piece in [self.undo, self.parts, self.extra] {
+            crc = crc32c_append(crc, piece);
+        }
+        crc
+    }
+
+    /// Puts the record at the end of `out`. `ts` is a commit's timestamp.
+    pub fn write(&self, lsn: Lsn, checksum: u32, ts: u64, out: &mut Vec<u8>) {
+        let mut header = self.header();
+        let ts_bytes = ts.to_le_bytes();
+        let ts_bytes = if self.kind == Kind::Commit { &ts_bytes[..] } else { &[] };
+        let crc = finish_checksum(checksum, ts_bytes, &header[..4], lsn);
+        header[4..8].copy_from_slice(&crc.to_le_bytes());
+        out.extend_from_slice(&header);
+        for piece in [self.undo, self.parts, ts_bytes, self.extra] {
+            out.extend_from_slice(piece);
+        }
+    }
+}
+
+fn finish_checksum(crc: u32, ts: &[u8], len: &[u8], lsn: Lsn) -> u32 {
+    let crc = crc32c_append(crc32c_append(crc, ts), len);
+    let mixed = lsn.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    crc ^ (mixed >> 32) as u32
+}
+
+/// Adds one page operation to a record's parts.
+pub(crate) fn push_part(parts: &mut Vec<u8>, page: PageId, op: u8, payload: &[u8]) {
+    assert!(payload.len() <= u16::MAX as usize, "a page operation's payload fits u16");
+    parts.extend_from_slice(&page.0.to_le_bytes());
+    parts.push(op);
+    parts.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+    parts.extend_from_slice(payload);
 }
 
 /// A record read back.
@@ -35,30 +111,144 @@ pub struct Record {
     pub kind: Kind,
     pub txn: TxnId,
     pub prev_lsn: Lsn,
+    undo_end: usize,
+    parts_end: usize,
     bytes: Vec<u8>,
 }
 
+/// The length a record claims, `None` if it cannot be one.
+pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
+    let len = u32::from_le_bytes(prefix.get(..4)?.try_into().ok()?) as usize;
+    (RECORD_HEADER..=MAX_RECORD).contains(&len).then_some(len)
+}
+
 impl Record {
+    /// Takes the bytes of one record; `None` if they are not what was written at `lsn`.
+    pub(crate) fn parse(lsn: Lsn, bytes: Vec<u8>) -> Option<Record> {
+        if claimed_len(&bytes)? != bytes.len() {
+            return None;
+        }
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let kind = Kind::from_u8(bytes[8])?;
+        let undo_end = RECORD_HEADER.checked_add(u32_at(25) as usize)?;
+        let parts_end = undo_end.checked_add(u32_at(29) as usize)?;
+        let ts_len = if kind == Kind::Commit { 8 } else { 0 };
+        if parts_end.checked_add(ts_len)? > bytes.len() {
+            return None;
+        }
+        let crc = crc32c::crc32c(&bytes[8..parts_end]);
+        let crc = crc32c_append(crc, &bytes[parts_end + ts_len..]);
+        if finish_checksum(crc, &bytes[parts_end..parts_end + ts_len], &bytes[..4], lsn) != u32_at(4) {
+            return None;
+        }
+        let (txn, prev_lsn) = (TxnId(u64_at(9)), Lsn(u64_at(17)));
+        Some(Record { lsn, kind, txn, prev_lsn, undo_end, parts_end, bytes })
+    }
+
     /// Where the next record begins.
     pub fn end(&self) -> Lsn {
         Lsn(self.lsn.0 + self.bytes.len() as u64)
     }
+
     pub fn undo(&self) -> &[u8] {
-        unimplemented!()
+        &self.bytes[RECORD_HEADER..self.undo_end]
     }
+
+    /// What follows the parts: a `Clr`'s undo_next, a `Commit`'s binlog events (its timestamp taken off).
     pub fn extra(&self) -> &[u8] {
-        unimplemented!()
+        &self.bytes[self.parts_end + if self.kind == Kind::Commit { 8 } else { 0 }..]
     }
+
+    fn extra_u64(&self) -> u64 {
+        self.bytes.get(self.parts_end..self.parts_end + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().expect("8 bytes")))
+    }
+
     /// A `Clr`'s next record to take back.
     pub fn undo_next(&self) -> Lsn {
-        unimplemented!()
+        debug_assert_eq!(self.kind, Kind::Clr);
+        Lsn(self.extra_u64())
     }
+
     /// A `Commit`'s timestamp.
     pub fn commit_ts(&self) -> u64 {
-        unimplemented!()
+        debug_assert_eq!(self.kind, Kind::Commit);
+        self.extra_u64()
     }
+
     /// The page operations: page, operation, payload.
-    pub fn parts(&self) -> impl Iterator<Item = Result<(PageId, u8, &[u8])>> {
-        std::iter::empty()
+    pub fn parts(&self) -> Parts<'_> {
+        Parts { lsn: self.lsn, rest: &self.bytes[self.undo_end..self.parts_end] }
+    }
+}
+
+/// Iterator over a record's page operations.
+pub struct Parts<'a> {
+    lsn: Lsn,
+    rest: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn take(&mut self) -> Option<(PageId, u8, &'a [u8])> {
+        let page = PageId(u64::from_le_bytes(self.rest.get(..8)?.try_into().ok()?));
+        let op = *self.rest.get(8)?;
+        let len = u16::from_le_bytes(self.rest.get(9..11)?.try_into().ok()?) as usize;
+        let payload = self.rest.get(11..11 + len)?;
+        self.rest = &self.rest[11 + len..];
+        Some((page, op, payload))
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Result<(PageId, u8, &'a [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match self.take() {
+            Some(part) => Some(Ok(part)),
+            None => {
+                self.rest = &[];
+                Some(Err(Error::corrupt_file(format!("log record at {} has a broken part", self.lsn))))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft<'a>(kind: Kind, undo: &'a [u8], parts: &'a [u8], extra: &'a [u8]) -> Draft<'a> {
+        Draft { kind, txn: TxnId(7), prev_lsn: Lsn(99), undo, parts, extra }
+    }
+
+    #[test]
+    fn what_is_written_is_read_at_its_lsn_only() {
+        let mut parts = Vec::new();
+        push_part(&mut parts, PageId(5), 0x41, b"payload");
+        push_part(&mut parts, PageId(6), 0x42, b"");
+        for (kind, extra) in [(Kind::Data, &b""[..]), (Kind::Commit, b"events"), (Kind::Clr, &[1, 0, 0, 0, 0, 0, 0, 0])] {
+            let d = draft(kind, b"undo", &parts, extra);
+            let mut out = Vec::new();
+            d.write(Lsn(1000), d.checksum(), 55, &mut out);
+            assert_eq!(out.len(), d.len());
+            let r = Record::parse(Lsn(1000), out.clone()).unwrap();
+            assert_eq!((r.undo(), r.txn, r.prev_lsn, r.kind), (&b"undo"[..], TxnId(7), Lsn(99), kind));
+            let read: Vec<_> = r.parts().map(|p| p.unwrap()).collect();
+            assert_eq!(read, vec![(PageId(5), 0x41, &b"payload"[..]), (PageId(6), 0x42, &b""[..])]);
+            match kind {
+                Kind::Commit => assert_eq!((r.commit_ts(), r.extra()), (55, &b"events"[..])),
+                Kind::Clr => assert_eq!(r.undo_next(), Lsn(1)),
+                _ => {}
+            }
+            assert!(Record::parse(Lsn(1001), out.clone()).is_none());
+            for i in 0..out.len() {
+                let mut bad = out.clone();
+                bad[i] ^= 0x10;
+                assert!(Record::parse(Lsn(1000), bad).is_none(), "a flip in byte {i} is noticed");
+            }
+        }
     }
 }

@@ -1,0 +1,154 @@
+//! `fix`: from a page id to a guard, reading the page if it is not in memory.
+
+use super::latch::{Outcome, REF};
+use super::table::Entry;
+use super::{Access, BufferPool, ExclusiveGuard, LatchClass, OptimisticGuard, SharedGuard};
+use crate::error::{Error, Result};
+use crate::ids::PageId;
+use crate::page::{PAGE_SIZE, header};
+use crate::sync::Ordering;
+
+/// How a page comes into its frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Disk,
+    /// Recovery: a page never written or torn is all zeros, for redo to judge.
+    DiskLenient,
+    Zeros,
+}
+
+impl BufferPool {
+    /// Latches the page shared, reading it if need be.
+    pub fn fix_shared(&self, id: PageId) -> Result<SharedGuard<'_>> {
+        self.fix_shared_as(id, Access::Normal)
+    }
+
+    pub fn fix_shared_as(&self, id: PageId, access: Access) -> Result<SharedGuard<'_>> {
+        let entry = self.table.entry(id)?;
+        let latch = self.latch(entry);
+        let mark = if access == Access::Scan { 0 } else { REF };
+        loop {
+            if latch.lock_shared(mark) == Outcome::Acquired {
+                return Ok(SharedGuard::new(self, entry, id));
+            }
+            if latch.begin_load(LatchClass::Ordinary) {
+                self.load(entry, id, Source::Disk, mark)?;
+                return Ok(ExclusiveGuard::new(self, entry, id).downgrade());
+            }
+        }
+    }
+
+    /// Latches the page exclusively, reading it if need be. `Ordinary` waits while an `Smo` wants the page.
+    pub fn fix_exclusive(&self, id: PageId, class: LatchClass) -> Result<ExclusiveGuard<'_>> {
+        self.fix_exclusive_from(id, class, Source::Disk)
+    }
+
+    /// Latches a page just allocated, without reading it: zeros but for its id, or what it was in an earlier life. The first
+    /// operation on it must be an initialising one.
+    pub fn fix_new(&self, id: PageId) -> Result<ExclusiveGuard<'_>> {
+        self.counters.pages_new.add(1);
+        self.fix_exclusive_from(id, LatchClass::Ordinary, Source::Zeros)
+    }
+
+    /// For redo: what is on disk, or zeros with the page's id if that is not a whole page.
+    pub(crate) fn fix_redo(&self, id: PageId) -> Result<ExclusiveGuard<'_>> {
+        self.fix_exclusive_from(id, LatchClass::Ordinary, Source::DiskLenient)
+    }
+
+    fn fix_exclusive_from(&self, id: PageId, class: LatchClass, source: Source) -> Result<ExclusiveGuard<'_>> {
+        let entry = self.table.entry(id)?;
+        let latch = self.latch(entry);
+        loop {
+            if latch.lock_exclusive(class) == Outcome::Acquired {
+                return Ok(ExclusiveGuard::new(self, entry, id));
+            }
+            if latch.begin_load(class) {
+                self.load(entry, id, source, REF)?;
+                return Ok(ExclusiveGuard::new(self, entry, id));
+            }
+        }
+    }
+
+    /// `None` when the latch is not free at once or the page is not in memory: no wait, no I/O.
+    pub fn try_shared(&self, id: PageId) -> Option<SharedGuard<'_>> {
+        let entry = self.table.entry(id).ok()?;
+        self.latch(entry).try_shared(REF).then(|| SharedGuard::new(self, entry, id))
+    }
+
+    /// As `try_shared`.
+    pub fn try_exclusive(&self, id: PageId) -> Option<ExclusiveGuard<'_>> {
+        let entry = self.table.entry(id).ok()?;
+        self.latch(entry).try_exclusive(REF).then(|| ExclusiveGuard::new(self, entry, id))
+    }
+
+    /// The page's version for unlatched reads, reading it from disk if need be; waits while it is latched exclusively.
+    pub fn optimistic(&self, id: PageId) -> Result<OptimisticGuard<'_>> {
+        let entry = self.table.entry(id)?;
+        loop {
+            if let Some(version) = self.latch(entry).optimistic() {
+                return Ok(OptimisticGuard::new(self, entry, id, version));
+            }
+            self.counters.optimistic_waits.add(1);
+            drop(self.fix_shared(id)?);
+        }
+    }
+
+    /// Fills a frame for the page, whose entry the caller has exclusively since `begin_load`. On success X stays held.
+    fn load(&self, entry: &Entry, id: PageId, source: Source, mark: u64) -> Result<()> {
+        let latch = self.latch(entry);
+        match self.load_frame(id, source) {
+            Ok(frame) => {
+                entry.set_frame(frame);
+                self.frames.get(frame).set_page(Some(id));
+                latch.end_load(mark);
+                Ok(())
+            }
+            Err(e) => {
+                latch.abort_load();
+                Err(e)
+            }
+        }
+    }
+
+    fn load_frame(&self, id: PageId, source: Source) -> Result<u32> {
+        self.fatal.check()?;
+        let frame = self.take_frame()?;
+        let state = self.frames.get(frame);
+        for flag in [&state.in_scope, &state.fresh, &state.pinned] {
+            flag.store(false, Ordering::Relaxed);
+        }
+        // SAFETY: I1, the frame is this thread's: it holds no page.
+        let bytes = unsafe { self.frames.bytes_mut(frame) };
+        if source == Source::Zeros {
+            bytes.fill(0);
+            header::set_page_id(bytes, id);
+            return Ok(frame);
+        }
+        if let Err(e) = self.read_page(id, bytes, source) {
+            self.frames.push_free(frame);
+            return Err(e);
+        }
+        Ok(frame)
+    }
+
+    fn read_page(&self, id: PageId, bytes: &mut [u8], source: Source) -> Result<()> {
+        debug_assert_eq!(bytes.len(), PAGE_SIZE);
+        let read = self.files.read(id, bytes);
+        self.counters.pages_read.add(1);
+        let problem = match read {
+            Ok(()) => header::verify(bytes, id).err(),
+            Err(_) if source == Source::DiskLenient => Some("cannot be read".to_string()),
+            Err(e) => return Err(e),
+        };
+        let never_written = problem.is_none() && header::page_id(bytes) != id || problem.is_none() && header::page_type(bytes) == 0;
+        match (source, problem) {
+            (Source::Disk, Some(what)) => Err(Error::corrupt(id, what)),
+            (Source::Disk, None) if never_written => Err(Error::corrupt(id, "never written")),
+            (Source::DiskLenient, Some(_)) => {
+                bytes.fill(0);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}

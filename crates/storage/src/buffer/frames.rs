@@ -1,0 +1,118 @@
+//! The frames: one anonymous mapping for the pages' bytes, and what is known of each frame.
+
+use crate::ids::PageId;
+use crate::page::PAGE_SIZE;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use memmap2::{MmapMut, MmapOptions};
+
+/// No page.
+const NONE: u64 = u64::MAX;
+
+/// What a frame holds.
+pub(super) struct Frame {
+    page: AtomicU64,
+    /// The log from here on has changes of the page that are not on disk; 0: clean.
+    pub rec_lsn: AtomicU64,
+    /// As `rec_lsn`, of a copy that is being written just now; 0: none.
+    pub flushing: AtomicU64,
+    /// Changed by a mini-transaction that has not committed.
+    pub in_scope: AtomicBool,
+    /// Made by `fix_new` and never written since.
+    pub fresh: AtomicBool,
+    /// Never evicted (extent maps, the tree directory).
+    pub pinned: AtomicBool,
+}
+
+impl Frame {
+    pub fn page(&self) -> Option<PageId> {
+        match self.page.load(Ordering::Acquire) {
+            NONE => None,
+            id => Some(PageId(id)),
+        }
+    }
+
+    pub fn set_page(&self, page: Option<PageId>) {
+        self.page.store(page.map_or(NONE, |p| p.0), Ordering::Release);
+    }
+
+    pub fn is_clean(&self) -> bool {
+        self.rec_lsn.load(Ordering::SeqCst) == 0 && self.flushing.load(Ordering::SeqCst) == 0
+    }
+}
+
+pub(super) struct Frames {
+    /// Keeps the mapping; `base` points into it.
+    _arena: MmapMut,
+    base: *mut u8,
+    frames: Box<[Frame]>,
+    free: Mutex<Vec<u32>>,
+}
+
+// SAFETY: `base` is only used through `bytes`, `bytes_mut` and `pointer`, whose callers hold the latch that each asks for.
+unsafe impl Send for Frames {}
+// SAFETY: as above.
+unsafe impl Sync for Frames {}
+
+impl Frames {
+    pub fn new(count: usize) -> std::io::Result<Frames> {
+        let mut arena = MmapOptions::new().len(count * PAGE_SIZE).map_anon()?;
+        let base = arena.as_mut_ptr();
+        let frame = |_| Frame {
+            page: AtomicU64::new(NONE),
+            rec_lsn: AtomicU64::new(0),
+            flushing: AtomicU64::new(0),
+            in_scope: AtomicBool::new(false),
+            fresh: AtomicBool::new(false),
+            pinned: AtomicBool::new(false),
+        };
+        let frames = (0..count).map(frame).collect();
+        Ok(Frames { _arena: arena, base, frames, free: Mutex::new((0..count as u32).rev().collect()) })
+    }
+
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub fn get(&self, frame: u32) -> &Frame {
+        &self.frames[frame as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Frame)> {
+        self.frames.iter().enumerate().map(|(i, f)| (i as u32, f))
+    }
+
+    pub fn pop_free(&self) -> Option<u32> {
+        self.free.lock().pop()
+    }
+
+    pub fn push_free(&self, frame: u32) {
+        self.free.lock().push(frame);
+    }
+
+    pub fn free_count(&self) -> usize {
+        self.free.lock().len()
+    }
+
+    /// The frame's first byte; always inside the arena.
+    pub fn pointer(&self, frame: u32) -> *mut u8 {
+        assert!((frame as usize) < self.frames.len());
+        // SAFETY: the arena has `frames.len()` pages, and the frame is one of them.
+        unsafe { self.base.add(frame as usize * PAGE_SIZE) }
+    }
+
+    /// # Safety
+    /// The caller holds the latch of the page in the frame, shared or exclusive, as long as the slice lives (buffer I1).
+    pub unsafe fn bytes(&self, frame: u32) -> &[u8] {
+        // SAFETY: in the arena; nobody writes while the latch is held shared or exclusively by this caller.
+        unsafe { std::slice::from_raw_parts(self.pointer(frame), PAGE_SIZE) }
+    }
+
+    /// # Safety
+    /// The caller holds the latch of the page in the frame exclusively, or the frame holds no page and is the caller's
+    /// (buffer I1), and makes no second slice meanwhile.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn bytes_mut(&self, frame: u32) -> &mut [u8] {
+        // SAFETY: in the arena; nobody else makes a slice of the frame while the caller has it exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer(frame), PAGE_SIZE) }
+    }
+}

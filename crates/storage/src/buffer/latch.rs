@@ -1,0 +1,327 @@
+//! The latch word of a page.
+//!
+//! ```text
+//! 63..16 version (bumped when X is released)   14 EVICTED  13 IO  12 REF
+//! 11 SMO_WAITERS  10 WAITERS  9 SMO_PENDING  8..1 shared count  0 X
+//! ```
+//! An ordinary waiter spins briefly, then parks on the word's address. A structure modification sets SMO_PENDING, which
+//! keeps everybody else out while the latch drains, and is woken before them.
+
+use crate::counters::Counters;
+use crate::sync::park::{self, Choice};
+use crate::sync::{AtomicU64, Ordering, SPIN_LIMIT, fence, spin_hint};
+
+use super::LatchClass;
+
+pub(super) const X: u64 = 1;
+const SHARED_ONE: u64 = 1 << 1;
+const SHARED_MASK: u64 = 0xff << 1;
+const SMO_PENDING: u64 = 1 << 9;
+const WAITERS: u64 = 1 << 10;
+const SMO_WAITERS: u64 = 1 << 11;
+pub(super) const REF: u64 = 1 << 12;
+const IO: u64 = 1 << 13;
+pub(super) const EVICTED: u64 = 1 << 14;
+const VERSION_ONE: u64 = 1 << 16;
+const VERSION_MASK: u64 = !(VERSION_ONE - 1);
+
+/// Who is parked.
+const SHARED: usize = 0;
+const EXCLUSIVE: usize = 1;
+const SMO: usize = 2;
+
+/// What asking for a latch led to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Acquired,
+    /// The page is not in memory and nobody is reading it: the caller may, after `begin_load`.
+    Evicted,
+}
+
+/// The latch operations on one word.
+pub(super) struct Latch<'a> {
+    pub word: &'a AtomicU64,
+    pub counters: &'a Counters,
+}
+
+impl Latch<'_> {
+    fn address(&self) -> usize {
+        self.word as *const AtomicU64 as usize
+    }
+
+    fn swap(&self, from: u64, to: u64) -> bool {
+        self.word.compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    fn shared_blocked(w: u64) -> bool {
+        w & (X | SMO_PENDING) != 0 || w & SHARED_MASK == SHARED_MASK
+    }
+
+    fn exclusive_blocked(w: u64) -> bool {
+        w & (X | SMO_PENDING | SHARED_MASK) != 0
+    }
+
+    fn smo_blocked(w: u64) -> bool {
+        w & (X | SHARED_MASK) != 0
+    }
+
+    /// Shared; `mark` is REF or 0.
+    pub fn lock_shared(&self, mark: u64) -> Outcome {
+        let mut spins = 0;
+        loop {
+            let w = self.word.load(Ordering::Relaxed);
+            if w & (EVICTED | X) == EVICTED {
+                return Outcome::Evicted;
+            }
+            if !Self::shared_blocked(w) {
+                if self.swap(w, (w + SHARED_ONE) | mark) {
+                    return Outcome::Acquired;
+                }
+                continue;
+            }
+            self.wait(&mut spins, SHARED, WAITERS, Self::shared_blocked);
+        }
+    }
+
+    pub fn lock_exclusive(&self, class: LatchClass) -> Outcome {
+        let mut spins = 0;
+        loop {
+            let w = self.word.load(Ordering::Relaxed);
+            if w & (EVICTED | X) == EVICTED {
+                return Outcome::Evicted;
+            }
+            match class {
+                LatchClass::Ordinary => {
+                    if !Self::exclusive_blocked(w) {
+                        if self.swap(w, w | X | REF) {
+                            return Outcome::Acquired;
+                        }
+                        continue;
+                    }
+                    self.wait(&mut spins, EXCLUSIVE, WAITERS, Self::exclusive_blocked);
+                }
+                LatchClass::Smo => {
+                    if !Self::smo_blocked(w) {
+                        if self.swap(w, taken_by_smo(w) | REF) {
+                            return Outcome::Acquired;
+                        }
+                        continue;
+                    }
+                    if w & SMO_PENDING == 0 {
+                        if self.swap(w, w | SMO_PENDING) {
+                            self.counters.smo_waits.add(1);
+                        }
+                        continue;
+                    }
+                    self.wait(&mut spins, SMO, SMO_WAITERS, Self::smo_blocked);
+                }
+            }
+        }
+    }
+
+    pub fn try_shared(&self, mark: u64) -> bool {
+        loop {
+            let w = self.word.load(Ordering::Relaxed);
+            if w & EVICTED != 0 || Self::shared_blocked(w) {
+                return false;
+            }
+            if self.swap(w, (w + SHARED_ONE) | mark) {
+                return true;
+            }
+        }
+    }
+
+    pub fn try_exclusive(&self, mark: u64) -> bool {
+        loop {
+            let w = self.word.load(Ordering::Relaxed);
+            if w & EVICTED != 0 || Self::exclusive_blocked(w) {
+                return false;
+            }
+            if self.swap(w, w | X | mark) {
+                return true;
+            }
+        }
+    }
+
+    /// Takes X to evict: only a page that nobody holds, wants, or used since the clock hand last came by.
+    pub fn try_evict(&self) -> bool {
+        let w = self.word.load(Ordering::Relaxed);
+        w & (X | SHARED_MASK | SMO_PENDING | WAITERS | SMO_WAITERS | EVICTED | IO | REF) == 0 && self.swap(w, w | X)
+    }
+
+    /// From `version` as read by `optimistic`: latches only if nothing changed since.
+    pub fn upgrade_shared(&self, version: u64) -> bool {
+        let w = self.word.load(Ordering::Relaxed);
+        same_version(w, version) && !Self::shared_blocked(w) && self.swap(w, w + SHARED_ONE)
+    }
+
+    pub fn upgrade_exclusive(&self, version: u64) -> bool {
+        let w = self.word.load(Ordering::Relaxed);
+        same_version(w, version) && !Self::exclusive_blocked(w) && self.swap(w, w | X)
+    }
+
+    /// Becomes the one who reads the page in: X and IO on an evicted page.
+    pub fn begin_load(&self, class: LatchClass) -> bool {
+        let w = self.word.load(Ordering::Relaxed);
+        if w & (EVICTED | X) != EVICTED {
+            return false;
+        }
+        debug_assert_eq!(w & SHARED_MASK, 0, "an evicted page is held by nobody");
+        let taken = if class == LatchClass::Smo { taken_by_smo(w) } else { w | X };
+        self.swap(w, taken | IO)
+    }
+
+    /// The page is in memory; X stays.
+    pub fn end_load(&self, mark: u64) {
+        self.change(|w| (w & !(EVICTED | IO)) | mark);
+    }
+
+    /// Reading failed: the page is as absent as before.
+    pub fn abort_load(&self) {
+        self.change(|w| w & !IO);
+        self.unlock_exclusive();
+    }
+
+    /// The page leaves memory: EVICTED and release.
+    pub fn end_evict(&self) {
+        self.change(|w| w | EVICTED);
+        self.unlock_exclusive();
+    }
+
+    fn change(&self, f: impl Fn(u64) -> u64) {
+        loop {
+            let w = self.word.load(Ordering::Relaxed);
+            if self.word.compare_exchange_weak(w, f(w), Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+
+    pub fn clear_ref(&self) {
+        self.word.fetch_and(!REF, Ordering::Relaxed);
+    }
+
+    pub fn unlock_shared(&self) {
+        let old = self.word.fetch_sub(SHARED_ONE, Ordering::Release);
+        debug_assert!(old & SHARED_MASK != 0 && old & X == 0, "a shared latch is held");
+        let shared = old & SHARED_MASK;
+        if (shared == SHARED_ONE || shared == SHARED_MASK) && old & (WAITERS | SMO_WAITERS) != 0 {
+            self.wake();
+        }
+    }
+
+    pub fn unlock_exclusive(&self) {
+        // One addition clears X and bumps the version, whatever bits others set meanwhile.
+        let old = self.word.fetch_add(VERSION_ONE - X, Ordering::Release);
+        debug_assert!(old & X != 0, "the exclusive latch is held");
+        if old & (WAITERS | SMO_WAITERS) != 0 {
+            self.wake();
+        }
+    }
+
+    /// From exclusive to shared (after reading a page in).
+    pub fn downgrade(&self) {
+        let old = self.word.fetch_add(VERSION_ONE - X + SHARED_ONE, Ordering::Release);
+        debug_assert!(old & X != 0 && old & SHARED_MASK == 0);
+        if old & (WAITERS | SMO_WAITERS) != 0 {
+            self.wake();
+        }
+    }
+
+    fn wait(&self, spins: &mut u32, token: usize, bit: u64, blocked: fn(u64) -> bool) {
+        if *spins < SPIN_LIMIT {
+            if *spins == 0 {
+                self.counters.latch_spins.add(1);
+            }
+            *spins += 1;
+            spin_hint();
+            return;
+        }
+        let w = self.word.load(Ordering::Relaxed);
+        if !blocked(w) || (w & bit == 0 && !self.swap(w, w | bit)) {
+            return;
+        }
+        self.counters.latch_waits.add(1);
+        // Under the queue's lock the bit is still set (a waker that cleared it saw no waiter) and the way still blocked.
+        park::park(self.address(), token, || {
+            let w = self.word.load(Ordering::Relaxed);
+            w & bit != 0 && blocked(w) && w & (EVICTED | X) != EVICTED
+        });
+        *spins = 0;
+    }
+
+    /// Wakes one SMO if any waits; else, unless one is about to take the latch, all readers and one writer.
+    fn wake(&self) {
+        fence(Ordering::SeqCst);
+        let w = self.word.load(Ordering::Relaxed);
+        if w & SMO_WAITERS != 0 {
+            let (woken, more) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
+            park::unpark(
+                self.address(),
+                |token| match token {
+                    SMO if !woken.replace(true) => Choice::Wake,
+                    SMO => {
+                        more.set(true);
+                        Choice::Stop
+                    }
+                    _ => Choice::Skip,
+                },
+                || {
+                    if !more.get() {
+                        self.word.fetch_and(!SMO_WAITERS, Ordering::Relaxed);
+                    }
+                },
+            );
+        } else if w & WAITERS != 0 && w & SMO_PENDING == 0 {
+            let (writer, more) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
+            park::unpark(
+                self.address(),
+                |token| match token {
+                    SHARED => Choice::Wake,
+                    EXCLUSIVE if !writer.replace(true) => Choice::Wake,
+                    EXCLUSIVE => {
+                        more.set(true);
+                        Choice::Skip
+                    }
+                    _ => Choice::Skip,
+                },
+                || {
+                    if !more.get() {
+                        self.word.fetch_and(!WAITERS, Ordering::Relaxed);
+                    }
+                },
+            );
+        }
+    }
+
+    /// The version for unlatched reads, `None` while the page is written or absent.
+    pub fn optimistic(&self) -> Option<u64> {
+        let w = self.word.load(Ordering::Acquire);
+        if w & (X | EVICTED) != 0 {
+            return None;
+        }
+        if w & REF == 0 {
+            self.word.fetch_or(REF, Ordering::Relaxed);
+        }
+        Some(w)
+    }
+
+    pub fn is_resident(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & EVICTED == 0
+    }
+}
+
+/// The word once an SMO has taken it: SMO_PENDING stays while another one is parked.
+fn taken_by_smo(w: u64) -> u64 {
+    if w & SMO_WAITERS != 0 { w | X } else { (w | X) & !SMO_PENDING }
+}
+
+fn same_version(now: u64, then: u64) -> bool {
+    (now ^ then) & (VERSION_MASK | X | EVICTED) == 0
+}
+
+/// True if what was read since `version` was taken is of one state of the page.
+pub(super) fn validate(word: &AtomicU64, version: u64) -> bool {
+    fence(Ordering::Acquire);
+    same_version(word.load(Ordering::Relaxed), version)
+}

@@ -1,0 +1,135 @@
+//! Writing dirty pages: copies taken under a shared latch, the log flushed up to them, the doublewrite file, then in place.
+
+use super::BufferPool;
+use super::doublewrite::BATCH;
+use crate::disk::SEGMENT_PAGES;
+use crate::error::Result;
+use crate::ids::{Lsn, PageId};
+use crate::page::{PAGE_SIZE, header};
+use crate::sync::Ordering;
+
+/// The copies being written.
+#[derive(Default)]
+pub(super) struct Batch {
+    data: Vec<u8>,
+    pages: Vec<(PageId, u32)>,
+    fresh: Vec<bool>,
+}
+
+impl BufferPool {
+    /// Writes up to `max` dirty pages, those that hold the log longest first, up to those changed at `before` or later.
+    /// Returns how many were written.
+    pub(crate) fn write_oldest(&self, max: usize, before: Option<Lsn>) -> Result<usize> {
+        let before = before.map_or(u64::MAX, |l| l.0);
+        let mut dirty: Vec<(u64, u32)> = self
+            .frames
+            .iter()
+            .map(|(i, f)| (f.rec_lsn.load(Ordering::Relaxed), i))
+            .filter(|(lsn, _)| *lsn != 0 && *lsn < before)
+            .collect();
+        if dirty.len() > max {
+            dirty.select_nth_unstable(max);
+            dirty.truncate(max);
+        }
+        dirty.sort_unstable();
+        let mut pages: Vec<_> =
+            dirty.into_iter().filter_map(|(_, i)| self.frames.get(i).page().map(|page| (page, i))).collect();
+        self.write_pages(&mut pages)
+    }
+
+    /// Writes those of the pages that are dirty and not latched exclusively. Waits for no latch.
+    pub(super) fn write_pages(&self, pages: &mut [(PageId, u32)]) -> Result<usize> {
+        let mut written = 0;
+        for chunk in pages.chunks_mut(BATCH) {
+            chunk.sort_unstable();
+            let mut batch = self.writing.lock();
+            written += self.write_batch(chunk, &mut batch)?;
+        }
+        Ok(written)
+    }
+
+    fn write_batch(&self, wanted: &[(PageId, u32)], batch: &mut Batch) -> Result<usize> {
+        self.fatal.check()?;
+        batch.pages.clear();
+        batch.fresh.clear();
+        batch.data.clear();
+        let mut newest = Lsn::NONE;
+        for &(page, frame) in wanted {
+            newest = newest.max(self.copy_dirty(page, frame, batch));
+        }
+        if batch.pages.is_empty() {
+            return Ok(0);
+        }
+        if let Err(e) = self.wal.flush_to(newest).and_then(|()| self.write_copies(batch)) {
+            return Err(self.fatal.stop(&format!("cannot write pages: {e}")));
+        }
+        for &(_, frame) in &batch.pages {
+            self.frames.get(frame).flushing.store(0, Ordering::SeqCst);
+        }
+        self.counters.pages_written.add(batch.pages.len() as u64);
+        Ok(batch.pages.len())
+    }
+
+    /// Copies the page if it is dirty, and takes its `rec_lsn` over to `flushing`. Returns the copy's LSN.
+    fn copy_dirty(&self, page: PageId, frame: u32, batch: &mut Batch) -> Lsn {
+        let Ok(entry) = self.table.entry(page) else { return Lsn::NONE };
+        let latch = self.latch(entry);
+        if !latch.try_shared(0) {
+            return Lsn::NONE;
+        }
+        let state = self.frames.get(frame);
+        let rec_lsn = state.rec_lsn.load(Ordering::SeqCst);
+        let mut lsn = Lsn::NONE;
+        if entry.frame() == frame && rec_lsn != 0 && state.flushing.load(Ordering::SeqCst) == 0 {
+            let at = batch.data.len();
+            // SAFETY: I1, the shared latch is held.
+            batch.data.extend_from_slice(unsafe { self.frames.bytes(frame) });
+            lsn = header::lsn(&batch.data[at..]);
+            header::seal(&mut batch.data[at..]);
+            // I5: a checkpoint that looks meanwhile sees one of the two.
+            state.flushing.store(rec_lsn, Ordering::SeqCst);
+            state.rec_lsn.store(0, Ordering::SeqCst);
+            batch.pages.push((page, frame));
+            batch.fresh.push(state.fresh.swap(false, Ordering::Relaxed));
+        }
+        latch.unlock_shared();
+        lsn
+    }
+
+    fn write_copies(&self, batch: &Batch) -> Result<()> {
+        if let Some(doublewrite) = &self.doublewrite {
+            let old: Vec<usize> = (0..batch.pages.len()).filter(|i| !batch.fresh[*i]).collect();
+            if !old.is_empty() {
+                let copies = old.iter().map(|i| (batch.pages[*i].0, &batch.data[i * PAGE_SIZE..(i + 1) * PAGE_SIZE]));
+                doublewrite.write(copies)?;
+                self.counters.doublewrite_writes.add(1);
+                self.counters.doublewrite_pages.add(old.len() as u64);
+                self.counters.data_fsyncs.add(1);
+            }
+        }
+        // Neighbours lie beside each other in the batch, which is sorted by page id.
+        let mut start = 0;
+        let mut segments: Vec<u64> = Vec::new();
+        while start < batch.pages.len() {
+            let first = batch.pages[start].0;
+            let segment = first.0 / SEGMENT_PAGES;
+            let mut end = start + 1;
+            while end < batch.pages.len()
+                && batch.pages[end].0.0 == first.0 + (end - start) as u64
+                && batch.pages[end].0.0 / SEGMENT_PAGES == segment
+            {
+                end += 1;
+            }
+            self.files.write(first, &batch.data[start * PAGE_SIZE..end * PAGE_SIZE])?;
+            if segments.last() != Some(&segment) {
+                segments.push(segment);
+            }
+            start = end;
+        }
+        for segment in segments {
+            self.files.sync(segment)?;
+            self.counters.data_fsyncs.add(1);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Keeping the log within its capacity, and its files prepared ahead of the end, so that neither a full log nor a full disk is
+//! met where it could not be reported.
+
+use super::Wal;
+use crate::error::{Error, Result};
+use crate::ids::Lsn;
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use std::sync::OnceLock;
+
+/// Who may take the log's last reserve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Urgency {
+    /// Waits for a checkpoint when the log is full, or answers `LogFull`.
+    Normal,
+    /// Rollback, purge and structure repair: may use the headroom kept for them.
+    Rollback,
+}
+
+/// Makes room: writes old pages and takes a checkpoint.
+pub(crate) type MakeRoom = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
+#[derive(Default)]
+pub(super) struct Room {
+    /// No unwritten page change is older (as of the last checkpoint).
+    page_floor: AtomicU64,
+    /// The log before this is not needed by anybody.
+    keep: AtomicU64,
+    /// Files exist up to here.
+    prepared: AtomicU64,
+    preparing: Mutex<()>,
+    make_room: OnceLock<MakeRoom>,
+}
+
+impl Room {
+    pub fn start(&self, wal: &Wal, keep: Lsn) -> Result<()> {
+        self.page_floor.store(keep.0, Ordering::SeqCst);
+        self.keep.store(keep.0, Ordering::SeqCst);
+        let end = wal.end().0;
+        self.prepared.store(wal.segments.lock().prepared_end(end), Ordering::SeqCst);
+        wal.prepare_ahead(end)
+    }
+}
+
+impl Wal {
+    /// Bytes of prepared files kept ahead of the end.
+    fn ahead(&self) -> u64 {
+        (self.capacity / 16).clamp(64 << 10, 8 << 20)
+    }
+
+    pub(crate) fn set_make_room(&self, make_room: MakeRoom) {
+        let _ = self.room.make_room.set(make_room);
+    }
+
+    /// Log between the oldest unwritten page change (as of the last checkpoint) and the end.
+    pub fn checkpoint_age(&self) -> u64 {
+        self.end().0 - self.room.page_floor.load(Ordering::SeqCst)
+    }
+
+    /// `innodb_redo_log_capacity`.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Waits until the log has room for one more mini-transaction. Called holding no latch.
+    pub fn reserve(&self, urgency: Urgency) -> Result<()> {
+        self.fatal.check()?;
+        let end = self.end().0;
+        if urgency == Urgency::Normal {
+            for round in 0.. {
+                if self.checkpoint_age() <= self.capacity - self.capacity / 8 {
+                    break;
+                }
+                if round == 0 {
+                    self.counters.log_room_waits.add(1);
+                }
+                let Some(make_room) = self.room.make_room.get() else { break };
+                make_room()?;
+                if round == 100 {
+                    return Err(Error::LogFull);
+                }
+            }
+            let kept = end - self.room.keep.load(Ordering::SeqCst);
+            if kept > self.capacity.saturating_add(self.pinned_max) {
+                return Err(Error::LogFull);
+            }
+        }
+        match self.prepare_ahead(end) {
+            Err(Error::OutOfSpace) if urgency == Urgency::Rollback && self.room.prepared.load(Ordering::SeqCst) > end => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Makes sure that files exist well beyond `end`.
+    fn prepare_ahead(&self, end: u64) -> Result<()> {
+        let ahead = self.ahead();
+        if self.room.prepared.load(Ordering::Relaxed) >= end + ahead {
+            return Ok(());
+        }
+        let _one = self.room.preparing.lock();
+        let mut segments = self.segments.lock();
+        if self.room.prepared.load(Ordering::SeqCst) < end + ahead {
+            let from = self.durable().0.min(end);
+            segments.prepare(from, end + ahead, self.room.keep.load(Ordering::SeqCst))?;
+            self.room.prepared.store(segments.prepared_end(end), Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// A checkpoint was taken: no unwritten page change before `page_floor`, nothing before `keep` is needed.
+    pub(crate) fn advance(&self, page_floor: Lsn, keep: Lsn) -> Result<()> {
+        self.room.page_floor.fetch_max(page_floor.0, Ordering::SeqCst);
+        self.room.keep.fetch_max(keep.0, Ordering::SeqCst);
+        let mut segments = self.segments.lock();
+        let spare = (self.capacity / segments.bytes) as usize;
+        let used = (self.end().0 - keep.0) / segments.bytes;
+        let trimmed = segments.trim(keep.0, spare.saturating_sub(used as usize + 1));
+        // A file that cannot be removed only takes space.
+        if let Err(e) = trimmed {
+            tracing::warn!("cannot remove an old log file: {e}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! The log's files: `wal.NNNNNNNN`, each covering its number times the segment size, written with zeros when made (an
+//! overwrite needs no metadata at fdatasync) and renamed to a later number when a checkpoint no longer needs it.
+
+use crate::disk::{Disk, DiskFile};
+use crate::error::Result;
+use crate::sync::Arc;
+use std::collections::BTreeMap;
+
+pub(super) struct Segments {
+    disk: Arc<dyn Disk>,
+    pub bytes: u64,
+    open: BTreeMap<u64, Arc<dyn DiskFile>>,
+    /// Written since the last sync.
+    unsynced: Vec<u64>,
+}
+
+impl Segments {
+    fn name(number: u64) -> String {
+        format!("wal.{number:08}")
+    }
+
+    /// Finds the files there are.
+    pub fn open(disk: Arc<dyn Disk>, bytes: u64) -> Result<Segments> {
+        let mut open = BTreeMap::new();
+        for name in disk.list()? {
+            if let Some(number) = name.strip_prefix("wal.").and_then(|n| n.parse::<u64>().ok()) {
+                open.insert(number, disk.open(&name, false)?);
+            }
+        }
+        Ok(Segments { disk, bytes, open, unsynced: Vec::new() })
+    }
+
+    /// Where the prepared files that follow `from` without a hole end.
+    pub fn prepared_end(&self, from: u64) -> u64 {
+        let mut number = from / self.bytes;
+        while self.open.contains_key(&number) {
+            number += 1;
+        }
+        number * self.bytes
+    }
+
+    /// Makes files up to `end`, recycling those wholly below `keep`.
+    pub fn prepare(&mut self, from: u64, end: u64, keep: u64) -> Result<()> {
+        let (first, last) = (from / self.bytes, end.saturating_sub(1) / self.bytes);
+        let mut changed = false;
+        for number in first..=last {
+            if self.open.contains_key(&number) {
+                continue;
+            }
+            let name = Segments::name(number);
+            let oldest = self.open.keys().next().copied().filter(|n| (n + 1) * self.bytes <= keep);
+            if let Some(old) = oldest {
+                self.disk.rename(&Segments::name(old), &name)?;
+                let file = self.open.remove(&old).expect("listed");
+                self.unsynced.retain(|n| *n != old);
+                self.open.insert(number, file);
+            } else {
+                let file = self.disk.open(&name, true)?;
+                if let Err(e) = fill(&*file, self.bytes) {
+                    drop(file);
+                    let _ = self.disk.remove(&name);
+                    return Err(e);
+                }
+                self.open.insert(number, file);
+            }
+            changed = true;
+        }
+        if changed {
+            self.disk.sync_dir()?;
+        }
+        Ok(())
+    }
+
+    /// Removes files below `keep` beyond `spare` of them that are left for recycling.
+    pub fn trim(&mut self, keep: u64, spare: usize) -> Result<()> {
+        let old: Vec<u64> = self.open.keys().copied().filter(|n| (n + 1) * self.bytes <= keep).collect();
+        if old.len() <= spare {
+            return Ok(());
+        }
+        for number in &old[..old.len() - spare] {
+            self.open.remove(number);
+            self.unsynced.retain(|n| n != number);
+            self.disk.remove(&Segments::name(*number))?;
+        }
+        self.disk.sync_dir()
+    }
+
+    pub fn write(&mut self, mut lsn: u64, mut data: &[u8]) -> Result<()> {
+        while !data.is_empty() {
+            let (number, at) = (lsn / self.bytes, lsn % self.bytes);
+            let n = data.len().min((self.bytes - at) as usize);
+            if !self.open.contains_key(&number) {
+                self.prepare(lsn, lsn + 1, 0)?;
+            }
+            self.open[&number].write_at(at, &data[..n])?;
+            if !self.unsynced.contains(&number) {
+                self.unsynced.push(number);
+            }
+            lsn += n as u64;
+            data = &data[n..];
+        }
+        Ok(())
+    }
+
+    /// The files that need a sync now; the caller syncs them without holding the segments' mutex.
+    pub fn take_unsynced(&mut self) -> Vec<Arc<dyn DiskFile>> {
+        std::mem::take(&mut self.unsynced).iter().filter_map(|n| self.open.get(n).cloned()).collect()
+    }
+
+    /// Reads up to `out.len()` bytes; fewer where the files end.
+    pub fn read(&self, mut lsn: u64, out: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < out.len() {
+            let (number, at) = (lsn / self.bytes, lsn % self.bytes);
+            let n = (out.len() - done).min((self.bytes - at) as usize);
+            let Some(file) = self.open.get(&number) else { break };
+            let got = file.read_at(at, &mut out[done..done + n])?;
+            done += got;
+            lsn += got as u64;
+            if got < n {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// After a crash: makes sure that nothing that lies behind the valid end can ever look like a record.
+    pub fn erase_from(&mut self, end: u64) -> Result<()> {
+        let number = end / self.bytes;
+        let later: Vec<u64> = self.open.range(number + 1..).map(|(n, _)| *n).collect();
+        for n in later {
+            self.open.remove(&n);
+            self.disk.remove(&Segments::name(n))?;
+        }
+        if let Some(file) = self.open.get(&number) {
+            let zeros = vec![0u8; 1 << 20];
+            let mut at = end % self.bytes;
+            while at < self.bytes {
+                let n = (self.bytes - at).min(zeros.len() as u64);
+                file.write_at(at, &zeros[..n as usize])?;
+                at += n;
+            }
+            file.sync()?;
+        }
+        self.disk.sync_dir()
+    }
+
+    /// The lowest position that the files still hold.
+    pub fn first(&self) -> u64 {
+        self.open.keys().next().map_or(0, |n| n * self.bytes)
+    }
+
+    pub fn total_bytes(&self) -> u64 {
+        self.open.len() as u64 * self.bytes
+    }
+}
+
+fn fill(file: &dyn DiskFile, bytes: u64) -> Result<()> {
+    file.allocate(bytes)?;
+    let zeros = vec![0u8; (1 << 20).min(bytes as usize)];
+    let mut at = 0;
+    while at < bytes {
+        let n = (bytes - at).min(zeros.len() as u64);
+        file.write_at(at, &zeros[..n as usize])?;
+        at += n;
+    }
+    file.sync()
+}

@@ -94,13 +94,15 @@ impl<'p> Scope<'p> {
             self.touched.push(frame);
         }
         push_part(&mut self.buffers.parts, page.id(), op, payload);
+        redo::apply(op, page.bytes_mut(), payload).inspect_err(|e| {
+            self.pool.fatal.stop(&format!("cannot apply a change: {e}"));
+        })?;
         if redo::is_initialising(op) {
+            let id = page.id();
+            header::set_page_id(page.bytes_mut(), id);
             self.pool.frames.get(frame).fresh.store(true, Ordering::Relaxed);
         }
-        redo::apply(op, page.bytes_mut(), payload).map_err(|e| {
-            self.pool.fatal.stop(&format!("cannot apply a change: {e}"));
-            e
-        })
+        Ok(())
     }
 
     /// Changes a page that the caller does not hold (space maps, the directory), at `commit`: those pages are latched then,

@@ -6,7 +6,7 @@ mod open;
 mod redo;
 
 #[cfg(all(test, not(feature = "shuttle")))]
-mod tests;
+pub(crate) mod tests;
 
 use crate::buffer::BufferPool;
 use crate::counters::Counters;

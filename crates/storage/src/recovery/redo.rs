@@ -143,10 +143,8 @@ fn redo_page(pool: &BufferPool, id: PageId, ops: &[(usize, u8, &[u8])], records:
             if unformatted && !page_redo::is_initialising(*op) {
                 return Err(Error::corrupt(id, format!("torn or lost, and the log from {lsn} on does not make it anew")));
             }
-            if unformatted {
-                header::set_page_id(page.bytes_mut(), id);
-            }
             page_redo::apply(*op, page.bytes_mut(), payload)?;
+            header::set_page_id(page.bytes_mut(), id);
         }
         header::set_lsn(page.bytes_mut(), lsn);
         pool.mark_redone(&page, lsn);

@@ -14,7 +14,7 @@ const NAME: &str = "control";
 /// What a checkpoint says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Control {
-    sequence: u64,
+    pub sequence: u64,
     /// False while the database is being made: then there is nothing in it yet.
     pub complete: bool,
     /// Redo begins here; the log is kept from here.

@@ -3,9 +3,9 @@
 
 #[cfg(not(feature = "shuttle"))]
 mod real {
-    pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+    pub use parking_lot::{Condvar, Mutex, RwLock};
     pub use std::sync::Arc;
-    pub use std::sync::atomic::{self, AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
     pub use std::thread;
 
     /// Hint that this thread waits for another one.

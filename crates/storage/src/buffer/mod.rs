@@ -29,7 +29,7 @@ use crate::fatal::Fatal;
 use crate::ids::{Lsn, PageId};
 use crate::options::Options;
 use crate::page::PAGE_SIZE;
-use crate::sync::{Arc, AtomicU32, Mutex, Ordering};
+use crate::sync::{Arc, AtomicU32, AtomicUsize, Mutex, Ordering};
 use crate::wal::Wal;
 use doublewrite::Doublewrite;
 use frames::Frames;
@@ -66,6 +66,8 @@ pub struct BufferPool {
     /// One batch of page writes at a time.
     writing: Mutex<write::Batch>,
     cleaner_wanted: crate::sync::AtomicBool,
+    /// Frames with a `rec_lsn`.
+    dirty: AtomicUsize,
 }
 
 impl BufferPool {
@@ -91,6 +93,7 @@ impl BufferPool {
             hand: AtomicU32::new(0),
             writing: Mutex::new(write::Batch::default()),
             cleaner_wanted: crate::sync::AtomicBool::new(false),
+            dirty: AtomicUsize::new(0),
         })
     }
 
@@ -121,7 +124,7 @@ impl BufferPool {
 
     /// Pages newer in memory than on disk.
     pub fn dirty_pages(&self) -> usize {
-        self.frames.iter().filter(|(_, f)| f.rec_lsn.load(Ordering::Relaxed) != 0).count()
+        self.dirty.load(Ordering::Relaxed)
     }
 
     /// The oldest log position that a page not yet on disk needs; none if all pages are on disk.
@@ -143,9 +146,18 @@ impl BufferPool {
         self.frames.get(page.frame).pinned.store(true, Ordering::Relaxed);
     }
 
+    /// The frame's page, held exclusively, will differ from the disk from `lsn` on.
+    fn mark_dirty(&self, frame: u32, lsn: Lsn) {
+        let state = self.frames.get(frame);
+        if state.rec_lsn.load(Ordering::SeqCst) == 0 {
+            state.rec_lsn.store(lsn.0, Ordering::SeqCst);
+            self.dirty.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Redo changed the page by the record at `lsn`.
     pub(crate) fn mark_redone(&self, page: &ExclusiveGuard<'_>, lsn: Lsn) {
-        let _ = self.frames.get(page.frame).rec_lsn.compare_exchange(0, lsn.0, Ordering::SeqCst, Ordering::SeqCst);
+        self.mark_dirty(page.frame, lsn);
     }
 
     /// True if the page is in memory.

@@ -157,12 +157,9 @@ impl<'p> Scope<'p> {
     fn write(&mut self, binlog: &[u8], timestamp: impl FnOnce(Lsn) -> u64) -> Result<(Lsn, u64)> {
         self.apply_deferred()?;
         // I4: a checkpoint that looks after this sees every page of the record as dirty from before the record.
-        let floor = self.pool.wal.end().0;
+        let floor = self.pool.wal.end();
         for &frame in &self.touched {
-            let state = self.pool.frames.get(frame);
-            if state.rec_lsn.load(Ordering::SeqCst) == 0 {
-                state.rec_lsn.store(floor, Ordering::SeqCst);
-            }
+            self.pool.mark_dirty(frame, floor);
         }
         let undo_next;
         let (kind, txn, prev_lsn, extra) = match self.writer {

@@ -40,8 +40,8 @@ impl BufferPool {
     /// Writes those of the pages that are dirty and not latched exclusively. Waits for no latch.
     pub(super) fn write_pages(&self, pages: &mut [(PageId, u32)]) -> Result<usize> {
         let mut written = 0;
-        for chunk in pages.chunks_mut(BATCH) {
-            chunk.sort_unstable();
+        pages.sort_unstable();
+        for chunk in pages.chunks(BATCH) {
             let mut batch = self.writing.lock();
             written += self.write_batch(chunk, &mut batch)?;
         }
@@ -89,6 +89,7 @@ impl BufferPool {
             // I5: a checkpoint that looks meanwhile sees one of the two.
             state.flushing.store(rec_lsn, Ordering::SeqCst);
             state.rec_lsn.store(0, Ordering::SeqCst);
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
             batch.pages.push((page, frame));
             batch.fresh.push(state.fresh.swap(false, Ordering::Relaxed));
         }

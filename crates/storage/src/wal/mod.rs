@@ -8,6 +8,11 @@ mod record;
 mod room;
 mod segments;
 
+#[cfg(all(test, feature = "shuttle"))]
+mod schedules;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
 pub(crate) use append::Draft;
 pub(crate) use control::{Control, ControlFile};
 pub use group::DurableWait;

@@ -2,10 +2,12 @@
 //! met where it could not be reported.
 
 use super::Wal;
+use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering, thread};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Who may take the log's last reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +77,10 @@ impl Wal {
                 }
                 let Some(make_room) = self.room.make_room.get() else { break };
                 make_room()?;
-                if round == 100 {
+                if round > 10 {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                if round == 1000 {
                     return Err(Error::LogFull);
                 }
             }
@@ -92,18 +97,38 @@ impl Wal {
 
     /// Makes sure that files exist well beyond `end`.
     fn prepare_ahead(&self, end: u64) -> Result<()> {
-        let ahead = self.ahead();
-        if self.room.prepared.load(Ordering::Relaxed) >= end + ahead {
+        self.prepare_to(end, end + self.ahead())
+    }
+
+    /// The background's part: two files more than writers ask for, so that they rarely make one themselves.
+    pub(crate) fn prepare_in_background(&self) -> Result<()> {
+        let end = self.end().0;
+        let bytes = self.segments.lock().bytes;
+        self.prepare_to(end, end + self.ahead() + 2 * bytes)
+    }
+
+    fn prepare_to(&self, end: u64, until: u64) -> Result<()> {
+        if self.room.prepared.load(Ordering::Relaxed) >= until {
             return Ok(());
         }
         let _one = self.room.preparing.lock();
-        let mut segments = self.segments.lock();
-        if self.room.prepared.load(Ordering::SeqCst) < end + ahead {
-            let from = self.durable().0.min(end);
-            segments.prepare(from, end + ahead, self.room.keep.load(Ordering::SeqCst))?;
-            self.room.prepared.store(segments.prepared_end(end), Ordering::SeqCst);
+        let from = self.durable().0.min(end);
+        loop {
+            let mut segments = self.segments.lock();
+            let Some(number) = segments.missing(from, until) else {
+                self.room.prepared.fetch_max(segments.prepared_end(end), Ordering::SeqCst);
+                return Ok(());
+            };
+            let (disk, bytes) = (segments.disk(), segments.bytes);
+            let old = segments.take_old(self.room.keep.load(Ordering::SeqCst));
+            // The leader must not wait while a file is renamed or filled.
+            drop(segments);
+            let file = match old {
+                Some((old, file)) => Segments::reuse(&*disk, old, number).map(|()| file)?,
+                None => Segments::make(&*disk, number, bytes)?,
+            };
+            self.segments.lock().add(number, file);
         }
-        Ok(())
     }
 
     /// A checkpoint was taken: no unwritten page change before `page_floor`, nothing before `keep` is needed.

@@ -39,36 +39,43 @@ impl Segments {
         number * self.bytes
     }
 
-    /// Makes files up to `end`, recycling those wholly below `keep`.
-    pub fn prepare(&mut self, from: u64, end: u64, keep: u64) -> Result<()> {
-        let (first, last) = (from / self.bytes, end.saturating_sub(1) / self.bytes);
-        let mut changed = false;
-        for number in first..=last {
-            if self.open.contains_key(&number) {
-                continue;
-            }
-            let name = Segments::name(number);
-            let oldest = self.open.keys().next().copied().filter(|n| (n + 1) * self.bytes <= keep);
-            if let Some(old) = oldest {
-                self.disk.rename(&Segments::name(old), &name)?;
-                let file = self.open.remove(&old).expect("listed");
-                self.unsynced.retain(|n| *n != old);
-                self.open.insert(number, file);
-            } else {
-                let file = self.disk.open(&name, true)?;
-                if let Err(e) = fill(&*file, self.bytes) {
-                    drop(file);
-                    let _ = self.disk.remove(&name);
-                    return Err(e);
-                }
-                self.open.insert(number, file);
-            }
-            changed = true;
+    /// The first file of `from..end` that there is not.
+    pub fn missing(&self, from: u64, end: u64) -> Option<u64> {
+        (from / self.bytes..=end.saturating_sub(1) / self.bytes).find(|n| !self.open.contains_key(n))
+    }
+
+    /// Takes out a file wholly below `keep`, to become a later one: renamed by `reuse`, then added.
+    pub fn take_old(&mut self, keep: u64) -> Option<(u64, Arc<dyn DiskFile>)> {
+        let old = self.open.keys().next().copied().filter(|n| (n + 1) * self.bytes <= keep)?;
+        self.unsynced.retain(|n| *n != old);
+        Some((old, self.open.remove(&old).expect("listed")))
+    }
+
+    /// The rename is durable before the file takes a byte: else a crash could lose what was written to it under its new name.
+    pub fn reuse(disk: &dyn Disk, old: u64, number: u64) -> Result<()> {
+        disk.rename(&Segments::name(old), &Segments::name(number))?;
+        disk.sync_dir()
+    }
+
+    /// Makes a file of zeros; slow, so it needs no mutex. `add` makes it part of the log.
+    pub fn make(disk: &dyn Disk, number: u64, bytes: u64) -> Result<Arc<dyn DiskFile>> {
+        let name = Segments::name(number);
+        let file = disk.open(&name, true)?;
+        if let Err(e) = fill(&*file, bytes) {
+            drop(file);
+            let _ = disk.remove(&name);
+            return Err(e);
         }
-        if changed {
-            self.disk.sync_dir()?;
-        }
-        Ok(())
+        disk.sync_dir()?;
+        Ok(file)
+    }
+
+    pub fn add(&mut self, number: u64, file: Arc<dyn DiskFile>) {
+        self.open.entry(number).or_insert(file);
+    }
+
+    pub fn disk(&self) -> Arc<dyn Disk> {
+        self.disk.clone()
     }
 
     /// Removes files below `keep` beyond `spare` of them that are left for recycling.
@@ -90,7 +97,8 @@ impl Segments {
             let (number, at) = (lsn / self.bytes, lsn % self.bytes);
             let n = data.len().min((self.bytes - at) as usize);
             if !self.open.contains_key(&number) {
-                self.prepare(lsn, lsn + 1, 0)?;
+                let file = Segments::make(&*self.disk, number, self.bytes)?;
+                self.add(number, file);
             }
             self.open[&number].write_at(at, &data[..n])?;
             if !self.unsynced.contains(&number) {

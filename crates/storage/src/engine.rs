@@ -75,7 +75,7 @@ impl Engine {
         self.store().shutdown()
     }
 
-    fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.inner.system.store
     }
 

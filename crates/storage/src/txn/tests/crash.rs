@@ -1,0 +1,275 @@
+//! Crashes on the simulated disk: the power goes at every write of a workload, and what is found afterwards is one of its states.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::ids::PageId;
+
+/// Pages the extent maps say an index owns.
+pub(super) fn pages_owned(engine: &Engine, index: IndexId) -> Vec<PageId> {
+    engine.store().space.pages_of(index)
+}
+
+/// Every table's rows, by the table's name in the root index.
+type State = BTreeMap<String, BTreeMap<String, String>>;
+
+fn state_of(engine: &Engine) -> State {
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let tables = drain(txn.scan(engine.root_index(), Bounds::all(), Direction::Forward));
+    tables
+        .into_iter()
+        .map(|(name, id)| {
+            let index = IndexId(u32::from_be_bytes(id.try_into().unwrap()));
+            (String::from_utf8(name).unwrap(), all(&mut txn, index).into_iter().collect())
+        })
+        .collect()
+}
+
+fn table(txn: &mut Txn, engine: &Engine, name: &str) -> IndexId {
+    let mut id = Vec::new();
+    assert!(txn.get_latest(engine.root_index(), name.as_bytes(), &mut id).unwrap());
+    IndexId(u32::from_be_bytes(id.try_into().unwrap()))
+}
+
+/// A step of the workload: one transaction. `Ok` when it is acknowledged.
+type Step = fn(&Engine) -> crate::Result<()>;
+
+fn write(txn: &mut Txn, t: IndexId, key: &str, value: &str) -> crate::Result<()> {
+    let Op::Done(inserted) = txn.insert(t, key.as_bytes(), value.as_bytes())? else { panic!("nobody else writes") };
+    if inserted == Inserted::Duplicate {
+        let Op::Done(true) = txn.update(t, key.as_bytes(), value.as_bytes())? else { panic!("nobody else writes") };
+    }
+    Ok(())
+}
+
+fn delete(txn: &mut Txn, t: IndexId, key: &str) -> crate::Result<()> {
+    let Op::Done(true) = txn.delete(t, key.as_bytes())? else { panic!("{key} is there") };
+    Ok(())
+}
+
+fn create(txn: &mut Txn, engine: &Engine, name: &str) -> crate::Result<IndexId> {
+    let index = txn.create_index()?;
+    let Op::Done(_) = txn.insert(engine.root_index(), name.as_bytes(), &index.0.to_be_bytes())? else { panic!() };
+    Ok(index)
+}
+
+fn finish(txn: Txn) -> crate::Result<()> {
+    txn.commit(b"binlog")?.wait()
+}
+
+const STEPS: &[Step] = &[
+    |e| {
+        let mut txn = e.begin(Isolation::RepeatableRead);
+        let t = create(&mut txn, e, "one")?;
+        for n in 0..60 {
+            write(&mut txn, t, &format!("{n:03}"), &"a".repeat(n * 10))?;
+        }
+        write(&mut txn, t, "long", &"long".repeat(20_000))?;
+        finish(txn)
+    },
+    |e| {
+        let mut txn = e.begin(Isolation::RepeatableRead);
+        let t = table(&mut txn, e, "one");
+        for n in (0..60).step_by(3) {
+            write(&mut txn, t, &format!("{n:03}"), "updated")?;
+            delete(&mut txn, t, &format!("{:03}", n + 1))?;
+        }
+        write(&mut txn, t, "long", &"other".repeat(9_000))?;
+        finish(txn)
+    },
+    |e| {
+        e.background_step()?;
+        let mut txn = e.begin(Isolation::RepeatableRead);
+        let t = table(&mut txn, e, "one");
+        write(&mut txn, t, "kept", "x")?;
+        let savepoint = txn.savepoint();
+        for n in 0..60 {
+            write(&mut txn, t, &format!("{n:03}"), "for nothing")?;
+        }
+        write(&mut txn, t, "long too", &"y".repeat(30_000))?;
+        txn.rollback_to(&savepoint)?;
+        write(&mut txn, t, "000", "after the savepoint")?;
+        finish(txn)
+    },
+    |e| {
+        e.checkpoint()?;
+        let mut txn = e.begin(Isolation::RepeatableRead);
+        let t = create(&mut txn, e, "never")?;
+        for n in 0..200 {
+            write(&mut txn, t, &format!("{n:03}"), &"never".repeat(30))?;
+        }
+        let one = table(&mut txn, e, "one");
+        delete(&mut txn, one, "long")?;
+        e.flush_log()?;
+        txn.rollback()
+    },
+    |e| {
+        let mut txn = e.begin(Isolation::RepeatableRead);
+        let one = table(&mut txn, e, "one");
+        let two = create(&mut txn, e, "two")?;
+        for (key, value) in drain(txn.scan(one, Bounds::all(), Direction::Forward)) {
+            let (key, value) = (String::from_utf8(key).unwrap(), String::from_utf8(value).unwrap());
+            write(&mut txn, two, &key, &value)?;
+        }
+        delete(&mut txn, e.root_index(), "one")?;
+        txn.drop_index(one)?;
+        finish(txn)
+    },
+    |e| {
+        while e.background_step()? > 0 {}
+        e.checkpoint()?;
+        let mut txn = e.begin(Isolation::RepeatableRead);
+        let two = table(&mut txn, e, "two");
+        write(&mut txn, two, "long", "short")?;
+        finish(txn)
+    },
+    |e| {
+        while e.background_step()? > 0 {}
+        let mut loser = e.begin(Isolation::RepeatableRead);
+        let two = table(&mut loser, e, "two");
+        let lost = create(&mut loser, e, "lost")?;
+        write(&mut loser, lost, "x", &"lost".repeat(9_000))?;
+        for n in 0..60 {
+            write(&mut loser, two, &format!("{n:03}"), "lost")?;
+        }
+        write(&mut loser, two, "long", &"lost".repeat(9_000))?;
+        e.flush_log()?;
+        // The end of the workload finds it open.
+        std::mem::forget(loser);
+        Ok(())
+    },
+];
+
+/// Runs until a step fails. Returns how many were acknowledged.
+fn run(engine: &Engine) -> usize {
+    STEPS.iter().take_while(|step| step(engine).is_ok()).count()
+}
+
+/// The states before the first step and after each.
+fn expected() -> Vec<State> {
+    let engine = open(&disk(7));
+    let mut states = vec![state_of(&engine)];
+    for step in STEPS {
+        step(&engine).unwrap();
+        states.push(state_of(&engine));
+    }
+    assert_eq!(states[3], states[4], "rolled back");
+    assert_eq!(states[6], states[7], "left open");
+    states
+}
+
+/// Every page is owned by a live table's tree or long value, or free.
+fn verify_pages(engine: &Engine) {
+    while engine.background_step().unwrap() > 0 {}
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let tables = drain(txn.scan(engine.root_index(), Bounds::all(), Direction::Forward));
+    let mut known: BTreeSet<IndexId> = [GARBAGE, ROOT].into();
+    known.extend(tables.iter().map(|(_, id)| IndexId(u32::from_be_bytes(id.as_slice().try_into().unwrap()))));
+    assert_eq!(engine.indexes().into_iter().collect::<BTreeSet<_>>(), known, "no tree that nobody knows");
+    for index in known {
+        let tree = engine.check(index).unwrap();
+        let long: usize = drain(txn.scan(index, Bounds::all(), Direction::Forward))
+            .iter()
+            .filter(|(k, v)| index != GARBAGE && !crate::page::slotted::fits_inline(k.len(), v.len()))
+            .map(|(_, v)| v.len().div_ceil(16384 - 96))
+            .sum();
+        assert_eq!(pages_owned(engine, index).len(), tree.pages.len() + long, "pages of {index}");
+    }
+    assert_eq!(engine.check(GARBAGE).unwrap().records, 0, "garbage is gone");
+}
+
+const GARBAGE: IndexId = IndexId(1);
+const ROOT: IndexId = IndexId(2);
+
+#[test]
+fn the_power_goes_at_every_write() {
+    let states = expected();
+    let whole = disk(7);
+    let engine = open(&whole);
+    let begin = whole.changes();
+    assert_eq!(run(&engine), STEPS.len());
+    let end = whole.changes();
+    drop(engine);
+    // Every write is tried over a few runs: each run takes its own residue.
+    let stride = ((end - begin) / 60).max(1);
+    let start = begin + std::process::id() as u64 % stride;
+    println!("writes {begin}..{end}, every {stride}th from {start}");
+    for n in (start..end + stride).step_by(stride as usize) {
+        let disk = disk(n);
+        let engine = open(&disk);
+        disk.power_off_at(n);
+        let acknowledged = run(&engine);
+        drop(engine);
+        let after = disk.crash();
+        let engine = open(&after);
+        let found = state_of(&engine);
+        let next = (acknowledged + 1).min(STEPS.len());
+        assert!(
+            found == states[acknowledged] || found == states[next],
+            "power off at write {n}: {acknowledged} steps acknowledged, found tables {:?}",
+            found.iter().map(|(name, rows)| (name, rows.len())).collect::<Vec<_>>()
+        );
+        verify_pages(&engine);
+        // And it works.
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        write(&mut txn, engine.root_index(), "zzz", "\0\0\0\u{2}").unwrap();
+        finish(txn).unwrap();
+    }
+}
+
+#[test]
+fn a_crash_during_undo_begins_it_again() {
+    let states = expected();
+    let disk = disk(9);
+    let engine = open(&disk);
+    assert_eq!(run(&engine), STEPS.len());
+    drop(engine);
+    let mut image = disk.crash();
+    // The power goes again and again while the loser is being undone, later each time.
+    for round in 0..12 {
+        let n = image.changes() + 1 + round * 3;
+        image.power_off_at(n);
+        let opened = open_with(&image, options());
+        drop(opened);
+        image = image.crash();
+    }
+    let engine = open(&image);
+    assert_eq!(state_of(&engine), states[STEPS.len()]);
+    verify_pages(&engine);
+}
+
+#[test]
+fn losers_keep_their_rows_until_they_are_undone() {
+    let disk = disk(11);
+    let engine = open(&disk);
+    let t = new_index(&engine);
+    given(&engine, t, &[("a", "1"), ("b", "1")]);
+    let mut loser = engine.begin(Isolation::RepeatableRead);
+    put(&mut loser, t, "a", "lost");
+    put(&mut loser, t, "a", "lost again");
+    assert!(done(loser.delete(t, b"b")));
+    put(&mut loser, t, "c", "lost");
+    engine.flush_log().unwrap();
+    std::mem::forget(loser);
+    drop(engine);
+    // What open does, up to where the background begins.
+    let disk = disk.crash();
+    let clock: Arc<dyn crate::Clock> = Arc::new(SystemClock::new());
+    let opened = crate::recovery::Store::open(Arc::new(disk.clone()), &options(), clock.clone(), &mut |_| {});
+    let (store, recovered) = opened.unwrap();
+    assert_eq!(recovered.losers.len(), 1);
+    let system = Arc::new(System::new(store.clone(), options(), clock, &recovered));
+    let losers = system.adopt_losers(&recovered.losers).unwrap();
+    store.start(Arc::new(ForCheckpoint(Arc::downgrade(&system))));
+    let mut txn = Txn::begin(system.clone(), Isolation::RepeatableRead);
+    assert_eq!(all(&mut txn, t), rows(&[("a", "1"), ("b", "1")]));
+    let waits = [wait(txn.update(t, b"a", b"2"))];
+    system.finish_open(losers, &crate::sync::AtomicBool::new(false)).unwrap();
+    for waiting in waits {
+        assert_eq!(waiting.wait(), Ok(()));
+    }
+    assert!(done(txn.update(t, b"a", b"2")));
+    commit(txn);
+    assert_eq!(all(&mut Txn::begin(system.clone(), Isolation::RepeatableRead), t), rows(&[("a", "2"), ("b", "1")]));
+    store.stop();
+}

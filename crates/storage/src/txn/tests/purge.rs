@@ -1,0 +1,122 @@
+//! What purge takes away, and what it must leave.
+
+use super::*;
+use Isolation::*;
+
+#[test]
+fn a_long_snapshot_holds_only_what_it_must() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "0"), ("b", "0")]);
+    let mut reader = engine.begin(RepeatableRead);
+    assert_eq!(get(&mut reader, t, "a").as_deref(), Some("0"));
+    for n in 1..=50 {
+        given(&engine, t, &[("a", &n.to_string())]);
+    }
+    purge_all(&engine);
+    assert_eq!(get(&mut reader, t, "a").as_deref(), Some("0"));
+    assert!(engine.stats().versions > 0);
+    drop(reader);
+    purge_all(&engine);
+    assert_eq!((engine.stats().versions, engine.stats().history_length), (0, 0));
+}
+
+#[test]
+fn a_tree_stays_small_under_inserts_and_deletes() {
+    let (engine, t) = engine();
+    let value = "v".repeat(100);
+    for round in 0..20 {
+        let mut txn = engine.begin(RepeatableRead);
+        for n in 0..200 {
+            put(&mut txn, t, &format!("{:06}", round * 200 + n), &value);
+        }
+        commit(txn);
+        let mut txn = engine.begin(RepeatableRead);
+        for n in 0..200 {
+            assert!(done(txn.delete(t, format!("{:06}", round * 200 + n).as_bytes())));
+        }
+        commit(txn);
+        purge_all(&engine);
+    }
+    let report = engine.check(t).unwrap();
+    assert_eq!(report.records, 0);
+    assert!(report.leaf_pages <= 4, "{} leaves for no row", report.leaf_pages);
+}
+
+#[test]
+fn delete_marks_of_an_earlier_life_go_when_they_are_met() {
+    let disk = disk(3);
+    let engine = open(&disk);
+    let t = new_index(&engine);
+    given(&engine, t, &[("a", "1"), ("b", "1"), ("c", "1")]);
+    let mut txn = engine.begin(RepeatableRead);
+    assert!(done(txn.delete(t, b"a")) && done(txn.delete(t, b"c")));
+    commit(txn);
+    engine.shutdown().unwrap();
+    drop(engine);
+    let engine = open(&disk);
+    assert_eq!(committed(&engine, t), rows(&[("b", "1")]));
+    purge_all(&engine);
+    assert_eq!(engine.check(t).unwrap().records, 1);
+}
+
+#[test]
+fn a_rolled_back_revival_leaves_the_delete_mark_to_purge() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "1")]);
+    let mut deleter = engine.begin(RepeatableRead);
+    assert!(done(deleter.delete(t, b"a")));
+    commit(deleter);
+    let mut reviver = engine.begin(RepeatableRead);
+    assert_eq!(done(reviver.insert(t, b"a", b"2")), Inserted::Yes);
+    purge_all(&engine);
+    reviver.rollback().unwrap();
+    purge_all(&engine);
+    assert_eq!(engine.check(t).unwrap().records, 0);
+}
+
+#[test]
+fn a_dropped_index_goes_once_no_snapshot_needs_it() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "1"), ("b", "1")]);
+    let mut reader = engine.begin(RepeatableRead);
+    assert_eq!(get(&mut reader, t, "a").as_deref(), Some("1"));
+    let mut dropper = engine.begin(RepeatableRead);
+    assert!(done(dropper.delete(t, b"b")));
+    dropper.drop_index(t).unwrap();
+    commit(dropper);
+    purge_all(&engine);
+    assert_eq!(all(&mut reader, t), rows(&[("a", "1"), ("b", "1")]));
+    drop(reader);
+    purge_all(&engine);
+    assert!(!engine.index_exists(t));
+    // A rolled back drop is none.
+    let t = new_index(&engine);
+    let mut dropper = engine.begin(RepeatableRead);
+    dropper.drop_index(t).unwrap();
+    dropper.rollback().unwrap();
+    purge_all(&engine);
+    assert!(engine.index_exists(t));
+}
+
+#[test]
+fn versions_spill_and_come_back() {
+    use super::super::{scratch::Scratch, versions::*};
+    use crate::ids::TxnId;
+    let disk = disk(5);
+    let scratch = Arc::new(Scratch::new(Arc::new(disk)));
+    let store = VersionStore::new(50_000, scratch.clone());
+    let value = |n: u64| -> Arc<[u8]> { format!("{n:0>1000}").into_bytes().into() };
+    for n in 0..200u64 {
+        let version = Version { txn: TxnId(1), flags: 0, value: Bytes::Memory(value(n)), by: TxnId(2) };
+        store.push(&n.to_be_bytes(), version);
+    }
+    assert!(store.over_budget());
+    store.spill().unwrap();
+    assert!(!store.over_budget() && scratch.len() > 100_000);
+    for n in 0..200u64 {
+        let version = store.find(&n.to_be_bytes(), |txn| txn == TxnId(1)).unwrap();
+        assert_eq!(version.value.read().unwrap(), &*value(n));
+        assert_eq!(store.purge(&n.to_be_bytes(), TxnId(2)).len(), 1);
+    }
+    assert_eq!((store.len(), store.memory(), scratch.len()), (0, 0, 0));
+}

@@ -1,0 +1,150 @@
+//! What the tests share: a database on a simulated disk, short definitions, short statements.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use highkey_storage::{SimClock, SimConfig, SimDisk, SystemClock};
+use highkey_table::*;
+use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value};
+
+pub fn options() -> Options {
+    Options {
+        buffer_pool_bytes: 16 << 20,
+        redo_log_capacity: 64 << 20,
+        log_segment_bytes: 1 << 20,
+        log_buffer_bytes: 1 << 20,
+        abort_on_fatal: false,
+        ..Options::default()
+    }
+}
+
+/// Everything on the calling thread, so that a run is repeatable.
+pub fn still_options() -> Options {
+    Options { background: false, ..options() }
+}
+
+pub fn disk(seed: u64) -> SimDisk {
+    SimDisk::new(SimConfig { seed, ..SimConfig::default() })
+}
+
+pub fn open(disk: &SimDisk) -> Arc<Database> {
+    Database::open_on(Arc::new(disk.clone()), options(), Arc::new(SystemClock::new())).unwrap()
+}
+
+pub fn try_open_still(disk: &SimDisk) -> Result<Arc<Database>, OpenError> {
+    Database::open_on(Arc::new(disk.clone()), still_options(), Arc::new(SimClock::new()))
+}
+
+/// A database with the schema `s`.
+pub fn database() -> Arc<Database> {
+    let db = open(&disk(1));
+    create_schema(&db, "s").unwrap();
+    db
+}
+
+pub fn create_schema(db: &Arc<Database>, name: &str) -> Result<(), MySqlError> {
+    let collation = Collation::by_name("utf8mb4_0900_ai_ci").unwrap();
+    block_on(db.create_schema(&DdlContext::default(), SchemaDef { name: name.into(), collation }))
+}
+
+pub fn create(db: &Arc<Database>, name: &str, columns: Vec<ColumnDef>, indexes: Vec<IndexSpec>) -> Arc<Table> {
+    try_create(db, name, columns, indexes).unwrap()
+}
+
+pub fn try_create(
+    db: &Arc<Database>,
+    name: &str,
+    columns: Vec<ColumnDef>,
+    indexes: Vec<IndexSpec>,
+) -> Result<Arc<Table>, MySqlError> {
+    block_on(db.create_table(&DdlContext::default(), TableSpec::new("s", name, columns, indexes)))
+}
+
+pub fn table(db: &Arc<Database>, name: &str) -> Arc<Table> {
+    db.catalog().table("s", name).unwrap()
+}
+
+pub fn int(name: &str) -> ColumnDef {
+    ColumnDef::new(name, ColumnType::new(TypeKind::Int))
+}
+
+pub fn varchar(name: &str, chars: u32) -> ColumnDef {
+    let collation = Collation::by_name("utf8mb4_0900_ai_ci").unwrap();
+    ColumnDef::new(name, ColumnType::with_collation(TypeKind::VarChar(chars), collation))
+}
+
+pub fn longblob(name: &str) -> ColumnDef {
+    ColumnDef::new(name, ColumnType::new(TypeKind::LongBlob))
+}
+
+pub fn i(value: i64) -> Value {
+    Value::Int(value)
+}
+
+pub fn t(text: &str) -> Value {
+    Value::text(text)
+}
+
+pub const NULL: Value = Value::Null;
+
+/// Inserts and commits; on an error the transaction is rolled back.
+pub fn insert(
+    db: &Arc<Database>,
+    table: &Arc<Table>,
+    rows: Vec<Vec<Value>>,
+    mode: OnDuplicate,
+) -> Result<InsertReport, MySqlError> {
+    block_on(async {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        assert!(txn.open(table).await?);
+        let report = table.insert(&mut txn, &rows, mode).await?;
+        txn.commit().await?;
+        Ok(report)
+    })
+}
+
+pub fn fill(db: &Arc<Database>, table: &Arc<Table>, rows: Vec<Vec<Value>>) {
+    insert(db, table, rows, OnDuplicate::Error).unwrap();
+}
+
+/// All rows of a range in index order, in a transaction of its own.
+pub fn rows(
+    db: &Arc<Database>,
+    table: &Arc<Table>,
+    index: usize,
+    range: &KeyRange,
+    direction: Direction,
+) -> Vec<Vec<Value>> {
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    rows_in(&mut txn, table, index, range, direction)
+}
+
+pub fn rows_in(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    index: usize,
+    range: &KeyRange,
+    direction: Direction,
+) -> Vec<Vec<Value>> {
+    let mut scan = table.scan(txn, index, range, direction).unwrap();
+    let mut batch = RowBatch::new();
+    let mut all = Vec::new();
+    while scan.next_batch(&mut batch).unwrap() {
+        assert!(!batch.is_empty(), "a batch has rows until the end");
+        all.extend((0..batch.len()).map(|row| batch.values(row)));
+    }
+    all
+}
+
+pub fn all(db: &Arc<Database>, table: &Arc<Table>) -> Vec<Vec<Value>> {
+    rows(db, table, 0, &KeyRange::all(), Direction::Forward)
+}
+
+/// CHECK TABLE on every table.
+pub fn check(db: &Arc<Database>) {
+    for table in db.catalog().all_tables() {
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        let report = table.check(&mut txn).unwrap();
+        assert!(report.is_ok(), "{}: {:?}", table.def().name, report.errors);
+    }
+}

@@ -480,5 +480,6 @@ mod tests {
         fn _create(db: &Arc<Database>, cx: &DdlContext, spec: TableSpec) {
             send(|| db.create_table(cx, spec));
         }
+        send(|| ());
     }
 }

@@ -1,0 +1,201 @@
+//! Crashes: what was committed stays, what was not goes, and DDL leaves the old or the new state and no tree behind.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use common::*;
+use highkey_storage::{IndexId, SimDisk};
+use highkey_table::*;
+use highkey_types::Value;
+
+fn row(id: i64) -> Vec<Value> {
+    vec![i(id), i(id % 5), t(&format!("name{id}"))]
+}
+
+fn definition(name: &str) -> TableSpec {
+    let columns = vec![int("id").not_null(), int("k"), varchar("s", 300)];
+    TableSpec::new("s", name, columns, vec![IndexSpec::primary(&[0]), IndexSpec::ordinary("k", &[1])])
+}
+
+/// A disk with schema `s` and table `t` of some rows, closed cleanly.
+fn prepared(rows: i64) -> SimDisk {
+    let disk = disk(3);
+    let db = try_open_still(&disk).unwrap();
+    create_schema(&db, "s").unwrap();
+    let table = block_on(db.create_table(&DdlContext::default(), definition("t"))).unwrap();
+    fill(&db, &table, (0..rows).map(row).collect());
+    db.shutdown().unwrap();
+    disk
+}
+
+#[test]
+fn committed_rows_survive_and_others_do_not() {
+    let mut disk = prepared(0);
+    for round in 0..6 {
+        let db = try_open_still(&disk).unwrap();
+        let table = table(&db, "t");
+        assert_eq!(all(&db, &table).len(), round * 100);
+        check(&db);
+        let first = round as i64 * 100;
+        fill(&db, &table, (first..first + 100).map(row).collect());
+        let mut open_txn = db.begin(Isolation::RepeatableRead);
+        let lost: Vec<_> = (10_000..10_400).map(row).collect();
+        block_on(table.insert(&mut open_txn, &lost, OnDuplicate::Error)).unwrap();
+        if round % 2 == 0 {
+            db.engine().checkpoint().unwrap();
+        }
+        let after = disk.crash();
+        drop(open_txn);
+        disk = after;
+    }
+}
+
+/// The trees that belong to somebody: the engine's own and those of the catalog's tables.
+fn orphans(db: &Arc<Database>, system: &BTreeSet<IndexId>) -> Vec<IndexId> {
+    let mut known = system.clone();
+    for table in db.catalog().all_tables() {
+        known.extend(table.indexes().iter().map(|index| index.id));
+    }
+    db.engine().indexes().into_iter().filter(|id| !known.contains(id)).collect()
+}
+
+fn system_trees() -> BTreeSet<IndexId> {
+    try_open_still(&disk(1)).unwrap().engine().indexes().into_iter().collect()
+}
+
+/// What a client can see of the database: each table with its columns, indexes and rows.
+fn picture(db: &Arc<Database>) -> Vec<String> {
+    let table = |table: &Arc<Table>| {
+        let def = table.def();
+        let indexes: Vec<_> = def.indexes.iter().map(|i| i.name.to_string()).collect();
+        format!("{}.{} {} columns {indexes:?} {} rows", def.schema, def.name, def.columns.len(), all(db, table).len())
+    };
+    db.catalog().all_tables().iter().map(table).collect()
+}
+
+type Statement = fn(&Arc<Database>) -> Result<(), highkey_types::MySqlError>;
+
+/// Crashes after every change of the disk that `statement` makes.
+fn crash_everywhere(what: &str, rows: i64, statement: Statement) {
+    let system = system_trees();
+    let base = prepared(rows);
+    // Powered off and on again: an equal copy, for every run.
+    let old = picture(&try_open_still(&base.crash()).unwrap());
+    let (new, steps) = {
+        let disk = base.crash();
+        let db = try_open_still(&disk).unwrap();
+        let before = disk.changes();
+        statement(&db).unwrap();
+        (picture(&db), disk.changes() - before)
+    };
+    assert_ne!(old, new);
+    let (mut olds, mut news) = (0, 0);
+    for step in 1..=steps + 1 {
+        let disk = base.crash();
+        let db = try_open_still(&disk).unwrap();
+        disk.power_off_at(disk.changes() + step);
+        let outcome = statement(&db);
+        let after = disk.crash();
+        drop(db);
+        let db = try_open_still(&after).unwrap_or_else(|e| panic!("{what}, step {step} of {steps}: {e}"));
+        for _ in 0..50 {
+            if db.engine().background_step().unwrap() == 0 {
+                break;
+            }
+        }
+        let found = picture(&db);
+        if found == new {
+            news += 1;
+        } else {
+            assert_eq!(found, old, "{what}, step {step} of {steps}");
+            assert!(outcome.is_err(), "{what}, step {step} of {steps}: acknowledged and gone");
+            olds += 1;
+        }
+        assert_eq!(orphans(&db, &system), [], "{what}, step {step} of {steps}: trees of nobody");
+        check(&db);
+        // The database goes on.
+        let t = db.catalog().all_tables().into_iter().next();
+        if let Some(t) = t.filter(|t| t.columns().len() == 3) {
+            fill(&db, &t, vec![row(1_000_000)]);
+        }
+    }
+    assert!(olds > 0 && news > 0, "{what}: {olds} old, {news} new of {steps} steps");
+}
+
+#[test]
+fn create_table_is_atomic() {
+    crash_everywhere("create table", 10, |db| {
+        block_on(db.create_table(&DdlContext::default(), definition("new"))).map(|_| ())
+    });
+}
+
+#[test]
+fn drop_table_is_atomic() {
+    crash_everywhere("drop table", 300, |db| {
+        block_on(db.drop_tables(&DdlContext::default(), &[("s".into(), "t".into())], false)).map(|_| ())
+    });
+}
+
+#[test]
+fn truncate_is_atomic() {
+    crash_everywhere("truncate", 300, |db| block_on(db.truncate_table(&DdlContext::default(), "s", "t")));
+}
+
+#[test]
+fn create_index_is_atomic() {
+    crash_everywhere("create index", 1000, |db| {
+        block_on(db.create_index(&DdlContext::default(), "s", "t", IndexSpec::unique("by_s", &[2])))
+    });
+}
+
+#[test]
+fn a_copying_alter_is_atomic() {
+    crash_everywhere("alter table", 500, |db| {
+        block_on(db.drop_index(&DdlContext::default(), "s", "t", "PRIMARY"))
+    });
+}
+
+#[test]
+fn drop_schema_is_atomic() {
+    crash_everywhere("drop schema", 100, |db| {
+        block_on(db.drop_schema(&DdlContext::default(), "s")).map(|_| ())
+    });
+}
+
+#[test]
+fn a_rolled_back_create_index_leaves_no_tree() {
+    let system = system_trees();
+    let disk = prepared(200);
+    let db = try_open_still(&disk).unwrap();
+    let error =
+        block_on(db.create_index(&DdlContext::default(), "s", "t", IndexSpec::unique("bad", &[1]))).unwrap_err();
+    assert_eq!(error.code, 1062);
+    for _ in 0..50 {
+        if db.engine().background_step().unwrap() == 0 {
+            break;
+        }
+    }
+    assert_eq!(orphans(&db, &system), []);
+    check(&db);
+}
+
+#[test]
+fn a_damaged_catalog_is_refused_not_believed() {
+    let disk = prepared(10);
+    let db = try_open_still(&disk).unwrap();
+    let id = table(&db, "t").id();
+    // As a lost write to the catalog's page would: the record is there and is not one.
+    let mut txn = db.engine().begin(Isolation::ReadCommitted);
+    let key = [&b"T"[..], &id.0.to_be_bytes()].concat();
+    assert!(matches!(
+        txn.update(db.engine().root_index(), &key, b"{\"id\":").unwrap(),
+        highkey_storage::Op::Done(true)
+    ));
+    txn.commit(&[]).unwrap().wait().unwrap();
+    db.engine().shutdown().unwrap();
+    drop(db);
+    let error = try_open_still(&disk).err().unwrap();
+    assert!(matches!(error, OpenError::Catalog(_)), "{error}");
+}

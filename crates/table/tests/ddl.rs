@@ -1,0 +1,350 @@
+//! Data definition: what it makes, what it refuses, who waits for whom.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::*;
+use highkey_table::*;
+use highkey_types::{ColumnType, MySqlError, TypeKind, Value};
+
+fn sample(db: &Arc<Database>) -> Arc<Table> {
+    let table = create(
+        db,
+        "t",
+        vec![int("id").not_null(), int("k"), varchar("s", 40)],
+        vec![IndexSpec::primary(&[0]), IndexSpec::ordinary("k", &[1])],
+    );
+    fill(db, &table, (0..500).map(sample_row).collect());
+    table
+}
+
+fn sample_row(id: i64) -> Vec<Value> {
+    vec![i(id), i(id % 7), t(&format!("name{id}"))]
+}
+
+fn cx() -> DdlContext {
+    DdlContext::default()
+}
+
+fn alter(db: &Arc<Database>, plan: AlterPlan) -> Result<u64, MySqlError> {
+    block_on(db.alter_table(&cx(), plan, &mut |row| Ok(row)))
+}
+
+fn name(table: &str) -> TableName {
+    ("s".into(), table.into())
+}
+
+#[test]
+fn definitions_survive_a_reopen() {
+    let disk = disk(2);
+    let db = open(&disk);
+    create_schema(&db, "s").unwrap();
+    assert_eq!(create_schema(&db, "s").unwrap_err().code, 1007);
+    assert_eq!(create_schema(&db, "MySQL").unwrap_err().code, 1007);
+    let members: Arc<[highkey_types::Str]> = ["a".into(), "b'c".into()].into();
+    let mut columns = vec![
+        int("id").auto_increment(),
+        ColumnDef::new("e", ColumnType::with_collation(TypeKind::Enum(members), highkey_types::Collation::utf8mb4())),
+        ColumnDef::new("d", ColumnType::new(TypeKind::Decimal { precision: 20, scale: 4 })),
+        varchar("v", 10),
+        ColumnDef::new("ts", ColumnType::new(TypeKind::Timestamp(3))),
+        int("g"),
+    ];
+    columns[1].invisible = true;
+    columns[3].default = Default::Literal(t("it's"));
+    columns[3].comment = "a comment".into();
+    columns[4].default = Default::CurrentTimestamp(3);
+    columns[4].on_update_now = true;
+    columns[5].generated = Some(Generated { expr: "id + 1".into(), stored: false });
+    let mut spec = TableSpec::new("s", "t", columns, vec![IndexSpec::primary(&[0])]);
+    spec.indexes.push(IndexSpec { name: None, invisible: true, ..IndexSpec::ordinary("", &[3, 1]) });
+    spec.indexes.push(IndexSpec { name: None, ..IndexSpec::unique("", &[3]) });
+    spec.checks.push(CheckDef { name: "t_chk_1".into(), expr: "id > 0".into(), enforced: true });
+    spec.comment = "table".into();
+    spec.auto_increment = Some(1000);
+    let before = block_on(db.create_table(&cx(), spec)).unwrap();
+    assert_eq!(before.reserve(1, 1, 1).unwrap().first, 1000);
+    let user = UserDef {
+        user: "u".into(),
+        host: "%".into(),
+        plugin: "mysql_native_password".into(),
+        authentication_string: "*X".into(),
+        password_expired: false,
+        account_locked: false,
+    };
+    block_on(db.create_user(&cx(), user.clone())).unwrap();
+    assert_eq!(block_on(db.create_user(&cx(), user)).unwrap_err().code, 1396);
+    db.shutdown().unwrap();
+    let definition = format!("{:?}", before.def());
+    drop((before, db));
+
+    let db = open(&disk);
+    let after = table(&db, "t");
+    assert_eq!(format!("{:?}", after.def()), definition);
+    assert_eq!(after.indexes()[1].name.as_ref(), "v_2");
+    assert_eq!(after.indexes()[2].name.as_ref(), "v");
+    assert_eq!(after.reserve(1, 1, 1).unwrap().first, 1001);
+    let users: Vec<_> = db.catalog().users().iter().map(|u| format!("{}@{}", u.user, u.host)).collect();
+    assert_eq!(users, ["root@localhost", "u@%"]);
+    assert_eq!(db.catalog().schemas().len(), 5);
+}
+
+#[test]
+fn impossible_tables_are_refused() {
+    let db = database();
+    let code = |columns, indexes| try_create(&db, "x", columns, indexes).unwrap_err().code;
+    assert_eq!(code(vec![], vec![]), 1113);
+    assert_eq!(code(vec![int("a"), int("A")], vec![]), 1060);
+    let two = vec![IndexSpec::ordinary("i", &[0]), IndexSpec::ordinary("I", &[0])];
+    assert_eq!(code(vec![int("a")], two), 1061);
+    assert_eq!(code(vec![int("a"), int("b")], vec![IndexSpec::primary(&[0]), IndexSpec::primary(&[1])]), 1068);
+    assert_eq!(code(vec![longblob("a")], vec![IndexSpec::ordinary("i", &[0])]), 1170);
+    assert_eq!(code(vec![varchar("a", 800)], vec![IndexSpec::ordinary("i", &[0])]), 1071);
+    assert_eq!(code(vec![int("a").auto_increment()], vec![]), 1075);
+    assert_eq!(code(vec![varchar("a", 10_000), varchar("b", 10_000)], vec![]), 1118);
+    let mut prefix = IndexSpec::ordinary("i", &[0]);
+    prefix.parts[0].prefix = Some(3);
+    assert_eq!(code(vec![int("a")], vec![prefix]), 1089);
+    let wanted = TableSpec::new("nowhere", "t", vec![int("a")], vec![]);
+    assert_eq!(block_on(db.create_table(&cx(), wanted)).unwrap_err().code, 1049);
+    let wanted = TableSpec::new("mysql", "t", vec![int("a")], vec![]);
+    assert_eq!(block_on(db.create_table(&cx(), wanted)).unwrap_err().code, 3552);
+    assert!(db.catalog().tables("s").is_empty());
+}
+
+#[test]
+fn drop_rename_and_truncate() {
+    let db = database();
+    let trees = db.engine().indexes().len();
+    let table_before = sample(&db);
+    assert_eq!(try_create(&db, "t", vec![int("a")], vec![]).unwrap_err().code, 1050);
+    create_schema(&db, "other").unwrap();
+
+    let to: TableName = ("other".into(), "moved".into());
+    block_on(db.rename_tables(&cx(), &[(name("t"), to.clone())])).unwrap();
+    assert!(!table_before.is_current());
+    assert_eq!(db.catalog().table("s", "t").unwrap_err().code, 1146);
+    assert_eq!(all(&db, &db.catalog().table("other", "moved").unwrap()).len(), 500);
+    block_on(db.rename_tables(&cx(), &[(to, name("t"))])).unwrap();
+
+    // An exchange through a third name.
+    create(&db, "u", vec![int("only")], vec![]);
+    let exchange =
+        [(name("t"), name("tmp")), (name("u"), name("t")), (name("tmp"), name("u"))];
+    block_on(db.rename_tables(&cx(), &exchange)).unwrap();
+    assert_eq!(table(&db, "t").columns().len(), 1);
+    assert_eq!(all(&db, &table(&db, "u")).len(), 500);
+    let error = block_on(db.rename_tables(&cx(), &[(name("t"), name("u"))])).unwrap_err();
+    assert_eq!(error.code, 1050);
+    block_on(db.rename_tables(&cx(), &exchange)).unwrap();
+
+    block_on(db.truncate_table(&cx(), "s", "t")).unwrap();
+    let t = table(&db, "t");
+    assert_eq!(all(&db, &t).len(), 0);
+    assert_eq!(t.row_count_estimate().unwrap(), 0);
+    fill(&db, &t, vec![sample_row(1)]);
+    check(&db);
+
+    let error = block_on(db.drop_tables(&cx(), &[name("t"), name("nix")], false)).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (1051, "Unknown table 's.nix'"));
+    let missing = block_on(db.drop_tables(&cx(), &[name("t"), name("nix")], true)).unwrap();
+    assert_eq!(missing, [name("nix")]);
+    assert_eq!(block_on(db.drop_schema(&cx(), "s")).unwrap(), 1);
+    assert_eq!(block_on(db.drop_schema(&cx(), "s")).unwrap_err().code, 1008);
+    block_on(db.drop_schema(&cx(), "other")).unwrap();
+    wait_for_trees(&db, trees);
+}
+
+/// Dropped trees are freed by a later step of the engine.
+fn wait_for_trees(db: &Arc<Database>, expected: usize) {
+    for _ in 0..500 {
+        if db.engine().indexes().len() == expected {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{:?} trees are left, {expected} expected", db.engine().indexes());
+}
+
+#[test]
+fn indexes_come_and_go() {
+    let db = database();
+    let before = sample(&db);
+    let trees = db.engine().indexes().len();
+    block_on(db.create_index(&cx(), "s", "t", IndexSpec::unique("by_s", &[2]))).unwrap();
+    let t = table(&db, "t");
+    assert_eq!(t.indexes()[0].id, before.indexes()[0].id);
+    let by_s = t.def().index("BY_S").unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    let row = t.get(&mut txn, by_s, &[common::t("NAME42")]).unwrap().unwrap();
+    assert_eq!(row.value(0), i(42));
+    drop(txn);
+    check(&db);
+
+    let error = block_on(db.create_index(&cx(), "s", "t", IndexSpec::unique("bad", &[1]))).unwrap_err();
+    assert_eq!(error.code, 1062);
+    assert!(error.message.ends_with("for key 'bad'"), "{}", error.message);
+    assert_eq!(table(&db, "t").indexes().len(), 3);
+    let error = block_on(db.create_index(&cx(), "s", "t", IndexSpec::ordinary("K", &[2]))).unwrap_err();
+    assert_eq!(error.code, 1061);
+
+    block_on(db.drop_index(&cx(), "s", "t", "by_s")).unwrap();
+    assert_eq!(block_on(db.drop_index(&cx(), "s", "t", "by_s")).unwrap_err().code, 1091);
+    wait_for_trees(&db, trees);
+    check(&db);
+}
+
+#[test]
+fn primary_keys_come_and_go() {
+    let db = database();
+    let before = sample(&db);
+    block_on(db.drop_index(&cx(), "s", "t", "PRIMARY")).unwrap();
+    let t = table(&db, "t");
+    assert_eq!(t.indexes()[0].kind, IndexKind::RowId);
+    assert_eq!(t.id(), before.id());
+    assert_eq!(all(&db, &t).len(), 500);
+    fill(&db, &t, vec![vec![i(3), i(3), NULL]]);
+    check(&db);
+    let error = block_on(db.create_index(&cx(), "s", "t", IndexSpec::primary(&[0]))).unwrap_err();
+    assert_eq!(error.message, "Duplicate entry '3' for key 'PRIMARY'");
+    let mut plan = AlterPlan::of(&t);
+    plan.spec.indexes.push(IndexSpec::primary(&[1, 0]));
+    let error = alter(&db, plan.clone()).unwrap_err();
+    assert_eq!(error.message, "Duplicate entry '3-3' for key 'PRIMARY'");
+    plan.spec.indexes.pop();
+    plan.spec.indexes.push(IndexSpec::primary(&[2]));
+    assert_eq!(alter(&db, plan).unwrap_err().code, 1138);
+    assert_eq!(all(&db, &table(&db, "t")).len(), 501);
+    check(&db);
+}
+
+#[test]
+fn columns_come_go_and_change() {
+    let db = database();
+    let old = sample(&db);
+
+    // Names, defaults, comments and a longer VARCHAR: the catalog alone.
+    let mut plan = AlterPlan::of(&old);
+    plan.spec.columns[2].name = "longer".into();
+    plan.spec.columns[2].ty.kind = TypeKind::VarChar(100);
+    plan.spec.columns[1].default = Default::Literal(i(5));
+    plan.spec.comment = "changed".into();
+    assert_eq!(alter(&db, plan.clone()).unwrap(), 0);
+    assert_eq!(table(&db, "t").indexes()[0].id, old.indexes()[0].id);
+    assert_eq!(alter(&db, plan).unwrap_err().code, 1412);
+
+    // A column in front, k dropped, s as a key: a copy.
+    let now = table(&db, "t");
+    let mut plan = AlterPlan::of(&now);
+    plan.spec.columns = vec![int("new").not_null(), now.columns()[2].clone(), now.columns()[0].clone()];
+    plan.spec.indexes = vec![IndexSpec::primary(&[2]), IndexSpec::ordinary("new", &[0]), IndexSpec::unique("s", &[1])];
+    plan.columns = vec![None, Some(2), Some(0)];
+    let mut n = 0;
+    let copied = block_on(db.alter_table(&cx(), plan, &mut |row| {
+        n += 1;
+        Ok(vec![i(n), row[2].clone(), row[0].clone()])
+    }))
+    .unwrap();
+    assert_eq!(copied, 500);
+    let now = table(&db, "t");
+    assert_eq!(all(&db, &now)[9], [i(10), t("name9"), i(9)]);
+    check(&db);
+
+    // A conversion that fails leaves everything.
+    let mut plan = AlterPlan::of(&now);
+    plan.convert_rows = true;
+    let error = block_on(db.alter_table(&cx(), plan, &mut |row| {
+        if row[0] == i(400) { Err(MySqlError::with_message(1265, "Data truncated")) } else { Ok(row) }
+    }))
+    .unwrap_err();
+    assert_eq!(error.code, 1265);
+    assert!(now.is_current());
+
+    // An AUTO_INCREMENT column added later starts above what is there.
+    let mut plan = AlterPlan::of(&now);
+    plan.spec.columns[2].auto_increment = true;
+    alter(&db, plan).unwrap();
+    assert_eq!(table(&db, "t").reserve(1, 1, 1).unwrap().first, 500);
+    let mut plan = AlterPlan::of(&table(&db, "t"));
+    plan.spec.auto_increment = Some(10);
+    alter(&db, plan).unwrap();
+    assert_eq!(table(&db, "t").auto_increment().next(), 500);
+    let mut plan = AlterPlan::of(&table(&db, "t"));
+    plan.spec.auto_increment = Some(5000);
+    plan.spec.name = "renamed".into();
+    alter(&db, plan).unwrap();
+    assert_eq!(table(&db, "renamed").reserve(1, 1, 1).unwrap().first, 5000);
+    check(&db);
+}
+
+#[test]
+fn ddl_waits_for_transactions_and_they_for_ddl() {
+    let db = database();
+    let table_before = sample(&db);
+    let mut user = db.begin(Isolation::RepeatableRead);
+    block_on(user.table("s", "t")).unwrap();
+    let short = DdlContext { lock_wait_timeout: Duration::from_millis(30), ..cx() };
+    assert_eq!(block_on(db.truncate_table(&short, "s", "t")).unwrap_err().code, 1205);
+    let interrupted = cx();
+    interrupted.interrupt.raise();
+    assert_eq!(block_on(db.truncate_table(&interrupted, "s", "t")).unwrap_err().code, 1317);
+
+    let dropping = {
+        let db = db.clone();
+        std::thread::spawn(move || block_on(db.drop_tables(&cx(), &[name("t")], false)))
+    };
+    std::thread::sleep(Duration::from_millis(20));
+    let later = {
+        let db = db.clone();
+        std::thread::spawn(move || {
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            block_on(txn.table("s", "t")).map(|_| ())
+        })
+    };
+    std::thread::sleep(Duration::from_millis(20));
+    // The holder goes on undisturbed.
+    assert_eq!(rows_in(&mut user, &table_before, 0, &KeyRange::all(), Direction::Forward).len(), 500);
+    block_on(user.commit()).unwrap();
+    dropping.join().unwrap().unwrap();
+    assert_eq!(later.join().unwrap().unwrap_err().code, 1146);
+}
+
+#[test]
+fn an_old_snapshot_does_not_read_new_trees() {
+    let db = database();
+    sample(&db);
+    create(&db, "u", vec![int("a")], vec![]);
+    let mut reader = db.begin(Isolation::RepeatableRead);
+    let u = block_on(reader.table("s", "u")).unwrap();
+    assert!(rows_in(&mut reader, &u, 0, &KeyRange::all(), Direction::Forward).is_empty());
+    block_on(db.drop_index(&cx(), "s", "t", "PRIMARY")).unwrap();
+    let t = block_on(reader.table("s", "t")).unwrap();
+    let error = t.scan(&mut reader, 0, &KeyRange::all(), Direction::Forward).err().unwrap();
+    assert_eq!(error.code, 1412);
+    block_on(reader.commit()).unwrap();
+    let mut reader = db.begin(Isolation::RepeatableRead);
+    assert_eq!(rows_in(&mut reader, &t, 0, &KeyRange::all(), Direction::Forward).len(), 500);
+}
+
+#[test]
+fn kill_stops_a_copy() {
+    let db = database();
+    let t = sample(&db);
+    let mut plan = AlterPlan::of(&t);
+    plan.convert_rows = true;
+    let cx = cx();
+    let interrupt = cx.interrupt.clone();
+    let error = block_on(db.alter_table(&cx, plan, &mut |row| {
+        interrupt.raise();
+        Ok(row)
+    }))
+    .map(|_| ());
+    // The table may be copied before the flag is looked at; it must be whole either way.
+    if let Err(error) = error {
+        assert_eq!(error.code, 1317);
+    }
+    assert_eq!(all(&db, &table(&db, "t")).len(), 500);
+    check(&db);
+}

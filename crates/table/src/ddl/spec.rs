@@ -1,6 +1,6 @@
 //! From what DDL asks for to a definition: names, limits, and which keys are possible.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_storage::IndexId;
 use highkey_types::{MySqlError, Str, TypeKind};
@@ -22,6 +22,12 @@ pub(crate) const NO_TREE: IndexId = IndexId(0);
 /// Error 1059.
 pub(crate) fn check_name(name: &str) -> Result<(), MySqlError> {
     if name.chars().count() > NAME_CHARS_MAX { Err(error::name_too_long(name)) } else { Ok(()) }
+}
+
+/// The time in the catalog's unit, microseconds.
+pub(crate) fn now() -> SystemTime {
+    let micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64);
+    UNIX_EPOCH + Duration::from_micros(micros)
 }
 
 /// The definition that `spec` describes, with index 0 clustered and all indexes named; trees and id are still to come.
@@ -65,7 +71,7 @@ pub(crate) fn define(spec: &TableSpec) -> Result<TableDef, MySqlError> {
         collation: spec.collation,
         comment: spec.comment.clone(),
         row_format: spec.row_format.clone(),
-        created_at: SystemTime::now(),
+        created_at: now(),
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use highkey_storage::{Isolation, Txn};
 use highkey_types::MySqlError;
@@ -217,5 +216,5 @@ pub(crate) fn drop_trees(txn: &mut Txn, def: &TableDef) -> Result<(), MySqlError
 
 /// The same definition as the table's next one.
 pub(crate) fn next_definition(def: &TableDef) -> TableDef {
-    TableDef { version: def.version + 1, created_at: SystemTime::now(), ..def.clone() }
+    TableDef { version: def.version + 1, created_at: spec::now(), ..def.clone() }
 }

@@ -58,10 +58,8 @@ impl BufferPool {
     pub fn scope(&self, writer: Writer) -> Result<Scope<'_>> {
         self.fatal.check()?;
         if !held::any() {
-            let urgency = match writer {
-                Writer::System | Writer::Txn { .. } => Urgency::Normal,
-                Writer::Clr { .. } | Writer::Abort { .. } | Writer::Commit { .. } => Urgency::Rollback,
-            };
+            // Rollback may have to split a page, so structure changes are never refused for a full log either.
+            let urgency = if matches!(writer, Writer::Txn { .. }) { Urgency::Normal } else { Urgency::Rollback };
             self.wal.reserve(urgency)?;
         }
         Ok(Scope {

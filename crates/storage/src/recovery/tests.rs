@@ -350,7 +350,10 @@ fn an_open_transaction_pins_the_log_up_to_a_limit() {
     store.start(Arc::new(Open));
     let mut run = Run::new();
     run.add(&store, 1, 50).unwrap();
-    let error = (0..3000).find_map(|_| run.change(&store, 1, 1).err());
+    let error = (0..3000).find_map(|_| {
+        run.change(&store, 1, 1).unwrap();
+        store.pool.scope(Writer::Txn { id: TxnId(2), prev_lsn: Lsn::NONE }).err()
+    });
     assert!(matches!(error, Some(Error::LogFull)));
     let clr = Writer::Clr { id: TxnId(1), prev_lsn: Lsn(64), undo_next: Lsn(0) };
     store.pool.scope(clr).unwrap().commit().unwrap();
@@ -431,4 +434,79 @@ fn works_on_the_file_system() {
     let (store, found) = open().unwrap();
     assert!(found.clean);
     run.verify(&store);
+}
+
+/// Threads change pairs of pages, everything in the background runs, the power fails at some write: what was acknowledged is
+/// there, and a pair is always of one record.
+#[test]
+fn crashes_under_concurrent_load() {
+    const THREADS: u64 = 3;
+    const PAIRS: usize = 30;
+    const FIRST_MARK: u64 = 1 << 32;
+    for seed in 0..12u64 {
+        let options = Options { background: seed % 2 == 0, redo_log_capacity: 256 << 10, ..small_options() };
+        let disk = SimDisk::new(SimConfig { seed, ..SimConfig::default() });
+        let store = open(&disk, &options).unwrap();
+        let mut run = Run::new();
+        for _ in 0..THREADS * 2 {
+            run.add(&store, 1, PAIRS).unwrap();
+        }
+        run.flush(&store).unwrap();
+        let pages: Vec<u64> = run.model[&1].keys().copied().collect();
+        disk.power_off_at(disk.changes() + 40 + seed * 37);
+        let acknowledged: Vec<Vec<(u64, u64)>> = std::thread::scope(|s| {
+            let work = |t: u64| {
+                let (store, pages) = (&store, &pages);
+                move || {
+                    // Per pair: the last mark known durable, the last one tried.
+                    let mut marks = vec![(0, 0); PAIRS];
+                    for n in FIRST_MARK.. {
+                        let pair = (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % PAIRS;
+                        let mine = &pages[(t as usize * PAIRS + pair) * 2..][..2];
+                        marks[pair].1 = n;
+                        let change = || -> Result<()> {
+                            let mut scope = store.pool.scope(Writer::System)?;
+                            let mut guards = Vec::new();
+                            for id in mine {
+                                let mut page = store.pool.fix_exclusive(PageId(*id), LatchClass::Ordinary)?;
+                                for at in MARKS {
+                                    scope.apply(&mut page, redo::BYTES, &mark_payload(at, n))?;
+                                }
+                                guards.push(page);
+                            }
+                            let lsn = scope.commit()?;
+                            drop(guards);
+                            if n % 3 == 0 { store.wal.wait_durable(lsn).wait() } else { Err(Error::LogFull) }
+                        };
+                        match change() {
+                            Ok(()) => marks[pair].0 = n,
+                            Err(Error::LogFull) => {}
+                            Err(_) => return marks,
+                        }
+                    }
+                    marks
+                }
+            };
+            let threads: Vec<_> = (0..THREADS).map(|t| s.spawn(work(t))).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert!(store.is_stopped());
+        drop(store);
+        let store = open(&disk.crash(), &options).unwrap();
+        assert!(store.space.check_maps().unwrap().is_empty());
+        for (t, marks) in acknowledged.iter().enumerate() {
+            for (pair, (durable, tried)) in marks.iter().enumerate() {
+                let found: Vec<u64> = pages[(t * PAIRS + pair) * 2..][..2]
+                    .iter()
+                    .flat_map(|id| {
+                        let page = store.pool.fix_shared(PageId(*id)).unwrap();
+                        MARKS.map(|at| header::get_u64(&page, at))
+                    })
+                    .collect();
+                let untouched = found.iter().all(|m| *m < FIRST_MARK) && *durable == 0;
+                let whole = found.iter().all(|m| *m == found[0] && m >= durable && m <= tried);
+                assert!(untouched || whole, "seed {seed}: thread {t}, pair {pair}: {durable} acknowledged, {tried} tried, {found:?} found");
+            }
+        }
+    }
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 /// Who may take the log's last reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
-    /// Waits for a checkpoint when the log is full, or answers `LogFull`.
+    /// Answers `LogFull` when open transactions pin too much of the log.
     Normal,
-    /// Rollback, purge and structure repair: may use the headroom kept for them.
+    /// Rollback, and the structure changes that it may need: goes on as long as there is a byte.
     Rollback,
 }
 
@@ -66,31 +66,32 @@ impl Wal {
     /// Waits until the log has room for one more mini-transaction. Called holding no latch.
     pub fn reserve(&self, urgency: Urgency) -> Result<()> {
         self.fatal.check()?;
-        let end = self.end().0;
-        if urgency == Urgency::Normal {
-            for round in 0.. {
-                if self.checkpoint_age() <= self.capacity - self.capacity / 8 {
+        let must = urgency == Urgency::Rollback;
+        let mut round = 0;
+        while self.checkpoint_age() > self.capacity - self.capacity / 8 {
+            if round == 0 {
+                self.counters.log_room_waits.add(1);
+            }
+            let Some(make_room) = self.room.make_room.get() else { break };
+            make_room()?;
+            round += 1;
+            if round > 10 {
+                thread::sleep(Duration::from_millis(2));
+            }
+            if round == 1000 {
+                if must {
                     break;
                 }
-                if round == 0 {
-                    self.counters.log_room_waits.add(1);
-                }
-                let Some(make_room) = self.room.make_room.get() else { break };
-                make_room()?;
-                if round > 10 {
-                    thread::sleep(Duration::from_millis(2));
-                }
-                if round == 1000 {
-                    return Err(Error::LogFull);
-                }
-            }
-            let kept = end - self.room.keep.load(Ordering::SeqCst);
-            if kept > self.capacity.saturating_add(self.pinned_max) {
                 return Err(Error::LogFull);
             }
         }
+        let end = self.end().0;
+        let kept = end - self.room.keep.load(Ordering::SeqCst).min(end);
+        if !must && kept > self.capacity.saturating_add(self.pinned_max) {
+            return Err(Error::LogFull);
+        }
         match self.prepare_ahead(end) {
-            Err(Error::OutOfSpace) if urgency == Urgency::Rollback && self.room.prepared.load(Ordering::SeqCst) > end => Ok(()),
+            Err(Error::OutOfSpace) if must && self.room.prepared.load(Ordering::SeqCst) > end => Ok(()),
             other => other,
         }
     }

@@ -90,5 +90,6 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Queries give way to transactions. A system that refuses leaves the thread as it is.
 fn lower_priority() {
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 5);
+    // On Linux, process 0 is the calling thread.
+    let _ = rustix::process::setpriority_process(None, 5);
 }

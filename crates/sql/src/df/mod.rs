@@ -5,29 +5,117 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `subquery`: subqueries that are not joins. `aggregate`: MySQL's aggregates. `explain`: plans as text.
+//! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod aggregate;
 mod context;
 mod engine;
 mod error;
+mod explain;
+mod kernel;
+mod lower;
+mod recursion;
 mod repr;
+mod scan;
 mod stream;
+mod subquery;
+#[cfg(test)]
+mod tests;
+mod text;
+mod wrapped;
 
 pub use context::{QueryContext, VirtualRows, killed_error};
 pub use engine::{EngineOptions, QueryEngine};
 pub use stream::{RowStream, Rows};
 
-use highkey_types::MySqlError;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
-use crate::plan::BoundQuery;
+use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::{FutureExt, StreamExt};
+use highkey_types::MySqlError;
+use tokio::sync::{mpsc, oneshot};
+
+use context::Shared;
+use error::to_mysql;
+use lower::Lowerer;
+
+use crate::plan::{BoundQuery, Field, Rel};
 
 /// Starts `bound` and returns its rows as they come. Errors of planning come from here, errors of execution from the stream.
-pub async fn query(_bound: BoundQuery, _cx: QueryContext) -> Result<RowStream, MySqlError> {
-    unimplemented!()
+pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MySqlError> {
+    query_rel(bound.rel, cx).await
+}
+
+/// The same for a plan without its surroundings: the SELECT of INSERT … SELECT, the rows of a multi-table UPDATE.
+pub async fn query_rel(rel: Rel, cx: QueryContext) -> Result<RowStream, MySqlError> {
+    let engine = cx.engine.clone();
+    let fields: Arc<[Field]> = rel.fields.clone().into();
+    let (rows, batches) = mpsc::channel(stream::BATCHES_AHEAD);
+    let (planned, plan_ready) = oneshot::channel();
+    let task = engine.handle().spawn(async move {
+        let outcome = AssertUnwindSafe(run(rel, cx, planned, rows.clone())).catch_unwind().await;
+        // A panic in a query ends the query, never the server.
+        if outcome.is_err() {
+            let _ = rows.send(Err(DataFusionError::Internal("the query panicked".into()))).await;
+        }
+    });
+    let stream = RowStream::new(fields, batches, task, engine);
+    match plan_ready.await {
+        Ok(Ok(())) => Ok(stream),
+        Ok(Err(error)) => Err(to_mysql(&error)),
+        // The task ended before it had a plan.
+        Err(_) => Err(to_mysql(&DataFusionError::Internal("the query panicked while it was planned".into()))),
+    }
+}
+
+async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<datafusion::arrow::array::RecordBatch>>) {
+    let shared = Shared::new(cx, false);
+    let mut stream = match physical(&shared, rel).await.and_then(|plan| execute_stream(plan, shared.engine.state().task_ctx())) {
+        Ok(stream) => {
+            let _ = planned.send(Ok(()));
+            stream
+        }
+        Err(error) => {
+            let _ = planned.send(Err(error));
+            return;
+        }
+    };
+    while let Some(batch) = stream.next().await {
+        let batch = match shared.check_killed() {
+            Ok(()) => batch,
+            Err(error) => Err(error),
+        };
+        let failed = batch.is_err();
+        if rows.send(batch).await.is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// The plan to execute, its columns in the order of the relation's fields.
+async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let lowerer = Lowerer::new(shared.clone());
+    if !shared.explain {
+        lowerer.fold_constant_subqueries(&mut rel)?;
+    }
+    let lowered = lowerer.rel(&rel, &[])?;
+    let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
+    let plan = lowerer.renamed(lowered, &names)?;
+    shared.engine.state().create_physical_plan(&plan).await
 }
 
 /// The plan of `bound` as EXPLAIN FORMAT=TREE prints it, one line per operator.
-pub async fn explain(_bound: BoundQuery, _cx: QueryContext) -> Result<Vec<String>, MySqlError> {
-    unimplemented!()
+pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Vec<String>, MySqlError> {
+    let engine = cx.engine.clone();
+    let task = engine.handle().spawn(async move {
+        let shared = Shared::new(cx, true);
+        physical(&shared, bound.rel).await.map(|plan| explain::tree(plan.as_ref()))
+    });
+    match task.await {
+        Ok(Ok(lines)) => Ok(lines),
+        Ok(Err(error)) => Err(to_mysql(&error)),
+        Err(_) => Err(to_mysql(&DataFusionError::Internal("the query panicked while it was planned".into()))),
+    }
 }

@@ -99,6 +99,11 @@ impl Concat {
     }
 }
 
+/// The only element of a JSON array's text.
+fn element(array: &str) -> &str {
+    array.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or("null")
+}
+
 impl GroupState for Concat {
     fn resize(&mut self, len: usize) {
         self.entries.resize_with(len, Vec::new);
@@ -112,20 +117,19 @@ impl GroupState for Concat {
                     if keys.is_null(row) {
                         return Err(user(null_object_key()));
                     }
-                    let json = if values.is_null(row) { "null" } else { values.value(row) };
-                    self.add(group, keys.value(row).as_bytes(), json);
+                    self.add(group, keys.value(row).as_bytes(), element(values.value(row)));
                 }
             }
             _ => {
                 let texts = args[0].as_string_view();
                 let orders: Option<&BinaryViewArray> = args.get(1).and_then(|a| a.as_binary_view_opt());
-                let nulls = matches!(self.form, Form::JsonArray);
+                let json = matches!(self.form, Form::JsonArray);
                 for (row, &group) in groups.iter().enumerate() {
                     let order = orders.filter(|o| o.is_valid(row)).map_or(&[][..], |o| o.value(row));
-                    if texts.is_valid(row) {
+                    if json {
+                        self.add(group, order, element(texts.value(row)));
+                    } else if texts.is_valid(row) {
                         self.add(group, order, texts.value(row));
-                    } else if nulls {
-                        self.add(group, order, "null");
                     }
                 }
             }

@@ -40,9 +40,9 @@ pub(super) enum AggregateKind {
     Bits(BitOperation),
     /// GROUP_CONCAT. `(text: Utf8View, order: Binary or NULL)`
     Concat { separator: Arc<str>, max_bytes: u64 },
-    /// JSON_ARRAYAGG. `(json: Utf8View, order: Binary or NULL)`; a NULL is the element `null`.
+    /// JSON_ARRAYAGG. `(array: Utf8View, order: BinaryView)`; the array has the row's value as its only element.
     JsonArray,
-    /// JSON_OBJECTAGG. `(key: Utf8View, json: Utf8View)`
+    /// JSON_OBJECTAGG. `(key: Utf8View, array: Utf8View)`
     JsonObject,
     /// A scalar subquery's value: NULL of no row, error 1242 of two. `(x)`
     Single,

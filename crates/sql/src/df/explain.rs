@@ -1,0 +1,116 @@
+//! Plans as EXPLAIN FORMAT=TREE prints them.
+
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+
+use super::scan::ScanExec;
+
+/// One line per operator, indented by depth. Projections, batching and exchange operators are not shown: MySQL has no lines for them.
+pub(super) fn tree(plan: &dyn ExecutionPlan) -> Vec<String> {
+    let mut lines = Vec::new();
+    add(plan, 0, &mut lines);
+    lines
+}
+
+fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<String>) {
+    let depth = match describe(plan) {
+        Some(text) => {
+            lines.push(format!("{}-> {}", "    ".repeat(depth), text));
+            depth + 1
+        }
+        None => depth,
+    };
+    for child in plan.children() {
+        add(child.as_ref(), depth, lines);
+    }
+}
+
+fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        let rows = scan.row_estimate();
+        return Some(format!("{}  (cost={:.2} rows={rows})", scan.describe(), rows as f64 * 0.1));
+    }
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        return Some(format!("Filter: ({})", readable(&filter.predicate().to_string())));
+    }
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        let on: Vec<String> = join.on().iter().map(|(l, r)| readable(&format!("({l} = {r})"))).collect();
+        return Some(format!("{} ({})", join_name(&join.join_type().to_string(), "hash join"), on.join(" and ")));
+    }
+    if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+        return Some(join_name(&join.join_type().to_string(), "nested loop join"));
+    }
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        let keys: Vec<String> = sort
+            .expr()
+            .iter()
+            .map(|k| readable(&format!("{}{}", k.expr, if k.options.descending { " DESC" } else { "" })))
+            .collect();
+        let limit = sort.fetch().map_or(String::new(), |n| format!(", limit input to {n} row(s) per chunk"));
+        return Some(format!("Sort: {}{limit}", keys.join(", ")));
+    }
+    if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+        let rows = limit.fetch().map_or("all".to_string(), |n| n.to_string());
+        return Some(match limit.skip() {
+            0 => format!("Limit: {rows} row(s)"),
+            skip => format!("Limit/Offset: {rows}/{skip} row(s)"),
+        });
+    }
+    if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
+        return Some(format!("Limit: {} row(s)", limit.fetch()));
+    }
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let functions: Vec<String> = aggregate.aggr_expr().iter().map(|a| readable(a.fun().name())).collect();
+        let groups = aggregate.group_expr().expr().len();
+        return Some(match (groups, functions.is_empty()) {
+            (0, _) => format!("Aggregate: {}", functions.join(", ")),
+            (_, true) => "Temporary table with deduplication".to_string(),
+            _ => format!("Aggregate using temporary table: {}", functions.join(", ")),
+        });
+    }
+    if plan.downcast_ref::<ProjectionExec>().is_some() {
+        return None;
+    }
+    match plan.name() {
+        "CoalesceBatchesExec" | "CoalescePartitionsExec" | "RepartitionExec" | "CooperativeExec" | "SortPreservingMergeExec" => None,
+        "DataSourceExec" => Some("Rows fetched before execution".to_string()),
+        "PlaceholderRowExec" => Some("Rows fetched before execution  (rows=1)".to_string()),
+        "EmptyExec" => Some("Zero rows".to_string()),
+        "UnionExec" => Some("Append".to_string()),
+        "CrossJoinExec" => Some("Inner hash join (no condition)".to_string()),
+        "WindowAggExec" | "BoundedWindowAggExec" => Some("Window aggregate".to_string()),
+        "StreamingTableExec" => Some("Table scan on <temporary>".to_string()),
+        _ => Some(readable(displayable(plan).one_line().to_string().trim_end())),
+    }
+}
+
+fn join_name(kind: &str, how: &str) -> String {
+    match kind {
+        "Inner" => format!("Inner {how}"),
+        "Left" | "Right" => format!("Left {how}"),
+        "LeftSemi" | "RightSemi" => format!("Hash semijoin, {how}"),
+        "LeftAnti" | "RightAnti" => format!("Hash antijoin, {how}"),
+        other => format!("{other} {how}"),
+    }
+}
+
+/// Without the numbers of generated names and of Arrow's columns: `l_orderkey#12@0` is `l_orderkey`.
+fn readable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if matches!(c, '#' | '@') && chars.peek().is_some_and(char::is_ascii_digit) {
+            while chars.peek().is_some_and(char::is_ascii_digit) {
+                chars.next();
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

@@ -1,0 +1,538 @@
+//! Vectorised functions: what of MySQL's arithmetic and text agrees with a loop over Arrow arrays.
+//!
+//! A kernel may decline a batch (an overflow, a division by zero): then the same expression is evaluated row by row, which gives MySQL's
+//! error or warning. So a kernel never has to word an error.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewBuilder, BooleanArray, BooleanBuilder, Decimal128Array, Decimal256Array, PrimitiveArray,
+};
+use datafusion::arrow::buffer::{NullBuffer, ScalarBuffer};
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt16Type, UInt64Type, i256,
+};
+use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use highkey_types::{Collation, Decimal, I256};
+
+use super::repr::{Repr, from_i256, unpack_date};
+use super::text::LikePattern;
+use super::wrapped::Wrapped;
+
+/// A vectorised function of MySQL's values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kernel {
+    /// Text to bytes that compare as the text does under the collation.
+    SortKey(&'static Collation),
+    /// Doubles with one zero: Arrow's order tells -0 from 0.
+    DoubleKey,
+    /// A number as DOUBLE.
+    ToDouble(Repr),
+    /// An integer or decimal as a decimal of another form; rounds half away from zero.
+    ToDecimal(Repr, Repr),
+    /// DATE as DATETIME at midnight.
+    DateToDateTime,
+    /// DATE or DATETIME as microseconds since year 0: a key of RANGE frames.
+    Micros(Repr),
+    /// `left op right`.
+    Arithmetic { op: Arithmetic, left: Repr, right: Repr, output: Repr },
+    /// A part of a date or datetime.
+    Part(DatePart, Repr),
+    /// `text LIKE constant`.
+    Like(Arc<LikePattern>),
+    /// Several values as bytes, equal when they are; NULL if any is NULL.
+    RowKey,
+    /// Several values as bytes that order as ORDER BY would; true is descending.
+    OrderKey(Vec<bool>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Arithmetic {
+    Add,
+    Sub,
+    Mul,
+    /// Doubles only.
+    Div,
+    /// Integers only.
+    IntDiv,
+    /// Integers only.
+    Mod,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum DatePart {
+    Year,
+    Quarter,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    YearMonth,
+}
+
+impl Kernel {
+    fn name(&self) -> &'static str {
+        match self {
+            Kernel::SortKey(_) => "sort_key",
+            Kernel::DoubleKey => "double_key",
+            Kernel::ToDouble(_) => "to_double",
+            Kernel::ToDecimal(..) => "to_decimal",
+            Kernel::DateToDateTime => "to_datetime",
+            Kernel::Micros(_) => "to_micros",
+            Kernel::Arithmetic { op, .. } => match op {
+                Arithmetic::Add => "add",
+                Arithmetic::Sub => "sub",
+                Arithmetic::Mul => "mul",
+                Arithmetic::Div => "div",
+                Arithmetic::IntDiv => "int_div",
+                Arithmetic::Mod => "mod",
+            },
+            Kernel::Part(part, _) => match part {
+                DatePart::Year => "year",
+                DatePart::Quarter => "quarter",
+                DatePart::Month => "month",
+                DatePart::Day => "day",
+                DatePart::Hour => "hour",
+                DatePart::Minute => "minute",
+                DatePart::Second => "second",
+                DatePart::YearMonth => "year_month",
+            },
+            Kernel::Like(_) => "like",
+            Kernel::RowKey => "row_key",
+            Kernel::OrderKey(_) => "order_key",
+        }
+    }
+
+    fn output(&self) -> DataType {
+        match self {
+            Kernel::SortKey(_) | Kernel::RowKey | Kernel::OrderKey(_) => DataType::BinaryView,
+            Kernel::DoubleKey | Kernel::ToDouble(_) => DataType::Float64,
+            Kernel::ToDecimal(_, to) => to.data_type(),
+            Kernel::DateToDateTime => Repr::DateTime.data_type(),
+            Kernel::Arithmetic { output, .. } => output.data_type(),
+            Kernel::Part(..) | Kernel::Micros(_) => DataType::Int64,
+            Kernel::Like(_) => DataType::Boolean,
+        }
+    }
+
+    /// The result, or `None` to decline.
+    fn run(&self, args: &[ColumnarValue], rows: usize) -> Result<Option<ArrayRef>> {
+        let arrays = args.iter().map(|a| Operand::new(a)).collect::<Result<Vec<_>>>()?;
+        let rows = if arrays.iter().all(|a| a.single) && !arrays.is_empty() { 1 } else { rows };
+        Ok(match self {
+            Kernel::SortKey(collation) => Some(sort_keys(&arrays[0].array, collation)),
+            Kernel::DoubleKey => Some(Arc::new(arrays[0].array.as_primitive::<Float64Type>().unary::<_, Float64Type>(|v| v + 0.0))),
+            Kernel::ToDouble(from) => Some(Arc::new(to_doubles(&arrays[0].array, *from))),
+            Kernel::ToDecimal(from, to) => to_decimals(&arrays[0].array, *from, *to),
+            Kernel::DateToDateTime => Some(Arc::new(arrays[0].array.as_primitive::<Int32Type>().unary::<_, Int64Type>(|v| i64::from(v) << 37))),
+            Kernel::Micros(from) => Some(Arc::new(micros(&arrays[0].array, *from))),
+            Kernel::Arithmetic { op, left, right, output } => arithmetic(*op, (&arrays[0], *left), (&arrays[1], *right), *output, rows),
+            Kernel::Part(part, from) => Some(Arc::new(parts(&arrays[0].array, *part, *from))),
+            Kernel::Like(pattern) => Some(Arc::new(like(&arrays[0].array, pattern))),
+            Kernel::RowKey => Some(row_keys(args, rows, None)?),
+            Kernel::OrderKey(descending) => Some(row_keys(args, rows, Some(descending))?),
+        })
+    }
+}
+
+/// A kernel as DataFusion's function.
+#[derive(Debug)]
+pub(super) struct KernelFunction {
+    kernel: Kernel,
+    signature: Signature,
+    /// The same function row by row, for batches that the kernel declines.
+    fallback: Option<Arc<Wrapped>>,
+}
+
+impl PartialEq for KernelFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.kernel == other.kernel
+    }
+}
+
+impl Eq for KernelFunction {}
+
+impl std::hash::Hash for KernelFunction {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.kernel.hash(state);
+    }
+}
+
+impl KernelFunction {
+    pub fn udf(kernel: Kernel, fallback: Option<Arc<Wrapped>>) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::new_from_impl(KernelFunction { kernel, signature: Signature::variadic_any(Volatility::Immutable), fallback }))
+    }
+
+    /// Applies a kernel to constants, for literals known at planning.
+    pub fn constant(kernel: &Kernel, args: &[ScalarValue]) -> Result<Option<ScalarValue>> {
+        let args: Vec<ColumnarValue> = args.iter().cloned().map(ColumnarValue::Scalar).collect();
+        kernel.run(&args, 1)?.map(|array| ScalarValue::try_from_array(&array, 0)).transpose()
+    }
+}
+
+impl ScalarUDFImpl for KernelFunction {
+    fn name(&self) -> &str {
+        self.kernel.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.kernel.output())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant = !args.args.is_empty() && args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let array = match self.kernel.run(&args.args, args.number_rows)? {
+            Some(array) => array,
+            None => match &self.fallback {
+                Some(wrapped) => wrapped.run(&args.args, if constant { 1 } else { args.number_rows })?,
+                None => return datafusion::common::exec_err!("{} cannot be computed", self.kernel.name()),
+            },
+        };
+        if constant { Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)) } else { Ok(ColumnarValue::Array(array)) }
+    }
+}
+
+/// An argument: a column, or one value for all rows.
+struct Operand {
+    array: ArrayRef,
+    single: bool,
+}
+
+impl Operand {
+    fn new(value: &ColumnarValue) -> Result<Operand> {
+        Ok(match value {
+            ColumnarValue::Array(array) => Operand { array: array.clone(), single: false },
+            ColumnarValue::Scalar(scalar) => Operand { array: scalar.to_array_of_size(1)?, single: true },
+        })
+    }
+}
+
+fn sort_keys(array: &ArrayRef, collation: &Collation) -> ArrayRef {
+    let mut out = BinaryViewBuilder::with_capacity(array.len());
+    let mut key = Vec::new();
+    let mut push = |bytes: Option<&[u8]>| match bytes {
+        Some(bytes) => {
+            key.clear();
+            collation.sort_key(bytes, &mut key);
+            out.append_value(&key);
+        }
+        None => out.append_null(),
+    };
+    match array.as_string_view_opt() {
+        Some(texts) => texts.iter().for_each(|t| push(t.map(str::as_bytes))),
+        None => array.as_binary_view().iter().for_each(push),
+    }
+    Arc::new(out.finish())
+}
+
+fn row_keys(args: &[ColumnarValue], rows: usize, order: Option<&[bool]>) -> Result<ArrayRef> {
+    let arrays = ColumnarValue::values_to_arrays(args)?;
+    let fields = arrays.iter().enumerate().map(|(i, a)| match order {
+        Some(descending) => SortField::new_with_options(a.data_type().clone(), SortOptions { descending: descending[i], nulls_first: !descending[i] }),
+        None => SortField::new(a.data_type().clone()),
+    });
+    let encoded = RowConverter::new(fields.collect())?.convert_columns(&arrays)?;
+    let mut out = BinaryViewBuilder::with_capacity(rows);
+    for (i, row) in encoded.iter().enumerate() {
+        if order.is_none() && arrays.iter().any(|a| a.is_null(i)) { out.append_null() } else { out.append_value(row.as_ref()) }
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+/// 10^n for scales, where it fits 128 bits.
+fn power(n: u8) -> Option<i128> {
+    10i128.checked_pow(u32::from(n))
+}
+
+fn wide_power(n: u8) -> i256 {
+    i256::from_i128(10).wrapping_pow(u32::from(n))
+}
+
+fn scale_of(repr: Repr) -> u8 {
+    match repr {
+        Repr::Decimal(scale) | Repr::WideDecimal(scale) => scale,
+        _ => 0,
+    }
+}
+
+/// Integers and 128-bit decimals as `i128`, unscaled.
+fn as_i128(array: &ArrayRef, repr: Repr) -> Option<Decimal128Array> {
+    Some(match repr {
+        Repr::Int => array.as_primitive::<Int64Type>().unary(i128::from),
+        Repr::UInt => array.as_primitive::<UInt64Type>().unary(i128::from),
+        Repr::Decimal(_) => array.as_primitive::<Decimal128Type>().clone(),
+        _ => return None,
+    })
+}
+
+fn as_i256(array: &ArrayRef, repr: Repr) -> Option<Decimal256Array> {
+    Some(match repr {
+        Repr::WideDecimal(_) => array.as_primitive::<Decimal256Type>().clone(),
+        _ => as_i128(array, repr)?.unary(i256::from_i128),
+    })
+}
+
+/// The double nearest to `unscaled / 10^scale`.
+fn decimal_to_double(unscaled: i128, scale: u8) -> f64 {
+    // Both operands are exact, so the division rounds once.
+    if unscaled.unsigned_abs() < 1 << 53 && scale <= 22 {
+        unscaled as f64 / 10f64.powi(i32::from(scale))
+    } else {
+        Decimal::new(I256::from(unscaled), scale).to_f64()
+    }
+}
+
+fn to_doubles(array: &ArrayRef, from: Repr) -> PrimitiveArray<Float64Type> {
+    match from {
+        Repr::Int => array.as_primitive::<Int64Type>().unary(|v| v as f64),
+        Repr::UInt | Repr::Set => array.as_primitive::<UInt64Type>().unary(|v| v as f64),
+        Repr::Enum => array.as_primitive::<UInt16Type>().unary(f64::from),
+        Repr::Decimal(scale) => array.as_primitive::<Decimal128Type>().unary(|v| decimal_to_double(v, scale)),
+        Repr::WideDecimal(scale) => array.as_primitive::<Decimal256Type>().unary(|v| match v.to_i128() {
+            Some(v) => decimal_to_double(v, scale),
+            None => Decimal::new(from_i256(v), scale).to_f64(),
+        }),
+        _ => array.as_primitive::<Float64Type>().clone(),
+    }
+}
+
+fn to_decimals(array: &ArrayRef, from: Repr, to: Repr) -> Option<ArrayRef> {
+    let (have, want) = (scale_of(from), scale_of(to));
+    if let (Repr::Decimal(_), Some(values)) = (to, as_i128(array, from)) {
+        let result: Option<Decimal128Array> = if want >= have {
+            let factor = power(want - have)?;
+            try_unary(&values, |v| v.checked_mul(factor))
+        } else {
+            let divisor = power(have - want)?;
+            try_unary(&values, |v| Some(round_divide(v, divisor)))
+        };
+        return Some(Arc::new(result?.with_data_type(to.data_type())));
+    }
+    let values = as_i256(array, from)?;
+    let wide: Decimal256Array = if want >= have {
+        let factor = wide_power(want - have);
+        try_unary(&values, |v| v.checked_mul(factor))?
+    } else {
+        let divisor = wide_power(have - want);
+        try_unary(&values, |v| Some(round_divide_wide(v, divisor)))?
+    };
+    match to {
+        Repr::WideDecimal(_) => Some(Arc::new(wide.with_data_type(to.data_type()))),
+        _ => {
+            let narrow: Decimal128Array = try_unary(&wide, i256::to_i128)?;
+            Some(Arc::new(narrow.with_data_type(to.data_type())))
+        }
+    }
+}
+
+fn round_divide(value: i128, divisor: i128) -> i128 {
+    let (quotient, rest) = (value / divisor, value % divisor);
+    if rest.abs() >= divisor - rest.abs() { quotient + value.signum() } else { quotient }
+}
+
+fn round_divide_wide(value: i256, divisor: i256) -> i256 {
+    let quotient = value.wrapping_div(divisor);
+    let rest = value.wrapping_rem(divisor).wrapping_abs();
+    if rest.wrapping_add(rest) >= divisor { quotient.wrapping_add(i256::from_i128(if value.is_negative() { -1 } else { 1 })) } else { quotient }
+}
+
+/// `op` of every value; `None` as soon as `op` has no result for one that is not NULL.
+fn try_unary<A: ArrowPrimitiveType, O: ArrowPrimitiveType>(
+    array: &PrimitiveArray<A>,
+    op: impl Fn(A::Native) -> Option<O::Native>,
+) -> Option<PrimitiveArray<O>> {
+    let mut out = Vec::with_capacity(array.len());
+    match array.nulls() {
+        None => {
+            for &value in array.values() {
+                out.push(op(value)?);
+            }
+        }
+        Some(nulls) => {
+            for (i, &value) in array.values().iter().enumerate() {
+                out.push(if nulls.is_valid(i) { op(value)? } else { O::Native::default() });
+            }
+        }
+    }
+    Some(PrimitiveArray::new(ScalarBuffer::from(out), array.nulls().cloned()))
+}
+
+/// The same for two arrays, of which either may be a single value for all rows.
+fn try_binary<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O: ArrowPrimitiveType>(
+    left: (&PrimitiveArray<A>, bool),
+    right: (&PrimitiveArray<B>, bool),
+    rows: usize,
+    op: impl Fn(A::Native, B::Native) -> Option<O::Native>,
+) -> Option<PrimitiveArray<O>> {
+    match (left, right) {
+        ((l, true), (r, false)) => {
+            if l.is_null(0) {
+                return Some(PrimitiveArray::new_null(rows));
+            }
+            let l = l.value(0);
+            try_unary(r, |r| op(l, r))
+        }
+        ((l, false), (r, true)) => {
+            if r.is_null(0) {
+                return Some(PrimitiveArray::new_null(rows));
+            }
+            let r = r.value(0);
+            try_unary(l, |l| op(l, r))
+        }
+        ((l, _), (r, _)) => {
+            let nulls = NullBuffer::union(l.nulls(), r.nulls());
+            let mut out = Vec::with_capacity(l.len());
+            for (i, (&a, &b)) in l.values().iter().zip(r.values()).enumerate() {
+                let valid = nulls.as_ref().is_none_or(|n| n.is_valid(i));
+                out.push(if valid { op(a, b)? } else { O::Native::default() });
+            }
+            Some(PrimitiveArray::new(ScalarBuffer::from(out), nulls))
+        }
+    }
+}
+
+fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), output: Repr, rows: usize) -> Option<ArrayRef> {
+    let (l, r) = (left.0, right.0);
+    match output {
+        Repr::Double => {
+            let (a, b) = (to_doubles(&l.array, left.1), to_doubles(&r.array, right.1));
+            let finite = |v: f64| v.is_finite().then_some(v);
+            let result = try_binary::<_, _, Float64Type>((&a, l.single), (&b, r.single), rows, |a, b| match op {
+                Arithmetic::Add => finite(a + b),
+                Arithmetic::Sub => finite(a - b),
+                Arithmetic::Mul => finite(a * b),
+                Arithmetic::Div if b != 0.0 => finite(a / b),
+                _ => None,
+            });
+            Some(Arc::new(result?))
+        }
+        Repr::Int | Repr::UInt => {
+            let (a, b) = (as_i128(&l.array, left.1)?, as_i128(&r.array, right.1)?);
+            let exact = |a: i128, b: i128| match op {
+                Arithmetic::Add => Some(a + b),
+                Arithmetic::Sub => Some(a - b),
+                Arithmetic::Mul => a.checked_mul(b),
+                Arithmetic::IntDiv if b != 0 => Some(a / b),
+                Arithmetic::Mod if b != 0 => Some(a % b),
+                _ => None,
+            };
+            Some(if output == Repr::Int {
+                let result =
+                    try_binary::<_, _, Int64Type>((&a, l.single), (&b, r.single), rows, |a, b| exact(a, b).and_then(|v| i64::try_from(v).ok()));
+                Arc::new(result?)
+            } else {
+                let result =
+                    try_binary::<_, _, UInt64Type>((&a, l.single), (&b, r.single), rows, |a, b| exact(a, b).and_then(|v| u64::try_from(v).ok()));
+                Arc::new(result?)
+            })
+        }
+        Repr::Decimal(scale) => {
+            let (a, b) = (as_i128(&l.array, left.1)?, as_i128(&r.array, right.1)?);
+            let result = match op {
+                Arithmetic::Mul => try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| a.checked_mul(b)),
+                Arithmetic::Add | Arithmetic::Sub => {
+                    let (f, g) = (power(scale - scale_of(left.1))?, power(scale - scale_of(right.1))?);
+                    let minus = op == Arithmetic::Sub;
+                    try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| {
+                        let (a, b) = (a.checked_mul(f)?, b.checked_mul(g)?);
+                        if minus { a.checked_sub(b) } else { a.checked_add(b) }
+                    })
+                }
+                _ => None,
+            };
+            Some(Arc::new(result?.with_data_type(output.data_type())))
+        }
+        Repr::WideDecimal(scale) => {
+            let result = match (op, as_i128(&l.array, left.1), as_i128(&r.array, right.1)) {
+                // The usual product: wide by its declared digits, narrow by its values.
+                (Arithmetic::Mul, Some(a), Some(b)) => {
+                    try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| match a.checked_mul(b) {
+                        Some(product) => Some(i256::from_i128(product)),
+                        None => i256::from_i128(a).checked_mul(i256::from_i128(b)),
+                    })
+                }
+                _ => {
+                    let (a, b) = (as_i256(&l.array, left.1)?, as_i256(&r.array, right.1)?);
+                    match op {
+                        Arithmetic::Mul => try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| a.checked_mul(b)),
+                        Arithmetic::Add | Arithmetic::Sub => {
+                            let (f, g) = (wide_power(scale - scale_of(left.1)), wide_power(scale - scale_of(right.1)));
+                            let minus = op == Arithmetic::Sub;
+                            try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| {
+                                let (a, b) = (a.checked_mul(f)?, b.checked_mul(g)?);
+                                if minus { a.checked_sub(b) } else { a.checked_add(b) }
+                            })
+                        }
+                        _ => None,
+                    }
+                }
+            }?;
+            // MySQL's DECIMAL ends at 65 digits.
+            let limit = wide_power(65);
+            if result.iter().flatten().any(|v| v >= limit || v <= limit.wrapping_neg()) {
+                return None;
+            }
+            Some(Arc::new(result.with_data_type(output.data_type())))
+        }
+        _ => None,
+    }
+}
+
+fn parts(array: &ArrayRef, part: DatePart, from: Repr) -> PrimitiveArray<Int64Type> {
+    let of_date = move |packed: i64| {
+        let (year, month, day) = (packed >> 9, packed >> 5 & 15, packed & 31);
+        match part {
+            DatePart::Year => year,
+            DatePart::Quarter => (month + 2) / 3,
+            DatePart::Month => month,
+            DatePart::Day => day,
+            DatePart::YearMonth => year * 100 + month,
+            DatePart::Hour | DatePart::Minute | DatePart::Second => 0,
+        }
+    };
+    if from == Repr::Date {
+        return array.as_primitive::<Int32Type>().unary(move |v| of_date(i64::from(v)));
+    }
+    array.as_primitive::<Int64Type>().unary(move |v| match part {
+        DatePart::Hour => v >> 32 & 31,
+        DatePart::Minute => v >> 26 & 63,
+        DatePart::Second => v >> 20 & 63,
+        _ => of_date(v >> 37),
+    })
+}
+
+fn micros(array: &ArrayRef, from: Repr) -> PrimitiveArray<Int64Type> {
+    let day = |packed: i32| unpack_date(packed).to_days() * 86_400_000_000;
+    if from == Repr::Date {
+        return array.as_primitive::<Int32Type>().unary(day);
+    }
+    array.as_primitive::<Int64Type>().unary(|v| {
+        let (hour, minute, second) = (v >> 32 & 31, v >> 26 & 63, v >> 20 & 63);
+        day((v >> 37) as i32) + (hour * 3600 + minute * 60 + second) * 1_000_000 + (v & 0xf_ffff)
+    })
+}
+
+/// An array's values in the form that is equal for equal values; see `lower::expr::own_key`.
+pub(super) fn key_array(array: &ArrayRef, key: Option<Kernel>) -> Result<ArrayRef> {
+    match key {
+        None => Ok(array.clone()),
+        Some(key) => Ok(key.run(&[ColumnarValue::Array(array.clone())], array.len())?.unwrap_or_else(|| array.clone())),
+    }
+}
+
+fn like(array: &ArrayRef, pattern: &LikePattern) -> BooleanArray {
+    let texts = array.as_string_view();
+    let mut out = BooleanBuilder::with_capacity(texts.len());
+    for text in texts {
+        out.append_option(text.map(|t| pattern.matches(t)));
+    }
+    out.finish()
+}

@@ -1,0 +1,252 @@
+//! GROUP BY, aggregates, ROLLUP, DISTINCT's grouping.
+//!
+//! Groups form by key (`group_key`). Where a key is not the value itself (text under a collation), the group's value is its first row's.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::Result;
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::logical_expr::expr::{AggregateFunction, Case};
+use datafusion::logical_expr::logical_plan::Aggregate as AggregatePlan;
+use datafusion::logical_expr::{AggregateUDF, Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit};
+use highkey_types::{ColumnType, TypeKind, Value, errors};
+
+use super::expr::{apply, own_key, typed_null};
+use super::{Lowered, Lowerer, Projecting, Scope};
+use crate::df::aggregate::{Aggregate as Udaf, AggregateKind, BitOperation};
+use crate::df::error::user;
+use crate::df::kernel::{Kernel, KernelFunction};
+use crate::df::repr::{Repr, data_type};
+use crate::functions::FuncId;
+use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Rel, SortKey};
+
+/// A grouping column: what rows are grouped by and, if that is not the value itself, the value.
+pub(super) struct GroupColumn {
+    pub key: DfExpr,
+    pub value: Option<DfExpr>,
+    pub ty: ColumnType,
+}
+
+/// A call of an aggregate, its arguments over the input.
+pub(super) struct Call {
+    pub udaf: Arc<AggregateUDF>,
+    pub args: Vec<DfExpr>,
+    pub distinct: bool,
+    pub output: DataType,
+}
+
+impl Lowerer {
+    pub fn aggregate(&self, input: &Rel, groups: &[Expr], aggregates: &[Aggregate], rollup: bool) -> Result<Lowered> {
+        let lowered = self.rel(input, &[])?;
+        let mut scope = Scope::of(input, &lowered);
+        let plan = self.join_scalar_subqueries(lowered.plan, &mut scope, &mut [])?;
+        let calls = aggregates.iter().map(|a| self.call(a.func, a.distinct, &a.args, &a.order_by, &a.ty, &scope)).collect::<Result<Vec<_>>>()?;
+        let columns = groups.iter().map(|g| self.group_column(g, &scope)).collect::<Result<Vec<_>>>()?;
+        if rollup && !groups.is_empty() {
+            return self.roll_up(plan, columns, calls, groups);
+        }
+        self.grouped(plan, columns, calls)
+    }
+
+    pub fn group_column(&self, expr: &Expr, scope: &Scope) -> Result<GroupColumn> {
+        let value = self.value(expr, scope)?;
+        let key = self.group_key(expr, scope)?;
+        // A double's key is a double that equals it.
+        let same = !matches!(own_key(&expr.ty.ty), Some(Kernel::SortKey(_)));
+        Ok(GroupColumn { key, value: (!same).then_some(value), ty: expr.ty.ty.clone() })
+    }
+
+    /// `plan` grouped; the columns are the groups' values, then the aggregates.
+    pub fn grouped(&self, plan: LogicalPlan, groups: Vec<GroupColumn>, calls: Vec<Call>) -> Result<Lowered> {
+        let mut input = Projecting::default();
+        let mut keys = Vec::new();
+        let mut aggregates = Vec::new();
+        let mut columns = Vec::new();
+        let mut add = |call: Call, args: Vec<DfExpr>, hint: &str| {
+            let name = self.shared.name(hint);
+            let function = DfExpr::AggregateFunction(AggregateFunction::new_udf(call.udaf, args, call.distinct, None, Vec::new(), None));
+            aggregates.push(function.alias(name.clone()));
+            Lowerer::named(name)
+        };
+        for group in groups {
+            let key = input.push(self, group.key, "key");
+            match group.value {
+                None => columns.push(key.clone()),
+                Some(value) => {
+                    let value = input.push(self, value, "value");
+                    let output = data_type(&group.ty);
+                    let first = Call { udaf: Udaf::udaf(AggregateKind::First, output.clone()), args: Vec::new(), distinct: false, output };
+                    columns.push(add(first, vec![value], "group"));
+                }
+            }
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        for call in calls {
+            let args = call
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    DfExpr::Literal(..) => arg.clone(),
+                    _ => input.push(self, arg.clone(), "arg"),
+                })
+                .collect();
+            columns.push(add(call, args, "agg"));
+        }
+        let plan = if input.is_empty() { plan } else { input.over(plan)? };
+        let plan = LogicalPlan::Aggregate(AggregatePlan::try_new(Arc::new(plan), keys, aggregates)?);
+        Ok(Lowered { plan, columns })
+    }
+
+    /// ROLLUP in one pass: each row goes once into every level, and the level is a group key. Level k has the last k groups rolled up.
+    fn roll_up(&self, plan: LogicalPlan, groups: Vec<GroupColumn>, calls: Vec<Call>, exprs: &[Expr]) -> Result<Lowered> {
+        let count = groups.len();
+        let level_name = self.shared.name("level");
+        let schema = Arc::new(Schema::new(vec![Field::new(&level_name, DataType::Int64, false)]));
+        let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(Int64Array::from_iter_values(0..=count as i64))])?;
+        let table = MemTable::try_new(schema, vec![vec![batch]])?;
+        let levels = LogicalPlanBuilder::scan(self.shared.name("levels"), provider_as_source(Arc::new(table)), None)?.build()?;
+        let level = DfExpr::Column(levels.schema().columns()[0].clone());
+        let plan = LogicalPlanBuilder::from(plan).cross_join(levels)?.build()?;
+        let kept = |i: usize, value: DfExpr, null: DfExpr| {
+            let condition = binary_expr(level.clone(), Operator::Lt, lit((count - i) as i64));
+            DfExpr::Case(Case::new(None, vec![(Box::new(condition), Box::new(value))], Some(Box::new(null))))
+        };
+        let mut rolled: Vec<GroupColumn> = groups
+            .into_iter()
+            .enumerate()
+            .map(|(i, group)| {
+                let key_null = match own_key(&group.ty) {
+                    Some(Kernel::SortKey(_)) => lit(datafusion::common::ScalarValue::BinaryView(None)),
+                    _ => typed_null(&group.ty),
+                };
+                GroupColumn {
+                    key: kept(i, group.key, key_null),
+                    value: group.value.map(|v| kept(i, v, typed_null(&group.ty))),
+                    ty: group.ty,
+                }
+            })
+            .collect();
+        rolled.push(GroupColumn { key: level, value: None, ty: ColumnType::bigint() });
+        let mut lowered = self.grouped(plan, rolled, calls)?;
+        let level = lowered.columns.remove(count);
+        // Bit i: group i is rolled up.
+        let all = (1u64 << exprs.len()) - 1;
+        let branches = (0..=count as i64)
+            .map(|k| {
+                let bits = all & !((1u64 << (count as i64 - k)) - 1);
+                (Box::new(binary_expr(level.clone(), Operator::Eq, lit(k))), Box::new(lit(bits)))
+            })
+            .collect();
+        lowered.columns.push(DfExpr::Case(Case::new(None, branches, Some(Box::new(lit(0u64))))));
+        let mut out = Projecting::default();
+        let columns = lowered.columns.into_iter().map(|c| out.push(self, c, "rolled_up")).collect();
+        Ok(Lowered { plan: out.over(lowered.plan)?, columns })
+    }
+
+    /// An aggregate's function and its arguments in the form that it wants.
+    pub fn call(&self, func: AggregateFunc, distinct: bool, args: &[Expr], order_by: &[SortKey], ty: &ExprType, scope: &Scope) -> Result<Call> {
+        let output = data_type(&ty.ty);
+        let own = |kind: AggregateKind, args: Vec<DfExpr>| Call { udaf: Udaf::udaf(kind, output.clone()), args, distinct: false, output: output.clone() };
+        let maybe_distinct = |kind: AggregateKind, values: Vec<DfExpr>| -> Result<Call> {
+            if !distinct {
+                return Ok(own(kind, values));
+            }
+            let mut all = vec![self.group_key(&args[0], scope)?];
+            all.extend(values);
+            Ok(own(AggregateKind::Distinct(Box::new(kind)), all))
+        };
+        let double = |kind: AggregateKind| maybe_distinct(kind, vec![self.value_as(&args[0], &ColumnType::double(), scope)?]);
+        Ok(match func {
+            AggregateFunc::CountStar => Call { udaf: count_udaf(), args: vec![lit(1i64)], distinct: false, output: DataType::Int64 },
+            AggregateFunc::Count if args.len() == 1 && !distinct => {
+                Call { udaf: count_udaf(), args: vec![self.value(&args[0], scope)?], distinct: false, output: DataType::Int64 }
+            }
+            AggregateFunc::Count => {
+                let keys = args.iter().map(|a| self.group_key(a, scope)).collect::<Result<Vec<_>>>()?;
+                let key = if let [key] = &keys[..] { key.clone() } else { apply(KernelFunction::udf(Kernel::RowKey, None), keys) };
+                Call { udaf: count_udaf(), args: vec![key], distinct, output: DataType::Int64 }
+            }
+            AggregateFunc::Sum | AggregateFunc::Avg => {
+                let mean = func == AggregateFunc::Avg;
+                match Repr::of(&args[0].ty.ty) {
+                    _ if Repr::of(&ty.ty) == Repr::Double => double(AggregateKind::Double { mean })?,
+                    input @ (Repr::Int | Repr::UInt | Repr::Decimal(_) | Repr::WideDecimal(_)) => {
+                        maybe_distinct(AggregateKind::Exact { input, mean }, vec![self.value(&args[0], scope)?])?
+                    }
+                    _ => {
+                        let input = match Repr::of(&ty.ty) {
+                            Repr::Decimal(scale) => Repr::Decimal(scale),
+                            _ => return Err(user(errors::not_supported_yet("SUM of this type"))),
+                        };
+                        maybe_distinct(AggregateKind::Exact { input, mean }, vec![self.value_as(&args[0], &ty.ty, scope)?])?
+                    }
+                }
+            }
+            AggregateFunc::Min | AggregateFunc::Max => {
+                let max = func == AggregateFunc::Max;
+                let value = self.value_as(&args[0], &ty.ty, scope)?;
+                match Repr::of(&ty.ty) {
+                    Repr::Text | Repr::Json => own(AggregateKind::TextExtreme { collation: ty.ty.collation, max }, vec![value]),
+                    _ => Call { udaf: if max { max_udaf() } else { min_udaf() }, args: vec![value], distinct: false, output },
+                }
+            }
+            AggregateFunc::BitAnd | AggregateFunc::BitOr | AggregateFunc::BitXor => {
+                if Repr::of(&ty.ty) != Repr::UInt {
+                    return Err(user(errors::not_supported_yet("bit aggregates of binary strings")));
+                }
+                let operation = match func {
+                    AggregateFunc::BitAnd => BitOperation::And,
+                    AggregateFunc::BitOr => BitOperation::Or,
+                    _ => BitOperation::Xor,
+                };
+                maybe_distinct(AggregateKind::Bits(operation), vec![self.value_as(&args[0], &ColumnType::ubigint(), scope)?])?
+            }
+            AggregateFunc::StddevPop => double(AggregateKind::Variance { sample: false, root: true })?,
+            AggregateFunc::StddevSamp => double(AggregateKind::Variance { sample: true, root: true })?,
+            AggregateFunc::VarPop => double(AggregateKind::Variance { sample: false, root: false })?,
+            AggregateFunc::VarSamp => double(AggregateKind::Variance { sample: true, root: false })?,
+            AggregateFunc::GroupConcat => {
+                let separator = match args.get(1).and_then(|s| s.as_literal()) {
+                    Some(Value::Text(separator)) => separator.clone(),
+                    _ => ",".into(),
+                };
+                let text = ColumnType::with_collation(TypeKind::LongText, ty.ty.collation);
+                let mut values = vec![self.value_as(&args[0], &text, scope)?];
+                values.extend(self.concat_order(order_by, scope)?);
+                maybe_distinct(AggregateKind::Concat { separator, max_bytes: self.shared.group_concat_max_len }, values)?
+            }
+            AggregateFunc::AnyValue => own(AggregateKind::First, vec![self.value_as(&args[0], &ty.ty, scope)?]),
+            AggregateFunc::JsonArrayAgg => {
+                let mut values = vec![self.as_json_array(&args[0], scope)?];
+                values.extend(self.concat_order(order_by, scope)?);
+                own(AggregateKind::JsonArray, values)
+            }
+            AggregateFunc::JsonObjectAgg => {
+                let text = ColumnType::with_collation(TypeKind::LongText, highkey_types::Collation::utf8mb4());
+                own(AggregateKind::JsonObject, vec![self.value_as(&args[0], &text, scope)?, self.as_json_array(&args[1], scope)?])
+            }
+        })
+    }
+
+    /// The order of an aggregate's rows as one key.
+    fn concat_order(&self, order_by: &[SortKey], scope: &Scope) -> Result<Option<DfExpr>> {
+        if order_by.is_empty() {
+            return Ok(None);
+        }
+        let keys = order_by.iter().map(|k| self.order_key(&k.expr, scope)).collect::<Result<Vec<_>>>()?;
+        let descending = order_by.iter().map(|k| k.desc).collect();
+        Ok(Some(apply(KernelFunction::udf(Kernel::OrderKey(descending), None), keys)))
+    }
+
+    /// A value as the JSON array of it: JSON_ARRAY knows how every type looks in JSON.
+    fn as_json_array(&self, expr: &Expr, scope: &Scope) -> Result<DfExpr> {
+        let ty = ExprType::new(ColumnType::new(TypeKind::Json));
+        self.value(&Expr { kind: ExprKind::Call { func: FuncId::JsonArray, args: vec![expr.clone()] }, ty }, scope)
+    }
+}

@@ -1,0 +1,132 @@
+//! DISTINCT, UNION, INTERSECT, EXCEPT and WITH RECURSIVE.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::logical_plan::{Projection, Union, Window};
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, WindowFrame};
+
+use super::{Lowered, Lowerer, Projecting, Scope};
+use crate::df::recursion::{Recursion, WorkTable};
+use crate::plan::{Expr, ExprType, Rel, SetOperator};
+
+impl Lowerer {
+    /// `input` without duplicate rows.
+    pub fn distinct(&self, input: Lowered, types: &[ExprType]) -> Result<Lowered> {
+        let scope = Scope { exprs: input.columns, types: types.to_vec() };
+        let groups = (0..types.len()).map(|i| self.group_column(&Expr::column(i, types[i].clone()), &scope)).collect::<Result<Vec<_>>>()?;
+        self.grouped(input.plan, groups, Vec::new())
+    }
+
+    pub fn set_operation(&self, op: SetOperator, all: bool, left: &Rel, right: &Rel) -> Result<Lowered> {
+        let types = Self::types(left);
+        let (l, r) = (self.rel(left, &[])?, self.rel(right, &[])?);
+        let r = self.converted(r, &Self::types(right), &types)?;
+        match op {
+            SetOperator::Union => {
+                let names: Vec<String> = left.fields.iter().map(|f| self.shared.name(&f.name)).collect();
+                let inputs = vec![Arc::new(self.renamed(l, &names)?), Arc::new(self.renamed(r, &names)?)];
+                let plan = LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?);
+                let lowered = Lowered { plan, columns: names.into_iter().map(Lowerer::named).collect() };
+                if all { Ok(lowered) } else { self.distinct(lowered, &types) }
+            }
+            SetOperator::Intersect | SetOperator::Except => {
+                let l = if all { l } else { self.distinct(l, &types)? };
+                let (l, left_keys) = self.with_keys(l, &types, all)?;
+                let (r, right_keys) = self.with_keys(r, &types, all)?;
+                let kind = if op == SetOperator::Intersect { JoinType::LeftSemi } else { JoinType::LeftAnti };
+                let columns = |keys: &[DfExpr]| keys.iter().filter_map(|k| k.try_as_col().cloned()).collect::<Vec<_>>();
+                let plan = LogicalPlanBuilder::from(l.plan)
+                    .join_detailed(r.plan, kind, (columns(&left_keys), columns(&right_keys)), None, NullEquality::NullEqualsNull)?
+                    .build()?;
+                Ok(Lowered { plan, columns: l.columns })
+            }
+        }
+    }
+
+    /// `input` with a key column per column and, to match duplicates one by one, each row's number among its equals.
+    fn with_keys(&self, input: Lowered, types: &[ExprType], numbered: bool) -> Result<(Lowered, Vec<DfExpr>)> {
+        let scope = Scope { exprs: input.columns.clone(), types: types.to_vec() };
+        let mut out = Projecting::default();
+        let columns: Vec<DfExpr> = input.columns.into_iter().map(|c| out.push(self, c, "column")).collect();
+        let mut keys = Vec::new();
+        for (i, ty) in types.iter().enumerate() {
+            // Under a name of its own even where the key is the column: both sides' join keys must be distinct columns.
+            let name = self.shared.name("key");
+            let key = self.group_key(&Expr::column(i, ty.clone()), &scope)?;
+            out.exprs.push(key.alias(name.clone()));
+            keys.push(Lowerer::named(name));
+        }
+        let mut plan = out.over(input.plan)?;
+        if numbered {
+            let name = self.shared.name("number");
+            let number = DfExpr::WindowFunction(Box::new(WindowFunction {
+                fun: datafusion::logical_expr::WindowFunctionDefinition::WindowUDF(row_number_udwf()),
+                params: WindowFunctionParams {
+                    args: Vec::new(),
+                    partition_by: keys.clone(),
+                    order_by: Vec::new(),
+                    window_frame: WindowFrame::new(None),
+                    filter: None,
+                    null_treatment: None,
+                    distinct: false,
+                },
+            }));
+            plan = LogicalPlan::Window(Window::try_new(vec![number.alias(name.clone())], Arc::new(plan))?);
+            keys.push(Lowerer::named(name));
+        }
+        Ok((Lowered { plan, columns }, keys))
+    }
+
+    /// The columns under given names, in order, and nothing else.
+    pub fn renamed(&self, input: Lowered, names: &[String]) -> Result<LogicalPlan> {
+        let exprs = input.columns.into_iter().zip(names).map(|(column, name)| column.alias(name.clone())).collect();
+        Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input.plan))?))
+    }
+
+    /// `input` converted to other types, column by column.
+    fn converted(&self, input: Lowered, from: &[ExprType], to: &[ExprType]) -> Result<Lowered> {
+        let forms = |types: &[ExprType]| types.iter().map(|t| crate::df::repr::data_type(&t.ty)).collect::<Vec<DataType>>();
+        if forms(from) == forms(to) {
+            return Ok(input);
+        }
+        let scope = Scope { exprs: input.columns, types: from.to_vec() };
+        let mut out = Projecting::default();
+        let mut columns = Vec::new();
+        for (i, (from, to)) in from.iter().zip(to).enumerate() {
+            columns.push(out.push(self, self.value_as(&Expr::column(i, from.clone()), &to.ty, &scope)?, "column"));
+        }
+        Ok(Lowered { plan: out.over(input.plan)?, columns })
+    }
+
+    pub fn recursive(&self, rel: &Rel, id: usize, anchor: &Rel, step: &Rel, distinct: bool) -> Result<Lowered> {
+        let types = Self::types(rel);
+        let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
+        let work = Arc::new(WorkTable::new(&names, &types));
+        let anchor_rows = self.converted(self.rel(anchor, &[])?, &Self::types(anchor), &types)?;
+        let mut inner = self.clone();
+        let mut recursions = (*self.recursions).clone();
+        recursions.insert(id, work.clone());
+        inner.recursions = Arc::new(recursions);
+        let step_rows = inner.converted(inner.rel(step, &[])?, &Self::types(step), &types)?;
+        let recursion = Recursion {
+            shared: self.shared.clone(),
+            anchor: self.renamed(anchor_rows, &names)?,
+            step: self.renamed(step_rows, &names)?,
+            work,
+            types: types.into_iter().map(|t| t.ty).collect(),
+            distinct,
+        };
+        self.table(Arc::new(recursion), "recursive")
+    }
+
+    pub fn cte_scan(&self, rel: &Rel, id: usize, name: &str) -> Result<Lowered> {
+        match self.recursions.get(&id) {
+            Some(work) => self.table(work.clone().provider(self.shared.clone()), name),
+            None => datafusion::common::plan_err!("no recursion {id} around {} columns", rel.fields.len()),
+        }
+    }
+}

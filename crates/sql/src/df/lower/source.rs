@@ -1,0 +1,139 @@
+//! Where rows come from: tables, tables of the session, constants.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Field as ArrowField, Schema, SchemaRef};
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Column, Result};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::logical_expr::logical_plan::{EmptyRelation, Projection, Union};
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder};
+use highkey_table::{KeyRange, Table};
+use highkey_types::{ColumnType, Value};
+
+use super::{Lowered, Lowerer, Scope};
+use crate::df::error::user;
+use crate::df::repr::{ColumnBuilder, data_type};
+use crate::df::scan::{Access, BaseTable};
+use crate::plan::{Expr, ExprKind, Rel, VirtualTable, index_access, key_ranges};
+
+impl Lowerer {
+    pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], hints: &[Expr]) -> Result<Lowered> {
+        let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
+        let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), f.ty.nullable)).collect();
+        let access = self.access(table, columns, hints)?;
+        let provider = BaseTable::new(self.shared.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access);
+        self.table(Arc::new(provider), alias)
+    }
+
+    /// The index ranges that hold every row which satisfies `hints`.
+    fn access(&self, table: &Arc<Table>, columns: &[usize], hints: &[Expr]) -> Result<Access> {
+        let whole = Access { index: 0, ranges: vec![KeyRange::all()], rows: None };
+        let hints: Vec<Expr> = hints.iter().filter(|h| !h.has_subquery()).filter_map(|h| self.with_outer_values(h)).collect();
+        let Some(filter) = Expr::and(hints) else { return Ok(whole) };
+        let def = table.def();
+        let total = table.row_count_estimate().unwrap_or(0);
+        let mut best: Option<(f64, Access)> = None;
+        for index in 0..def.indexes.len() {
+            let Some(found) = index_access(&filter, def, columns, index) else { continue };
+            let equal_parts = found.ranges.iter().map(|r| r.prefix.len()).min().unwrap_or(0);
+            // Without statistics a range is taken for a third of its parent, an equality for a tenth. Rows behind a secondary index
+            // cost a descent each, so it must promise much fewer.
+            let share = 0.1f64.powi(equal_parts as i32) * if found.matched > equal_parts { 0.33 } else { 1.0 } * found.ranges.len() as f64;
+            let rows = if found.unique { found.ranges.len() as f64 } else { (total as f64 * share).max(1.0) };
+            let cost = if index == 0 { rows } else { rows * 20.0 };
+            if cost < best.as_ref().map_or(total.max(1) as f64, |(cost, _)| *cost) || (index == 0 && best.is_none()) {
+                let ranges = key_ranges(&found, def, &mut *self.shared.eval.lock()).map_err(user)?;
+                best = Some((cost, Access { index, ranges, rows: Some(rows as u64) }));
+            }
+        }
+        Ok(best.map_or(whole, |(_, access)| access))
+    }
+
+    pub fn virtual_table(&self, table: &Arc<VirtualTable>, alias: &str) -> Result<Lowered> {
+        let names: Vec<String> = table.columns.iter().map(|(name, ..)| self.shared.name(name)).collect();
+        let types: Vec<(ColumnType, bool)> = table.columns.iter().map(|(_, ty, _)| (ty.clone(), true)).collect();
+        let rows = if self.shared.explain { Vec::new() } else { (self.shared.virtual_rows)(table).map_err(user)? };
+        self.table(memory_table(schema(&names, &types), &types, &rows)?, alias)
+    }
+
+    pub fn values(&self, rel: &Rel, rows: &[Vec<Expr>]) -> Result<Lowered> {
+        let one_row = || LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: Arc::new(datafusion::common::DFSchema::empty()) });
+        let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
+        if rel.fields.is_empty() && rows.len() == 1 {
+            return Ok(Lowered { plan: one_row(), columns: Vec::new() });
+        }
+        let literal = |row: &Vec<Expr>| -> Option<Vec<Value>> {
+            let same = |e: &Expr, ty: &ColumnType| e.ty.ty == *ty || matches!(e.kind, ExprKind::Literal(Value::Null));
+            row.iter().zip(&rel.fields).map(|(e, f)| e.as_literal().filter(|_| same(e, &f.ty.ty)).cloned()).collect()
+        };
+        if let Some(rows) = rows.iter().map(literal).collect::<Option<Vec<_>>>() {
+            let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), true)).collect();
+            return self.table(memory_table(schema(&names, &types), &types, &rows)?, "values");
+        }
+        let scope = Scope::empty();
+        let lowered = rows
+            .iter()
+            .map(|row| row.iter().zip(&rel.fields).map(|(e, f)| self.value_as(e, &f.ty.ty, &scope)).collect::<Result<Vec<_>>>())
+            .collect::<Result<Vec<_>>>()?;
+        let columns = names.iter().cloned().map(Lowerer::named).collect();
+        let constant = lowered.iter().flatten().all(|e| matches!(e, DfExpr::Literal(..)));
+        if constant || rows.is_empty() {
+            let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), true)).collect();
+            let schema = schema(&names, &types);
+            let arrays = (0..names.len())
+                .map(|column| {
+                    let cells = lowered.iter().filter_map(|row| match &row[column] {
+                        DfExpr::Literal(value, _) => Some(value.clone()),
+                        _ => None,
+                    });
+                    if rows.is_empty() {
+                        Ok(datafusion::arrow::array::new_empty_array(schema.field(column).data_type()))
+                    } else {
+                        datafusion::common::ScalarValue::iter_to_array(cells)
+                    }
+                })
+                .collect::<Result<Vec<ArrayRef>>>()?;
+            let batch = RecordBatch::try_new(schema.clone(), arrays)?;
+            return self.table(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?), "values");
+        }
+        let mut inputs = lowered
+            .into_iter()
+            .map(|row| {
+                let exprs = row.into_iter().zip(&names).map(|(e, name)| e.alias(name.clone())).collect();
+                Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(one_row()))?)))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let plan = if inputs.len() == 1 { Arc::unwrap_or_clone(inputs.remove(0)) } else { LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?) };
+        Ok(Lowered { plan, columns })
+    }
+
+    /// A scan of a provider, all its columns in order.
+    pub fn table(&self, provider: Arc<dyn TableProvider>, alias: &str) -> Result<Lowered> {
+        let qualifier = datafusion::common::TableReference::bare(self.shared.name(alias));
+        let columns =
+            provider.schema().fields().iter().map(|f| DfExpr::Column(Column::new(Some(qualifier.clone()), f.name().clone()))).collect();
+        let plan = LogicalPlanBuilder::scan(qualifier, provider_as_source(provider), None)?.build()?;
+        Ok(Lowered { plan, columns })
+    }
+}
+
+pub(in crate::df) fn schema(names: &[String], types: &[(ColumnType, bool)]) -> SchemaRef {
+    Arc::new(Schema::new(names.iter().zip(types).map(|(name, (ty, nullable))| ArrowField::new(name, data_type(ty), *nullable)).collect::<Vec<_>>()))
+}
+
+fn memory_table(schema: SchemaRef, types: &[(ColumnType, bool)], rows: &[Vec<Value>]) -> Result<Arc<dyn TableProvider>> {
+    let arrays = types
+        .iter()
+        .enumerate()
+        .map(|(i, (ty, _))| {
+            let mut builder = ColumnBuilder::new(ty, rows.len());
+            rows.iter().for_each(|row| builder.push(&row[i]));
+            builder.finish()
+        })
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?;
+    Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
+}

@@ -1,0 +1,223 @@
+//! Window functions.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_window::cume_dist::cume_dist_udwf;
+use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
+use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf, nth_value_udwf};
+use datafusion::functions_window::ntile::ntile_udwf;
+use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, rank_udwf};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{Case, Cast, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::logical_plan::Window;
+use datafusion::logical_expr::{
+    Expr as DfExpr, LogicalPlan, SortExpr, WindowFrame as DfFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit,
+};
+use highkey_types::{IntervalUnit, Value, errors};
+
+use super::expr::apply;
+use super::{Lowered, Lowerer, Projecting, Scope};
+use crate::df::error::user;
+use crate::df::kernel::{Kernel, KernelFunction};
+use crate::df::repr::{Repr, data_type};
+use crate::plan::{Expr, FrameBoundary, Rel, WindowExpr, WindowFrame, WindowFunc};
+
+impl Lowerer {
+    pub fn window(&self, input: &Rel, windows: &[WindowExpr]) -> Result<Lowered> {
+        let lowered = self.rel(input, &[])?;
+        let mut scope = Scope::of(input, &lowered);
+        let plan = self.join_scalar_subqueries(lowered.plan, &mut scope, &mut [])?;
+        // Everything that windows compute from becomes a column first, so that windows over the same keys sort once.
+        let mut prepared = Projecting::default();
+        let mut columns: Vec<DfExpr> = lowered.columns.into_iter().map(|c| prepared.push(self, c, "column")).collect();
+        let mut groups: Vec<(Vec<DfExpr>, Vec<SortExpr>, Vec<DfExpr>)> = Vec::new();
+        let mut shared_keys: Vec<(DfExpr, DfExpr)> = Vec::new();
+        for window in windows {
+            let mut key = |expr: DfExpr| match shared_keys.iter().find(|(e, _)| *e == expr) {
+                Some((_, column)) => column.clone(),
+                None => {
+                    let column = prepared.push(self, expr.clone(), "key");
+                    shared_keys.push((expr, column.clone()));
+                    column
+                }
+            };
+            let partition = window.partition_by.iter().map(|e| Ok(key(self.group_key(e, &scope)?))).collect::<Result<Vec<_>>>()?;
+            let order = window
+                .order_by
+                .iter()
+                .map(|k| {
+                    let order = if window.frame.as_ref().is_some_and(ranges_over_values) { self.number_key(&k.expr, &scope)? } else { self.order_key(&k.expr, &scope)? };
+                    Ok(SortExpr::new(key(order), !k.desc, !k.desc))
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let frame = self.frame(window, &scope)?;
+            let (fun, args, default) = self.window_function(window, &scope)?;
+            let args = args
+                .into_iter()
+                .map(|arg| match arg {
+                    DfExpr::Literal(..) => arg,
+                    other => prepared.push(self, other, "arg"),
+                })
+                .collect::<Vec<_>>();
+            let default = default.map(|d| prepared.push(self, d, "default"));
+            let mut call = |args: Vec<DfExpr>, hint: &str| {
+                let name = self.shared.name(hint);
+                let function = DfExpr::WindowFunction(Box::new(WindowFunction {
+                    fun: fun.clone(),
+                    params: WindowFunctionParams {
+                        args,
+                        partition_by: partition.clone(),
+                        order_by: order.clone(),
+                        window_frame: frame.clone(),
+                        filter: None,
+                        null_treatment: None,
+                        distinct: false,
+                    },
+                }))
+                .alias(name.clone());
+                match groups.iter_mut().find(|(p, o, _)| *p == partition && *o == order) {
+                    Some((.., functions)) => functions.push(function),
+                    None => groups.push((partition.clone(), order.clone(), vec![function])),
+                }
+                Lowerer::named(name)
+            };
+            let result = match default {
+                None => call(args, "window"),
+                Some(default) => {
+                    // LAG and LEAD with a default that is not constant: where there is no such row, LAG(1) is NULL.
+                    let exists = call(vec![lit(1i64), args[1].clone()], "exists");
+                    let value = call(vec![args[0].clone(), args[1].clone()], "window");
+                    let present = DfExpr::IsNotNull(Box::new(exists));
+                    DfExpr::Case(Case::new(None, vec![(Box::new(present), Box::new(value))], Some(Box::new(default))))
+                }
+            };
+            columns.push(self.in_type(window, result));
+        }
+        let mut plan = if prepared.is_empty() { plan } else { prepared.over(plan)? };
+        for (_, _, functions) in groups {
+            plan = LogicalPlan::Window(Window::try_new(functions, Arc::new(plan))?);
+        }
+        Ok(Lowered { plan, columns })
+    }
+
+    /// DataFusion's rank functions have their own integer types.
+    fn in_type(&self, window: &WindowExpr, result: DfExpr) -> DfExpr {
+        let native = match window.func {
+            WindowFunc::RowNumber | WindowFunc::Rank | WindowFunc::DenseRank | WindowFunc::Ntile => DataType::UInt64,
+            _ => return result,
+        };
+        let wanted = data_type(&window.ty.ty);
+        if wanted == native { result } else { DfExpr::Cast(Cast::new(Box::new(result), wanted)) }
+    }
+
+    /// The function, its arguments, and a default that must be applied outside of it.
+    fn window_function(&self, window: &WindowExpr, scope: &Scope) -> Result<(WindowFunctionDefinition, Vec<DfExpr>, Option<DfExpr>)> {
+        let of = |udwf| WindowFunctionDefinition::WindowUDF(udwf);
+        let value = |i: usize| self.value_as(&window.args[i], &window.ty.ty, scope);
+        Ok(match window.func {
+            WindowFunc::RowNumber => (of(row_number_udwf()), Vec::new(), None),
+            WindowFunc::Rank => (of(rank_udwf()), Vec::new(), None),
+            WindowFunc::DenseRank => (of(dense_rank_udwf()), Vec::new(), None),
+            WindowFunc::PercentRank => (of(percent_rank_udwf()), Vec::new(), None),
+            WindowFunc::CumeDist => (of(cume_dist_udwf()), Vec::new(), None),
+            WindowFunc::Ntile => (of(ntile_udwf()), vec![lit(self.constant_count(&window.args[0])?)], None),
+            WindowFunc::Lag | WindowFunc::Lead => {
+                let udwf = if window.func == WindowFunc::Lag { lag_udwf() } else { lead_udwf() };
+                let offset = window.args.get(1).map(|e| self.constant_count(e)).transpose()?.unwrap_or(1);
+                let default = window.args.get(2).filter(|d| !matches!(d.as_literal(), Some(Value::Null)));
+                let default = default.map(|d| self.value_as(d, &window.ty.ty, scope)).transpose()?;
+                (of(udwf), vec![value(0)?, lit(offset)], default)
+            }
+            WindowFunc::FirstValue => (of(first_value_udwf()), vec![value(0)?], None),
+            WindowFunc::LastValue => (of(last_value_udwf()), vec![value(0)?], None),
+            WindowFunc::NthValue => (of(nth_value_udwf()), vec![value(0)?, lit(self.constant_count(&window.args[1])?)], None),
+            WindowFunc::Aggregate(func) => {
+                let call = self.call(func, window.distinct, &window.args, &[], &window.ty, scope)?;
+                (WindowFunctionDefinition::AggregateUDF(call.udaf), call.args, None)
+            }
+        })
+    }
+
+    fn constant_count(&self, expr: &Expr) -> Result<i64> {
+        match self.value(expr, &Scope::empty())? {
+            DfExpr::Literal(ScalarValue::Int64(Some(n)), _) => Ok(n),
+            DfExpr::Literal(ScalarValue::UInt64(Some(n)), _) => Ok(n as i64),
+            _ => Err(user(errors::not_supported_yet("a window function's offset that is not constant"))),
+        }
+    }
+
+    fn frame(&self, window: &WindowExpr, scope: &Scope) -> Result<DfFrame> {
+        let Some(frame) = &window.frame else {
+            return Ok(DfFrame::new((!window.order_by.is_empty()).then_some(false)));
+        };
+        let units = if frame.rows { WindowFrameUnits::Rows } else { WindowFrameUnits::Range };
+        // A RANGE offset has the type of the order key it is added to.
+        let key = match window.order_by.first() {
+            Some(key) if !frame.rows => Some(Repr::of(&key.expr.ty.ty)),
+            _ => None,
+        };
+        let offset = |expr: &Expr, unit: Option<IntervalUnit>| -> Result<ScalarValue> {
+            let Some(key) = key else {
+                return Ok(ScalarValue::UInt64(Some(self.constant_count(expr)?.max(0) as u64)));
+            };
+            match unit {
+                Some(unit) => Ok(ScalarValue::Int64(Some(micros(self.constant_count(expr)?, unit)?))),
+                None => {
+                    let ty = match key {
+                        Repr::Date | Repr::DateTime | Repr::Time => return Err(user(errors::not_supported_yet("RANGE over a temporal key without INTERVAL"))),
+                        _ => window.order_by[0].expr.ty.ty.clone(),
+                    };
+                    match self.value_as(expr, &ty, scope)? {
+                        DfExpr::Literal(value, _) => Ok(value),
+                        _ => Err(user(errors::not_supported_yet("a frame bound that is not constant"))),
+                    }
+                }
+            }
+        };
+        let unbounded = || match key {
+            Some(_) => ScalarValue::Null,
+            None => ScalarValue::UInt64(None),
+        };
+        let bound = |boundary: &FrameBoundary| -> Result<WindowFrameBound> {
+            Ok(match boundary {
+                FrameBoundary::UnboundedPreceding => WindowFrameBound::Preceding(unbounded()),
+                FrameBoundary::Preceding(e, unit) => WindowFrameBound::Preceding(offset(e, *unit)?),
+                FrameBoundary::CurrentRow => WindowFrameBound::CurrentRow,
+                FrameBoundary::Following(e, unit) => WindowFrameBound::Following(offset(e, *unit)?),
+                FrameBoundary::UnboundedFollowing => WindowFrameBound::Following(unbounded()),
+            })
+        };
+        Ok(DfFrame::new_bounds(units, bound(&frame.start)?, bound(&frame.end)?))
+    }
+
+    /// An order key that offsets can be added to: temporal values as microseconds.
+    fn number_key(&self, expr: &Expr, scope: &Scope) -> Result<DfExpr> {
+        match Repr::of(&expr.ty.ty) {
+            from @ (Repr::Date | Repr::DateTime) => {
+                Ok(apply(KernelFunction::udf(Kernel::Micros(from), None), vec![self.value(expr, scope)?]))
+            }
+            _ => self.order_key(expr, scope),
+        }
+    }
+}
+
+fn ranges_over_values(frame: &WindowFrame) -> bool {
+    let offset = |b: &FrameBoundary| matches!(b, FrameBoundary::Preceding(..) | FrameBoundary::Following(..));
+    !frame.rows && (offset(&frame.start) || offset(&frame.end))
+}
+
+/// An interval of fixed length in microseconds.
+fn micros(count: i64, unit: IntervalUnit) -> Result<i64> {
+    let seconds = match unit {
+        IntervalUnit::Microsecond => return Ok(count),
+        IntervalUnit::Second => 1,
+        IntervalUnit::Minute => 60,
+        IntervalUnit::Hour => 3600,
+        IntervalUnit::Day => 86_400,
+        IntervalUnit::Week => 7 * 86_400,
+        _ => return Err(user(errors::not_supported_yet("RANGE with an interval of months or a compound interval"))),
+    };
+    Ok(count.saturating_mul(seconds * 1_000_000))
+}

@@ -1,0 +1,198 @@
+//! WITH RECURSIVE: an anchor's rows, then a step over the previous round's rows until it gives none.
+//!
+//! DataFusion's own recursive query compares rows as Arrow does; here rows are the same when MySQL says so, and the number of rounds is
+//! limited as `cte_max_recursion_depth` says.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::datasource::TableType;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
+use futures::TryStreamExt;
+use highkey_types::{ColumnType, MySqlError};
+use parking_lot::Mutex;
+
+use super::context::Shared;
+use super::error::user;
+use super::kernel::key_array;
+use super::lower::own_key;
+use super::lower::schema;
+use crate::plan::ExprType;
+
+/// The previous round's rows.
+#[derive(Debug)]
+pub(super) struct WorkTable {
+    schema: SchemaRef,
+    rows: Mutex<Vec<RecordBatch>>,
+}
+
+impl WorkTable {
+    pub fn new(names: &[String], types: &[ExprType]) -> WorkTable {
+        let types: Vec<(ColumnType, bool)> = types.iter().map(|t| (t.ty.clone(), true)).collect();
+        WorkTable { schema: schema(names, &types), rows: Mutex::default() }
+    }
+
+    pub fn provider(self: Arc<Self>, shared: Arc<Shared>) -> Arc<dyn TableProvider> {
+        Arc::new(WorkScan { work: self, shared })
+    }
+}
+
+/// The step's view of the previous round.
+#[derive(Debug)]
+struct WorkScan {
+    work: Arc<WorkTable>,
+    shared: Arc<Shared>,
+}
+
+#[async_trait]
+impl TableProvider for WorkScan {
+    fn schema(&self) -> SchemaRef {
+        self.work.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(&self, _: &dyn Session, projection: Option<&Vec<usize>>, _: &[DfExpr], limit: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
+        let partition = Arc::new(WorkScan { work: self.work.clone(), shared: self.shared.clone() });
+        Ok(Arc::new(StreamingTableExec::try_new(self.work.schema.clone(), vec![partition], projection, None, false, limit)?))
+    }
+}
+
+impl PartitionStream for WorkScan {
+    fn schema(&self) -> &SchemaRef {
+        &self.work.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let rows = self.work.rows.lock().clone();
+        let killed = self.shared.check_killed();
+        let batches = killed.err().map(Err).into_iter().chain(rows.into_iter().map(Ok));
+        Box::pin(RecordBatchStreamAdapter::new(self.work.schema.clone(), futures::stream::iter(batches)))
+    }
+}
+
+/// A recursion as a table.
+#[derive(Debug)]
+pub(super) struct Recursion {
+    pub shared: Arc<Shared>,
+    pub anchor: LogicalPlan,
+    pub step: LogicalPlan,
+    pub work: Arc<WorkTable>,
+    pub types: Vec<ColumnType>,
+    pub distinct: bool,
+}
+
+#[async_trait]
+impl TableProvider for Recursion {
+    fn schema(&self) -> SchemaRef {
+        self.work.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(&self, _: &dyn Session, projection: Option<&Vec<usize>>, _: &[DfExpr], limit: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
+        let state = self.shared.engine.state();
+        let run = Run {
+            shared: self.shared.clone(),
+            anchor: state.create_physical_plan(&self.anchor).await?,
+            step: state.create_physical_plan(&self.step).await?,
+            work: self.work.clone(),
+            types: self.types.clone(),
+            distinct: self.distinct,
+        };
+        Ok(Arc::new(StreamingTableExec::try_new(self.work.schema.clone(), vec![Arc::new(run)], projection, None, false, limit)?))
+    }
+}
+
+/// One execution.
+#[derive(Debug, Clone)]
+struct Run {
+    shared: Arc<Shared>,
+    anchor: Arc<dyn ExecutionPlan>,
+    step: Arc<dyn ExecutionPlan>,
+    work: Arc<WorkTable>,
+    types: Vec<ColumnType>,
+    distinct: bool,
+}
+
+impl PartitionStream for Run {
+    fn schema(&self) -> &SchemaRef {
+        &self.work.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let rounds = Rounds { run: self.clone(), context, seen: HashSet::new(), round: 0 };
+        let batches = futures::stream::try_unfold(rounds, |mut rounds| async move {
+            let rows = rounds.next().await?;
+            Ok::<_, datafusion::common::DataFusionError>((!rows.is_empty()).then_some((rows, rounds)))
+        });
+        let batches = batches.map_ok(|rows| futures::stream::iter(rows.into_iter().map(Ok))).try_flatten();
+        Box::pin(RecordBatchStreamAdapter::new(self.work.schema.clone(), batches))
+    }
+}
+
+struct Rounds {
+    run: Run,
+    context: Arc<TaskContext>,
+    /// Rows of a UNION DISTINCT so far.
+    seen: HashSet<Box<[u8]>>,
+    round: u64,
+}
+
+impl Rounds {
+    /// The next round's rows; none at the end.
+    async fn next(&mut self) -> Result<Vec<RecordBatch>> {
+        self.run.shared.check_killed()?;
+        let plan = if self.round == 0 {
+            self.run.anchor.clone()
+        } else {
+            if self.round > self.run.shared.recursion_limit {
+                return Err(user(MySqlError {
+                    code: 3636,
+                    sqlstate: "HY000",
+                    message: format!(
+                        "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.",
+                        self.round
+                    ),
+                }));
+            }
+            reset_plan_states(self.run.step.clone())?
+        };
+        self.round += 1;
+        let produced: Vec<RecordBatch> = execute_stream(plan, self.context.clone())?.try_collect().await?;
+        let mut rows = Vec::with_capacity(produced.len());
+        for batch in produced {
+            let batch = RecordBatch::try_new(self.run.work.schema.clone(), batch.columns().to_vec())?;
+            let batch = if self.run.distinct { self.unseen(batch)? } else { batch };
+            if batch.num_rows() > 0 {
+                rows.push(batch);
+            }
+        }
+        *self.run.work.rows.lock() = rows.clone();
+        Ok(rows)
+    }
+
+    fn unseen(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        let keys = batch.columns().iter().zip(&self.run.types).map(|(array, ty)| key_array(array, own_key(ty))).collect::<Result<Vec<_>>>()?;
+        let fields = keys.iter().map(|k| SortField::new(k.data_type().clone())).collect();
+        let rows = RowConverter::new(fields)?.convert_columns(&keys)?;
+        let fresh: BooleanArray = rows.iter().map(|row| Some(self.seen.insert(row.as_ref().into()))).collect();
+        Ok(filter_record_batch(&batch, &fresh)?)
+    }
+}

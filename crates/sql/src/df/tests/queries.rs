@@ -1,0 +1,164 @@
+//! Types, NULLs, collations, grouping, windows, set operations.
+
+use highkey_types::{Collation, ColumnType, TypeKind};
+
+use super::{Fixture, int, text};
+
+fn people() -> Fixture {
+    let f = Fixture::new();
+    let decimal = ColumnType::decimal(10, 2);
+    f.table(
+        "p",
+        &[("id", int()), ("name", text()), ("team", text()), ("pay", decimal), ("score", ColumnType::double()), ("born", ColumnType::new(TypeKind::Date))],
+        "1|Ann|red|100.50|1.5|1990-05-01
+         2|bob|RED|200.25|-0.0|1985-12-31
+         3|Cid|blue|NULL|0|NULL
+         4|NULL|Blue|50.00|2.5|2000-01-01
+         5|ann|green|100.50|NULL|1990-05-01",
+    );
+    f
+}
+
+#[test]
+fn constants_have_mysql_types() {
+    let f = Fixture::new();
+    f.check("SELECT 1/2, 1=1, 'a'='A', NULL=1, NULL<=>NULL, 7 DIV 2, -7 % 3, 0.1+0.2", "0.5000|1|1|NULL|1|3|-1|0.3");
+    f.check("SELECT 'a' = 'a ' COLLATE utf8mb4_bin, 1 IN (2, NULL), 1 NOT IN (2, 3)", "1|NULL|1");
+    f.check("SELECT CASE WHEN NULL THEN 1 ELSE 2 END, COALESCE(NULL, 'x'), IF(1, 'y', 'n')", "2|x|y");
+    f.check_error("SELECT 9223372036854775807 + 1", 1690);
+}
+
+#[test]
+fn nulls_sort_first() {
+    let f = people();
+    f.check("SELECT id FROM p ORDER BY name, id", "4;1;5;2;3");
+    f.check("SELECT id FROM p ORDER BY pay DESC, id DESC", "2;5;1;4;3");
+    f.check("SELECT id FROM p ORDER BY id LIMIT 2 OFFSET 1", "2;3");
+}
+
+#[test]
+fn text_compares_by_collation() {
+    let f = people();
+    f.check("SELECT id FROM p WHERE name = 'ANN' ORDER BY id", "1;5");
+    f.check("SELECT id FROM p WHERE name IN ('BOB', 'cid') ORDER BY id", "2;3");
+    f.check("SELECT id FROM p WHERE name LIKE 'a%' ORDER BY id", "1;5");
+    f.check("SELECT id FROM p WHERE name NOT LIKE 'a%' ORDER BY id", "2;3");
+    f.check("SELECT id FROM p WHERE name BETWEEN 'b' AND 'cz' ORDER BY id", "2;3");
+    f.check("SELECT id FROM p WHERE name COLLATE utf8mb4_bin = 'ann'", "5");
+    f.check("SELECT a.id, b.id FROM p a JOIN p b ON a.name = b.name AND a.id < b.id", "1|5");
+}
+
+#[test]
+fn groups_are_the_collations() {
+    let f = people();
+    f.check("SELECT team, COUNT(*), SUM(pay), AVG(pay), MIN(name), MAX(name) FROM p GROUP BY team ORDER BY team", "blue|2|50.00|50.000000|Cid|Cid;green|1|100.50|100.500000|ann|ann;red|2|300.75|150.375000|Ann|bob");
+    f.check("SELECT COUNT(DISTINCT team), COUNT(DISTINCT name, pay), COUNT(name) FROM p", "3|2|4");
+    f.check("SELECT COUNT(*), SUM(pay), MAX(name) FROM p WHERE id > 100", "0|NULL|NULL");
+    f.check("SELECT team FROM p WHERE id > 100 GROUP BY team", "");
+    f.check("SELECT SUM(DISTINCT pay), AVG(score), STD(score), BIT_OR(id), BIT_AND(id) FROM p", "350.75|1|1.0606601717798212|7|0");
+    f.check("SELECT GROUP_CONCAT(name ORDER BY name DESC SEPARATOR '-'), GROUP_CONCAT(DISTINCT name ORDER BY id) FROM p", "Cid-bob-Ann-ann|Ann,bob,Cid");
+    f.check("SELECT score, COUNT(*) FROM p GROUP BY score ORDER BY score", "NULL|1;0|2;1.5|1;2.5|1");
+    f.check("SELECT team, COUNT(*) c FROM p GROUP BY team HAVING c > 1 ORDER BY team", "blue|2;red|2");
+}
+
+#[test]
+fn rollup_adds_the_totals() {
+    let f = people();
+    f.check(
+        "SELECT team, born, COUNT(*) FROM p WHERE team <> 'blue' GROUP BY team, born WITH ROLLUP",
+        &{
+            let mut rows = f.ask("SELECT team, born, COUNT(*) FROM p WHERE team <> 'blue' GROUP BY team, born WITH ROLLUP").unwrap();
+            let total = rows.iter().position(|r| r[0] == "NULL").expect("the grand total");
+            assert_eq!(rows.remove(total), ["NULL", "NULL", "3"]);
+            assert!(rows.contains(&vec!["green".into(), "NULL".into(), "1".into()]));
+            f.ask("SELECT team, born, COUNT(*) FROM p WHERE team <> 'blue' GROUP BY team, born WITH ROLLUP").unwrap().iter().map(|r| r.join("|")).collect::<Vec<_>>().join(";")
+        },
+    );
+    f.check("SELECT team, COUNT(*) FROM p WHERE id > 100 GROUP BY team WITH ROLLUP", "");
+}
+
+#[test]
+fn arithmetic_over_columns() {
+    let f = people();
+    f.check("SELECT pay * 2, pay + id, pay / 3, -pay FROM p WHERE id = 2", "400.50|202.25|66.750000|-200.25");
+    f.check("SELECT YEAR(born), EXTRACT(MONTH FROM born), born + INTERVAL 1 DAY FROM p WHERE id = 2", "1985|12|1986-01-01");
+    f.check("SELECT id FROM p WHERE born >= '1990-05-01' ORDER BY id", "1;4;5");
+    f.check("SELECT CONCAT(name, '!', id) FROM p WHERE id < 3 ORDER BY id", "Ann!1;bob!2");
+    f.check("SELECT id FROM p WHERE score = 0 ORDER BY id", "2;3");
+    f.check_error("SELECT id * 9223372036854775807 FROM p WHERE id = 2", 1690);
+    f.check("SELECT 1 / (id - 1) FROM p WHERE id <= 2 ORDER BY id", "NULL;1.0000");
+}
+
+#[test]
+fn joins() {
+    let f = people();
+    f.table("q", &[("id", int()), ("p_id", int()), ("note", text())], "1|1|x\n2|1|y\n3|4|z\n4|NULL|w");
+    f.check("SELECT p.id, q.note FROM p LEFT JOIN q ON q.p_id = p.id ORDER BY p.id, q.id", "1|x;1|y;2|NULL;3|NULL;4|z;5|NULL");
+    f.check("SELECT COUNT(*) FROM p, q WHERE q.p_id = p.id", "3");
+    f.check("SELECT q.id FROM p RIGHT JOIN q ON q.p_id = p.id WHERE p.id IS NULL", "4");
+    f.check("SELECT COUNT(*) FROM p CROSS JOIN q", "20");
+    f.check("SELECT q.note FROM p JOIN q ON q.p_id = p.id AND p.name = 'ann' ORDER BY 1", "x;y");
+}
+
+#[test]
+fn windows() {
+    let f = people();
+    f.check("SELECT id, ROW_NUMBER() OVER (PARTITION BY team ORDER BY id) FROM p ORDER BY id", "1|1;2|2;3|1;4|2;5|1");
+    f.check("SELECT id, RANK() OVER (ORDER BY name), DENSE_RANK() OVER (ORDER BY name) FROM p ORDER BY id", "1|2|2;2|4|3;3|5|4;4|1|1;5|2|2");
+    f.check("SELECT id, SUM(pay) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM p ORDER BY id", "1|100.50;2|300.75;3|200.25;4|50.00;5|150.50");
+    f.check("SELECT id, MAX(name) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM p ORDER BY id", "1|Ann;2|bob;3|Cid;4|Cid;5|ann");
+    f.check("SELECT id, LAG(id) OVER (ORDER BY id), LEAD(id, 2, 0) OVER (ORDER BY id) FROM p ORDER BY id", "1|NULL|3;2|1|4;3|2|5;4|3|0;5|4|0");
+    f.check("SELECT id, FIRST_VALUE(name) OVER (PARTITION BY team ORDER BY id), COUNT(*) OVER () FROM p ORDER BY id", "1|Ann|5;2|Ann|5;3|Cid|5;4|Cid|5;5|ann|5");
+    f.check("SELECT id, NTILE(2) OVER (ORDER BY id) FROM p ORDER BY id", "1|1;2|1;3|1;4|2;5|2");
+}
+
+#[test]
+fn set_operations() {
+    let f = people();
+    f.check("SELECT DISTINCT team FROM p ORDER BY team", "blue;green;red");
+    f.check("SELECT 'a' UNION SELECT 'A' UNION ALL SELECT 'b'", "a;b");
+    f.check("SELECT id FROM p WHERE id < 3 UNION ALL SELECT id FROM p WHERE id < 2 ORDER BY 1", "1;1;2");
+    f.check("SELECT 1 UNION SELECT 2.5 ORDER BY 1", "1.0;2.5");
+}
+
+#[test]
+fn recursion() {
+    let f = Fixture::new();
+    f.check("WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT SUM(i), COUNT(*) FROM n", "15|5");
+    f.check("WITH RECURSIVE n AS (SELECT 1 AS i UNION SELECT i % 3 + 1 FROM n) SELECT i FROM n ORDER BY i", "1;2;3");
+    f.check_error("WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i FROM n) SELECT COUNT(*) FROM n", 3636);
+}
+
+#[test]
+fn other_types_pass_through() {
+    let f = Fixture::new();
+    let members: std::sync::Arc<[highkey_types::Str]> = std::sync::Arc::from(["small".into(), "large".into()]);
+    f.table(
+        "o",
+        &[
+            ("id", int()),
+            ("size", ColumnType::with_collation(TypeKind::Enum(members), Collation::utf8mb4())),
+            ("big", ColumnType::decimal(50, 10)),
+            ("at", ColumnType::new(TypeKind::DateTime(3))),
+            ("t", ColumnType::new(TypeKind::Time(0))),
+            ("u", ColumnType::ubigint()),
+            ("f", ColumnType::new(TypeKind::Float)),
+        ],
+        "1|large|1234567890123456789012345678901234567890.0123456789|2024-02-29 12:34:56.789|-10:00:00|18446744073709551615|0.1
+         2|small|NULL|NULL|NULL|NULL|NULL",
+    );
+    f.check("SELECT size, big, u, f FROM o ORDER BY size", "small|NULL|NULL|NULL;large|1234567890123456789012345678901234567890.0123456789|18446744073709551615|0.1");
+    f.check("SELECT id FROM o WHERE size = 'LARGE'", "1");
+    f.check("SELECT id FROM o WHERE u > 1 AND big > 1 AND at > '2024-01-01' AND t < 0", "1");
+    f.check("SELECT SUM(big), MAX(u), MIN(at) IS NULL FROM o", "1234567890123456789012345678901234567890.0123456789|18446744073709551615|0");
+}
+
+#[test]
+fn explain_names_what_runs() {
+    let f = people();
+    let lines = f.explain("SELECT team, COUNT(*) FROM p WHERE pay > 10 GROUP BY team ORDER BY team LIMIT 3").unwrap();
+    let all = lines.join("\n");
+    assert!(all.contains("Table scan on p") && all.contains("Filter: ") && all.contains("Sort: "), "{all}");
+    let ranged = f.explain("SELECT SUM(pay) FROM p WHERE id BETWEEN 2 AND 3").unwrap().join("\n");
+    assert!(ranged.contains("Index range scan on p using PRIMARY"), "{ranged}");
+}

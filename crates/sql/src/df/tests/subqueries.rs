@@ -1,0 +1,73 @@
+//! Subqueries in all their shapes.
+
+use super::{Fixture, int, text};
+
+fn tables() -> Fixture {
+    let f = Fixture::new();
+    f.table("a", &[("id", int()), ("x", int()), ("s", text())], "1|10|one\n2|20|two\n3|NULL|three\n4|40|NULL");
+    f.table("b", &[("id", int()), ("a_id!", int()), ("y", int()), ("s", text())], "1|1|10|ONE\n2|1|11|uno\n3|2|20|NULL\n4|9|NULL|nine");
+    f
+}
+
+#[test]
+fn in_and_not_in_know_null() {
+    let f = tables();
+    f.check("SELECT id FROM a WHERE x IN (SELECT y FROM b) ORDER BY id", "1;2");
+    f.check("SELECT id FROM a WHERE x NOT IN (SELECT y FROM b) ORDER BY id", "");
+    f.check("SELECT id FROM a WHERE x NOT IN (SELECT y FROM b WHERE y IS NOT NULL) ORDER BY id", "4");
+    f.check("SELECT id FROM a WHERE id NOT IN (SELECT a_id FROM b) ORDER BY id", "3;4");
+    f.check("SELECT id, x IN (SELECT y FROM b) FROM a ORDER BY id", "1|1;2|1;3|NULL;4|NULL");
+    f.check("SELECT id, x NOT IN (SELECT y FROM b WHERE id > 100) FROM a ORDER BY id", "1|1;2|1;3|1;4|1");
+    f.check("SELECT id FROM a WHERE s IN (SELECT s FROM b)", "1");
+    f.check("SELECT id FROM a WHERE (id, x) IN (SELECT a_id, y FROM b) ORDER BY id", "1;2");
+    f.check("SELECT id FROM a WHERE id = 4 OR x IN (SELECT y FROM b) ORDER BY id", "1;2;4");
+}
+
+#[test]
+fn exists() {
+    let f = tables();
+    f.check("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id) ORDER BY id", "1;2");
+    f.check("SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id) ORDER BY id", "3;4");
+    f.check("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.s = a.s)", "1");
+    f.check("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.y > a.x AND b.a_id = a.id)", "1");
+    f.check("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b) ORDER BY id", "1;2;3;4");
+    f.check("SELECT EXISTS (SELECT 1 FROM b WHERE id > 100), NOT EXISTS (SELECT 1 FROM b)", "0|0");
+    f.check("SELECT id, EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id) FROM a ORDER BY id", "1|1;2|1;3|0;4|0");
+}
+
+#[test]
+fn scalar() {
+    let f = tables();
+    f.check("SELECT (SELECT MAX(y) FROM b), (SELECT y FROM b WHERE id > 100)", "20|NULL");
+    f.check("SELECT id, (SELECT COUNT(*) FROM b WHERE b.a_id = a.id) FROM a ORDER BY id", "1|2;2|1;3|0;4|0");
+    f.check("SELECT id, (SELECT SUM(y) + 1 FROM b WHERE b.a_id = a.id) FROM a ORDER BY id", "1|22;2|21;3|NULL;4|NULL");
+    f.check("SELECT id FROM a WHERE x < (SELECT MAX(y) FROM b WHERE b.a_id = a.id)", "1");
+    f.check("SELECT id, (SELECT MIN(y) FROM b WHERE b.s = a.s) FROM a ORDER BY id", "1|10;2|NULL;3|NULL;4|NULL");
+    f.check("SELECT id, (SELECT b.s FROM b WHERE b.a_id = a.id ORDER BY b.id LIMIT 1) FROM a ORDER BY id", "1|ONE;2|NULL;3|NULL;4|NULL");
+    f.check_error("SELECT (SELECT y FROM b)", 1242);
+    f.check_error("SELECT id, (SELECT y FROM b WHERE b.a_id = a.id) FROM a", 1242);
+    f.check("SELECT id FROM a ORDER BY (SELECT COUNT(*) FROM b WHERE b.a_id = a.id) DESC, id", "1;2;3;4");
+}
+
+#[test]
+fn nested_correlation() {
+    let f = tables();
+    f.check("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id AND EXISTS (SELECT 1 FROM a c WHERE c.x = b.y AND c.id = a.id)) ORDER BY id", "1;2");
+    f.check("SELECT id, (SELECT COUNT(*) FROM b WHERE b.a_id > (SELECT MIN(c.id) FROM a c WHERE c.id >= a.id)) FROM a ORDER BY id", "1|2;2|1;3|1;4|1");
+}
+
+#[test]
+fn quantified() {
+    let f = tables();
+    f.check("SELECT id FROM a WHERE x > ANY (SELECT y FROM b) ORDER BY id", "2;4");
+    f.check("SELECT id FROM a WHERE x >= ALL (SELECT y FROM b WHERE y IS NOT NULL) ORDER BY id", "2;4");
+    f.check("SELECT id FROM a WHERE x >= ALL (SELECT y FROM b)", "");
+    f.check("SELECT id FROM a WHERE x <> ALL (SELECT y FROM b WHERE id > 100) ORDER BY id", "1;2;3;4");
+}
+
+#[test]
+fn derived_tables_and_ctes() {
+    let f = tables();
+    f.check("SELECT d.n FROM (SELECT a_id, COUNT(*) n FROM b GROUP BY a_id) d WHERE d.a_id = 1", "2");
+    f.check("WITH c AS (SELECT a_id, MAX(y) m FROM b GROUP BY a_id) SELECT a.id, c.m FROM a JOIN c ON c.a_id = a.id ORDER BY a.id", "1|11;2|20");
+}

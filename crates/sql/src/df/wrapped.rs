@@ -1,0 +1,150 @@
+//! Any bound expression as a DataFusion function: evaluated row by row by the one evaluator that the fast path uses too.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanBuilder};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use highkey_types::{ColumnType, Value};
+
+use super::context::Shared;
+use super::error::user;
+use super::repr::{ColumnBuilder, ColumnReader, data_type};
+use crate::expr;
+use crate::plan::{Expr, ExprKind};
+
+/// An expression whose columns are the function's arguments.
+#[derive(Debug)]
+pub(super) struct Wrapped {
+    id: usize,
+    expr: Expr,
+    arguments: Vec<ColumnType>,
+    /// The result is truth as Arrow's Boolean instead of a value.
+    condition: bool,
+    shared: Arc<Shared>,
+    signature: Signature,
+}
+
+impl Wrapped {
+    pub fn new(expr: Expr, arguments: Vec<ColumnType>, condition: bool, shared: Arc<Shared>) -> Wrapped {
+        let volatility = if is_volatile(&expr) { Volatility::Volatile } else { Volatility::Immutable };
+        Wrapped { id: shared.next_id(), expr, arguments, condition, shared, signature: Signature::variadic_any(volatility) }
+    }
+
+    /// The results for `rows` rows.
+    pub fn run(&self, args: &[ColumnarValue], rows: usize) -> Result<ArrayRef> {
+        let arrays = args
+            .iter()
+            .map(|arg| match arg {
+                ColumnarValue::Array(array) => Ok((array.clone(), false)),
+                ColumnarValue::Scalar(scalar) => Ok((scalar.to_array_of_size(1)?, true)),
+            })
+            .collect::<Result<Vec<(ArrayRef, bool)>>>()?;
+        let readers: Vec<(ColumnReader, bool)> =
+            arrays.iter().zip(&self.arguments).map(|((array, single), ty)| (ColumnReader::new(array.as_ref(), ty), *single)).collect();
+        let mut row: Vec<Value> = readers.iter().map(|(reader, single)| if *single { reader.get(0) } else { Value::Null }).collect();
+        let mut out = if self.condition { Output::Truth(BooleanBuilder::with_capacity(rows)) } else { Output::Values(ColumnBuilder::new(&self.expr.ty.ty, rows)) };
+        let mut cx = self.shared.eval.lock();
+        for i in 0..rows {
+            for (value, (reader, single)) in row.iter_mut().zip(&readers) {
+                if !single {
+                    *value = reader.get(i);
+                }
+            }
+            let result = expr::eval(&self.expr, &row, &mut *cx).map_err(user)?;
+            match &mut out {
+                Output::Values(builder) => builder.push(&result),
+                Output::Truth(builder) => builder.append_option(truth(&result)),
+            }
+        }
+        Ok(match &mut out {
+            Output::Values(builder) => builder.finish(),
+            Output::Truth(builder) => Arc::new(builder.finish()),
+        })
+    }
+
+    pub fn is_volatile(&self) -> bool {
+        self.signature.volatility == Volatility::Volatile
+    }
+
+    /// The value of an expression without arguments.
+    pub fn constant(&self) -> Result<ScalarValue> {
+        ScalarValue::try_from_array(&self.run(&[], 1)?, 0)
+    }
+
+    pub fn udf(self) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::new_from_impl(self))
+    }
+}
+
+enum Output {
+    Values(ColumnBuilder),
+    Truth(BooleanBuilder),
+}
+
+/// The truth of a condition's value: conditions answer 0, 1 or NULL.
+fn truth(value: &Value) -> Option<bool> {
+    match value {
+        Value::Null => None,
+        Value::Int(v) => Some(*v != 0),
+        Value::UInt(v) => Some(*v != 0),
+        Value::Double(v) => Some(*v != 0.0),
+        Value::Float(v) => Some(*v != 0.0),
+        Value::Decimal(v) => Some(!v.is_zero()),
+        _ => Some(true),
+    }
+}
+
+/// It may differ from row to row, or does something: it must not be moved or shared.
+pub(super) fn is_volatile(expr: &Expr) -> bool {
+    let mut volatile = false;
+    expr.walk(&mut |e| {
+        volatile |= match &e.kind {
+            ExprKind::AssignUserVar { .. } | ExprKind::UserVar(_) => true,
+            ExprKind::Call { func, .. } => func.is_volatile(),
+            _ => false,
+        };
+    });
+    volatile
+}
+
+impl PartialEq for Wrapped {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Wrapped {}
+
+impl std::hash::Hash for Wrapped {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Wrapped {
+    fn name(&self) -> &str {
+        match &self.expr.kind {
+            ExprKind::Call { func, .. } => func.name(),
+            ExprKind::Compare { op, .. } => op.symbol(),
+            ExprKind::Cast(_) => "cast",
+            ExprKind::Like { .. } => "like",
+            ExprKind::In { .. } => "in",
+            _ => "eval",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(if self.condition { DataType::Boolean } else { data_type(&self.expr.ty.ty) })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.shared.check_killed()?;
+        Ok(ColumnarValue::Array(self.run(&args.args, args.number_rows)?))
+    }
+}

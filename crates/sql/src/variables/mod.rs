@@ -8,13 +8,12 @@ mod table;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use highkey_types::{Charset, Collation, MySqlError, Value, Warning};
+use highkey_types::{Charset, Collation, MySqlError, TimeZone, Value, Warning};
 
 pub use settings::{SettingError, Settings};
 pub use sql_mode::SqlModes;
 
 use crate::session::error;
-use crate::session::time_zone;
 
 /// Who has a value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,7 +298,7 @@ pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<
             Ok(VarValue::Text(Arc::from(modes.to_string())))
         }
         Kind::TimeZone => match value {
-            Value::Text(t) => match time_zone::parse(t) {
+            Value::Text(t) => match TimeZone::parse(t) {
                 Some(_) => Ok(VarValue::Text(t.clone())),
                 None => Err(error::unknown_time_zone(t)),
             },
@@ -364,7 +363,7 @@ fn default_value(definition: &Definition) -> VarValue {
         "$machine" => std::env::consts::ARCH.to_owned(),
         "$os" => std::env::consts::OS.to_owned(),
         "$uuid" => random_uuid(),
-        "$time_zone" => time_zone::system_name(),
+        "$time_zone" => system_time_zone(),
         other => other.to_owned(),
     };
     match definition.kind {
@@ -383,6 +382,17 @@ fn memory_bytes() -> u64 {
         .map_or(512 << 20, |kib| kib * 1024);
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|t| t.trim().parse::<u64>().ok());
     limit.map_or(total, |l| l.min(total))
+}
+
+/// `TZ`, or what /etc/localtime points at.
+fn system_time_zone() -> String {
+    if let Ok(name) = std::env::var("TZ")
+        && !name.is_empty()
+    {
+        return name.trim_start_matches(':').to_owned();
+    }
+    let link = std::fs::read_link("/etc/localtime").unwrap_or_default();
+    link.to_string_lossy().split_once("zoneinfo/").map_or("UTC", |(_, name)| name.trim_start_matches("Etc/")).to_owned()
 }
 
 fn random_uuid() -> String {

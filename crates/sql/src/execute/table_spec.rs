@@ -1,0 +1,408 @@
+//! From CREATE TABLE as written to what the catalog is asked for: columns, keys, checks, and all that MySQL refuses about them.
+
+use highkey_table::{CheckDef, ColumnDef, Default, Generated, IndexKind, IndexPart, IndexSpec, TableSpec};
+use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value, Warning};
+
+use super::column_type;
+use crate::parse::ast;
+use crate::session::error::{self, err};
+
+/// What checking a definition needs of the session: evaluating literals, checking expressions.
+pub trait DefinitionChecks {
+    /// A literal converted to the column's type, or 1067.
+    fn default_literal(&mut self, expr: &ast::Expr, column: &ColumnDef) -> Result<Value, MySqlError>;
+    /// Binds an expression over `columns`; what it may refer to is checked there. `what` is for messages.
+    fn check_expr(&mut self, text: &ast::ExprText, columns: &[ColumnDef], place: ExprPlace<'_>) -> Result<(), MySqlError>;
+    fn warn(&mut self, warning: Warning);
+}
+
+/// Where a stored expression stands.
+#[derive(Clone, Copy, Debug)]
+pub enum ExprPlace<'a> {
+    Default(&'a str),
+    Generated(&'a str),
+    Check(&'a str),
+}
+
+/// Names of at most 64 characters that do not end in a space.
+pub fn check_column_name(name: &str) -> Result<(), MySqlError> {
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(error::wrong_column_name(name));
+    }
+    check_length(name)
+}
+
+pub fn check_table_name(name: &str) -> Result<(), MySqlError> {
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(error::wrong_table_name(name));
+    }
+    check_length(name)
+}
+
+pub fn check_length(name: &str) -> Result<(), MySqlError> {
+    if name.chars().count() > 64 {
+        return Err(error::too_long_ident(name));
+    }
+    Ok(())
+}
+
+/// A column definition, and the keys and checks written with it.
+pub struct ResolvedColumn {
+    pub def: ColumnDef,
+    pub key: Option<IndexKind>,
+    pub checks: Vec<ast::CheckDef>,
+}
+
+/// Resolves one column. `default` is the table's collation.
+pub fn column(ast: &ast::ColumnDef, default: &'static Collation, cx: &mut dyn DefinitionChecks) -> Result<ResolvedColumn, MySqlError> {
+    check_column_name(&ast.name)?;
+    let ty = column_type::resolve(&ast.ty, &ast.name, default)?;
+    let serial = ast.ty.kind == ast::DataTypeKind::Serial;
+    let mut def = ColumnDef::new(&ast.name, ty);
+    def.auto_increment = ast.auto_increment || serial;
+    def.nullable = ast.nullable.unwrap_or(true) && !ast.primary && !def.auto_increment;
+    if ast.primary && ast.nullable == Some(true) {
+        return Err(error::primary_cant_have_null());
+    }
+    def.invisible = ast.invisible == Some(true);
+    if let Some(comment) = &ast.comment {
+        if comment.chars().count() > 1024 {
+            return Err(err(1629, format!("Comment for field '{}' is too long (max = 1024)", ast.name)));
+        }
+        def.comment = comment.as_str().into();
+    }
+    if let Some(generated) = &ast.generated {
+        if def.auto_increment || ast.default.is_some() || ast.on_update.is_some() {
+            return Err(err(1221, "Incorrect usage of DEFAULT and generated column"));
+        }
+        def.generated = Some(Generated { expr: generated.expr.text.clone(), stored: generated.stored });
+    }
+    if def.auto_increment && !(def.ty.is_integer() || def.ty.is_real()) {
+        return Err(error::wrong_field_spec(&ast.name));
+    }
+    if let Some(default) = &ast.default {
+        def.default = resolve_default(default, &def, cx)?;
+    }
+    if let Some(fsp) = ast.on_update {
+        if !matches!(def.ty.kind, TypeKind::DateTime(n) | TypeKind::Timestamp(n) if u32::from(n) == fsp) {
+            return Err(err(1294, format!("Invalid ON UPDATE clause for '{}' column", ast.name)));
+        }
+        def.on_update_now = true;
+    }
+    if ast.references {
+        cx.warn(error::note(1235, format!("REFERENCES written with column '{}' is parsed and ignored, as in MySQL", ast.name)));
+    }
+    let key = if ast.primary {
+        Some(IndexKind::Primary)
+    } else if ast.unique || serial {
+        Some(IndexKind::Unique)
+    } else {
+        None
+    };
+    Ok(ResolvedColumn { def, key, checks: ast.checks.clone() })
+}
+
+/// DEFAULT of a column whose type and nullability are known.
+pub fn resolve_default(default: &ast::ColumnDefault, def: &ColumnDef, cx: &mut dyn DefinitionChecks) -> Result<Default, MySqlError> {
+    if def.auto_increment {
+        return Err(error::invalid_default(&def.name));
+    }
+    match default {
+        ast::ColumnDefault::CurrentTimestamp(fsp) => match def.ty.kind {
+            TypeKind::DateTime(n) | TypeKind::Timestamp(n) if u32::from(n) == *fsp => Ok(Default::CurrentTimestamp(n)),
+            _ => Err(error::invalid_default(&def.name)),
+        },
+        ast::ColumnDefault::Expr(text) => Ok(Default::Expr(text.text.clone())),
+        ast::ColumnDefault::Literal(literal) => {
+            let null = matches!(literal.kind, ast::ExprKind::Literal(ast::Literal::Null));
+            if null {
+                if !def.nullable {
+                    return Err(error::invalid_default(&def.name));
+                }
+                return Ok(Default::Literal(Value::Null));
+            }
+            if def.ty.is_blob() {
+                return Err(error::blob_cant_have_default(&def.name));
+            }
+            Ok(Default::Literal(cx.default_literal(literal, def)?))
+        }
+    }
+}
+
+/// Resolves an index over `columns`. Parts of a primary key make their columns NOT NULL.
+pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[String]) -> Result<IndexSpec, MySqlError> {
+    let kind = match ast.kind {
+        ast::IndexKind::Primary => IndexKind::Primary,
+        ast::IndexKind::Unique => IndexKind::Unique,
+        ast::IndexKind::Ordinary => IndexKind::Ordinary,
+        ast::IndexKind::FullText => return Err(error::table_cant_handle_ft()),
+        ast::IndexKind::Spatial => return Err(err(1464, "The used table type doesn't support SPATIAL indexes")),
+    };
+    if ast.parts.len() > 16 {
+        return Err(error::too_many_key_parts());
+    }
+    if let Some(name) = &ast.name {
+        check_length(name)?;
+        if name.eq_ignore_ascii_case("primary") && kind != IndexKind::Primary {
+            return Err(error::wrong_name_for_index(name));
+        }
+        if name.is_empty() || name.ends_with(' ') {
+            return Err(error::wrong_name_for_index(name));
+        }
+    }
+    if kind == IndexKind::Primary && ast.invisible {
+        return Err(err(3522, "A primary key index cannot be invisible"));
+    }
+    let mut parts: Vec<IndexPart> = Vec::with_capacity(ast.parts.len());
+    let mut total = 0;
+    for part in &ast.parts {
+        let name = match &part.key {
+            ast::IndexKey::Column(name) => name,
+            ast::IndexKey::Expr(_) => return Err(error::not_supported("functional key parts")),
+        };
+        let position = columns.iter().position(|c| same_name(&c.name, name)).ok_or_else(|| error::key_column_missing(name))?;
+        if parts.iter().any(|p| p.column == position) {
+            return Err(error::dup_fieldname(name));
+        }
+        let column = &mut columns[position];
+        if column.ty.kind == TypeKind::Json {
+            return Err(err(3152, format!("JSON column '{}' supports indexing only via generated columns on a specified JSON path.", column.name)));
+        }
+        let prefix = key_prefix(&column.ty, &column.name, part.prefix)?;
+        total += match prefix {
+            Some(n) if column.ty.is_text() => u64::from(n) * column.ty.charset().max_bytes() as u64,
+            Some(n) => u64::from(n),
+            None => column.ty.max_bytes(),
+        };
+        if total > 3072 {
+            return Err(error::too_long_key());
+        }
+        if kind == IndexKind::Primary {
+            if explicit_null.iter().any(|n| same_name(n, name)) {
+                return Err(error::primary_cant_have_null());
+            }
+            if column.generated.as_ref().is_some_and(|g| !g.stored) {
+                return Err(err(3106, "'Defining a virtual generated column as primary key' is not supported for generated columns."));
+            }
+            column.nullable = false;
+            if matches!(column.default, Default::Literal(Value::Null)) {
+                return Err(error::primary_cant_have_null());
+            }
+        }
+        parts.push(IndexPart { column: position, prefix, descending: part.desc });
+    }
+    let name = if kind == IndexKind::Primary { None } else { ast.name.as_deref().map(Str::from) };
+    Ok(IndexSpec { name, kind, parts, invisible: ast.invisible, comment: ast.comment.as_deref().unwrap_or("").into() })
+}
+
+/// The prefix of a key part: needed for TEXT and BLOB, meaningless for what is no string, dropped when it is the whole column.
+fn key_prefix(ty: &ColumnType, name: &str, prefix: Option<u32>) -> Result<Option<u32>, MySqlError> {
+    match prefix {
+        None if ty.is_blob() => Err(error::blob_key_without_length(name)),
+        None => Ok(None),
+        Some(0) => Err(err(1391, format!("Key part '{name}' length cannot be 0"))),
+        Some(n) => match ty.kind {
+            TypeKind::Char(m) | TypeKind::VarChar(m) | TypeKind::Binary(m) | TypeKind::VarBinary(m) => match n.cmp(&m) {
+                std::cmp::Ordering::Greater => Err(error::wrong_sub_key()),
+                std::cmp::Ordering::Equal => Ok(None),
+                std::cmp::Ordering::Less => Ok(Some(n)),
+            },
+            _ if ty.is_blob() => Ok(Some(n)),
+            _ => Err(error::wrong_sub_key()),
+        },
+    }
+}
+
+/// Everything of CREATE TABLE but LIKE and the SELECT's columns, which the caller appends first (`extra`).
+pub fn table(
+    ast: &ast::CreateTable,
+    schema: &str,
+    default_collation: &'static Collation,
+    extra: Vec<ColumnDef>,
+    cx: &mut dyn DefinitionChecks,
+) -> Result<TableSpec, MySqlError> {
+    check_table_name(&ast.name.name)?;
+    let options = &ast.options;
+    let collation = column_type::collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(default_collation);
+    let mut spec = TableSpec::new(schema, &ast.name.name, Vec::new(), Vec::new());
+    spec.collation = collation;
+    apply_options(&mut spec, options)?;
+    if !ast.foreign_keys.is_empty() {
+        return Err(error::not_supported("FOREIGN KEY"));
+    }
+    if ast.partition_by.is_some() {
+        return Err(error::not_supported("PARTITION BY"));
+    }
+    let mut explicit_null = Vec::new();
+    let mut keys: Vec<ast::IndexDef> = Vec::new();
+    let mut checks: Vec<ast::CheckDef> = Vec::new();
+    for column_ast in &ast.columns {
+        let resolved = column(column_ast, collation, cx)?;
+        if column_ast.nullable == Some(true) {
+            explicit_null.push(column_ast.name.clone());
+        }
+        if let Some(kind) = resolved.key {
+            keys.push(column_key(kind, &column_ast.name));
+        }
+        checks.extend(resolved.checks);
+        push_column(&mut spec.columns, resolved.def)?;
+    }
+    for column in extra {
+        match spec.columns.iter().position(|c| same_name(&c.name, &column.name)) {
+            Some(_) => {}
+            None => spec.columns.push(column),
+        }
+    }
+    keys.extend(ast.indexes.iter().cloned());
+    checks.extend(ast.checks.iter().cloned());
+    // The primary key first, then unique keys, as MySQL orders them; otherwise as written.
+    keys.sort_by_key(|k| match k.kind {
+        ast::IndexKind::Primary => 0,
+        ast::IndexKind::Unique => 1,
+        _ => 2,
+    });
+    for key in &keys {
+        let resolved = index(key, &mut spec.columns, &explicit_null)?;
+        push_index(&mut spec, resolved)?;
+    }
+    for check in &checks {
+        add_check(&mut spec, check, cx)?;
+    }
+    check_stored_exprs(&spec, &ast.columns, cx)?;
+    finish(&spec)?;
+    Ok(spec)
+}
+
+/// UNIQUE or PRIMARY KEY written with a column.
+pub fn column_key(kind: IndexKind, column: &str) -> ast::IndexDef {
+    ast::IndexDef {
+        kind: if kind == IndexKind::Primary { ast::IndexKind::Primary } else { ast::IndexKind::Unique },
+        name: None,
+        parts: vec![ast::IndexPart { key: ast::IndexKey::Column(column.to_owned()), prefix: None, desc: false }],
+        invisible: false,
+        comment: None,
+        using: None,
+    }
+}
+
+pub fn push_column(columns: &mut Vec<ColumnDef>, column: ColumnDef) -> Result<(), MySqlError> {
+    if columns.iter().any(|c| same_name(&c.name, &column.name)) {
+        return Err(error::dup_fieldname(&column.name));
+    }
+    columns.push(column);
+    Ok(())
+}
+
+/// Adds an index, naming it after its first column if it has no name.
+pub fn push_index(spec: &mut TableSpec, mut index: IndexSpec) -> Result<(), MySqlError> {
+    if index.kind == IndexKind::Primary {
+        if spec.indexes.iter().any(|i| i.kind == IndexKind::Primary) {
+            return Err(error::multiple_pri_key());
+        }
+        spec.indexes.insert(0, index);
+        return Ok(());
+    }
+    let taken = |name: &str| spec.indexes.iter().any(|i| i.name.as_deref().is_some_and(|n| same_name(n, name)));
+    match &index.name {
+        Some(name) if taken(name) => return Err(error::dup_keyname(name)),
+        Some(_) => {}
+        None => {
+            let base = spec.columns[index.parts[0].column].name.clone();
+            let base = if base.eq_ignore_ascii_case("primary") { Str::from(format!("{base}_2")) } else { base };
+            let mut name = base.clone();
+            let mut n = 2;
+            while taken(&name) {
+                name = format!("{base}_{n}").into();
+                n += 1;
+            }
+            index.name = Some(name);
+        }
+    }
+    if spec.indexes.len() >= 64 {
+        return Err(err(1069, "Too many keys specified; max 64 keys allowed"));
+    }
+    spec.indexes.push(index);
+    Ok(())
+}
+
+/// Adds a CHECK, named `table_chk_n` if it has no name.
+pub fn add_check(spec: &mut TableSpec, check: &ast::CheckDef, cx: &mut dyn DefinitionChecks) -> Result<(), MySqlError> {
+    let taken = |name: &str| spec.checks.iter().any(|c| same_name(&c.name, name));
+    let name: Str = match &check.name {
+        Some(name) if taken(name) => return Err(error::check_dup_name(name)),
+        Some(name) => {
+            check_length(name)?;
+            name.as_str().into()
+        }
+        None => (1..).map(|n| format!("{}_chk_{n}", spec.name)).find(|n| !taken(n)).expect("numbers do not end").into(),
+    };
+    cx.check_expr(&check.expr, &spec.columns, ExprPlace::Check(&name))?;
+    spec.checks.push(CheckDef { name, expr: check.expr.text.clone(), enforced: check.enforced });
+    Ok(())
+}
+
+/// Defaults and generated columns are checked when all columns are known.
+fn check_stored_exprs(spec: &TableSpec, columns: &[ast::ColumnDef], cx: &mut dyn DefinitionChecks) -> Result<(), MySqlError> {
+    for column in columns {
+        if let Some(ast::ColumnDefault::Expr(text)) = &column.default {
+            cx.check_expr(text, &spec.columns, ExprPlace::Default(&column.name))?;
+        }
+        if let Some(generated) = &column.generated {
+            cx.check_expr(&generated.expr, &spec.columns, ExprPlace::Generated(&column.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// What holds for a whole table, whether created or altered.
+pub fn finish(spec: &TableSpec) -> Result<(), MySqlError> {
+    if spec.columns.is_empty() {
+        return Err(error::must_have_columns());
+    }
+    if spec.columns.iter().all(|c| c.invisible) {
+        return Err(error::must_have_visible_column());
+    }
+    if spec.columns.len() > 1017 {
+        return Err(error::too_many_fields());
+    }
+    let autos: Vec<usize> = (0..spec.columns.len()).filter(|&i| spec.columns[i].auto_increment).collect();
+    match autos[..] {
+        [] => {}
+        [only] if spec.indexes.iter().any(|i| i.parts.first().is_some_and(|p| p.column == only)) => {}
+        _ => return Err(error::wrong_auto_key()),
+    }
+    let width: u64 = spec
+        .columns
+        .iter()
+        .map(|c| if c.ty.is_blob() { 12 } else { c.ty.max_bytes() + if matches!(c.ty.kind, TypeKind::VarChar(_) | TypeKind::VarBinary(_)) { 2 } else { 0 } })
+        .sum();
+    if width > 65_535 {
+        return Err(err(
+            1118,
+            "Row size too large. The maximum row size for the used table type, not counting BLOBs, is 65535. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs",
+        ));
+    }
+    Ok(())
+}
+
+/// ENGINE has been checked by the caller; charset and collation too.
+pub fn apply_options(spec: &mut TableSpec, options: &ast::TableOptions) -> Result<(), MySqlError> {
+    if let Some(comment) = &options.comment {
+        if comment.chars().count() > 2048 {
+            return Err(err(1628, format!("Comment for table '{}' is too long (max = 2048)", spec.name)));
+        }
+        spec.comment = comment.as_str().into();
+    }
+    if let Some(format) = &options.row_format {
+        spec.row_format = if format == "DEFAULT" { None } else { Some(format.as_str().into()) };
+    }
+    if let Some(next) = options.auto_increment {
+        spec.auto_increment = Some(next.max(1));
+    }
+    Ok(())
+}
+
+/// Names of columns and indexes compare without case.
+pub fn same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b) || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
+}

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
+use highkey_table::Interrupt;
+use highkey_types::{MySqlError, errors};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
+
+use super::error;
 
 /// Why a running statement was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +52,8 @@ pub struct ProcessEntry {
     id: u64,
     activity: Mutex<Activity>,
     interruption: AtomicU8,
-    /// Raised together with `interruption`; storage waits and DataFusion streams poll this one flag.
-    flag: Arc<AtomicBool>,
+    /// Raised together with `interruption`; lock waits end by it and long work polls it.
+    interrupt: Arc<Interrupt>,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
     wake: Notify,
 }
@@ -104,20 +108,29 @@ impl ProcessEntry {
             Interruption::Connection => 3,
         };
         self.interruption.fetch_max(code, Ordering::AcqRel);
-        self.flag.store(true, Ordering::Release);
+        self.interrupt.raise();
         self.wake.notify_waiters();
     }
 
-    /// The flag that long work polls.
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        self.flag.clone()
+    /// What lock waits end by and long work polls.
+    pub fn flag(&self) -> Arc<Interrupt> {
+        self.interrupt.clone()
+    }
+
+    /// The error that the running statement is to end with, if it was interrupted.
+    pub fn check(&self) -> Result<(), MySqlError> {
+        match self.interruption() {
+            Interruption::None => Ok(()),
+            Interruption::Timeout => Err(error::query_timeout()),
+            Interruption::Query | Interruption::Connection => Err(errors::query_interrupted()),
+        }
     }
 
     /// A KILL QUERY that came while nothing ran, or for the statement before, is forgotten.
     pub fn begin_statement(&self, command: &'static str, info: Option<Arc<str>>) {
         if self.interruption() != Interruption::Connection && self.interruption.load(Ordering::Relaxed) != 0 {
             self.interruption.store(0, Ordering::Release);
-            self.flag.store(false, Ordering::Release);
+            self.interrupt.clear();
         }
         let mut activity = self.activity.lock();
         activity.command = command;
@@ -187,7 +200,7 @@ impl ProcessList {
                 info: None,
             }),
             interruption: AtomicU8::new(0),
-            flag: Arc::new(AtomicBool::new(false)),
+            interrupt: Arc::default(),
             wake: Notify::new(),
         });
         self.entries.write().insert(id, entry.clone());

@@ -1,0 +1,81 @@
+//! information_schema, the few tables of performance_schema that clients read, and mysql.user: tables whose rows are made when a query asks.
+//!
+//! `definitions.rs` has their columns; `rows.rs` makes the rows. Tables about what Highkey does not have (views, triggers, routines,
+//! events, partitions, foreign keys) are there and empty, because tools join them.
+
+mod definitions;
+mod rows;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value};
+
+use crate::plan::VirtualTable;
+use crate::session::SessionState;
+
+pub use rows::{column_default, column_extra, column_key};
+
+static TABLES: LazyLock<HashMap<(String, String), Arc<VirtualTable>>> = LazyLock::new(|| {
+    let groups = [("information_schema", definitions::INFORMATION_SCHEMA), ("performance_schema", definitions::PERFORMANCE_SCHEMA), ("mysql", definitions::MYSQL)];
+    let mut tables = HashMap::new();
+    for (schema, list) in groups {
+        for (name, columns) in list {
+            let table = VirtualTable { schema: schema.into(), name: name.to_lowercase().into(), columns: columns.split(';').map(column).collect() };
+            tables.insert((schema.to_owned(), name.to_lowercase()), Arc::new(table));
+        }
+    }
+    tables
+});
+
+/// Finds a virtual table; names of these schemas and their tables are in any case.
+pub fn find(schema: &str, name: &str) -> Option<Arc<VirtualTable>> {
+    if !is_virtual_schema(schema) && !schema.eq_ignore_ascii_case("mysql") {
+        return None;
+    }
+    TABLES.get(&(schema.to_lowercase(), name.to_lowercase())).cloned()
+}
+
+/// Schemas that hold nothing but virtual tables.
+pub fn is_virtual_schema(schema: &str) -> bool {
+    schema.eq_ignore_ascii_case("information_schema") || schema.eq_ignore_ascii_case("performance_schema")
+}
+
+/// The virtual tables of a schema, by name as MySQL shows it.
+pub fn tables_of(schema: &str) -> Vec<Arc<VirtualTable>> {
+    let mut tables: Vec<_> = TABLES.values().filter(|t| t.schema.eq_ignore_ascii_case(schema)).cloned().collect();
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    tables
+}
+
+/// A virtual table's name as MySQL shows it: upper case in information_schema.
+pub fn shown_name(table: &VirtualTable) -> String {
+    if &*table.schema == "information_schema" { table.name.to_uppercase() } else { table.name.to_string() }
+}
+
+/// The rows of a virtual table, now.
+pub fn rows(state: &SessionState, table: &VirtualTable) -> Result<Vec<Vec<Value>>, MySqlError> {
+    rows::rows(state, table)
+}
+
+/// `NAME type`, as `definitions.rs` writes them.
+pub fn column(text: &str) -> (highkey_types::Str, ColumnType, bool) {
+    let (name, code) = text.split_once(' ').expect("a column is NAME type");
+    let (code, nullable) = match code.strip_suffix('?') {
+        Some(code) => (code, true),
+        None => (code, false),
+    };
+    let utf8 = Collation::by_name("utf8_general_ci").expect("a collation of ours");
+    let ty = match code.as_bytes()[0] {
+        b's' => ColumnType::varchar(code[1..].parse().expect("a length"), utf8),
+        b'S' => ColumnType::with_collation(TypeKind::LongText, utf8),
+        b'u' => ColumnType::ubigint(),
+        b'i' => ColumnType::bigint(),
+        b'n' => ColumnType::new(TypeKind::Int).unsigned(),
+        b'I' => ColumnType::new(TypeKind::Int),
+        b'd' => ColumnType::new(TypeKind::DateTime(0)),
+        b'D' => ColumnType::decimal(20, 6),
+        _ => panic!("no type {code}"),
+    };
+    (name.into(), ty, nullable)
+}

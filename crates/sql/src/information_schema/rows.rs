@@ -1,0 +1,401 @@
+//! The rows of the virtual tables.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
+use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value};
+
+use crate::plan::VirtualTable;
+use crate::session::SessionState;
+use crate::show;
+
+/// Text, number, NULL.
+fn t(text: impl AsRef<str>) -> Value {
+    Value::Text(text.as_ref().into())
+}
+
+fn u(n: impl Into<u64>) -> Value {
+    Value::UInt(n.into())
+}
+
+pub(super) fn rows(state: &SessionState, table: &VirtualTable) -> Result<Vec<Vec<Value>>, MySqlError> {
+    Ok(match (&*table.schema, &*table.name) {
+        ("information_schema", "character_sets") => Charset::ALL.iter().map(|c| character_set(*c)).collect(),
+        ("information_schema", "collations") => Collation::all().iter().map(|c| collation(c)).collect(),
+        ("information_schema", "collation_character_set_applicability") => Collation::all().iter().map(|c| vec![t(c.name), t(c.charset.name())]).collect(),
+        ("information_schema", "engines") => show::engines(),
+        ("information_schema", "processlist") => show::processes(state).into_iter().map(|p| p.into_row(true)).collect(),
+        ("information_schema", "plugins") => plugins(),
+        ("information_schema", "schemata") => schemata(state),
+        ("information_schema", "tables") => tables(state)?,
+        ("information_schema", "columns") => columns(state)?,
+        ("information_schema", "statistics") => each_table(state, statistics)?,
+        ("information_schema", "key_column_usage") => each_table(state, key_column_usage)?,
+        ("information_schema", "table_constraints") => each_table(state, table_constraints)?,
+        ("information_schema", "check_constraints") => each_table(state, check_constraints)?,
+        ("information_schema", "partitions") => each_table(state, |state, table, rows| partitions(state, table, rows))?,
+        ("information_schema", "innodb_trx") => Vec::new(),
+        ("information_schema", "user_privileges") => user_privileges(state),
+        ("performance_schema", "global_variables") => show::variable_rows(state, true),
+        ("performance_schema", "session_variables") => show::variable_rows(state, false),
+        ("performance_schema", "global_status" | "session_status") => show::status_rows(state),
+        ("mysql", "user") => users(state),
+        // What Highkey does not have: views, triggers, routines, events, foreign keys, histograms, narrower privileges.
+        _ => Vec::new(),
+    })
+}
+
+fn character_set(charset: Charset) -> Vec<Value> {
+    vec![t(charset.name()), t(Collation::default_of(charset).name), t(charset.description()), u(charset.max_bytes() as u64)]
+}
+
+fn collation(c: &Collation) -> Vec<Value> {
+    vec![
+        t(c.name),
+        t(c.charset.name()),
+        u(c.id),
+        t(if c.is_default { "Yes" } else { "" }),
+        t("Yes"),
+        u(show::sort_length(c)),
+        t(if c.pad_space { "PAD SPACE" } else { "NO PAD" }),
+    ]
+}
+
+fn plugins() -> Vec<Vec<Value>> {
+    let row = |name: &str, kind: &str, description: &str| {
+        vec![t(name), t("1.0"), t("ACTIVE"), t(kind), t("1.0"), Value::Null, Value::Null, t("Highkey"), t(description), t("Apache-2.0"), t("FORCE")]
+    };
+    vec![
+        row("mysql_native_password", "AUTHENTICATION", "Native MySQL authentication"),
+        row("caching_sha2_password", "AUTHENTICATION", "Caching sha2 authentication"),
+        row("InnoDB", "STORAGE ENGINE", "Highkey's B-link engine under InnoDB's name"),
+    ]
+}
+
+fn schemata(state: &SessionState) -> Vec<Vec<Value>> {
+    show::schemas(state)
+        .into_iter()
+        .map(|(name, collation)| vec![t("def"), t(name), t(collation.charset.name()), t(collation.name), Value::Null, t("NO")])
+        .collect()
+}
+
+fn each_table(state: &SessionState, f: impl Fn(&SessionState, &Arc<Table>, &mut Vec<Vec<Value>>)) -> Result<Vec<Vec<Value>>, MySqlError> {
+    let catalog = state.instance.database().catalog();
+    let mut rows = Vec::new();
+    for schema in catalog.schemas() {
+        for table in catalog.tables(&schema.name)? {
+            f(state, &table, &mut rows);
+        }
+    }
+    Ok(rows)
+}
+
+fn tables(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
+    let mut rows = each_table(state, |state, table, rows| {
+        let def = table.def();
+        let size = show::table_size(state, table);
+        rows.push(vec![
+            t("def"),
+            t(&def.schema),
+            t(&def.name),
+            t("BASE TABLE"),
+            t("InnoDB"),
+            Value::Int(10),
+            t(row_format(def)),
+            u(size.rows),
+            u(size.average()),
+            u(size.data_bytes),
+            u(0u64),
+            u(size.index_bytes),
+            u(0u64),
+            auto_increment(table),
+            Value::DateTime(wall_clock(state, def.created_at)),
+            Value::Null,
+            Value::Null,
+            t(def.collation.name),
+            Value::Null,
+            t(create_options(def)),
+            t(&def.comment),
+        ]);
+    })?;
+    for schema in ["information_schema", "performance_schema"] {
+        for table in super::tables_of(schema) {
+            let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t("SYSTEM VIEW"), Value::Null, Value::Int(10), Value::Null];
+            row.extend((0..5).map(|_| u(0u64)));
+            row.push(u(0u64));
+            row.push(Value::Null);
+            row.push(Value::DateTime(wall_clock(state, state.instance.started_at())));
+            row.extend([Value::Null, Value::Null, Value::Null, Value::Null, t(""), t("")]);
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// The value that SHOW TABLE STATUS shows: NULL for a table without such a column.
+pub(crate) fn auto_increment(table: &Table) -> Value {
+    match table.auto_increment_column() {
+        Some(_) => Value::UInt(table.auto_increment().next()),
+        None => Value::Null,
+    }
+}
+
+pub(crate) fn row_format(def: &TableDef) -> String {
+    match def.row_format.as_deref() {
+        Some(format) => {
+            let lower = format.to_lowercase();
+            let mut chars = lower.chars();
+            chars.next().map_or(String::new(), |c| c.to_uppercase().collect::<String>() + chars.as_str())
+        }
+        None => "Dynamic".to_owned(),
+    }
+}
+
+pub(crate) fn create_options(def: &TableDef) -> String {
+    def.row_format.as_deref().map_or(String::new(), |f| format!("row_format={f}"))
+}
+
+/// A moment in the session's time zone, whole seconds.
+pub(crate) fn wall_clock(state: &SessionState, moment: SystemTime) -> DateTime {
+    let micros = moment.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64 * 1_000_000);
+    state.config.time_zone.from_utc(&DateTime::from_micros(micros).unwrap_or_default())
+}
+
+fn columns(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
+    let mut rows = each_table(state, |_, table, rows| {
+        let def = table.def();
+        for (i, column) in def.columns.iter().enumerate() {
+            rows.push(column_row(def, i, column));
+        }
+    })?;
+    for schema in ["information_schema", "performance_schema"] {
+        for table in super::tables_of(schema) {
+            for (i, (name, ty, nullable)) in table.columns.iter().enumerate() {
+                let mut def = ColumnDef::new(name, ty.clone());
+                def.nullable = *nullable;
+                let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(name), u(i as u64 + 1), Value::Null];
+                row.extend(type_cells(&def, ""));
+                rows.push(row);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn column_row(def: &TableDef, position: usize, column: &ColumnDef) -> Vec<Value> {
+    let mut row = vec![t("def"), t(&def.schema), t(&def.name), t(&column.name), u(position as u64 + 1), column_default(column).map_or(Value::Null, t)];
+    row.extend(type_cells(column, column_key(def, position)));
+    row
+}
+
+/// From IS_NULLABLE on.
+fn type_cells(column: &ColumnDef, key: &str) -> Vec<Value> {
+    let ty = &column.ty;
+    let full = ty.to_string();
+    let base = full.split(['(', ' ']).next().unwrap_or("").to_owned();
+    let (characters, octets) = match &ty.kind {
+        TypeKind::Char(n) | TypeKind::VarChar(n) => (u(*n), u(u64::from(*n) * ty.charset().max_bytes() as u64)),
+        TypeKind::Binary(n) | TypeKind::VarBinary(n) => (u(*n), u(*n)),
+        TypeKind::Enum(_) | TypeKind::Set(_) => (u(u64::from(ty.display_length()) / ty.charset().max_bytes() as u64), u(ty.display_length())),
+        _ if ty.is_blob() && ty.kind != TypeKind::Json => (u(ty.max_bytes()), u(ty.max_bytes())),
+        _ => (Value::Null, Value::Null),
+    };
+    let (precision, scale) = match ty.kind {
+        TypeKind::TinyInt => (u(3u64), u(0u64)),
+        TypeKind::SmallInt => (u(5u64), u(0u64)),
+        TypeKind::MediumInt => (u(7u64), u(0u64)),
+        TypeKind::Int => (u(10u64), u(0u64)),
+        TypeKind::BigInt => (u(if ty.unsigned { 20u64 } else { 19 }), u(0u64)),
+        TypeKind::Decimal { precision, scale } => (u(precision), u(scale)),
+        TypeKind::Float | TypeKind::Double => match ty.float_digits {
+            Some((m, d)) => (u(m), u(d)),
+            None => (u(if ty.kind == TypeKind::Float { 12u64 } else { 22 }), Value::Null),
+        },
+        TypeKind::Bit(n) => (u(n), Value::Null),
+        _ => (Value::Null, Value::Null),
+    };
+    let datetime = match ty.kind {
+        TypeKind::DateTime(n) | TypeKind::Timestamp(n) | TypeKind::Time(n) => u(n),
+        _ => Value::Null,
+    };
+    let text = ty.is_text() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_));
+    vec![
+        t(if column.nullable { "YES" } else { "NO" }),
+        t(base),
+        characters,
+        octets,
+        precision,
+        scale,
+        datetime,
+        if text { t(ty.charset().name()) } else { Value::Null },
+        if text { t(ty.collation.name) } else { Value::Null },
+        t(full),
+        t(key),
+        t(column_extra(column)),
+        t("select,insert,update,references"),
+        t(&column.comment),
+        t(column.generated.as_ref().map_or("", |g| &g.expr)),
+        Value::Null,
+    ]
+}
+
+/// A default as SHOW COLUMNS shows it.
+pub fn column_default(column: &ColumnDef) -> Option<String> {
+    match &column.default {
+        Default::None | Default::Literal(Value::Null) => None,
+        Default::Literal(value) => Some(match (&column.ty.kind, value) {
+            (TypeKind::Bit(_), Value::UInt(bits)) => format!("b'{bits:b}'"),
+            _ => {
+                let mut text = Vec::new();
+                value.to_text(&column.ty, &mut text);
+                match (&column.ty.kind, column.ty.is_binary()) {
+                    (TypeKind::Binary(_) | TypeKind::VarBinary(_), _) if std::str::from_utf8(&text).is_err() => {
+                        format!("0x{}", text.iter().map(|b| format!("{b:02X}")).collect::<String>())
+                    }
+                    _ => String::from_utf8_lossy(&text).into_owned(),
+                }
+            }
+        }),
+        Default::Expr(text) => Some(text.clone()),
+        Default::CurrentTimestamp(0) => Some("CURRENT_TIMESTAMP".to_owned()),
+        Default::CurrentTimestamp(n) => Some(format!("CURRENT_TIMESTAMP({n})")),
+    }
+}
+
+/// The Extra column of SHOW COLUMNS.
+pub fn column_extra(column: &ColumnDef) -> String {
+    let mut words = Vec::new();
+    if column.auto_increment {
+        words.push("auto_increment".to_owned());
+    }
+    if matches!(column.default, Default::Expr(_)) {
+        words.push("DEFAULT_GENERATED".to_owned());
+    }
+    if column.on_update_now {
+        words.push(match column.ty.fsp() {
+            0 => "on update CURRENT_TIMESTAMP".to_owned(),
+            n => format!("on update CURRENT_TIMESTAMP({n})"),
+        });
+    }
+    match &column.generated {
+        Some(g) if g.stored => words.push("STORED GENERATED".to_owned()),
+        Some(_) => words.push("VIRTUAL GENERATED".to_owned()),
+        None => {}
+    }
+    if column.invisible {
+        words.push("INVISIBLE".to_owned());
+    }
+    words.join(" ")
+}
+
+/// PRI, UNI, MUL or nothing.
+pub fn column_key(def: &TableDef, column: usize) -> &'static str {
+    let promoted = match def.primary_key() {
+        Some(_) => None,
+        None => def.indexes.iter().find(|i| i.kind == IndexKind::Unique && i.parts.iter().all(|p| !def.columns[p.column].nullable)),
+    };
+    if def.primary_key().or(promoted).is_some_and(|i| i.parts.iter().any(|p| p.column == column)) {
+        return "PRI";
+    }
+    let leading = |unique: bool| {
+        def.indexes.iter().any(|i| i.parts.first().is_some_and(|p| p.column == column) && (i.kind == IndexKind::Unique && i.parts.len() == 1) == unique)
+    };
+    if leading(true) {
+        "UNI"
+    } else if leading(false) {
+        "MUL"
+    } else {
+        ""
+    }
+}
+
+fn statistics(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+    let def = table.def();
+    for (number, index) in def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId) {
+        for (i, part) in index.parts.iter().enumerate() {
+            let column = &def.columns[part.column];
+            rows.push(vec![
+                t("def"),
+                t(&def.schema),
+                t(&def.name),
+                Value::Int(i64::from(!index.is_unique())),
+                t(&def.schema),
+                t(&index.name),
+                u(i as u64 + 1),
+                t(&column.name),
+                t(if part.descending { "D" } else { "A" }),
+                show::cardinality(table, number, i).map_or(Value::Null, |n| Value::Int(n as i64)),
+                part.prefix.map_or(Value::Null, |n| Value::Int(i64::from(n))),
+                Value::Null,
+                t(if column.nullable { "YES" } else { "" }),
+                t("BTREE"),
+                t(""),
+                t(&index.comment),
+                t(if index.invisible { "NO" } else { "YES" }),
+                Value::Null,
+            ]);
+        }
+    }
+}
+
+fn key_column_usage(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+    let def = table.def();
+    for index in def.indexes.iter().filter(|i| i.is_unique()) {
+        for (i, part) in index.parts.iter().enumerate() {
+            let mut row = vec![t("def"), t(&def.schema), t(&index.name), t("def"), t(&def.schema), t(&def.name), t(&def.columns[part.column].name), u(i as u64 + 1)];
+            row.extend((0..4).map(|_| Value::Null));
+            rows.push(row);
+        }
+    }
+}
+
+fn table_constraints(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+    let def = table.def();
+    let mut push = |name: &str, kind: &str, enforced: bool| {
+        rows.push(vec![t("def"), t(&def.schema), t(name), t(&def.schema), t(&def.name), t(kind), t(if enforced { "YES" } else { "NO" })]);
+    };
+    for index in def.indexes.iter().filter(|i| i.is_unique()) {
+        push(&index.name, if index.kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" }, true);
+    }
+    for check in &def.checks {
+        push(&check.name, "CHECK", check.enforced);
+    }
+}
+
+fn check_constraints(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+    let def = table.def();
+    for check in &def.checks {
+        rows.push(vec![t("def"), t(&def.schema), t(&check.name), t(format!("({})", check.expr))]);
+    }
+}
+
+fn partitions(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+    let def = table.def();
+    let size = show::table_size(state, table);
+    let mut row = vec![t("def"), t(&def.schema), t(&def.name)];
+    row.extend((0..9).map(|_| Value::Null));
+    row.extend([u(size.rows), u(size.average()), u(size.data_bytes), u(0u64), u(size.index_bytes), u(0u64)]);
+    row.push(Value::DateTime(wall_clock(state, def.created_at)));
+    row.extend([Value::Null, Value::Null, Value::Null, t(""), t(""), Value::Null]);
+    rows.push(row);
+}
+
+fn user_privileges(state: &SessionState) -> Vec<Vec<Value>> {
+    state
+        .instance
+        .accounts()
+        .iter()
+        .flat_map(|a| show::PRIVILEGES.iter().map(|p| vec![t(format!("'{}'@'{}'", a.user, a.host)), t("def"), t(p), t("YES")]).collect::<Vec<_>>())
+        .collect()
+}
+
+fn users(state: &SessionState) -> Vec<Vec<Value>> {
+    let flag = |on: bool| t(if on { "Y" } else { "N" });
+    state
+        .instance
+        .accounts()
+        .iter()
+        .map(|a| vec![t(&a.host), t(&a.user), t(&a.plugin), t(String::from_utf8_lossy(&a.authentication_string)), flag(a.password_expired), flag(a.locked)])
+        .collect()
+}

@@ -1,0 +1,114 @@
+//! The session's variables that statements look at all the time, as typed fields. Recomputed whenever SET changed one.
+
+use std::time::Duration;
+
+use highkey_table::Isolation;
+use highkey_types::{Charset, Collation, SqlMode, TimeZone};
+
+use crate::parse::ParseOptions;
+use crate::variables::{SqlModes, Values};
+
+/// Typed mirror of the session's variables.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub autocommit: bool,
+    pub modes: SqlModes,
+    /// The bits that conversions look at.
+    pub sql_mode: SqlMode,
+    pub strict: bool,
+    pub parse: ParseOptions,
+    pub time_zone: TimeZone,
+    pub collation_connection: &'static Collation,
+    pub charset_client: Charset,
+    /// `None`: results are sent in the columns' own character sets.
+    pub charset_results: Option<Charset>,
+    pub isolation: Isolation,
+    pub read_only: bool,
+    pub lock_wait_timeout: Duration,
+    pub metadata_timeout: Duration,
+    pub rollback_on_timeout: bool,
+    pub max_error_count: usize,
+    pub sql_notes: bool,
+    pub auto_increment_increment: u64,
+    pub auto_increment_offset: u64,
+    /// Milliseconds, 0 for none.
+    pub max_execution_time_ms: u64,
+    pub div_precision_increment: u8,
+    pub group_concat_max_len: u64,
+    /// `None` is unlimited.
+    pub select_limit: Option<u64>,
+    pub completion_type: CompletionType,
+    pub max_allowed_packet: u64,
+    pub cte_max_recursion_depth: u64,
+    /// `SET timestamp`: microseconds, `None` is the clock.
+    pub timestamp_micros: Option<i64>,
+    pub long_query_time: Duration,
+}
+
+/// What COMMIT and ROLLBACK do after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompletionType {
+    NoChain,
+    Chain,
+    Release,
+}
+
+impl Config {
+    pub fn of(values: &Values) -> Config {
+        let modes = SqlModes::parse(&values.text("sql_mode")).unwrap_or_default();
+        let charset = |name: &str| Charset::by_name(&values.text(name)).unwrap_or(Charset::Utf8mb4);
+        Config {
+            autocommit: values.bool("autocommit"),
+            modes,
+            sql_mode: SqlMode {
+                no_zero_date: modes.has(SqlModes::NO_ZERO_DATE),
+                no_zero_in_date: modes.has(SqlModes::NO_ZERO_IN_DATE),
+                allow_invalid_dates: modes.has(SqlModes::ALLOW_INVALID_DATES),
+                pad_char_to_full_length: modes.has(SqlModes::PAD_CHAR_TO_FULL_LENGTH),
+                time_truncate_fractional: modes.has(SqlModes::TIME_TRUNCATE_FRACTIONAL),
+                error_for_division_by_zero: modes.has(SqlModes::ERROR_FOR_DIVISION_BY_ZERO),
+                no_unsigned_subtraction: modes.has(SqlModes::NO_UNSIGNED_SUBTRACTION),
+            },
+            strict: modes.has(SqlModes::STRICT),
+            parse: ParseOptions {
+                ansi_quotes: modes.has(SqlModes::ANSI_QUOTES),
+                pipes_as_concat: modes.has(SqlModes::PIPES_AS_CONCAT),
+                no_backslash_escapes: modes.has(SqlModes::NO_BACKSLASH_ESCAPES),
+                high_not_precedence: modes.has(1 << 29),
+                ignore_space: modes.has(8),
+                real_as_float: modes.has(1),
+            },
+            time_zone: TimeZone::parse(&values.text("time_zone")).unwrap_or_else(TimeZone::system),
+            collation_connection: Collation::by_name(&values.text("collation_connection")).unwrap_or_else(Collation::utf8mb4),
+            charset_client: charset("character_set_client"),
+            charset_results: (!values.is_null("character_set_results")).then(|| charset("character_set_results")),
+            isolation: match values.text("transaction_isolation").as_str() {
+                "READ-UNCOMMITTED" => Isolation::ReadUncommitted,
+                "READ-COMMITTED" => Isolation::ReadCommitted,
+                "SERIALIZABLE" => Isolation::Serializable,
+                _ => Isolation::RepeatableRead,
+            },
+            read_only: values.bool("transaction_read_only"),
+            lock_wait_timeout: Duration::from_secs(values.u64("innodb_lock_wait_timeout")),
+            metadata_timeout: Duration::from_secs(values.u64("lock_wait_timeout")),
+            rollback_on_timeout: values.bool("innodb_rollback_on_timeout"),
+            max_error_count: values.u64("max_error_count") as usize,
+            sql_notes: values.bool("sql_notes"),
+            auto_increment_increment: values.u64("auto_increment_increment").max(1),
+            auto_increment_offset: values.u64("auto_increment_offset").max(1),
+            max_execution_time_ms: values.u64("max_execution_time"),
+            div_precision_increment: values.u64("div_precision_increment") as u8,
+            group_concat_max_len: values.u64("group_concat_max_len"),
+            select_limit: Some(values.u64("sql_select_limit")).filter(|n| *n != u64::MAX),
+            completion_type: match values.text("completion_type").as_str() {
+                "CHAIN" => CompletionType::Chain,
+                "RELEASE" => CompletionType::Release,
+                _ => CompletionType::NoChain,
+            },
+            max_allowed_packet: values.u64("max_allowed_packet"),
+            cte_max_recursion_depth: values.u64("cte_max_recursion_depth"),
+            timestamp_micros: Some(values.f64("timestamp")).filter(|t| *t > 0.0).map(|t| (t * 1e6) as i64),
+            long_query_time: Duration::from_secs_f64(values.f64("long_query_time")),
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! What a statement may ask of its session: the session without its transaction. The binder and the evaluator see it as their
+//! contexts, while the transaction is borrowed beside it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
+
+use super::config::Config;
+use super::diagnostics::Diagnostics;
+use super::error;
+use super::instance::Instance;
+use super::process::ProcessEntry;
+use super::{ClientInfo, VERSION};
+use crate::bind::{BindContext, TableSource};
+use crate::expr::EvalContext;
+use crate::information_schema;
+use crate::parse::ast::VariableScope;
+use crate::plan::Subquery;
+use crate::variables::{self, Scope, SqlModes, Values};
+
+/// A session without its transaction and prepared statements.
+pub struct SessionState {
+    pub instance: Arc<Instance>,
+    pub client: ClientInfo,
+    pub process: Arc<ProcessEntry>,
+    /// The session's values; shared with the global ones until the first SET.
+    pub variables: Arc<Values>,
+    pub config: Config,
+    pub database: Option<Str>,
+    pub user_vars: HashMap<Str, Value>,
+    pub diagnostics: Diagnostics,
+    /// LAST_INSERT_ID(), as the statements before left it.
+    pub last_insert_id: u64,
+    /// LAST_INSERT_ID(expr) in the running statement.
+    pub explicit_insert_id: Option<u64>,
+    /// SET INSERT_ID: the next statement's auto-increment value.
+    pub next_insert_id: Option<u64>,
+    pub found_rows: u64,
+    pub row_count: i64,
+    /// Parameters of the running prepared statement.
+    pub params: Vec<Value>,
+    /// Bind parameters in as literals.
+    pub bind_params: bool,
+    /// Start of the running statement, microseconds since 1970 UTC.
+    pub now_micros: i64,
+    /// The running statement changes rows in strict mode: divisions by zero are errors.
+    pub strict_dml: bool,
+    random_states: HashMap<usize, Option<(u32, u32)>>,
+}
+
+impl SessionState {
+    pub fn new(instance: Arc<Instance>, client: ClientInfo, process: Arc<ProcessEntry>) -> SessionState {
+        let variables = instance.globals();
+        let mut state = SessionState {
+            config: Config::of(&variables),
+            variables,
+            instance,
+            client,
+            process,
+            database: None,
+            user_vars: HashMap::new(),
+            diagnostics: Diagnostics::default(),
+            last_insert_id: 0,
+            explicit_insert_id: None,
+            next_insert_id: None,
+            found_rows: 0,
+            row_count: 0,
+            params: Vec::new(),
+            bind_params: false,
+            now_micros: 0,
+            strict_dml: false,
+            random_states: HashMap::new(),
+        };
+        state.apply_client_collation();
+        state
+    }
+
+    /// The handshake's collation sets client, results and connection, as SET NAMES would.
+    fn apply_client_collation(&mut self) {
+        let Some(collation) = Collation::by_id(self.client.collation) else { return };
+        if collation.charset == Charset::Binary {
+            return;
+        }
+        if collation.id != self.config.collation_connection.id || self.config.charset_client != collation.charset {
+            self.set_names(collation);
+        }
+    }
+
+    /// SET NAMES.
+    pub fn set_names(&mut self, collation: &'static Collation) {
+        let charset = variables::VarValue::Text(collation.charset.name().into());
+        let values = Arc::make_mut(&mut self.variables);
+        for name in ["character_set_client", "character_set_results", "character_set_connection"] {
+            values.set(variables::find(name).expect("in the table"), charset.clone());
+        }
+        values.set(variables::find("collation_connection").expect("in the table"), variables::VarValue::Text(collation.name.into()));
+        self.refresh();
+    }
+
+    /// After a variable changed.
+    pub fn refresh(&mut self) {
+        self.config = Config::of(&self.variables);
+    }
+
+    /// A new statement begins: its clock, and no conditions unless it is about them.
+    pub fn begin_statement(&mut self, keep_diagnostics: bool) {
+        self.now_micros = self.config.timestamp_micros.unwrap_or_else(clock_micros);
+        self.explicit_insert_id = None;
+        self.strict_dml = false;
+        if !self.random_states.is_empty() {
+            self.random_states.clear();
+        }
+        if !keep_diagnostics {
+            self.diagnostics.clear();
+        }
+    }
+
+    pub fn push_warning(&mut self, warning: Warning) {
+        self.diagnostics.push(warning, self.config.max_error_count, self.config.sql_notes);
+    }
+
+    pub fn push_warnings(&mut self, warnings: &mut Vec<Warning>) {
+        for warning in warnings.drain(..) {
+            self.push_warning(warning);
+        }
+    }
+
+    pub fn note(&mut self, code: u16, message: impl Into<String>) {
+        self.push_warning(Warning { level: Level::Note, code, message: message.into() });
+    }
+
+    /// An error that IGNORE turns into a warning.
+    pub fn push_ignored(&mut self, error: MySqlError) {
+        self.push_warning(error.into_warning(Level::Warning));
+    }
+
+    /// Converts a value for a column. `row` counts from 1.
+    pub fn store(&mut self, value: Value, ty: &highkey_types::ColumnType, column: &str, ignore: bool, row: u64) -> Result<Value, MySqlError> {
+        let mut warnings = Vec::new();
+        let mut cx = StoreContext {
+            strict: self.config.strict && !ignore,
+            ignore,
+            mode: self.config.sql_mode,
+            time_zone: &self.config.time_zone,
+            row,
+            warnings: &mut warnings,
+        };
+        let stored = highkey_types::store(value, ty, column, &mut cx);
+        if !warnings.is_empty() {
+            self.push_warnings(&mut warnings);
+        }
+        stored
+    }
+
+    /// Runs a lenient conversion with this session's rules.
+    pub fn with_cast<T>(&mut self, f: impl FnOnce(&mut CastContext) -> T) -> T {
+        let mut warnings = Vec::new();
+        let today = self.now().date;
+        let result = f(&mut CastContext { warnings: &mut warnings, mode: self.config.sql_mode, today, time_zone: &self.config.time_zone });
+        self.push_warnings(&mut warnings);
+        result
+    }
+
+    pub fn strict(&self) -> bool {
+        self.config.strict
+    }
+
+    pub fn mode(&self, bit: u64) -> bool {
+        self.config.modes.has(bit)
+    }
+
+    /// The current database or error 1046.
+    pub fn require_database(&self) -> Result<Str, MySqlError> {
+        self.database.clone().ok_or_else(error::no_db)
+    }
+
+    /// The schema that a name means.
+    pub fn schema_of(&self, schema: Option<&str>) -> Result<Str, MySqlError> {
+        match schema {
+            Some(schema) => Ok(schema.into()),
+            None => self.require_database(),
+        }
+    }
+
+    pub fn user_at_host(&self) -> Str {
+        format!("{}@{}", self.client.user, self.client.client_host).into()
+    }
+
+    pub fn account(&self) -> Str {
+        format!("{}@{}", self.client.account_user, self.client.account_host).into()
+    }
+
+    /// The value of a system variable as SELECT @@… gives it.
+    pub fn system_variable(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {
+        let id = variables::find(name).ok_or_else(|| error::unknown_system_variable(name))?;
+        let definition = id.definition();
+        match (scope, definition.scope) {
+            (Some(VariableScope::Global), Scope::SessionOnly) => Err(err_not_global(definition.name)),
+            (Some(VariableScope::Session), Scope::Global) => Err(err_not_session(definition.name)),
+            (Some(VariableScope::Global), _) | (_, Scope::Global) => Ok(variables::to_value(self.instance.globals().get(id))),
+            (_, Scope::SessionOnly) => Ok(self.session_only(definition.name).unwrap_or_else(|| variables::to_value(self.variables.get(id)))),
+            _ => Ok(variables::to_value(self.variables.get(id))),
+        }
+    }
+
+    /// Variables that are no stored value but a part of the session's state.
+    pub fn session_only(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "last_insert_id" | "identity" => Value::UInt(self.last_insert_id),
+            "insert_id" => Value::UInt(self.next_insert_id.unwrap_or(0)),
+            "warning_count" => Value::UInt(self.diagnostics.previous_counts().0),
+            "error_count" => Value::UInt(self.diagnostics.previous_counts().1),
+            "pseudo_thread_id" => Value::UInt(self.client.connection_id),
+            "timestamp" => Value::Double(self.now_micros as f64 / 1e6),
+            _ => return None,
+        })
+    }
+}
+
+fn err_not_global(name: &str) -> MySqlError {
+    error::err(1238, format!("Variable '{name}' is a SESSION variable"))
+}
+
+fn err_not_session(name: &str) -> MySqlError {
+    error::err(1238, format!("Variable '{name}' is a GLOBAL variable"))
+}
+
+/// Microseconds since 1970.
+pub fn clock_micros() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64)
+}
+
+impl BindContext for SessionState {
+    fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError> {
+        if let Some(table) = information_schema::find(schema, name) {
+            return Ok(TableSource::Virtual(table));
+        }
+        if information_schema::is_virtual_schema(schema) {
+            return Err(error::err(1109, format!("Unknown table '{}' in {}", name.to_uppercase(), schema.to_lowercase())));
+        }
+        Ok(TableSource::Base(self.instance.database().catalog().table(schema, name)?))
+    }
+
+    fn current_schema(&self) -> Option<Str> {
+        self.database.clone()
+    }
+
+    fn collation(&self) -> &'static Collation {
+        self.config.collation_connection
+    }
+
+    fn sql_mode(&self) -> SqlMode {
+        self.config.sql_mode
+    }
+
+    fn only_full_group_by(&self) -> bool {
+        self.mode(SqlModes::ONLY_FULL_GROUP_BY)
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        &self.config.time_zone
+    }
+
+    fn params(&self) -> Option<&[Value]> {
+        self.bind_params.then_some(&self.params[..])
+    }
+
+    fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {
+        self.system_variable(scope, name)
+    }
+
+    fn user_var(&self, name: &str) -> Option<Value> {
+        self.user_vars.get(name).cloned()
+    }
+
+    fn div_precision_increment(&self) -> u8 {
+        self.config.div_precision_increment
+    }
+
+    fn group_concat_max_len(&self) -> u64 {
+        self.config.group_concat_max_len
+    }
+}
+
+impl EvalContext for SessionState {
+    fn sql_mode(&self) -> SqlMode {
+        self.config.sql_mode
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        &self.config.time_zone
+    }
+
+    fn now_micros(&self) -> i64 {
+        self.now_micros
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        self.push_warning(warning);
+    }
+
+    fn division_by_zero_is_error(&self) -> bool {
+        self.strict_dml && self.config.sql_mode.error_for_division_by_zero
+    }
+
+    fn param(&self, index: usize) -> Result<Value, MySqlError> {
+        self.params.get(index).cloned().ok_or_else(|| error::wrong_arguments("EXECUTE"))
+    }
+
+    fn user_var(&self, name: &str) -> Value {
+        self.user_vars.get(name).cloned().unwrap_or(Value::Null)
+    }
+
+    fn set_user_var(&mut self, name: &Str, value: Value) -> Result<(), MySqlError> {
+        self.user_vars.insert(name.clone(), value);
+        Ok(())
+    }
+
+    fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {
+        self.system_variable(scope, name)
+    }
+
+    fn subquery(&mut self, _subquery: &Subquery, _row: &[Value]) -> Result<Value, MySqlError> {
+        // Statements with subqueries go to DataFusion, or have them computed first (`execute::subqueries`).
+        Err(crate::plan::unresolved("subquery"))
+    }
+
+    fn database(&self) -> Option<Str> {
+        self.database.clone()
+    }
+
+    fn user(&self) -> Str {
+        self.user_at_host()
+    }
+
+    fn current_user(&self) -> Str {
+        self.account()
+    }
+
+    fn connection_id(&self) -> u64 {
+        self.client.connection_id
+    }
+
+    fn version(&self) -> Str {
+        VERSION.into()
+    }
+
+    fn last_insert_id(&self) -> u64 {
+        self.last_insert_id
+    }
+
+    fn set_last_insert_id(&mut self, id: u64) {
+        self.explicit_insert_id = Some(id);
+        self.last_insert_id = id;
+    }
+
+    fn found_rows(&self) -> u64 {
+        self.found_rows
+    }
+
+    fn row_count(&self) -> i64 {
+        self.row_count
+    }
+
+    fn max_allowed_packet(&self) -> usize {
+        self.config.max_allowed_packet as usize
+    }
+
+    fn random_state(&mut self, site: usize) -> &mut Option<(u32, u32)> {
+        self.random_states.entry(site).or_default()
+    }
+
+    fn sleep(&mut self, duration: Duration) -> Result<bool, MySqlError> {
+        self.process.set_state("User sleep");
+        let process = self.process.clone();
+        let interrupted = blocking(move || {
+            let end = Instant::now() + duration;
+            loop {
+                if process.flag().is_raised() {
+                    return true;
+                }
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return false;
+                }
+                std::thread::sleep(left.min(Duration::from_millis(5)));
+            }
+        });
+        self.process.set_state("executing");
+        if interrupted && self.process.interruption() == super::process::Interruption::Timeout {
+            return Err(error::query_timeout());
+        }
+        Ok(interrupted)
+    }
+
+    fn user_lock(&mut self, function: &str, args: &[Value]) -> Result<Value, MySqlError> {
+        let name = match args.first() {
+            Some(Value::Null) => None,
+            Some(value) => highkey_types::cast::to_str(value),
+            None => None,
+        };
+        let id = self.client.connection_id;
+        let locks = self.instance.user_locks().clone();
+        let bad_name = || error::err(4163, "Incorrect user-level lock name '%-.192s'.".replace("%-.192s", name.as_deref().unwrap_or("NULL")));
+        if function == "RELEASE_ALL_LOCKS" {
+            return Ok(Value::Int(locks.release_all(id) as i64));
+        }
+        let Some(name) = name.clone().filter(|n| !n.is_empty() && n.chars().count() <= 64) else { return Err(bad_name()) };
+        let name = name.to_lowercase();
+        match function {
+            "GET_LOCK" => {
+                let seconds = args.get(1).map_or(Some(0.0), |v| self.with_cast(|cx| highkey_types::cast::to_f64(v, cx))).unwrap_or(0.0);
+                let process = self.process.clone();
+                process.set_state("User lock");
+                let timeout = if seconds < 0.0 { Duration::from_secs(31_536_000) } else { Duration::from_secs_f64(seconds.min(31_536_000.0)) };
+                let got = blocking(|| locks.acquire(&name, id, timeout, &process.flag()));
+                self.process.set_state("executing");
+                self.process.check()?;
+                Ok(Value::Int(i64::from(got)))
+            }
+            "RELEASE_LOCK" => Ok(locks.release(&name, id).map_or(Value::Null, |own| Value::Int(i64::from(own)))),
+            "IS_FREE_LOCK" => Ok(Value::Int(i64::from(locks.owner(&name).is_none()))),
+            _ => Ok(locks.owner(&name).map_or(Value::Null, Value::UInt)),
+        }
+    }
+
+    fn load_file(&mut self, path: &str) -> Option<Vec<u8>> {
+        let path = super::files::resolve(self, path).ok()?;
+        let bytes = std::fs::read(path).ok()?;
+        (bytes.len() as u64 <= self.config.max_allowed_packet).then_some(bytes)
+    }
+}
+
+/// Runs something that blocks. On a worker of the server's runtime the other tasks move away first.
+fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    match tokio::runtime::Handle::try_current() {
+        Ok(handle) if handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(f),
+        _ => f(),
+    }
+}

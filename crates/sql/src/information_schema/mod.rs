@@ -14,7 +14,7 @@ use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value};
 use crate::plan::VirtualTable;
 use crate::session::SessionState;
 
-pub use rows::{column_default, column_extra, column_key};
+pub use rows::{auto_increment, column_default, column_extra, column_key, create_options, row_format, wall_clock};
 
 static TABLES: LazyLock<HashMap<(String, String), Arc<VirtualTable>>> = LazyLock::new(|| {
     let groups = [("information_schema", definitions::INFORMATION_SCHEMA), ("performance_schema", definitions::PERFORMANCE_SCHEMA), ("mysql", definitions::MYSQL)];

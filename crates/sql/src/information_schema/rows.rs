@@ -84,7 +84,7 @@ fn each_table(state: &SessionState, f: impl Fn(&SessionState, &Arc<Table>, &mut 
     let catalog = state.instance.database().catalog();
     let mut rows = Vec::new();
     for schema in catalog.schemas() {
-        for table in catalog.tables(&schema.name)? {
+        for table in catalog.tables(&schema.name) {
             f(state, &table, &mut rows);
         }
     }
@@ -134,14 +134,14 @@ fn tables(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
 }
 
 /// The value that SHOW TABLE STATUS shows: NULL for a table without such a column.
-pub(crate) fn auto_increment(table: &Table) -> Value {
+pub fn auto_increment(table: &Table) -> Value {
     match table.auto_increment_column() {
         Some(_) => Value::UInt(table.auto_increment().next()),
         None => Value::Null,
     }
 }
 
-pub(crate) fn row_format(def: &TableDef) -> String {
+pub fn row_format(def: &TableDef) -> String {
     match def.row_format.as_deref() {
         Some(format) => {
             let lower = format.to_lowercase();
@@ -152,12 +152,12 @@ pub(crate) fn row_format(def: &TableDef) -> String {
     }
 }
 
-pub(crate) fn create_options(def: &TableDef) -> String {
+pub fn create_options(def: &TableDef) -> String {
     def.row_format.as_deref().map_or(String::new(), |f| format!("row_format={f}"))
 }
 
 /// A moment in the session's time zone, whole seconds.
-pub(crate) fn wall_clock(state: &SessionState, moment: SystemTime) -> DateTime {
+pub fn wall_clock(state: &SessionState, moment: SystemTime) -> DateTime {
     let micros = moment.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64 * 1_000_000);
     state.config.time_zone.from_utc(&DateTime::from_micros(micros).unwrap_or_default())
 }
@@ -310,7 +310,7 @@ pub fn column_key(def: &TableDef, column: usize) -> &'static str {
     }
 }
 
-fn statistics(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+fn statistics(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
     let def = table.def();
     for (number, index) in def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId) {
         for (i, part) in index.parts.iter().enumerate() {
@@ -325,7 +325,7 @@ fn statistics(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Valu
                 u(i as u64 + 1),
                 t(&column.name),
                 t(if part.descending { "D" } else { "A" }),
-                show::cardinality(table, number, i).map_or(Value::Null, |n| Value::Int(n as i64)),
+                show::cardinality(state, table, number, i).map_or(Value::Null, |n| Value::Int(n as i64)),
                 part.prefix.map_or(Value::Null, |n| Value::Int(i64::from(n))),
                 Value::Null,
                 t(if column.nullable { "YES" } else { "" }),

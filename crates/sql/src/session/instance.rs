@@ -1,8 +1,8 @@
 //! What all sessions of one server share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::AtomicU64;
+use std::time::{Instant, SystemTime};
 
 use highkey_table::Database;
 use highkey_types::MySqlError;
@@ -11,6 +11,11 @@ use tokio::sync::watch;
 
 use super::process::{ProcessEntry, ProcessList};
 use super::status::{Status, StatusCounter};
+use super::table_exprs::TableExprCache;
+use super::table_locks::TableLocks;
+use super::user_locks::UserLocks;
+use crate::df::{EngineOptions, QueryEngine};
+use crate::fast::PlanCache;
 use crate::variables::{Settings, Values};
 
 /// An account as authentication needs it.
@@ -33,22 +38,73 @@ pub struct Instance {
     processes: ProcessList,
     status: Status,
     started: Instant,
+    started_at: SystemTime,
     shutdown: watch::Sender<bool>,
-    pub(crate) globals_version: AtomicU64,
+    queries: Arc<QueryEngine>,
+    user_locks: Arc<UserLocks>,
+    table_locks: Arc<TableLocks>,
+    plans: PlanCache,
+    exprs: TableExprCache,
+    prepared_statements: AtomicU64,
 }
 
 impl Instance {
     /// `settings` are the values from the command line and the configuration file.
-    pub fn new(database: Arc<Database>, settings: &Settings) -> Arc<Instance> {
-        Arc::new(Instance {
+    /// Fails if the directory for spilled queries (`#highkey_tmp` in the data directory) cannot be made.
+    pub fn new(database: Arc<Database>, settings: &Settings) -> std::io::Result<Arc<Instance>> {
+        let datadir = settings.datadir();
+        let spill_dir = if datadir.as_os_str().is_empty() {
+            std::env::temp_dir().join(format!("highkey-{}-{:x}", std::process::id(), rand::random::<u32>()))
+        } else {
+            datadir.join("#highkey_tmp")
+        };
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let queries = QueryEngine::new(EngineOptions { threads, memory_bytes: settings.u64("parallel_memory_limit").max(16 << 20) as usize, spill_dir })?;
+        Ok(Arc::new(Instance {
             database,
             globals: RwLock::new(Arc::new(settings.values().clone())),
             processes: ProcessList::default(),
             status: Status::default(),
             started: Instant::now(),
+            started_at: SystemTime::now(),
             shutdown: watch::channel(false).0,
-            globals_version: AtomicU64::new(0),
-        })
+            queries,
+            user_locks: Arc::default(),
+            table_locks: Arc::default(),
+            plans: PlanCache::default(),
+            exprs: TableExprCache::default(),
+            prepared_statements: AtomicU64::new(0),
+        }))
+    }
+
+    pub(crate) fn queries(&self) -> &Arc<QueryEngine> {
+        &self.queries
+    }
+
+    pub(crate) fn user_locks(&self) -> &Arc<UserLocks> {
+        &self.user_locks
+    }
+
+    pub(crate) fn table_locks(&self) -> &Arc<TableLocks> {
+        &self.table_locks
+    }
+
+    /// Plans of statements by text.
+    pub(crate) fn plans(&self) -> &PlanCache {
+        &self.plans
+    }
+
+    pub(crate) fn exprs(&self) -> &TableExprCache {
+        &self.exprs
+    }
+
+    /// Prepared statements of all sessions.
+    pub(crate) fn prepared_statements(&self) -> &AtomicU64 {
+        &self.prepared_statements
+    }
+
+    pub(crate) fn started_at(&self) -> SystemTime {
+        self.started_at
     }
 
     pub fn database(&self) -> &Arc<Database> {
@@ -63,9 +119,7 @@ impl Instance {
     /// Changes global values; sessions that exist keep theirs.
     pub(crate) fn update_globals<T>(&self, change: impl FnOnce(&mut Values) -> T) -> T {
         let mut globals = self.globals.write();
-        let answer = change(Arc::make_mut(&mut globals));
-        self.globals_version.fetch_add(1, Ordering::Release);
-        answer
+        change(Arc::make_mut(&mut globals))
     }
 
     /// A global variable's numeric value, 0 if it has none: `global_u64("max_connections")`.

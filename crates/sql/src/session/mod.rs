@@ -1,20 +1,45 @@
-//! Sessions: one per connection.
+//! Sessions: one per connection. See `README.md`.
 
 mod accounts;
+mod config;
+mod decode;
+mod diagnostics;
+pub mod error;
+mod files;
 mod instance;
 mod process;
 mod sink;
+mod state;
 mod status;
+mod table_exprs;
+mod table_locks;
+mod transaction;
+mod user_locks;
 
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use highkey_types::{Charset, MySqlError, Value};
+use highkey_types::{Charset, MySqlError, Str, Value};
 
+use crate::execute::{Failure, Outcome};
+use crate::parse::{self, Parsed};
+use crate::prepared::PreparedStatements;
+use crate::variables::SqlModes;
+
+pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
+pub use config::Config;
+pub use files::resolve as resolve_file;
 pub use instance::{Account, Instance};
-pub use process::ProcessEntry;
+pub use process::{Interruption, ProcessEntry, ProcessList, ProcessSnapshot};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
+pub use state::{SessionState, clock_micros};
 pub use status::{Status, StatusCounter};
+pub use transaction::{TransactionState, isolation};
+
+/// What VERSION() says: MySQL's version whose dialect this is, then our own.
+pub const VERSION: &str = concat!("8.0.12-highkey-", env!("CARGO_PKG_VERSION"));
 
 /// The client capabilities that change what statements do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +55,7 @@ pub struct ClientFlags {
 }
 
 /// Who connected, after authentication.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientInfo {
     pub connection_id: u64,
     /// The name the client gave: USER() is `user@client_host`.
@@ -45,6 +70,9 @@ pub struct ClientInfo {
     pub flags: ClientFlags,
     /// The collation id of the handshake response.
     pub collation: u16,
+    /// For the status variables Ssl_cipher and Ssl_version.
+    pub tls_cipher: Option<String>,
+    pub tls_version: Option<String>,
 }
 
 /// What COM_STMT_PREPARE answers.
@@ -59,133 +87,430 @@ pub struct PreparedInfo {
 
 /// One connection's session. All methods need `&mut self`: a session does one thing at a time. Its futures are `Send`.
 pub struct Session {
-    instance: Arc<Instance>,
-    client: ClientInfo,
-    process: Arc<ProcessEntry>,
+    pub(crate) state: SessionState,
+    pub(crate) transaction: TransactionState,
+    pub(crate) prepared: PreparedStatements,
+    pub(crate) locked_tables: Vec<(Str, Str, bool)>,
+    /// COMMIT RELEASE, SHUTDOWN by this session: the connection is to be closed.
+    close_requested: bool,
+    /// USE changed the database in the running statement.
+    pub(crate) schema_changed: bool,
 }
 
 impl Session {
     /// Registers the connection in the process list; dropping the session removes it and rolls back its transaction.
-    pub fn new(_instance: Arc<Instance>, _client: ClientInfo) -> Session {
-        unimplemented!()
+    pub fn new(instance: Arc<Instance>, client: ClientInfo) -> Session {
+        let process = instance.processes().register(client.connection_id, &client.user, &client.client_address);
+        instance.count(StatusCounter::Connections, 1);
+        instance.status().max(StatusCounter::MaxUsedConnections, instance.processes().len() as u64);
+        Session {
+            state: SessionState::new(instance, client, process),
+            transaction: TransactionState::default(),
+            prepared: PreparedStatements::default(),
+            locked_tables: Vec::new(),
+            close_requested: false,
+            schema_changed: false,
+        }
     }
 
-    /// COM_QUERY: runs one statement, or several if the client may send several, and answers each into `sink`. Errors go
-    /// into the sink; `Err` is only a broken connection.
-    pub async fn execute(&mut self, _sql: &[u8], _sink: &mut dyn ResultSink) -> std::io::Result<()> {
-        unimplemented!()
+    /// COM_QUERY: runs one statement, or several if the client may send several, and answers each into `sink`. Errors of
+    /// statements go into the sink; `Err` is only a broken connection.
+    pub async fn execute(&mut self, sql: &[u8], sink: &mut dyn ResultSink) -> io::Result<()> {
+        let escapes = !self.state.mode(SqlModes::NO_BACKSLASH_ESCAPES);
+        let text = match decode::statement(sql, self.state.config.charset_client, escapes) {
+            Ok(text) => text,
+            Err(e) => return self.refuse(e, sink),
+        };
+        let text: Arc<str> = Arc::from(&*text);
+        let mut from = 0;
+        loop {
+            self.count_question();
+            let started = Instant::now();
+            let parsed = match parse::parse(&text, from, self.state.config.parse) {
+                Ok(parsed) => parsed,
+                Err(e) => return self.refuse(e, sink),
+            };
+            let next = parsed.next;
+            if next.is_some() && !self.state.client.flags.multi_statements {
+                let rest: String = text[next.unwrap_or(0)..].chars().take(80).collect();
+                let line = text[..next.unwrap_or(0)].matches('\n').count() + 1;
+                let message = format!(
+                    "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{rest}' at line {line}"
+                );
+                return self.refuse(error::err(1064, message), sink);
+            }
+            let more = next.is_some();
+            let info: Arc<str> = if parsed.text.len() == text.len() { text.clone() } else { Arc::from(&text[parsed.text.clone()]) };
+            let completed = self.run_parsed(&parsed, &text, info, more, sink).await?;
+            if started.elapsed() > self.state.config.long_query_time {
+                self.state.instance.count(StatusCounter::SlowQueries, 1);
+            }
+            match next {
+                Some(at) if completed && !self.close_requested => from = at,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn count_question(&self) {
+        self.state.instance.count(StatusCounter::Questions, 1);
+        self.state.instance.count(StatusCounter::Queries, 1);
+    }
+
+    /// An error before any statement ran.
+    fn refuse(&mut self, e: MySqlError, sink: &mut dyn ResultSink) -> io::Result<()> {
+        self.state.begin_statement(false);
+        self.state.diagnostics.push_error(&e, self.state.config.max_error_count);
+        self.state.row_count = -1;
+        sink.error(&e);
+        Ok(())
+    }
+
+    /// Runs one parsed statement between the brackets that every statement has. True: it succeeded.
+    async fn run_parsed(&mut self, parsed: &Parsed, text: &str, info: Arc<str>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
+        self.enter("Query", Some(info), crate::execute::keeps_diagnostics(&parsed.statement));
+        let outcome = self.dispatch(&parsed.statement, text, sink).await;
+        self.leave(outcome, more, sink).await
+    }
+
+    /// The opening bracket of a statement.
+    pub(crate) fn enter(&mut self, command: &'static str, info: Option<Arc<str>>, keep_diagnostics: bool) {
+        self.state.process.begin_statement(command, info);
+        self.state.instance.count(StatusCounter::ThreadsRunning, 1);
+        self.state.begin_statement(keep_diagnostics);
+        self.transaction_begin_statement();
+        self.schema_changed = false;
+    }
+
+    /// The closing bracket: ends the transaction of an autocommit statement, undoes a failed one, answers.
+    pub(crate) async fn leave(&mut self, outcome: Result<Outcome, Failure>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
+        let answer = match outcome {
+            Ok(outcome) => match self.transaction_end_statement(Ok(())).await {
+                Ok(()) => Ok(outcome),
+                Err(e) => Err(e),
+            },
+            Err(Failure::Sql(e)) => {
+                let e = self.name_interruption(e);
+                match self.transaction_end_statement(Err(e)).await {
+                    Ok(()) => unreachable!("a failed statement stays failed"),
+                    Err(e) => Err(e),
+                }
+            }
+            Err(Failure::Io(e)) => {
+                // The client is gone: its statement is undone, and its transaction with the session.
+                let _ = self.transaction_end_statement(Err(highkey_types::errors::query_interrupted())).await;
+                self.finish_process();
+                return Err(e);
+            }
+        };
+        let succeeded = answer.is_ok();
+        match answer {
+            Ok(outcome) => self.answer(outcome, more, sink),
+            Err(e) => {
+                self.state.diagnostics.push_error(&e, self.state.config.max_error_count);
+                self.state.row_count = -1;
+                sink.error(&e);
+            }
+        }
+        self.state.params.clear();
+        self.finish_process();
+        if sink.wants_flush() {
+            sink.flush().await?;
+        }
+        Ok(succeeded)
+    }
+
+    fn finish_process(&mut self) {
+        self.state.process.end_statement();
+        self.state.instance.status().sub(StatusCounter::ThreadsRunning, 1);
+    }
+
+    fn answer(&mut self, outcome: Outcome, more: bool, sink: &mut dyn ResultSink) {
+        let mut status = self.status_flags();
+        if more {
+            status.0 |= StatusFlags::MORE_RESULTS_EXISTS;
+        }
+        let mut summary = OkSummary { status, warnings: self.state.diagnostics.packet_count(), ..OkSummary::default() };
+        match outcome {
+            Outcome::Rows { count } => {
+                self.state.row_count = -1;
+                self.state.found_rows = count.unwrap_or(self.state.found_rows);
+                sink.end(summary);
+            }
+            Outcome::Cursor => {
+                self.state.row_count = -1;
+                summary.status.0 |= StatusFlags::CURSOR_EXISTS;
+                sink.end(summary);
+            }
+            Outcome::Done { affected, last_insert_id, info } => {
+                self.state.row_count = affected as i64;
+                summary.affected_rows = affected;
+                summary.last_insert_id = last_insert_id;
+                summary.info = info;
+                // The server sends it, with SESSION_STATE_CHANGED, to clients that track the session.
+                if self.schema_changed && self.state.variables.bool("session_track_schema") {
+                    summary.schema_changed = self.state.database.as_deref().map(str::to_owned);
+                }
+                sink.ok(summary);
+            }
+            // The OK of a LOAD DATA and the like is made like any other; a session that ends answers nothing more.
+            Outcome::Silent => {}
+        }
+    }
+
+    /// What ended the statement by its right name: a timeout is no KILL.
+    fn name_interruption(&self, e: MySqlError) -> MySqlError {
+        if e.code != 1317 && e.code != 3024 {
+            return e;
+        }
+        match self.state.process.interruption() {
+            Interruption::Timeout => {
+                self.state.instance.count(StatusCounter::MaxExecutionTimeExceeded, 1);
+                error::query_timeout()
+            }
+            _ => highkey_types::errors::query_interrupted(),
+        }
     }
 
     /// COM_STMT_PREPARE.
-    pub async fn prepare(&mut self, _sql: &[u8]) -> Result<PreparedInfo, MySqlError> {
-        unimplemented!()
+    pub async fn prepare(&mut self, sql: &[u8]) -> Result<PreparedInfo, MySqlError> {
+        self.count_question();
+        self.state.instance.count(StatusCounter::ComStmtPrepare, 1);
+        let escapes = !self.state.mode(SqlModes::NO_BACKSLASH_ESCAPES);
+        let text = decode::statement(sql, self.state.config.charset_client, escapes)?;
+        self.state.begin_statement(false);
+        let prepared = self.prepare_text(&text).await;
+        if let Err(e) = &prepared {
+            self.state.diagnostics.push_error(e, self.state.config.max_error_count);
+        }
+        prepared
     }
 
     /// COM_STMT_EXECUTE. With `cursor`, a result set is kept for `fetch` and only `columns` and `end` (CURSOR_EXISTS) are sent.
-    pub async fn execute_prepared(&mut self, _id: u32, _params: &[Value], _cursor: bool, _sink: &mut dyn ResultSink) -> std::io::Result<()> {
-        unimplemented!()
+    pub async fn execute_prepared(&mut self, id: u32, params: &[Value], cursor: bool, sink: &mut dyn ResultSink) -> io::Result<()> {
+        self.count_question();
+        self.state.instance.count(StatusCounter::ComStmtExecute, 1);
+        let Some(statement) = self.prepared.get(id) else {
+            return self.refuse(error::unknown_stmt_handler(&id.to_string(), "mysqld_stmt_execute"), sink);
+        };
+        if statement.params != params.len() {
+            return self.refuse(error::wrong_arguments("mysqld_stmt_execute"), sink);
+        }
+        self.enter("Execute", Some(statement.text.clone()), crate::execute::keeps_diagnostics(&statement.parsed.statement));
+        self.state.params.clear();
+        self.state.params.extend_from_slice(params);
+        let outcome = self.run_prepared(&statement, if cursor { Some(id) } else { None }, sink).await;
+        self.leave(outcome, false, sink).await?;
+        Ok(())
     }
 
     /// COM_STMT_FETCH: `row`s and `end`, with LAST_ROW_SENT when the cursor is exhausted.
-    pub async fn fetch(&mut self, _id: u32, _rows: usize, _sink: &mut dyn ResultSink) -> std::io::Result<()> {
-        unimplemented!()
+    pub async fn fetch(&mut self, id: u32, rows: usize, sink: &mut dyn ResultSink) -> io::Result<()> {
+        let Some(cursor) = self.prepared.cursor(id) else {
+            return self.refuse(error::err(1421, format!("The statement ({id}) has no open cursor.")), sink);
+        };
+        let batch: Vec<_> = cursor.by_ref().take(rows.max(1)).collect();
+        let exhausted = batch.len() < rows || cursor.len() == 0;
+        for row in &batch {
+            sink.row(row);
+            if sink.wants_flush() {
+                sink.flush().await?;
+            }
+        }
+        let mut status = self.status_flags();
+        if exhausted {
+            status.0 |= StatusFlags::LAST_ROW_SENT;
+            self.prepared.close_cursor(id);
+        } else {
+            status.0 |= StatusFlags::CURSOR_EXISTS;
+        }
+        sink.end(OkSummary { status, ..OkSummary::default() });
+        Ok(())
     }
 
     /// COM_STMT_CLOSE; unknown ids are ignored.
-    pub fn close_prepared(&mut self, _id: u32) {
-        unimplemented!()
+    pub fn close_prepared(&mut self, id: u32) {
+        self.state.instance.count(StatusCounter::ComStmtClose, 1);
+        if self.prepared.close(id) {
+            self.prepared_count(-1);
+        }
     }
 
     /// COM_STMT_RESET: closes the cursor. (Long data is the server's.)
-    pub fn reset_prepared(&mut self, _id: u32) -> Result<(), MySqlError> {
-        unimplemented!()
+    pub fn reset_prepared(&mut self, id: u32) -> Result<(), MySqlError> {
+        if self.prepared.get(id).is_none() {
+            return Err(error::unknown_stmt_handler(&id.to_string(), "mysqld_stmt_reset"));
+        }
+        self.prepared.close_cursor(id);
+        Ok(())
     }
 
     /// Number of parameters of a prepared statement, for decoding COM_STMT_EXECUTE.
-    pub fn prepared_params(&self, _id: u32) -> Option<usize> {
-        unimplemented!()
+    pub fn prepared_params(&self, id: u32) -> Option<usize> {
+        self.prepared.get(id).map(|s| s.params)
+    }
+
+    pub(crate) fn prepared_count(&self, change: i64) {
+        let count = self.state.instance.prepared_statements();
+        if change >= 0 {
+            count.fetch_add(change as u64, Ordering::Relaxed);
+        } else {
+            count.fetch_sub(change.unsigned_abs(), Ordering::Relaxed);
+        }
     }
 
     /// COM_FIELD_LIST: the columns of a table.
-    pub async fn field_list(&mut self, _table: &str) -> Result<Vec<Column>, MySqlError> {
-        unimplemented!()
+    pub async fn field_list(&mut self, table: &str) -> Result<Vec<Column>, MySqlError> {
+        self.state.begin_statement(false);
+        let sql = format!("SELECT * FROM {} LIMIT 0", crate::show::quote(table));
+        let parsed = parse::parse_single(&sql, self.state.config.parse)?;
+        match &parsed.statement {
+            parse::ast::Statement::Query(query) => {
+                let bound = crate::bind::bind_query(query, &self.state)?;
+                Ok(crate::execute::columns(&self.state, bound.fields()))
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// COM_INIT_DB and the database of the handshake.
-    pub fn init_db(&mut self, _database: &str) -> Result<(), MySqlError> {
-        unimplemented!()
+    pub fn init_db(&mut self, database: &str) -> Result<(), MySqlError> {
+        self.use_database(database)
     }
 
     /// COM_RESET_CONNECTION: rolls back, forgets variables, prepared statements and locks; keeps user and database.
     pub async fn reset(&mut self) -> Result<(), MySqlError> {
-        unimplemented!()
+        let database = self.state.database.clone();
+        self.close().await;
+        let state = &self.state;
+        self.state = SessionState::new(state.instance.clone(), state.client.clone(), state.process.clone());
+        self.transaction = TransactionState::default();
+        self.state.database = database;
+        Ok(())
     }
 
     /// COM_CHANGE_USER after authentication: `reset` with another identity (the connection id stays).
-    pub async fn change_user(&mut self, _client: ClientInfo) -> Result<(), MySqlError> {
-        unimplemented!()
+    pub async fn change_user(&mut self, client: ClientInfo) -> Result<(), MySqlError> {
+        self.close().await;
+        self.state.process.set_user(&client.user);
+        self.state = SessionState::new(self.state.instance.clone(), client, self.state.process.clone());
+        self.transaction = TransactionState::default();
+        self.state.process.set_db(None);
+        Ok(())
     }
 
-    /// Runs `init_connect` for accounts that are not root.
+    /// Runs `init_connect`. Accounts named root skip it, so that a wrong one can be repaired.
     pub async fn run_init_connect(&mut self) -> Result<(), MySqlError> {
-        unimplemented!()
+        let sql = self.state.instance.global_text("init_connect");
+        if sql.trim().is_empty() || self.state.client.account_user == "root" {
+            return Ok(());
+        }
+        let multi = std::mem::replace(&mut self.state.client.flags.multi_statements, true);
+        let mut sink = crate::execute::DiscardingSink::default();
+        let ran = self.execute(sql.as_bytes(), &mut sink).await;
+        self.state.client.flags.multi_statements = multi;
+        match (ran, sink.error) {
+            (_, Some(e)) => Err(e),
+            (Err(e), None) => Err(error::err(1184, format!("Aborted connection: init_connect command failed: {e}"))),
+            (Ok(()), None) => Ok(()),
+        }
     }
 
-    /// Rolls back an open transaction; the last call before dropping a session.
+    /// Rolls back an open transaction and gives up everything the session holds; the last call before dropping a session.
     pub async fn close(&mut self) {
-        unimplemented!()
+        let _ = self.rollback_current().await;
+        self.transaction = TransactionState::default();
+        self.unlock_tables();
+        self.state.instance.user_locks().release_all(self.state.client.connection_id);
+        let closed = self.prepared.clear();
+        self.prepared_count(-(closed as i64));
+    }
+
+    /// True once the session asked to be closed (COMMIT RELEASE).
+    pub fn wants_close(&self) -> bool {
+        self.close_requested
+    }
+
+    pub(crate) fn request_close(&mut self) {
+        self.close_requested = true;
     }
 
     /// The status word outside a statement (COM_PING's OK, the handshake).
     pub fn status_flags(&self) -> StatusFlags {
-        unimplemented!()
+        let autocommit = self.state.config.autocommit;
+        let mut flags = 0;
+        if autocommit {
+            flags |= StatusFlags::AUTOCOMMIT;
+        }
+        if self.transaction.is_open(autocommit) {
+            flags |= StatusFlags::IN_TRANS;
+            if self.transaction.is_read_only() {
+                flags |= StatusFlags::IN_TRANS_READONLY;
+            }
+        }
+        if self.state.mode(SqlModes::NO_BACKSLASH_ESCAPES) {
+            flags |= StatusFlags::NO_BACKSLASH_ESCAPES;
+        }
+        StatusFlags(flags)
     }
 
     pub fn set_multi_statements(&mut self, on: bool) {
-        self.client.flags.multi_statements = on;
+        self.state.client.flags.multi_statements = on;
     }
 
     pub fn client(&self) -> &ClientInfo {
-        &self.client
+        &self.state.client
     }
 
     pub fn database(&self) -> Option<&str> {
-        unimplemented!()
+        self.state.database.as_deref()
     }
 
     pub fn process(&self) -> &Arc<ProcessEntry> {
-        &self.process
+        &self.state.process
     }
 
     pub fn instance(&self) -> &Arc<Instance> {
-        &self.instance
+        &self.state.instance
     }
 
     /// How the client encodes statement text and text parameters (`character_set_client`).
     pub fn client_charset(&self) -> Charset {
-        unimplemented!()
+        self.state.config.charset_client
     }
 
     /// How long the server waits for the next command (`wait_timeout` or `interactive_timeout`).
     pub fn idle_timeout(&self) -> Duration {
-        unimplemented!()
+        let name = if self.state.client.flags.interactive { "interactive_timeout" } else { "wait_timeout" };
+        Duration::from_secs(self.state.variables.u64(name))
     }
 
     pub fn net_read_timeout(&self) -> Duration {
-        unimplemented!()
+        Duration::from_secs(self.state.variables.u64("net_read_timeout"))
     }
 
     pub fn net_write_timeout(&self) -> Duration {
-        unimplemented!()
+        Duration::from_secs(self.state.variables.u64("net_write_timeout"))
     }
 
     /// The session's `max_allowed_packet`.
     pub fn max_allowed_packet(&self) -> u64 {
-        unimplemented!()
+        self.state.config.max_allowed_packet
     }
 
-    /// For the process list and counters around commands that the server answers itself (COM_PING, COM_STATISTICS).
+    /// Counts a command that the server answers itself (COM_PING, COM_STATISTICS).
     pub fn note_command(&self) {
-        self.instance.count(StatusCounter::Questions, 1);
+        self.count_question();
+        self.state.instance.count(StatusCounter::ComAdminCommands, 1);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.state.instance.table_locks().release(self.state.client.connection_id);
+        self.state.instance.user_locks().release_all(self.state.client.connection_id);
+        let closed = self.prepared.clear();
+        self.prepared_count(-(closed as i64));
+        self.state.instance.processes().remove(self.state.client.connection_id);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use highkey_table::Interrupt;
@@ -54,6 +54,7 @@ pub struct ProcessEntry {
     interruption: AtomicU8,
     /// Raised together with `interruption`; lock waits end by it and long work polls it.
     interrupt: Arc<Interrupt>,
+    killed: Arc<AtomicBool>,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
     wake: Notify,
 }
@@ -109,12 +110,18 @@ impl ProcessEntry {
         };
         self.interruption.fetch_max(code, Ordering::AcqRel);
         self.interrupt.raise();
+        self.killed.store(true, Ordering::Release);
         self.wake.notify_waiters();
     }
 
     /// What lock waits end by and long work polls.
     pub fn flag(&self) -> Arc<Interrupt> {
         self.interrupt.clone()
+    }
+
+    /// The same as a plain flag, for DataFusion.
+    pub fn killed_flag(&self) -> Arc<AtomicBool> {
+        self.killed.clone()
     }
 
     /// The error that the running statement is to end with, if it was interrupted.
@@ -131,6 +138,7 @@ impl ProcessEntry {
         if self.interruption() != Interruption::Connection && self.interruption.load(Ordering::Relaxed) != 0 {
             self.interruption.store(0, Ordering::Release);
             self.interrupt.clear();
+            self.killed.store(false, Ordering::Release);
         }
         let mut activity = self.activity.lock();
         activity.command = command;
@@ -201,6 +209,7 @@ impl ProcessList {
             }),
             interruption: AtomicU8::new(0),
             interrupt: Arc::default(),
+            killed: Arc::default(),
             wake: Notify::new(),
         });
         self.entries.write().insert(id, entry.clone());

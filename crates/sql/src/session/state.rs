@@ -20,7 +20,8 @@ use crate::parse::ast::VariableScope;
 use crate::plan::Subquery;
 use crate::variables::{self, Scope, SqlModes, Values};
 
-/// A session without its transaction and prepared statements.
+/// A session without its transaction and prepared statements. A query on other threads evaluates in a copy (`absorb` brings it back).
+#[derive(Clone)]
 pub struct SessionState {
     pub instance: Arc<Instance>,
     pub client: ClientInfo,
@@ -97,6 +98,14 @@ impl SessionState {
         }
         values.set(variables::find("collation_connection").expect("in the table"), variables::VarValue::Text(collation.name.into()));
         self.refresh();
+    }
+
+    /// Takes over what a query changed in its copy of this state.
+    pub fn absorb(&mut self, copy: &SessionState) {
+        self.user_vars.clone_from(&copy.user_vars);
+        self.diagnostics = copy.diagnostics.clone();
+        self.last_insert_id = copy.last_insert_id;
+        self.explicit_insert_id = copy.explicit_insert_id;
     }
 
     /// After a variable changed.

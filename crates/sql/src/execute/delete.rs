@@ -1,0 +1,150 @@
+//! DELETE from one table and from several.
+
+use std::collections::HashSet;
+
+use highkey_table::{Direction, LockMode, LockWaitPolicy};
+
+use super::query::BoundTables;
+use super::subqueries::{check_not_read, query_of};
+use super::target::Target;
+use super::update::{lock_targets, locked_scan};
+use super::{Failure, Outcome};
+use crate::bind::{self, BoundDelete, SingleDelete, UpdateTarget};
+use crate::expr;
+use crate::parse::ast;
+use crate::plan::{BoundQuery, Expr};
+use crate::session::{Session, StatusCounter};
+
+impl Session {
+    pub(crate) async fn delete(&mut self, ast: &ast::Delete) -> Result<Outcome, Failure> {
+        loop {
+            let bound = bind::bind_delete(ast, &self.state)?;
+            if self.open_tables(&delete_tables(&bound)).await? {
+                return self.run_delete(&bound).await;
+            }
+        }
+    }
+
+    /// Runs a bound DELETE whose tables are open.
+    pub(crate) async fn run_delete(&mut self, bound: &BoundDelete) -> Result<Outcome, Failure> {
+        self.begin_write()?;
+        let deleted = match bound {
+            BoundDelete::Single(single) => self.delete_single(single).await?,
+            BoundDelete::Multi { targets, query, .. } => self.delete_multi(targets, query).await?,
+        };
+        self.state.instance.count(StatusCounter::InnodbRowsDeleted, deleted);
+        Ok(Outcome::affected(deleted))
+    }
+
+    async fn delete_single(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
+        if single.filter.as_ref().is_some_and(Expr::has_subquery) {
+            let mut read = BoundTables::default();
+            single.filter.iter().for_each(|e| read.collect_expr(e));
+            check_not_read(&single.table, &single.alias, &read)?;
+            let mut own = single.clone();
+            return if self.resolve_all(own.filter.iter_mut()).await? {
+                let (scan, width) = locked_scan(&own.table, &own.alias);
+                let mut rel = scan;
+                if let Some(filter) = own.filter.take() {
+                    rel = rel.filter(filter);
+                }
+                let rel = rel.sort(own.order_by.clone()).limit(None, own.limit.clone());
+                let targets = [UpdateTarget { table: own.table.clone(), row: 0..width, assignments: Vec::new() }];
+                self.delete_multi(&targets, &query_of(rel)).await
+            } else {
+                Box::pin(self.delete_rows(&own)).await
+            };
+        }
+        self.delete_rows(single).await
+    }
+
+    /// Conditions without subqueries: rows are found by an index, locked and deleted one after the other.
+    async fn delete_rows(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
+        self.state.strict_dml = self.state.strict() && !single.ignore;
+        let target = Target::new(&single.table, &self.state)?;
+        let limit = self.limit_value(single.limit.as_ref())?;
+        let mut deleted = 0;
+        if limit == Some(0) {
+            return Ok(0);
+        }
+        if !single.order_by.is_empty() {
+            let rows = self.sorted_rows(&target, single.filter.as_ref(), &single.order_by, limit).await?;
+            for row in &rows {
+                let (txn, _) = self.txn_and_state();
+                single.table.delete(txn, row).await?;
+                deleted += 1;
+            }
+            return Ok(deleted);
+        }
+        let all: Vec<usize> = (0..target.columns().len()).collect();
+        let access = self.access(&single.table, &all, single.filter.as_ref())?;
+        let zone = self.state.config.time_zone.clone();
+        'ranges: for range in &access.ranges {
+            let (txn, _) = self.txn_and_state();
+            let mut scan = single.table.scan_locking(txn, access.index, range, Direction::Forward, LockMode::Exclusive, LockWaitPolicy::Wait);
+            loop {
+                let (txn, _) = self.txn_and_state();
+                let rows = scan.collect(txn, if access.unique || limit.is_some() { 1 } else { 256 }).await?;
+                if rows.is_empty() {
+                    break;
+                }
+                for row in rows {
+                    if let Some(condition) = &access.residual {
+                        let mut seen = row.values();
+                        target.to_session(&mut seen, &zone);
+                        if !expr::eval_condition(condition, &seen, &mut self.state)? {
+                            continue;
+                        }
+                    }
+                    let (txn, _) = self.txn_and_state();
+                    single.table.delete(txn, &row).await?;
+                    deleted += 1;
+                    if limit.is_some_and(|n| deleted >= n) {
+                        break 'ranges;
+                    }
+                }
+                self.state.process.check()?;
+            }
+        }
+        Ok(deleted)
+    }
+
+    async fn delete_multi(&mut self, targets: &[UpdateTarget], query: &BoundQuery) -> Result<u64, Failure> {
+        let mut query = query.clone();
+        lock_targets(&mut query.rel, targets);
+        query.locking = true;
+        let rows = self.rows_of(&query).await?;
+        let mut deleted = 0;
+        for from in targets {
+            let target = Target::new(&from.table, &self.state)?;
+            let mut done = HashSet::new();
+            for values in &rows {
+                let Some(row) = self.target_row(&target, &values[from.row.clone()]).await? else { continue };
+                if done.insert(row.key().to_vec()) {
+                    let (txn, _) = self.txn_and_state();
+                    from.table.delete(txn, &row).await?;
+                    deleted += 1;
+                }
+            }
+        }
+        Ok(deleted)
+    }
+}
+
+/// The tables of a bound DELETE.
+pub(crate) fn delete_tables(bound: &BoundDelete) -> BoundTables {
+    match bound {
+        BoundDelete::Single(single) => {
+            let mut tables = BoundTables::one(&single.table);
+            single.filter.iter().for_each(|e| tables.collect_expr(e));
+            tables
+        }
+        BoundDelete::Multi { targets, query, .. } => {
+            let mut tables = BoundTables::of(&query.rel);
+            for target in targets {
+                tables.add(&target.table, true);
+            }
+            tables
+        }
+    }
+}

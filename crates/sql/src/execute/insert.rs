@@ -1,0 +1,523 @@
+//! INSERT and REPLACE.
+
+use std::sync::Arc;
+
+use highkey_table::{DuplicateRow, OnDuplicate, Table};
+use highkey_types::{MySqlError, TypeKind, Value};
+
+use super::query::{BoundTables, Destination};
+use super::target::{Target, implicit_default};
+use super::{Failure, Outcome};
+use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
+use crate::expr;
+use crate::fast::FastQuery;
+use crate::parse::ast;
+use crate::plan::Expr;
+use crate::session::{Session, SessionState, StatusCounter, error};
+use crate::variables::SqlModes;
+
+/// Rows that go to the table at once.
+pub(crate) const BATCH_ROWS: usize = 1024;
+
+/// An INSERT (or REPLACE, or LOAD DATA) under way: what is known for all its rows, and what it did so far.
+pub(crate) struct Inserter {
+    pub target: Target,
+    pub ignore: bool,
+    pub mode: OnDuplicate,
+    /// Columns that the rows give, in their order.
+    columns: Vec<usize>,
+    /// Columns that they do not, with literal defaults left out: those are in the template.
+    missing: Vec<usize>,
+    template: Vec<Value>,
+    on_duplicate: Vec<(usize, AssignedValue)>,
+    auto: Option<AutoValues>,
+    /// Rows so far, the first is 1: "at row N".
+    pub row: u64,
+    pub inserted: u64,
+    pub replaced: u64,
+    pub ignored: u64,
+    pub updated: u64,
+    pub unchanged: u64,
+    /// The first generated value of a row that went in.
+    first_generated: Option<u64>,
+    /// The last explicit value of the AUTO_INCREMENT column, for the OK packet only.
+    last_explicit: u64,
+}
+
+/// Values of the AUTO_INCREMENT column.
+struct AutoValues {
+    column: usize,
+    next: u64,
+    left: u64,
+    increment: u64,
+    /// The size of the next block of a statement whose size is not known.
+    block: u64,
+    zero_is_value: bool,
+}
+
+impl Inserter {
+    pub fn new(state: &mut SessionState, table: &Arc<Table>, columns: &[usize], ignore: bool, mode: OnDuplicate) -> Result<Inserter, MySqlError> {
+        let target = Target::new(table, state)?;
+        let mut template = Vec::with_capacity(target.columns().len());
+        let mut missing = Vec::new();
+        for (i, column) in target.columns().iter().enumerate() {
+            let given = columns.contains(&i);
+            match &column.default {
+                highkey_table::Default::Literal(value) => template.push(value.clone()),
+                highkey_table::Default::CurrentTimestamp(fsp) => {
+                    let now = target.now(state, i, *fsp, ignore, 1)?;
+                    template.push(now);
+                }
+                highkey_table::Default::None if column.nullable || column.auto_increment || column.generated.is_some() => template.push(Value::Null),
+                // What MySQL's expressions see in a column not assigned yet.
+                highkey_table::Default::None => {
+                    template.push(implicit_default(&column.ty));
+                    if !given {
+                        missing.push(i);
+                    }
+                }
+                highkey_table::Default::Expr(_) => {
+                    template.push(Value::Null);
+                    if !given {
+                        missing.push(i);
+                    }
+                }
+            }
+        }
+        let auto = table.auto_increment_column().map(|column| AutoValues {
+            column,
+            next: 0,
+            left: 0,
+            increment: 1,
+            block: 1,
+            zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
+        });
+        if let Some(auto) = &auto
+            && !columns.contains(&auto.column)
+        {
+            template[auto.column] = Value::Null;
+        }
+        Ok(Inserter {
+            target,
+            ignore,
+            mode,
+            columns: columns.to_vec(),
+            missing,
+            template,
+            on_duplicate: Vec::new(),
+            auto,
+            row: 0,
+            inserted: 0,
+            replaced: 0,
+            ignored: 0,
+            updated: 0,
+            unchanged: 0,
+            first_generated: None,
+            last_explicit: 0,
+        })
+    }
+
+    /// A row at its defaults, into a buffer.
+    pub fn start_row(&mut self, row: &mut Vec<Value>) {
+        self.row += 1;
+        row.clone_from(&self.template);
+    }
+
+    /// Puts a value into a column, converted.
+    pub fn assign(&self, state: &mut SessionState, row: &mut [Value], column: usize, value: Value) -> Result<(), MySqlError> {
+        row[column] = self.target.store(state, column, value, self.ignore, self.row)?;
+        Ok(())
+    }
+
+    /// What follows the assignments: missing defaults, generated columns, NOT NULL, CHECK. False: the row is left out (IGNORE).
+    /// `lenient_null`: NULL in a NOT NULL column becomes the implicit default with a warning.
+    pub fn finish_row(&mut self, state: &mut SessionState, row: &mut [Value], lenient_null: bool) -> Result<bool, MySqlError> {
+        for i in 0..self.missing.len() {
+            let column = self.missing[i];
+            row[column] = self.target.default(state, column, row, self.ignore, self.row)?;
+        }
+        let auto = self.auto.as_ref().map(|a| a.column);
+        for i in 0..self.columns.len() {
+            let column = self.columns[i];
+            if Some(column) != auto && row[column].is_null() && self.target.columns()[column].generated.is_none() {
+                self.target.check_null(state, column, &mut row[column], lenient_null)?;
+            }
+        }
+        self.target.generate(state, row, self.ignore, self.row)?;
+        for i in 0..row.len() {
+            if self.target.columns()[i].generated.is_some() {
+                self.target.check_null(state, i, &mut row[i], lenient_null)?;
+            }
+        }
+        let fits = self.target.check_constraints(state, row, self.ignore)?;
+        if !fits {
+            self.ignored += 1;
+        }
+        Ok(fits)
+    }
+
+    /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: these are all rows of the statement.
+    /// Returns (position, value) of the generated ones.
+    fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
+        let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };
+        let column = auto.column;
+        let wants = |value: &Value| match value {
+            Value::Null => true,
+            _ if auto.zero_is_value => false,
+            Value::Int(0) | Value::UInt(0) => true,
+            Value::Float(f) => *f == 0.0,
+            Value::Double(d) => *d == 0.0,
+            _ => false,
+        };
+        let mut needed = rows.iter().filter(|row| wants(&row[column])).count() as u64;
+        let mut generated = Vec::with_capacity(needed as usize);
+        let def = &self.target.columns()[column];
+        let zero_is_value = auto.zero_is_value;
+        for (i, row) in rows.iter_mut().enumerate() {
+            let value = &mut row[column];
+            let wanted = match value {
+                Value::Null => true,
+                Value::Int(0) | Value::UInt(0) => !zero_is_value,
+                Value::Float(f) if *f == 0.0 => !zero_is_value,
+                Value::Double(d) if *d == 0.0 => !zero_is_value,
+                _ => false,
+            };
+            if !wanted {
+                self.last_explicit = match value {
+                    Value::Int(n) => *n as u64,
+                    Value::UInt(n) => *n,
+                    _ => self.last_explicit,
+                };
+                continue;
+            }
+            if auto.left == 0 {
+                if let Some(first) = state.next_insert_id.take() {
+                    auto.next = first;
+                    auto.left = 1;
+                    auto.increment = state.config.auto_increment_increment;
+                } else {
+                    let count = if exact { needed } else { needed.max(auto.block) };
+                    auto.block = (auto.block.max(needed) * 2).min(65_536);
+                    let reserved = self.target.table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
+                    auto.next = reserved.first;
+                    auto.left = reserved.count;
+                    auto.increment = reserved.increment;
+                }
+            }
+            let n = auto.next;
+            auto.next = auto.next.saturating_add(auto.increment);
+            auto.left -= 1;
+            needed -= 1;
+            *value = match def.ty.kind {
+                TypeKind::Float => Value::Float(n as f32),
+                TypeKind::Double => Value::Double(n as f64),
+                _ if def.ty.unsigned => Value::UInt(n),
+                _ => Value::Int(n as i64),
+            };
+            generated.push((i, n));
+        }
+        Ok(generated)
+    }
+
+    fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
+        if self.first_generated.is_none() {
+            self.first_generated = generated.iter().find(|(row, _)| !left_out(*row)).map(|(_, n)| *n);
+        }
+    }
+
+    /// What the OK packet says.
+    pub fn outcome(&self, state: &mut SessionState, info: bool) -> Outcome {
+        if let Some(first) = self.first_generated {
+            state.last_insert_id = first;
+        }
+        let id = match (self.first_generated, state.explicit_insert_id) {
+            (Some(first), _) => first,
+            (None, Some(explicit)) => explicit,
+            (None, None) if self.inserted + self.updated > 0 => self.last_explicit,
+            _ => 0,
+        };
+        let found = if state.client.flags.found_rows { self.unchanged } else { 0 };
+        let affected = self.inserted + self.replaced + 2 * self.updated + found;
+        let duplicates = if self.ignore { self.row - self.inserted.min(self.row) } else { self.replaced + self.updated };
+        let info = if info { format!("Records: {}  Duplicates: {duplicates}  Warnings: {}", self.row, state.diagnostics.count()) } else { String::new() };
+        Outcome::Done { affected, last_insert_id: id, info }
+    }
+}
+
+impl Session {
+    pub(crate) async fn insert(&mut self, ast: &ast::Insert) -> Result<Outcome, Failure> {
+        if !ast.partitions.is_empty() {
+            return Err(error::err(1747, "PARTITION () clause on non partitioned table").into());
+        }
+        loop {
+            let bound = bind::bind_insert(ast, &self.state)?;
+            if self.open_tables(&insert_tables(&bound)).await? {
+                return self.run_insert(&bound).await;
+            }
+        }
+    }
+
+    /// Runs a bound INSERT whose tables are open.
+    pub(crate) async fn run_insert(&mut self, bound: &BoundInsert) -> Result<Outcome, Failure> {
+        self.begin_write()?;
+        self.state.strict_dml = self.state.strict() && !bound.ignore;
+        let mode = match (bound.replace, bound.on_duplicate.is_empty(), bound.ignore) {
+            (true, ..) => OnDuplicate::Replace,
+            (_, false, _) => OnDuplicate::Report,
+            (_, _, true) => OnDuplicate::Ignore,
+            _ => OnDuplicate::Error,
+        };
+        let mut inserter = Inserter::new(&mut self.state, &bound.table, &bound.columns, bound.ignore, mode)?;
+        if !bound.on_duplicate.is_empty() {
+            inserter.on_duplicate = bound.on_duplicate.clone();
+            for (column, value) in &inserter.on_duplicate {
+                inserter.target.check_generated(*column, value)?;
+            }
+            if inserter.on_duplicate.iter().any(|(_, v)| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
+                let mut assigned = std::mem::take(&mut inserter.on_duplicate);
+                let correlated = self.resolve_all(assigned.iter_mut().filter_map(|(_, v)| v.expr_mut())).await?;
+                if correlated {
+                    return Err(error::not_supported("correlated subqueries in ON DUPLICATE KEY UPDATE").into());
+                }
+                inserter.on_duplicate = assigned;
+            }
+        }
+        let info = match &bound.source {
+            BoundSource::Rows(rows) => {
+                if rows.iter().flatten().any(|v| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
+                    let mut rows = rows.clone();
+                    for row in &mut rows {
+                        if self.resolve_all(row.iter_mut().filter_map(AssignedValue::expr_mut)).await? {
+                            return Err(error::not_supported("subqueries over the row in VALUES").into());
+                        }
+                    }
+                    self.insert_values(&mut inserter, &rows).await?;
+                } else {
+                    self.insert_values(&mut inserter, rows).await?;
+                }
+                rows.len() > 1
+            }
+            BoundSource::Query(query) => {
+                for &column in &bound.columns {
+                    if inserter.target.columns()[column].generated.is_some() {
+                        let table = inserter.target.table.def();
+                        return Err(error::generated_not_allowed(&table.columns[column].name, &table.name).into());
+                    }
+                }
+                if let Some(copy) = super::insert_select::plain_copy(query, &bound.columns, &inserter.target) {
+                    self.copy_rows(&mut inserter, &copy).await?;
+                } else {
+                    self.insert_query(&mut inserter, query).await?;
+                }
+                true
+            }
+        };
+        self.state.instance.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
+        Ok(inserter.outcome(&mut self.state, info))
+    }
+
+    async fn insert_values(&mut self, inserter: &mut Inserter, rows: &[Vec<AssignedValue>]) -> Result<(), Failure> {
+        // A single row has no lenient form of NULL: error 1048 in any mode but IGNORE.
+        let lenient = inserter.ignore || (!self.state.strict() && rows.len() > 1);
+        let mut built = Vec::with_capacity(rows.len());
+        for values in rows {
+            let mut row = Vec::new();
+            inserter.start_row(&mut row);
+            for (i, value) in values.iter().enumerate() {
+                let column = inserter.columns[i];
+                inserter.target.check_generated(column, value)?;
+                match value {
+                    AssignedValue::Default => {
+                        let default = inserter.target.default(&mut self.state, column, &row, inserter.ignore, inserter.row)?;
+                        row[column] = default;
+                    }
+                    AssignedValue::Expr(expr) => {
+                        let value = match expr.as_literal() {
+                            Some(value) => value.clone(),
+                            None if inserter.target.timestamps.is_empty() => expr::eval(expr, &row, &mut self.state)?,
+                            None => {
+                                let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
+                                expr::eval(expr, &seen, &mut self.state)?
+                            }
+                        };
+                        inserter.assign(&mut self.state, &mut row, column, value)?;
+                    }
+                }
+            }
+            if inserter.finish_row(&mut self.state, &mut row, lenient)? {
+                built.push(row);
+            }
+        }
+        self.write_rows(inserter, &mut built, true).await
+    }
+
+    /// Rows of any query. Its rows are in memory first if it reads the table that is written.
+    async fn insert_query(&mut self, inserter: &mut Inserter, query: &crate::plan::BoundQuery) -> Result<(), Failure> {
+        let lenient = inserter.ignore || !self.state.strict();
+        let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
+        let mut batch = Vec::with_capacity(BATCH_ROWS);
+        if reads_target || FastQuery::compile(query).is_some() {
+            let fast = FastQuery::compile(query);
+            let mut rows = Vec::new();
+            self.collect(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
+            for values in rows {
+                self.take_row(inserter, values, lenient, &mut batch)?;
+                if batch.len() >= BATCH_ROWS {
+                    self.write_rows(inserter, &mut batch, false).await?;
+                }
+            }
+        } else {
+            let mut stream = self.stream(query.clone()).await?;
+            let outcome = loop {
+                let rows = match stream.rows.next().await {
+                    Ok(Some(rows)) => rows.to_vec(),
+                    Ok(None) => break Ok(()),
+                    Err(e) => break Err(Failure::Sql(e)),
+                };
+                let written = async {
+                    for values in rows {
+                        self.take_row(inserter, values, lenient, &mut batch)?;
+                        if batch.len() >= BATCH_ROWS {
+                            self.write_rows(inserter, &mut batch, false).await?;
+                        }
+                    }
+                    Ok::<(), Failure>(())
+                };
+                if let Err(e) = written.await {
+                    break Err(e);
+                }
+            };
+            stream.finish_keeping_warnings(&mut self.state);
+            outcome?;
+        }
+        self.write_rows(inserter, &mut batch, false).await
+    }
+
+    /// One row of a query, in the order of the target columns.
+    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, values: Vec<Value>, lenient: bool, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+        let mut row = Vec::new();
+        inserter.start_row(&mut row);
+        for (i, value) in values.into_iter().enumerate() {
+            inserter.assign(&mut self.state, &mut row, inserter.columns[i], value)?;
+        }
+        if inserter.finish_row(&mut self.state, &mut row, lenient)? {
+            batch.push(row);
+        }
+        Ok(())
+    }
+
+    /// Writes finished rows; the batch is empty afterwards. `exact`: these are all rows of the statement.
+    pub(crate) async fn write_rows(&mut self, inserter: &mut Inserter, rows: &mut Vec<Vec<Value>>, exact: bool) -> Result<(), Failure> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.state.process.check()?;
+        let generated = inserter.number(&mut self.state, rows, exact)?;
+        let table = inserter.target.table.clone();
+        let mut start = 0;
+        while start < rows.len() {
+            let (txn, _) = self.txn_and_state();
+            let report = table.insert(txn, &rows[start..], inserter.mode).await?;
+            inserter.inserted += report.inserted;
+            inserter.replaced += report.replaced;
+            inserter.ignored += report.ignored.len() as u64;
+            if !report.ignored.is_empty() || !generated.is_empty() {
+                let left_out: Vec<usize> = report.ignored.iter().map(|(row, _)| start + row).collect();
+                let end = report.duplicate.as_ref().map_or(rows.len(), |d| start + d.row);
+                inserter.note_generated(&generated, |row| row < start || row >= end || left_out.contains(&row));
+            }
+            for (_, e) in report.ignored {
+                self.state.push_ignored(e);
+            }
+            match report.duplicate {
+                None => break,
+                Some(duplicate) => {
+                    let at = start + duplicate.row;
+                    let proposed = std::mem::take(&mut rows[at]);
+                    self.update_duplicate(inserter, duplicate, proposed).await?;
+                    start = at + 1;
+                }
+            }
+        }
+        rows.clear();
+        Ok(())
+    }
+
+    /// ON DUPLICATE KEY UPDATE for one row.
+    async fn update_duplicate(&mut self, inserter: &mut Inserter, duplicate: DuplicateRow, proposed: Vec<Value>) -> Result<(), Failure> {
+        let target = &inserter.target;
+        let zone = self.state.config.time_zone.clone();
+        let stored = duplicate.existing.values();
+        let width = stored.len();
+        let mut seen = target.session_row(&stored, &zone);
+        seen.extend(target.session_row(&proposed, &zone));
+        let mut new = stored.clone();
+        for (column, value) in &inserter.on_duplicate {
+            let column = *column;
+            let mut value = match value {
+                AssignedValue::Default => target.default(&mut self.state, column, &new, inserter.ignore, inserter.row)?,
+                AssignedValue::Expr(expr) => {
+                    let value = expr::eval(expr, &seen, &mut self.state)?;
+                    target.store(&mut self.state, column, value, inserter.ignore, inserter.row)?
+                }
+            };
+            let lenient = inserter.ignore || !self.state.strict();
+            if !target.columns()[column].auto_increment {
+                target.check_null(&mut self.state, column, &mut value, lenient)?;
+            }
+            new[column] = value;
+            seen[column] = new[column].clone();
+            if target.timestamps.contains(&column) {
+                super::target::to_session(&mut seen[column], &zone);
+            }
+        }
+        debug_assert_eq!(seen.len(), 2 * width);
+        let assigned: Vec<usize> = inserter.on_duplicate.iter().map(|(c, _)| *c).collect();
+        let changed = self.write_update(&inserter.target, &duplicate.existing, &stored, new, &assigned, inserter.ignore, inserter.row).await?;
+        match changed {
+            super::update::Written::Changed(new) => {
+                inserter.updated += 1;
+                if let Some(auto) = &inserter.auto {
+                    inserter.last_explicit = match new[auto.column] {
+                        Value::Int(n) => n as u64,
+                        Value::UInt(n) => n,
+                        _ => 0,
+                    };
+                }
+            }
+            super::update::Written::Same => inserter.unchanged += 1,
+            super::update::Written::Ignored => inserter.ignored += 1,
+        }
+        Ok(())
+    }
+}
+
+impl AssignedValue {
+    /// Its expression, to change.
+    pub(crate) fn expr_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            AssignedValue::Expr(expr) => Some(expr),
+            AssignedValue::Default => None,
+        }
+    }
+
+    /// Its expression.
+    pub(crate) fn expr(&self) -> Option<&Expr> {
+        match self {
+            AssignedValue::Expr(expr) => Some(expr),
+            AssignedValue::Default => None,
+        }
+    }
+}
+
+/// The tables of a bound INSERT.
+pub(crate) fn insert_tables(bound: &BoundInsert) -> BoundTables {
+    let mut tables = BoundTables::one(&bound.table);
+    match &bound.source {
+        BoundSource::Rows(rows) => rows.iter().flatten().filter_map(AssignedValue::expr).for_each(|e| tables.collect_expr(e)),
+        BoundSource::Query(query) => tables.collect(&query.rel),
+    }
+    bound.on_duplicate.iter().filter_map(|(_, v)| v.expr()).for_each(|e| tables.collect_expr(e));
+    tables
+}
+

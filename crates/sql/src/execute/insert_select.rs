@@ -1,0 +1,119 @@
+//! INSERT … SELECT of columns of one table: the copy loop of source 000, without DataFusion and without expressions.
+//!
+//! Leaf by leaf of a snapshot, values are put in their places and handed to the table about a thousand rows at a time. Values are converted only
+//! where the column types differ.
+
+use std::sync::Arc;
+
+use highkey_table::{Direction, KeyRange, RowBatch, Table};
+use highkey_types::{ColumnType, TypeKind, Value};
+
+use super::Failure;
+use super::insert::{BATCH_ROWS, Inserter};
+use super::target::{Target, to_session};
+use crate::bind::ROW_ID;
+use crate::plan::{BoundQuery, RelKind};
+use crate::session::{Session, StatusCounter};
+
+/// A copy without expressions.
+pub(crate) struct PlainCopy {
+    source: Arc<Table>,
+    /// (source column, target column, no conversion needed)
+    columns: Vec<(usize, usize, bool)>,
+}
+
+/// The copy that a query into `columns` is, if it is nothing more.
+pub(crate) fn plain_copy(query: &BoundQuery, columns: &[usize], target: &Target) -> Option<PlainCopy> {
+    if query.into.is_some() || query.locking || query.calc_found_rows {
+        return None;
+    }
+    let mut outputs: Vec<usize> = (0..query.rel.fields.len()).collect();
+    let mut rel = &query.rel;
+    loop {
+        match &rel.kind {
+            RelKind::Project { input, exprs } => {
+                outputs = outputs.iter().map(|&i| exprs[i].as_column()).collect::<Option<_>>()?;
+                rel = input;
+            }
+            RelKind::Scan { table, columns: scanned, lock: None, .. } => {
+                let columns = outputs.iter().zip(columns).map(|(&from, &to)| {
+                    let from = *scanned.get(from)?;
+                    if from == ROW_ID {
+                        return None;
+                    }
+                    Some((from, to, same_values(&table.columns()[from].ty, &target.columns()[to].ty)))
+                });
+                return Some(PlainCopy { source: table.clone(), columns: columns.collect::<Option<_>>()? });
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Every stored value of one type is a stored value of the other, unchanged.
+fn same_values(from: &ColumnType, to: &ColumnType) -> bool {
+    match (&from.kind, &to.kind) {
+        (TypeKind::VarChar(a), TypeKind::VarChar(b)) => a <= b && from.collation.charset == to.collation.charset,
+        _ => from.kind == to.kind && from.unsigned == to.unsigned && from.collation.charset == to.collation.charset && from.float_digits == to.float_digits,
+    }
+}
+
+impl Session {
+    pub(crate) async fn copy_rows(&mut self, inserter: &mut Inserter, copy: &PlainCopy) -> Result<(), Failure> {
+        let lenient = inserter.ignore || !self.state.strict();
+        let zone = self.state.config.time_zone.clone();
+        let from_timestamp: Vec<bool> =
+            copy.columns.iter().map(|&(from, _, same)| !same && matches!(copy.source.columns()[from].ty.kind, TypeKind::Timestamp(_))).collect();
+        // A table copied into itself is read under a view of its own, which never sees what this statement writes.
+        let own_view = copy.source.id() == inserter.target.table.id() && !self.txn().has_writes();
+        let mut view = own_view.then(|| self.state.instance.database().begin(highkey_table::Isolation::RepeatableRead));
+        let into_itself = copy.source.id() == inserter.target.table.id() && view.is_none();
+        let mut scan = match &mut view {
+            Some(view) => copy.source.scan_at(&view.snapshot(), 0, &KeyRange::all(), Direction::Forward)?,
+            None => copy.source.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?,
+        };
+        let mut leaf = RowBatch::new();
+        let mut rows: Vec<Vec<Value>> = Vec::with_capacity(BATCH_ROWS);
+        let mut read = 0;
+        let mut bytes = 0;
+        while scan.next_batch(&mut leaf)? {
+            read += leaf.len() as u64;
+            for i in 0..leaf.len() {
+                let mut row = Vec::new();
+                inserter.start_row(&mut row);
+                for (&(from, to, same), &timestamp) in copy.columns.iter().zip(&from_timestamp) {
+                    let mut value = leaf.value(i, from);
+                    if same {
+                        row[to] = value;
+                    } else {
+                        if timestamp {
+                            to_session(&mut value, &zone);
+                        }
+                        inserter.assign(&mut self.state, &mut row, to, value)?;
+                    }
+                }
+                bytes += leaf.row(i).len();
+                if inserter.finish_row(&mut self.state, &mut row, lenient)? {
+                    rows.push(row);
+                }
+            }
+            // A table that must be read whole before it is written to is the rare case of a transaction that wrote before.
+            if (rows.len() >= BATCH_ROWS || bytes >= BATCH_BYTES) && !into_itself {
+                self.write_rows(inserter, &mut rows, false).await?;
+                bytes = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+        while rows.len() > 2 * BATCH_ROWS {
+            let rest = rows.split_off(BATCH_ROWS);
+            self.write_rows(inserter, &mut rows, false).await?;
+            rows = rest;
+        }
+        self.write_rows(inserter, &mut rows, false).await?;
+        self.state.instance.count(StatusCounter::InnodbRowsRead, read);
+        Ok(())
+    }
+}
+
+/// A batch of wide rows is written before it has a thousand.
+const BATCH_BYTES: usize = 1 << 20;

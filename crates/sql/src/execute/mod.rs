@@ -1,0 +1,263 @@
+//! Statements: one file per kind. See `README.md`.
+
+mod admin;
+mod alter_table;
+mod answer;
+mod check;
+mod column_type;
+mod create_table;
+mod ddl;
+mod delete;
+mod explain;
+mod insert;
+mod insert_select;
+mod load_data;
+mod locking;
+mod maintain;
+mod outfile;
+mod query;
+mod set;
+mod subqueries;
+mod table_spec;
+mod target;
+mod update;
+mod users;
+
+use highkey_types::MySqlError;
+
+use crate::parse::ast::{Maintenance, ShowWhat, Statement};
+use crate::session::{ResultSink, Session, StatusCounter, error};
+use crate::show;
+
+pub use answer::{DiscardingSink, columns};
+pub use query::BoundTables;
+
+/// Why a statement failed.
+#[derive(Debug)]
+pub enum Failure {
+    Sql(MySqlError),
+    /// The client is gone.
+    Io(std::io::Error),
+}
+
+impl From<MySqlError> for Failure {
+    fn from(e: MySqlError) -> Failure {
+        Failure::Sql(e)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(e: std::io::Error) -> Failure {
+        Failure::Io(e)
+    }
+}
+
+/// What a statement that succeeded is answered with.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Columns and rows have gone to the sink; the end is to follow. `count`: for FOUND_ROWS(), `None` leaves it.
+    Rows { count: Option<u64> },
+    /// Columns have gone to the sink, the rows wait for COM_STMT_FETCH.
+    Cursor,
+    /// An OK packet.
+    Done { affected: u64, last_insert_id: u64, info: String },
+    /// Nothing.
+    Silent,
+}
+
+impl Outcome {
+    /// A plain OK.
+    pub fn ok() -> Outcome {
+        Outcome::Done { affected: 0, last_insert_id: 0, info: String::new() }
+    }
+
+    pub fn affected(affected: u64) -> Outcome {
+        Outcome::Done { affected, last_insert_id: 0, info: String::new() }
+    }
+}
+
+/// Statements about the conditions of the one before leave them as they are.
+pub fn keeps_diagnostics(statement: &Statement) -> bool {
+    matches!(statement, Statement::Show(show) if matches!(show.what, ShowWhat::Warnings { .. } | ShowWhat::Errors { .. }))
+}
+
+/// Statements that end the session's transaction before they run.
+fn commits_first(statement: &Statement) -> bool {
+    use Statement::*;
+    match statement {
+        CreateTable(create) => !create.temporary,
+        DropTable(drop) => !drop.temporary,
+        AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. } | AlterDatabase { .. } | DropDatabase { .. } => true,
+        CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
+        LockTables(_) => true,
+        Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
+        Flush(_) | Reset(_) => true,
+        _ => false,
+    }
+}
+
+/// DDL is refused in READ ONLY transactions and by a read-only server, and ends LOCK TABLES' freedom.
+fn is_definition(statement: &Statement) -> bool {
+    use Statement::*;
+    matches!(
+        statement,
+        CreateTable(_) | DropTable(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. }
+            | AlterDatabase { .. } | DropDatabase { .. } | CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. }
+    )
+}
+
+impl Session {
+    /// Runs a statement. `text` is the whole text that it was parsed from.
+    pub(crate) async fn dispatch(&mut self, statement: &Statement, text: &str, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        if commits_first(statement) {
+            if is_definition(statement) {
+                self.check_writable()?;
+            }
+            self.implicit_commit().await?;
+        }
+        self.count_statement(statement);
+        match statement {
+            Statement::Empty => Err(error::empty_query().into()),
+            Statement::Query(query) => self.query(query, sink).await,
+            Statement::Do(exprs) => self.do_exprs(exprs).await,
+            Statement::Insert(insert) => self.insert(insert).await,
+            Statement::Update(update) => self.update(update).await,
+            Statement::Delete(delete) => self.delete(delete).await,
+            Statement::LoadData(load) => self.load_data(load, sink).await,
+            Statement::CreateTable(create) => self.create_table(create).await,
+            Statement::AlterTable(alter) => self.alter_table(alter).await,
+            Statement::DropTable(drop) => self.drop_table(drop).await,
+            Statement::RenameTable(renames) => self.rename_table(renames).await,
+            Statement::TruncateTable(name) => self.truncate_table(name).await,
+            Statement::CreateIndex(create) => self.create_index(create).await,
+            Statement::DropIndex { name, table } => self.drop_index(name, table).await,
+            Statement::CreateDatabase { if_not_exists, name, options } => self.create_database(*if_not_exists, name, options).await,
+            Statement::AlterDatabase { name, options } => self.alter_database(name.as_deref(), options).await,
+            Statement::DropDatabase { if_exists, name } => self.drop_database(*if_exists, name).await,
+            Statement::CreateUser { if_not_exists, users, options } => self.create_user(*if_not_exists, users, options).await,
+            Statement::AlterUser { if_exists, users, options } => self.alter_user(*if_exists, users, options).await,
+            Statement::DropUser { if_exists, users } => self.drop_user(*if_exists, users).await,
+            Statement::RenameUser(renames) => self.rename_user(renames).await,
+            Statement::SetPassword { user, password } => self.set_password(user.as_ref(), password).await,
+            Statement::Grant(grant) => self.grant(grant, true),
+            Statement::Revoke(grant) => self.grant(grant, false),
+            Statement::Begin { consistent_snapshot, access } => {
+                self.begin(*consistent_snapshot, *access).await?;
+                Ok(Outcome::ok())
+            }
+            Statement::Commit { chain, release } => self.end(true, *chain, *release).await,
+            Statement::Rollback { chain, release } => self.end(false, *chain, *release).await,
+            Statement::Savepoint(name) => {
+                self.savepoint(name);
+                Ok(Outcome::ok())
+            }
+            Statement::RollbackTo(name) => {
+                self.rollback_to(name)?;
+                Ok(Outcome::ok())
+            }
+            Statement::ReleaseSavepoint(name) => {
+                self.release_savepoint(name)?;
+                Ok(Outcome::ok())
+            }
+            Statement::LockTables(locks) => self.lock_tables(locks).await,
+            Statement::UnlockTables => {
+                if self.table_locks_held() {
+                    self.implicit_commit().await?;
+                }
+                self.unlock_tables();
+                Ok(Outcome::ok())
+            }
+            Statement::Use(name) => {
+                self.use_database(name)?;
+                Ok(Outcome::ok())
+            }
+            Statement::Set(items) => self.set(items).await,
+            Statement::Prepare { name, source } => self.prepare_named(name, source).await,
+            Statement::Execute { name, using } => Box::pin(self.execute_named(name, using, sink)).await,
+            Statement::Deallocate(name) => self.deallocate(name),
+            Statement::Show(show) => {
+                let answer = show::show(&mut self.state, show)?;
+                self.send(answer, sink).await
+            }
+            Statement::Describe { table, column } => {
+                let answer = show::describe(&mut self.state, table, column.as_deref())?;
+                self.send(answer, sink).await
+            }
+            Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, text, sink).await,
+            Statement::Kill { query_only, id } => self.kill(*query_only, id),
+            Statement::Flush(items) => self.flush(items).await,
+            Statement::Maintain { operation, tables, options } => self.maintain(*operation, tables, options, sink).await,
+            Statement::Shutdown => {
+                self.state.instance.request_shutdown();
+                Ok(Outcome::ok())
+            }
+            Statement::Reset(_) | Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) => {
+                Err(error::err(1381, "You are not using binary logging").into())
+            }
+        }
+    }
+
+    async fn end(&mut self, commit: bool, chain: bool, release: bool) -> Result<Outcome, Failure> {
+        if self.end_transaction(commit, chain, release).await? {
+            self.request_close();
+        }
+        Ok(Outcome::ok())
+    }
+
+    fn count_statement(&self, statement: &Statement) {
+        use StatusCounter as C;
+        let counter = match statement {
+            Statement::Empty => return,
+            Statement::Query(_) => C::ComSelect,
+            Statement::Do(_) => C::ComDo,
+            Statement::Insert(i) => match (&i.source, i.replace) {
+                (crate::parse::ast::InsertSource::Values(_), false) => C::ComInsert,
+                (crate::parse::ast::InsertSource::Values(_), true) => C::ComReplace,
+                (_, false) => C::ComInsertSelect,
+                (_, true) => C::ComReplaceSelect,
+            },
+            Statement::Update(u) if u.tables.len() == 1 => C::ComUpdate,
+            Statement::Update(_) => C::ComUpdateMulti,
+            Statement::Delete(d) if d.targets.is_empty() => C::ComDelete,
+            Statement::Delete(_) => C::ComDeleteMulti,
+            Statement::LoadData(_) => C::ComLoad,
+            Statement::CreateTable(_) => C::ComCreateTable,
+            Statement::AlterTable(_) => C::ComAlterTable,
+            Statement::DropTable(_) => C::ComDropTable,
+            Statement::RenameTable(_) => C::ComRenameTable,
+            Statement::TruncateTable(_) => C::ComTruncate,
+            Statement::CreateIndex(_) => C::ComCreateIndex,
+            Statement::DropIndex { .. } => C::ComDropIndex,
+            Statement::CreateDatabase { .. } | Statement::AlterDatabase { .. } => C::ComCreateDb,
+            Statement::DropDatabase { .. } => C::ComDropDb,
+            Statement::CreateUser { .. } => C::ComCreateUser,
+            Statement::AlterUser { .. } | Statement::SetPassword { .. } | Statement::RenameUser(_) => C::ComAlterUser,
+            Statement::DropUser { .. } => C::ComDropUser,
+            Statement::Grant(_) | Statement::Revoke(_) => C::ComGrant,
+            Statement::Begin { .. } => C::ComBegin,
+            Statement::Commit { .. } => C::ComCommit,
+            Statement::Rollback { .. } => C::ComRollback,
+            Statement::Savepoint(_) => C::ComSavepoint,
+            Statement::RollbackTo(_) => C::ComRollbackToSavepoint,
+            Statement::ReleaseSavepoint(_) => C::ComReleaseSavepoint,
+            Statement::LockTables(_) => C::ComLockTables,
+            Statement::UnlockTables => C::ComUnlockTables,
+            Statement::Use(_) => C::ComChangeDb,
+            Statement::Set(_) => C::ComSetOption,
+            Statement::Prepare { .. } => C::ComPrepareSql,
+            Statement::Execute { .. } => C::ComExecuteSql,
+            Statement::Deallocate(_) => C::ComDeallocSql,
+            Statement::Show(_) | Statement::Describe { .. } => C::ComShow,
+            Statement::Explain { .. } => C::ComExplain,
+            Statement::Kill { .. } => C::ComKill,
+            Statement::Flush(_) | Statement::Reset(_) | Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) => C::ComFlush,
+            Statement::Maintain { operation, .. } => match operation {
+                Maintenance::Check => C::ComCheck,
+                Maintenance::Analyze => C::ComAnalyze,
+                _ => C::ComOptimize,
+            },
+            Statement::Shutdown => C::ComShutdown,
+        };
+        self.state.instance.count(counter, 1);
+    }
+}

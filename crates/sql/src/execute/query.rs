@@ -1,0 +1,389 @@
+//! SELECT: bound, its tables opened, run by the fast path or by DataFusion, sent to the client, a file or variables.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use highkey_table::{Isolation, Table};
+use highkey_types::{MySqlError, Value};
+use parking_lot::Mutex;
+
+use super::{Failure, Outcome, answer, outfile};
+use crate::bind;
+use crate::df::{self, QueryContext, RowStream};
+use crate::fast::{FastQuery, Progress};
+use crate::information_schema;
+use crate::parse::ast;
+use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, IntoTarget, LockSpec, Rel, RelKind};
+use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
+
+/// The base tables of a plan, those of its subqueries too, each once.
+#[derive(Default)]
+pub struct BoundTables {
+    /// With whether the statement locks its rows.
+    pub tables: Vec<(Arc<Table>, bool)>,
+}
+
+impl BoundTables {
+    pub fn of(rel: &Rel) -> BoundTables {
+        let mut found = BoundTables::default();
+        found.collect(rel);
+        found
+    }
+
+    pub fn one(table: &Arc<Table>) -> BoundTables {
+        BoundTables { tables: vec![(table.clone(), true)] }
+    }
+
+    pub fn add(&mut self, table: &Arc<Table>, write: bool) {
+        match self.tables.iter_mut().find(|(t, _)| Arc::ptr_eq(t, table)) {
+            Some((_, w)) => *w |= write,
+            None => self.tables.push((table.clone(), write)),
+        }
+    }
+
+    pub fn collect(&mut self, rel: &Rel) {
+        if let RelKind::Scan { table, lock, .. } = &rel.kind {
+            self.add(table, lock.is_some_and(|l| l.exclusive));
+        }
+        for input in rel.inputs() {
+            self.collect(input);
+        }
+        rel.for_each_root(&mut |expr| self.collect_expr(expr));
+    }
+
+    pub fn collect_expr(&mut self, expr: &Expr) {
+        let mut subqueries = Vec::new();
+        expr.walk(&mut |e| {
+            if let ExprKind::Subquery(subquery) = &e.kind {
+                subqueries.push(&subquery.plan);
+            }
+        });
+        for plan in subqueries {
+            self.collect(plan);
+        }
+    }
+}
+
+/// Where a query's rows go.
+pub(crate) enum Destination<'a> {
+    Sink(&'a mut dyn ResultSink),
+    /// A cursor, INTO, INSERT … SELECT of another kind: all rows in memory.
+    Memory(&'a mut Vec<Vec<Value>>),
+}
+
+impl Session {
+    /// Opens the tables for this transaction: their definitions stay until it ends. False: a definition changed since binding.
+    pub(crate) async fn open_tables(&mut self, tables: &BoundTables) -> Result<bool, MySqlError> {
+        for (table, write) in &tables.tables {
+            let def = table.def().clone();
+            self.admit_table(&def.schema, &def.name, *write).await?;
+            if !self.txn().open(table).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// SELECT and its relatives.
+    pub(crate) async fn query(&mut self, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let bound = self.bind_query(query).await?;
+        let fast = FastQuery::compile(&bound);
+        self.run_query(&bound, fast.as_ref(), None, sink).await
+    }
+
+    /// Binds a query and opens its tables, again if DDL came between.
+    pub(crate) async fn bind_query(&mut self, query: &ast::Query) -> Result<BoundQuery, MySqlError> {
+        loop {
+            let mut bound = bind::bind_query(query, &self.state)?;
+            self.adjust(&mut bound);
+            let tables = BoundTables::of(&bound.rel);
+            if self.open_tables(&tables).await? {
+                return Ok(bound);
+            }
+        }
+    }
+
+    /// What the session's settings add to a bound query.
+    pub(crate) fn adjust(&mut self, bound: &mut BoundQuery) {
+        for warning in std::mem::take(&mut bound.hints.warnings) {
+            self.state.push_warning(error::warning(3126, warning));
+        }
+        if let Some(limit) = self.state.config.select_limit
+            && !matches!(bound.rel.kind, RelKind::Limit { .. })
+            && bound.into.is_none()
+        {
+            let rel = std::mem::replace(&mut bound.rel, Rel::dual());
+            bound.rel = rel.limit(None, Some(Expr::literal(Value::UInt(limit), ExprType::ubigint(false))));
+        }
+        // SERIALIZABLE: reads inside a transaction lock, as if they said FOR SHARE.
+        if self.state.config.isolation == Isolation::Serializable && self.transaction.is_open(self.state.config.autocommit) && !bound.locking {
+            bound.locking = share_scans(&mut bound.rel);
+        }
+    }
+
+    /// Runs a bound query whose tables are open. `cursor` keeps the rows for COM_STMT_FETCH of that statement.
+    pub(crate) async fn run_query(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let _timer = self.execution_timer(bound.hints.max_execution_time_ms);
+        if let Some(into) = &bound.into {
+            return self.query_into(bound, fast, into).await;
+        }
+        if let Some(id) = cursor {
+            let mut rows = Vec::new();
+            self.collect(bound, fast, &mut Destination::Memory(&mut rows)).await?;
+            sink.columns(&answer::columns(&self.state, bound.fields()));
+            self.prepared.open_cursor(id, rows);
+            return Ok(Outcome::Cursor);
+        }
+        if bound.calc_found_rows {
+            return self.query_counting_all(bound, sink).await;
+        }
+        let count = self.collect(bound, fast, &mut Destination::Sink(sink)).await?;
+        Ok(Outcome::Rows { count: Some(count) })
+    }
+
+    /// Runs the query into a destination; how many rows.
+    pub(crate) async fn collect(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, destination: &mut Destination<'_>) -> Result<u64, Failure> {
+        if let Some(fast) = fast {
+            match self.run_fast(fast, bound.fields(), destination).await? {
+                Progress::Done(rows) => {
+                    self.state.instance.count(StatusCounter::SelectFastPath, 1);
+                    return Ok(rows);
+                }
+                // Too much for one thread and rows of values: nothing has been sent, DataFusion starts anew.
+                Progress::TooLarge => {}
+            }
+        }
+        self.state.instance.count(StatusCounter::SelectDataFusion, 1);
+        let mut stream = self.stream(bound.clone()).await?;
+        let mut count = 0;
+        if let Destination::Sink(sink) = destination {
+            sink.columns(&answer::columns(&self.state, bound.fields()));
+        }
+        let outcome = loop {
+            let rows = match stream.rows.next().await {
+                Ok(Some(rows)) => rows,
+                Ok(None) => break Ok(()),
+                Err(e) => break Err(Failure::Sql(e)),
+            };
+            count += rows.len() as u64;
+            match destination {
+                Destination::Sink(sink) => {
+                    let _ = rows.for_each(|row| {
+                        sink.row(row);
+                        Ok::<(), std::convert::Infallible>(())
+                    });
+                    if sink.wants_flush()
+                        && let Err(e) = sink.flush().await
+                    {
+                        break Err(Failure::Io(e));
+                    }
+                }
+                Destination::Memory(kept) => kept.extend(rows.to_vec()),
+            }
+        };
+        stream.finish(&mut self.state);
+        outcome?;
+        Ok(count)
+    }
+
+    /// Starts a query on DataFusion. Locking scans are replaced by the locked rows first.
+    pub(crate) async fn stream(&mut self, mut bound: BoundQuery) -> Result<Running, Failure> {
+        if bound.locking {
+            self.materialise_locked(&mut bound.rel).await?;
+        }
+        let snapshot = self.txn().snapshot();
+        let eval = Arc::new(Mutex::new(self.state.clone()));
+        let process = self.state.process.clone();
+        let virtual_state = self.state.clone();
+        let cx = QueryContext {
+            engine: self.state.instance.queries().clone(),
+            snapshot,
+            eval: eval.clone(),
+            virtual_rows: Arc::new(move |table| information_schema::rows(&virtual_state, table)),
+            killed: process.killed_flag(),
+            interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
+            recursion_limit: self.state.config.cte_max_recursion_depth,
+            group_concat_max_len: self.state.config.group_concat_max_len,
+        };
+        match df::query(bound, cx).await {
+            Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len() }),
+            Err(e) => {
+                self.state.absorb(&eval.lock());
+                Err(e.into())
+            }
+        }
+    }
+
+    /// All rows of a query in memory, for statements that need them so.
+    pub(crate) async fn rows_of(&mut self, bound: &BoundQuery) -> Result<Vec<Vec<Value>>, Failure> {
+        let fast = FastQuery::compile(bound);
+        let mut rows = Vec::new();
+        self.collect(bound, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
+        Ok(rows)
+    }
+
+    /// SQL_CALC_FOUND_ROWS: everything is computed, the LIMIT at the root only hides.
+    async fn query_counting_all(&mut self, bound: &BoundQuery, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let (input, offset, count) = match &bound.rel.kind {
+            RelKind::Limit { input, offset, count } => ((**input).clone(), offset.clone(), count.clone()),
+            _ => (bound.rel.clone(), None, None),
+        };
+        let offset = self.limit_value(offset.as_ref())?.unwrap_or(0);
+        let count = self.limit_value(count.as_ref())?.unwrap_or(u64::MAX);
+        let whole = BoundQuery { rel: input, calc_found_rows: false, ..bound.clone() };
+        let rows = self.rows_of(&whole).await?;
+        sink.columns(&answer::columns(&self.state, bound.fields()));
+        for row in rows.iter().skip(offset as usize).take(usize::try_from(count).unwrap_or(usize::MAX)) {
+            sink.row(row);
+            if sink.wants_flush() {
+                sink.flush().await?;
+            }
+        }
+        Ok(Outcome::Rows { count: Some(rows.len() as u64) })
+    }
+
+    /// The value of a LIMIT or OFFSET.
+    pub(crate) fn limit_value(&mut self, expr: Option<&Expr>) -> Result<Option<u64>, MySqlError> {
+        let Some(expr) = expr else { return Ok(None) };
+        let value = crate::expr::eval(expr, &[], &mut self.state)?;
+        match value {
+            Value::UInt(n) => Ok(Some(n)),
+            Value::Int(n) if n >= 0 => Ok(Some(n as u64)),
+            Value::Null => Ok(Some(0)),
+            other => match self.state.with_cast(|cx| highkey_types::cast::to_i64(&other, cx)) {
+                Some(n) if n >= 0 => Ok(Some(n as u64)),
+                _ => Err(error::wrong_arguments("LIMIT")),
+            },
+        }
+    }
+
+    async fn query_into(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, into: &IntoTarget) -> Result<Outcome, Failure> {
+        match into {
+            IntoTarget::Variables(names) => {
+                if names.len() != bound.fields().len() {
+                    return Err(error::wrong_number_of_columns_in_select().into());
+                }
+                let mut rows = Vec::new();
+                self.collect(bound, fast, &mut Destination::Memory(&mut rows)).await?;
+                match rows.len() {
+                    0 => self.state.push_warning(error::warning(1329, "No data - zero rows fetched, selected, or processed")),
+                    1 => {
+                        for (name, value) in names.iter().zip(rows.remove(0)) {
+                            self.state.user_vars.insert(name.clone(), value);
+                        }
+                        return Ok(Outcome::affected(1));
+                    }
+                    _ => return Err(error::too_many_rows().into()),
+                }
+                Ok(Outcome::ok())
+            }
+            IntoTarget::Outfile { path, charset, format } => {
+                let mut file = outfile::Outfile::create(&self.state, path, charset.as_deref(), format.clone(), bound.fields())?;
+                let mut stream = self.stream(bound.clone()).await?;
+                let outcome = async {
+                    while let Some(rows) = stream.rows.next().await? {
+                        rows.for_each(|row| file.row(row))?;
+                    }
+                    file.finish()
+                }
+                .await;
+                stream.finish(&mut self.state);
+                match outcome {
+                    Ok(written) => Ok(Outcome::affected(written)),
+                    Err(e) => {
+                        file.remove();
+                        Err(e.into())
+                    }
+                }
+            }
+            IntoTarget::Dumpfile(path) => {
+                let rows = self.rows_of(&BoundQuery { into: None, ..bound.clone() }).await?;
+                if rows.len() > 1 {
+                    return Err(error::too_many_rows().into());
+                }
+                outfile::dump(&self.state, path, rows.first().map_or(&[], |r| r.as_slice()), bound.fields())?;
+                Ok(Outcome::affected(rows.len() as u64))
+            }
+        }
+    }
+
+    /// Ends the statement with 3024 after MAX_EXECUTION_TIME; stops counting when dropped.
+    pub(crate) fn execution_timer(&self, hint_ms: Option<u64>) -> Option<ExecutionTimer> {
+        let limit = hint_ms.unwrap_or(self.state.config.max_execution_time_ms);
+        if limit == 0 {
+            return None;
+        }
+        let process = self.state.process.clone();
+        let task = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(limit)).await;
+            process.interrupt(Interruption::Timeout);
+        });
+        Some(ExecutionTimer(task))
+    }
+}
+
+/// See `Session::execution_timer`.
+pub(crate) struct ExecutionTimer(tokio::task::JoinHandle<()>);
+
+impl Drop for ExecutionTimer {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A query on DataFusion with the copy of the session's state that it evaluates in.
+pub(crate) struct Running {
+    pub rows: RowStream,
+    eval: Arc<Mutex<SessionState>>,
+    warnings_before: usize,
+}
+
+impl Running {
+    /// Brings warnings, user variables and the like back into the session.
+    pub fn finish(self, state: &mut SessionState) {
+        drop(self.rows);
+        state.absorb(&self.eval.lock());
+    }
+
+    /// As `finish`, for a statement that has raised warnings of its own meanwhile.
+    pub fn finish_keeping_warnings(self, state: &mut SessionState) {
+        drop(self.rows);
+        let copy = self.eval.lock();
+        state.user_vars.clone_from(&copy.user_vars);
+        let known = self.warnings_before;
+        for warning in copy.diagnostics.conditions().iter().skip(known) {
+            state.push_warning(warning.clone());
+        }
+    }
+}
+
+/// Makes all scans lock in share mode; true if there was one.
+fn share_scans(rel: &mut Rel) -> bool {
+    let mut any = false;
+    if let RelKind::Scan { lock, .. } = &mut rel.kind {
+        lock.get_or_insert(LockSpec { exclusive: false, wait: ast::LockWait::Wait });
+        any = true;
+    }
+    for input in rel.inputs_mut() {
+        any |= share_scans(input);
+    }
+    any
+}
+
+/// Fields for a plan's output, by table column.
+pub(crate) fn table_fields(table: &Table, alias: &str) -> Vec<Field> {
+    let def = table.def();
+    def.columns
+        .iter()
+        .map(|c| Field {
+            name: c.name.clone(),
+            table: alias.into(),
+            schema: def.schema.clone(),
+            org_table: def.name.clone(),
+            org_name: c.name.clone(),
+            ty: ExprType::column(c.ty.clone(), c.nullable),
+            flags: 0,
+            invisible: c.invisible,
+        })
+        .collect()
+}

@@ -1,0 +1,226 @@
+//! SET: system variables, user variables, NAMES, CHARACTER SET, TRANSACTION.
+
+use std::sync::Arc;
+
+use highkey_types::{Charset, Collation, MySqlError, Value};
+
+use super::{Failure, Outcome};
+use crate::bind;
+use crate::expr;
+use crate::parse::ast::{self, AccessMode, IsolationLevel, SetItem, SetValue, VariableScope};
+use crate::session::{Session, error, isolation};
+use crate::variables::{self, Effect, Kind, Scope, VarId, VarValue};
+
+impl Session {
+    pub(crate) async fn set(&mut self, items: &[SetItem]) -> Result<Outcome, Failure> {
+        // MySQL evaluates and checks every item first; none takes effect if one is wrong. Effects here follow in order, and what
+        // can be wrong about a later item (its name, its scope) is checked before the first.
+        for item in items {
+            if let SetItem::System { scope, name, .. } = item {
+                self.check_assignable(*scope, name)?;
+            }
+        }
+        for item in items {
+            match item {
+                SetItem::System { scope, name, value } => self.set_system(*scope, name, value).await?,
+                SetItem::User { name, value } => {
+                    let value = self.constant(value).await?;
+                    self.state.user_vars.insert(name.to_lowercase().into(), value);
+                }
+                SetItem::Names { charset, collation } => self.set_names(charset.as_deref(), collation.as_deref())?,
+                SetItem::CharacterSet(charset) => self.set_character_set(charset.as_deref())?,
+                SetItem::Transaction { scope, isolation, access } => self.set_transaction(*scope, *isolation, *access)?,
+            }
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// The value of an expression without columns.
+    pub(crate) async fn constant(&mut self, ast: &ast::Expr) -> Result<Value, Failure> {
+        let mut bound = bind::bind_constant(ast, &self.state)?;
+        self.resolve_subqueries(&mut bound).await?;
+        Ok(expr::eval(&bound, &[], &mut self.state)?)
+    }
+
+    fn check_assignable(&self, scope: Option<VariableScope>, name: &str) -> Result<VarId, MySqlError> {
+        let id = variables::find(name).ok_or_else(|| error::unknown_system_variable(name))?;
+        let definition = id.definition();
+        if !definition.dynamic {
+            return Err(error::read_only_variable(definition.name));
+        }
+        match (scope, definition.scope) {
+            (Some(VariableScope::Global | VariableScope::Persist | VariableScope::PersistOnly), Scope::SessionOnly) => Err(error::local_variable(definition.name)),
+            (None | Some(VariableScope::Session), Scope::Global) => Err(error::global_variable(definition.name)),
+            (Some(VariableScope::Persist | VariableScope::PersistOnly), _) => Err(error::not_supported("SET PERSIST")),
+            _ => Ok(id),
+        }
+    }
+
+    async fn set_system(&mut self, scope: Option<VariableScope>, name: &str, value: &SetValue) -> Result<(), Failure> {
+        let id = self.check_assignable(scope, name)?;
+        let definition = id.definition();
+        let global = scope == Some(VariableScope::Global);
+        let value = match value {
+            SetValue::Default if global => variables::Values::default().get(id).clone(),
+            SetValue::Default => match definition.scope {
+                Scope::SessionOnly => variables::Values::default().get(id).clone(),
+                _ => self.state.instance.globals().get(id).clone(),
+            },
+            SetValue::Word(word) => self.convert(id, &Value::Text(word.as_str().into()))?,
+            SetValue::Expr(expr) => {
+                let value = self.constant(expr).await?;
+                self.convert(id, &value)?
+            }
+        };
+        match definition.effect {
+            Effect::Real => {}
+            Effect::Ignored => self.state.push_warning(error::warning(1287, format!("'{}' is accepted and has no effect in Highkey", definition.name))),
+            Effect::Fact => {
+                let current = if global { self.state.instance.globals().get(id).clone() } else { self.state.variables.get(id).clone() };
+                if current != value {
+                    self.state.push_warning(error::warning(1287, format!("'{}' cannot be changed in Highkey", definition.name)));
+                }
+                return Ok(());
+            }
+        }
+        if global {
+            self.set_global(id, value)?;
+        } else {
+            self.set_session(id, value).await?;
+        }
+        Ok(())
+    }
+
+    fn convert(&mut self, id: VarId, value: &Value) -> Result<VarValue, MySqlError> {
+        // A bare ON or OFF may reach here as text, a number as a decimal of scale 0.
+        let mut warnings = Vec::new();
+        let converted = variables::convert(id, value, &mut warnings)?;
+        self.state.push_warnings(&mut warnings);
+        Ok(converted)
+    }
+
+    fn set_global(&mut self, id: VarId, value: VarValue) -> Result<(), MySqlError> {
+        self.apply_to_engine(id, &value)?;
+        self.state.instance.update_globals(|values| {
+            values.set(id, value.clone());
+            variables::couple(id, &value, values);
+        });
+        Ok(())
+    }
+
+    /// Globals that the storage engine reads.
+    fn apply_to_engine(&self, id: VarId, value: &VarValue) -> Result<(), MySqlError> {
+        let options = self.state.instance.database().engine().options();
+        match (id.definition().name, value) {
+            ("innodb_flush_log_at_trx_commit", VarValue::UInt(level)) => options.set_flush_log_at_commit(*level as u8),
+            ("innodb_deadlock_detect", VarValue::Bool(on)) => options.set_deadlock_detect(*on),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn set_session(&mut self, id: VarId, value: VarValue) -> Result<(), MySqlError> {
+        let name = id.definition().name;
+        let number = match &value {
+            VarValue::UInt(n) => *n,
+            VarValue::Bool(b) => u64::from(*b),
+            _ => 0,
+        };
+        match name {
+            "last_insert_id" | "identity" => {
+                self.state.last_insert_id = number;
+                return Ok(());
+            }
+            "insert_id" => {
+                self.state.next_insert_id = Some(number);
+                return Ok(());
+            }
+            "transaction_isolation" | "transaction_read_only" if self.in_explicit_transaction() => {
+                // Allowed: it is for transactions to come.
+            }
+            _ => {}
+        }
+        let was_autocommit = self.state.config.autocommit;
+        if *self.state.variables.get(id) != value {
+            let values = Arc::make_mut(&mut self.state.variables);
+            values.set(id, value.clone());
+            variables::couple(id, &value, values);
+            self.state.refresh();
+        }
+        if name == "autocommit" && !was_autocommit && self.state.config.autocommit {
+            self.autocommit_turned_on().await?;
+        }
+        Ok(())
+    }
+
+    fn in_explicit_transaction(&self) -> bool {
+        self.transaction.is_open(self.state.config.autocommit)
+    }
+
+    fn set_names(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<(), MySqlError> {
+        let collation = match (charset, collation) {
+            (None, _) => Collation::by_name(&self.state.instance.globals().text("collation_connection")).unwrap_or_else(Collation::utf8mb4),
+            (Some(charset), None) => Collation::default_of(Charset::by_name(charset).ok_or_else(|| error::unknown_character_set(charset))?),
+            (Some(charset), Some(name)) => {
+                let charset_found = Charset::by_name(charset).ok_or_else(|| error::unknown_character_set(charset))?;
+                let collation = Collation::by_name(name).ok_or_else(|| error::unknown_collation(name))?;
+                if collation.charset != charset_found {
+                    return Err(error::collation_charset_mismatch(name, charset));
+                }
+                collation
+            }
+        };
+        self.state.set_names(collation);
+        Ok(())
+    }
+
+    /// SET CHARACTER SET: client and results as named, the connection as the database.
+    fn set_character_set(&mut self, charset: Option<&str>) -> Result<(), MySqlError> {
+        let charset = match charset {
+            Some(name) => Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?,
+            None => Charset::Utf8mb4,
+        };
+        let database = self.state.variables.text("collation_database");
+        let values = Arc::make_mut(&mut self.state.variables);
+        for name in ["character_set_client", "character_set_results"] {
+            values.set(variables::find(name).expect("in the table"), VarValue::Text(charset.name().into()));
+        }
+        let id = variables::find("collation_connection").expect("in the table");
+        let value = VarValue::Text(database.into());
+        values.set(id, value.clone());
+        variables::couple(id, &value, values);
+        self.state.refresh();
+        Ok(())
+    }
+
+    fn set_transaction(&mut self, scope: Option<VariableScope>, level: Option<IsolationLevel>, access: Option<AccessMode>) -> Result<(), MySqlError> {
+        let read_only = access.map(|a| a == AccessMode::ReadOnly);
+        if scope.is_none() {
+            return self.set_next_transaction(level.map(isolation), read_only);
+        }
+        let mut changes = Vec::new();
+        if let Some(level) = level {
+            let text = match level {
+                IsolationLevel::ReadUncommitted => "READ-UNCOMMITTED",
+                IsolationLevel::ReadCommitted => "READ-COMMITTED",
+                IsolationLevel::RepeatableRead => "REPEATABLE-READ",
+                IsolationLevel::Serializable => "SERIALIZABLE",
+            };
+            changes.push(("transaction_isolation", VarValue::Text(text.into())));
+        }
+        if let Some(read_only) = read_only {
+            changes.push(("transaction_read_only", VarValue::Bool(read_only)));
+        }
+        for (name, value) in changes {
+            let id = variables::find(name).expect("in the table");
+            debug_assert!(matches!(id.definition().kind, Kind::Enum(_) | Kind::Bool));
+            if scope == Some(VariableScope::Global) {
+                self.state.instance.update_globals(|values| values.set(id, value));
+            } else {
+                Arc::make_mut(&mut self.state.variables).set(id, value);
+            }
+        }
+        self.state.refresh();
+        Ok(())
+    }
+}

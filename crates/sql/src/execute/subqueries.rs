@@ -1,0 +1,118 @@
+//! Subqueries in statements that rows are written by. One that does not depend on the row is run once, before, and its answer takes its
+//! place; with one that does, the rows are found by DataFusion (`update.rs`, `delete.rs`).
+
+use highkey_types::{MySqlError, Value};
+
+use super::Failure;
+use crate::plan::{BoundQuery, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind};
+use crate::session::{Session, error};
+
+/// A plan as a query of its own.
+pub(crate) fn query_of(rel: Rel) -> BoundQuery {
+    let locking = has_lock(&rel);
+    BoundQuery { rel, hints: Hints::default(), into: None, locking, calc_found_rows: false, params: Vec::new(), serial_only: false }
+}
+
+fn has_lock(rel: &Rel) -> bool {
+    matches!(rel.kind, crate::plan::RelKind::Scan { lock: Some(_), .. }) || rel.inputs().into_iter().any(has_lock)
+}
+
+/// True if a subquery in it refers to the row.
+pub(crate) fn has_correlated(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| {
+        if let ExprKind::Subquery(s) = &e.kind {
+            found |= s.correlated;
+        }
+    });
+    found
+}
+
+impl Session {
+    /// Replaces the subqueries that do not depend on the row by their answers.
+    pub(crate) async fn resolve_subqueries(&mut self, expr: &mut Expr) -> Result<(), Failure> {
+        if !expr.has_subquery() {
+            return Ok(());
+        }
+        if let ExprKind::Subquery(subquery) = &expr.kind
+            && !subquery.correlated
+        {
+            let subquery = (**subquery).clone();
+            *expr = Box::pin(self.answer(subquery, expr.ty.clone())).await?;
+            return Ok(());
+        }
+        for child in expr.children_mut() {
+            Box::pin(self.resolve_subqueries(child)).await?;
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, subquery: Subquery, ty: ExprType) -> Result<Expr, Failure> {
+        let types: Vec<ExprType> = subquery.plan.fields.iter().map(|f| f.ty.clone()).collect();
+        let mut rows = self.rows_of(&query_of(subquery.plan)).await?;
+        let literal = |value: Value, i: usize| Expr::literal(value, types[i].clone());
+        Ok(match subquery.kind {
+            SubqueryKind::Scalar => match rows.len() {
+                0 => Expr::literal(Value::Null, ty),
+                1 => Expr::literal(rows.remove(0).swap_remove(0), ty),
+                _ => return Err(Failure::Sql(error::err(1242, "Subquery returns more than 1 row"))),
+            },
+            SubqueryKind::Exists { negated } => Expr::boolean(rows.is_empty() == negated),
+            SubqueryKind::In { mut exprs, by, negated } => {
+                for expr in &mut exprs {
+                    Box::pin(self.resolve_subqueries(expr)).await?;
+                }
+                if rows.is_empty() {
+                    return Ok(Expr::boolean(negated));
+                }
+                if exprs.len() == 1 {
+                    let list = rows.into_iter().map(|mut row| literal(row.swap_remove(0), 0)).collect();
+                    return Ok(Expr { kind: ExprKind::In { expr: Box::new(exprs.swap_remove(0)), list, by: by[0], negated }, ty });
+                }
+                let alternatives = rows
+                    .into_iter()
+                    .map(|row| {
+                        let parts = row.into_iter().enumerate().map(|(i, value)| compare(CompareOp::Eq, by[i], exprs[i].clone(), literal(value, i), &ty));
+                        Expr::and(parts).unwrap_or_else(|| Expr::boolean(true))
+                    })
+                    .collect();
+                let any = or(alternatives, &ty);
+                if negated { Expr { kind: ExprKind::Not(Box::new(any)), ty } } else { any }
+            }
+            SubqueryKind::Quantified { op, all, mut expr, by } => {
+                Box::pin(self.resolve_subqueries(&mut expr)).await?;
+                if rows.is_empty() {
+                    return Ok(Expr::boolean(all));
+                }
+                let parts: Vec<Expr> = rows.into_iter().map(|mut row| compare(op, by, (*expr).clone(), literal(row.swap_remove(0), 0), &ty)).collect();
+                if all { Expr::and(parts).unwrap_or_else(|| Expr::boolean(true)) } else { or(parts, &ty) }
+            }
+        })
+    }
+
+    /// Resolves a list of assigned values and conditions; true if some subquery still depends on the row.
+    pub(crate) async fn resolve_all<'a>(&mut self, exprs: impl IntoIterator<Item = &'a mut Expr>) -> Result<bool, Failure> {
+        let mut correlated = false;
+        for expr in exprs {
+            self.resolve_subqueries(expr).await?;
+            correlated |= has_correlated(expr);
+        }
+        Ok(correlated)
+    }
+}
+
+fn compare(op: CompareOp, by: crate::plan::CompareBy, left: Expr, right: Expr, ty: &ExprType) -> Expr {
+    Expr { kind: ExprKind::Compare { op, by, left: Box::new(left), right: Box::new(right) }, ty: ty.clone() }
+}
+
+fn or(mut parts: Vec<Expr>, ty: &ExprType) -> Expr {
+    if parts.len() == 1 { parts.swap_remove(0) } else { Expr { kind: ExprKind::Or(parts), ty: ty.clone() } }
+}
+
+/// MySQL forbids reading the table that is being changed in a subquery (1093).
+pub(crate) fn check_not_read(table: &highkey_table::Table, alias: &str, tables: &super::BoundTables) -> Result<(), MySqlError> {
+    match tables.tables.iter().any(|(t, _)| t.id() == table.id()) {
+        true => Err(error::update_table_used(alias)),
+        false => Ok(()),
+    }
+}

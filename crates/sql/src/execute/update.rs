@@ -1,0 +1,392 @@
+//! UPDATE of one table and of several.
+
+use std::collections::HashSet;
+
+use highkey_table::{Direction, LockMode, LockWaitPolicy, Row};
+use highkey_types::{MySqlError, Value};
+
+use super::query::BoundTables;
+use super::subqueries::{check_not_read, query_of};
+use super::target::{Target, to_session};
+use super::{Failure, Outcome};
+use crate::bind::{self, AssignedValue, BoundUpdate, MultiUpdate, ROW_ID, SingleUpdate, UpdateTarget};
+use crate::expr;
+use crate::parse::ast::{self, LockWait};
+use crate::plan::{Expr, ExprType, Field, LockSpec, Rel, RelKind, SortKey};
+use crate::session::{Session, StatusCounter, error};
+
+/// What became of a row.
+pub(crate) enum Written {
+    Changed(Vec<Value>),
+    Same,
+    /// IGNORE: an error became a warning.
+    Ignored,
+}
+
+/// Counts for the OK packet.
+#[derive(Default)]
+pub(crate) struct Counts {
+    matched: u64,
+    changed: u64,
+}
+
+impl Counts {
+    fn note(&mut self, written: &Written) {
+        self.matched += 1;
+        if matches!(written, Written::Changed(_)) {
+            self.changed += 1;
+        }
+    }
+}
+
+impl Session {
+    pub(crate) async fn update(&mut self, ast: &ast::Update) -> Result<Outcome, Failure> {
+        loop {
+            let bound = bind::bind_update(ast, &self.state)?;
+            if self.open_tables(&update_tables(&bound)).await? {
+                return self.run_update(&bound).await;
+            }
+        }
+    }
+
+    /// Runs a bound UPDATE whose tables are open.
+    pub(crate) async fn run_update(&mut self, bound: &BoundUpdate) -> Result<Outcome, Failure> {
+        self.begin_write()?;
+        let counts = match bound {
+            BoundUpdate::Single(single) => self.update_single(single).await?,
+            BoundUpdate::Multi(multi) => self.update_multi(multi).await?,
+        };
+        self.state.instance.count(StatusCounter::InnodbRowsUpdated, counts.changed);
+        let info = format!("Rows matched: {}  Changed: {}  Warnings: {}", counts.matched, counts.changed, self.state.diagnostics.count());
+        let affected = if self.state.client.flags.found_rows { counts.matched } else { counts.changed };
+        Ok(Outcome::Done { affected, last_insert_id: self.state.explicit_insert_id.unwrap_or(0), info })
+    }
+
+    async fn update_single(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
+        let subqueries = single.filter.iter().chain(single.assignments.iter().filter_map(|(_, v)| v.expr())).any(Expr::has_subquery);
+        if subqueries {
+            let mut read = BoundTables::default();
+            single.filter.iter().chain(single.assignments.iter().filter_map(|(_, v)| v.expr())).for_each(|e| read.collect_expr(e));
+            check_not_read(&single.table, &single.alias, &read)?;
+            let mut own = single.clone();
+            let mut exprs: Vec<&mut Expr> = own.filter.iter_mut().collect();
+            exprs.extend(own.assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()));
+            exprs.extend(own.order_by.iter_mut().map(|k| &mut k.expr));
+            return if self.resolve_all(exprs).await? { self.update_through_query(&own).await } else { Box::pin(self.update_rows(&own)).await };
+        }
+        self.update_rows(single).await
+    }
+
+    /// Expressions without subqueries: rows are found by an index, locked and changed one after the other.
+    async fn update_rows(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
+        self.state.strict_dml = self.state.strict() && !single.ignore;
+        let target = Target::new(&single.table, &self.state)?;
+        for (column, value) in &single.assignments {
+            target.check_generated(*column, value)?;
+        }
+        let limit = self.limit_value(single.limit.as_ref())?;
+        let mut counts = Counts::default();
+        if limit == Some(0) {
+            return Ok(counts);
+        }
+        let all: Vec<usize> = (0..target.columns().len()).collect();
+        let access = self.access(&single.table, &all, single.filter.as_ref())?;
+        let moves = moves_key(&target, access.index, single.assignments.iter().map(|(c, _)| *c));
+        if !single.order_by.is_empty() {
+            let rows = self.sorted_rows(&target, single.filter.as_ref(), &single.order_by, limit).await?;
+            for row in &rows {
+                let written = self.update_row(&target, single, row, counts.matched + 1).await?;
+                counts.note(&written);
+            }
+            return Ok(counts);
+        }
+        let zone = self.state.config.time_zone.clone();
+        // Rows whose place in the index moves would be met again further on: they are collected first.
+        let mut waiting = Vec::new();
+        'ranges: for range in &access.ranges {
+            let (txn, _) = self.txn_and_state();
+            let mut scan = single.table.scan_locking(txn, access.index, range, Direction::Forward, LockMode::Exclusive, LockWaitPolicy::Wait);
+            loop {
+                let (txn, _) = self.txn_and_state();
+                // One by one where few are wanted, so that no more is locked than is changed.
+                let rows = scan.collect(txn, if access.unique || limit.is_some() { 1 } else { 256 }).await?;
+                if rows.is_empty() {
+                    break;
+                }
+                for row in rows {
+                    if let Some(condition) = &access.residual {
+                        let mut seen = row.values();
+                        target.to_session(&mut seen, &zone);
+                        if !expr::eval_condition(condition, &seen, &mut self.state)? {
+                            continue;
+                        }
+                    }
+                    if moves {
+                        waiting.push(row);
+                    } else {
+                        let written = self.update_row(&target, single, &row, counts.matched + 1).await?;
+                        counts.note(&written);
+                    }
+                    if limit.is_some_and(|n| counts.matched + waiting.len() as u64 >= n) {
+                        break 'ranges;
+                    }
+                }
+                self.state.process.check()?;
+            }
+        }
+        for row in &waiting {
+            let written = self.update_row(&target, single, row, counts.matched + 1).await?;
+            counts.note(&written);
+        }
+        Ok(counts)
+    }
+
+    /// All matching rows, locked, in the order asked for, cut at the limit.
+    pub(crate) async fn sorted_rows(&mut self, target: &Target, filter: Option<&Expr>, order_by: &[SortKey], limit: Option<u64>) -> Result<Vec<Row>, MySqlError> {
+        let all: Vec<usize> = (0..target.columns().len()).collect();
+        let lock = LockSpec { exclusive: true, wait: LockWait::Wait };
+        let rows = self.locked_rows(&target.table, &all, filter, lock).await?;
+        let zone = self.state.config.time_zone.clone();
+        let mut keyed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut seen = row.values();
+            target.to_session(&mut seen, &zone);
+            let mut key = Vec::with_capacity(order_by.len());
+            for sort in order_by {
+                key.push(expr::eval(&sort.expr, &seen, &mut self.state)?);
+            }
+            keyed.push((key, row));
+        }
+        self.state.with_cast(|cx| keyed.sort_by(|a, b| crate::fast::compare_keys(&a.0, &b.0, order_by, cx)));
+        let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        Ok(keyed.into_iter().take(limit).map(|(_, row)| row).collect())
+    }
+
+    async fn update_row(&mut self, target: &Target, single: &SingleUpdate, row: &Row, number: u64) -> Result<Written, Failure> {
+        let stored = row.values();
+        let zone = &self.state.config.time_zone.clone();
+        let mut seen = target.session_row(&stored, zone);
+        let mut new = stored.clone();
+        let mut assigned = Vec::with_capacity(single.assignments.len());
+        for (column, value) in &single.assignments {
+            let column = *column;
+            let value = match value {
+                AssignedValue::Default => target.default(&mut self.state, column, &new, single.ignore, number)?,
+                AssignedValue::Expr(expr) => {
+                    let value = expr::eval(expr, &seen, &mut self.state)?;
+                    target.store(&mut self.state, column, value, single.ignore, number)?
+                }
+            };
+            self.assign(target, &mut new, column, value, single.ignore)?;
+            seen[column] = new[column].clone();
+            if target.timestamps.contains(&column) {
+                to_session(&mut seen[column], zone);
+            }
+            assigned.push(column);
+        }
+        self.write_update(target, row, &stored, new, &assigned, single.ignore, number).await
+    }
+
+    fn assign(&mut self, target: &Target, new: &mut [Value], column: usize, mut value: Value, ignore: bool) -> Result<(), MySqlError> {
+        let lenient = ignore || !self.state.strict();
+        target.check_null(&mut self.state, column, &mut value, lenient)?;
+        new[column] = value;
+        Ok(())
+    }
+
+    /// Writes a changed row: ON UPDATE CURRENT_TIMESTAMP, generated columns, CHECK, then the table. `stored` are the values of `row`.
+    pub(crate) async fn write_update(
+        &mut self,
+        target: &Target,
+        row: &Row,
+        stored: &[Value],
+        mut new: Vec<Value>,
+        assigned: &[usize],
+        ignore: bool,
+        number: u64,
+    ) -> Result<Written, Failure> {
+        let changed = assigned.iter().any(|&c| new[c] != stored[c]);
+        if !changed {
+            return Ok(Written::Same);
+        }
+        for (column, def) in target.columns().iter().enumerate() {
+            if def.on_update_now && !assigned.contains(&column) {
+                new[column] = target.now(&mut self.state, column, def.ty.fsp(), ignore, number)?;
+            }
+        }
+        target.generate(&mut self.state, &mut new, ignore, number)?;
+        for (column, def) in target.columns().iter().enumerate() {
+            if def.generated.is_some() && !def.nullable {
+                target.check_null(&mut self.state, column, &mut new[column], ignore)?;
+            }
+        }
+        if !target.check_constraints(&mut self.state, &new, ignore)? {
+            return Ok(Written::Ignored);
+        }
+        let (txn, state) = self.txn_and_state();
+        match target.table.update(txn, row, &new).await {
+            Ok(true) => Ok(Written::Changed(new)),
+            Ok(false) => Ok(Written::Same),
+            Err(e) if ignore && e.code == 1062 => {
+                state.push_ignored(e);
+                Ok(Written::Ignored)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Subqueries over the row: DataFusion computes the rows and their new values, from rows locked before.
+    async fn update_through_query(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
+        let (scan, width) = locked_scan(&single.table, &single.alias);
+        let mut rel = scan;
+        if let Some(filter) = &single.filter {
+            rel = rel.filter(filter.clone());
+        }
+        let rel = rel.sort(single.order_by.clone()).limit(None, single.limit.clone());
+        let mut exprs: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
+        let mut fields = rel.fields.clone();
+        let mut assignments = Vec::new();
+        for (column, value) in &single.assignments {
+            match value {
+                AssignedValue::Default => assignments.push((*column, None)),
+                AssignedValue::Expr(expr) => {
+                    assignments.push((*column, Some(exprs.len())));
+                    fields.push(Field::computed("value", expr.ty.clone()));
+                    exprs.push(expr.clone());
+                }
+            }
+        }
+        let query = query_of(rel.project(exprs, fields));
+        let targets = vec![UpdateTarget { table: single.table.clone(), row: 0..width, assignments }];
+        self.update_multi(&MultiUpdate { targets, query, ignore: single.ignore }).await
+    }
+
+    async fn update_multi(&mut self, multi: &MultiUpdate) -> Result<Counts, Failure> {
+        let mut query = multi.query.clone();
+        lock_targets(&mut query.rel, &multi.targets);
+        query.locking = true;
+        let rows = self.rows_of(&query).await?;
+        self.state.strict_dml = self.state.strict() && !multi.ignore;
+        let mut counts = Counts::default();
+        for update in &multi.targets {
+            let target = Target::new(&update.table, &self.state)?;
+            let mut done = HashSet::new();
+            for values in &rows {
+                let Some(row) = self.target_row(&target, &values[update.row.clone()]).await? else { continue };
+                if !done.insert(row.key().to_vec()) {
+                    continue;
+                }
+                let stored = row.values();
+                let mut new = stored.clone();
+                let number = counts.matched + 1;
+                for (column, output) in &update.assignments {
+                    let value = match output {
+                        None => target.default(&mut self.state, *column, &new, multi.ignore, number)?,
+                        Some(output) => {
+                            let value = values[*output].clone();
+                            if target.columns()[*column].generated.is_some() {
+                                return Err(error::generated_not_allowed(&target.columns()[*column].name, &target.table.def().name).into());
+                            }
+                            target.store(&mut self.state, *column, value, multi.ignore, number)?
+                        }
+                    };
+                    self.assign(&target, &mut new, *column, value, multi.ignore)?;
+                }
+                let assigned: Vec<usize> = update.assignments.iter().map(|(c, _)| *c).collect();
+                let written = self.write_update(&target, &row, &stored, new, &assigned, multi.ignore, number).await?;
+                counts.note(&written);
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The row that a query's output names, locked; `None` for the missing side of an outer join, and for a row that is gone.
+    pub(crate) async fn target_row(&mut self, target: &Target, values: &[Value]) -> Result<Option<Row>, MySqlError> {
+        let table = target.table.clone();
+        let (txn, _) = self.txn_and_state();
+        if !target.has_primary_key() {
+            return match values.last() {
+                Some(Value::Bytes(key)) => table.lock_found(txn, key, LockMode::Exclusive, LockWaitPolicy::Wait).await,
+                _ => Ok(None),
+            };
+        }
+        let def = table.def();
+        let mut key = Vec::new();
+        for part in &def.indexes[0].parts {
+            let mut value = values[part.column].clone();
+            if value.is_null() {
+                return Ok(None);
+            }
+            if target.timestamps.contains(&part.column) {
+                value = self.state.store(value, &def.columns[part.column].ty, &def.columns[part.column].name, false, 1)?;
+            }
+            key.push(value);
+        }
+        let (txn, _) = self.txn_and_state();
+        table.lock_get(txn, 0, &key, LockMode::Exclusive, LockWaitPolicy::Wait).await
+    }
+}
+
+/// True if assigning these columns moves rows within the index.
+fn moves_key(target: &Target, index: usize, mut columns: impl Iterator<Item = usize>) -> bool {
+    let index = &target.table.indexes()[index];
+    let generated = target.columns().iter().any(|c| c.generated.is_some()) && index.parts.iter().any(|p| target.columns()[p.column].generated.is_some());
+    generated
+        || index.parts.iter().any(|p| target.columns()[p.column].on_update_now)
+        || columns.any(|c| index.parts.iter().any(|p| p.column == c) || target.table.indexes()[0].parts.iter().any(|p| p.column == c))
+}
+
+/// A locking scan of all columns, then of the row id if the table has no primary key; and how many outputs that are.
+pub(crate) fn locked_scan(table: &std::sync::Arc<highkey_table::Table>, alias: &str) -> (Rel, usize) {
+    let mut fields = super::query::table_fields(table, alias);
+    let mut columns: Vec<usize> = (0..fields.len()).collect();
+    if table.def().primary_key().is_none() {
+        columns.push(ROW_ID);
+        fields.push(Field::computed("DB_ROW_ID", row_id_type()));
+    }
+    let width = columns.len();
+    let lock = Some(LockSpec { exclusive: true, wait: LockWait::Wait });
+    (Rel { kind: RelKind::Scan { table: table.clone(), alias: alias.into(), columns, index_hints: Vec::new(), lock }, fields }, width)
+}
+
+fn row_id_type() -> ExprType {
+    ExprType::column(highkey_types::ColumnType::new(highkey_types::TypeKind::VarBinary(8)), false)
+}
+
+/// The rows to change are locked, and read as they are now, before the query runs over them.
+pub(crate) fn lock_targets(rel: &mut Rel, targets: &[UpdateTarget]) {
+    if let RelKind::Scan { table, lock, .. } = &mut rel.kind
+        && targets.iter().any(|t| t.table.id() == table.id())
+    {
+        *lock = Some(LockSpec { exclusive: true, wait: LockWait::Wait });
+        // Their row ids travel as the clustered keys that `Session::target_row` takes.
+        if let RelKind::Scan { columns, .. } = &rel.kind {
+            for (field, column) in rel.fields.iter_mut().zip(columns) {
+                if *column == ROW_ID {
+                    field.ty = row_id_type();
+                }
+            }
+        }
+    }
+    for input in rel.inputs_mut() {
+        lock_targets(input, targets);
+    }
+}
+
+/// The tables of a bound UPDATE.
+pub(crate) fn update_tables(bound: &BoundUpdate) -> BoundTables {
+    match bound {
+        BoundUpdate::Single(single) => {
+            let mut tables = BoundTables::one(&single.table);
+            single.filter.iter().chain(single.assignments.iter().filter_map(|(_, v)| v.expr())).for_each(|e| tables.collect_expr(e));
+            tables
+        }
+        BoundUpdate::Multi(multi) => {
+            let mut tables = BoundTables::of(&multi.query.rel);
+            for target in &multi.targets {
+                tables.add(&target.table, true);
+            }
+            tables
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT and REVOKE.
+
+use std::sync::Arc;
+
+use highkey_table::UserDef;
+use highkey_types::MySqlError;
+
+use super::{Failure, Outcome};
+use crate::parse::ast::{Grant, UserName, UserOptions, UserSpec};
+use crate::session::{Session, authentication_string, check_plugin, error};
+
+impl Session {
+    /// The account that a name means: CURRENT_USER() is the connection's own.
+    fn account_name(&self, name: &UserName) -> (String, String) {
+        if name.current {
+            (self.state.client.account_user.clone(), self.state.client.account_host.clone())
+        } else {
+            (name.user.clone(), name.host.to_lowercase())
+        }
+    }
+
+    fn find_account(&self, user: &str, host: &str) -> Option<Arc<UserDef>> {
+        self.state.instance.database().catalog().user(user, host)
+    }
+
+    pub(crate) async fn create_user(&mut self, if_not_exists: bool, users: &[UserSpec], options: &UserOptions) -> Result<Outcome, Failure> {
+        let mut failed = Vec::new();
+        let mut wanted = Vec::new();
+        for spec in users {
+            let (user, host) = self.account_name(&spec.name);
+            if user.chars().count() > 32 {
+                return Err(error::err(1470, format!("String '{user}' is too long for user name (should be no longer than 32)")).into());
+            }
+            if self.find_account(&user, &host).is_some() {
+                if if_not_exists {
+                    self.state.note(3163, format!("Authorization ID '{user}'@'{host}' already exists."));
+                    continue;
+                }
+                failed.push(format!("'{user}'@'{host}'"));
+                continue;
+            }
+            let plugin = spec.plugin.clone().unwrap_or_else(|| self.state.instance.global_text("default_authentication_plugin"));
+            let mut def = UserDef { user, host, plugin, authentication_string: String::new(), password_expired: false, account_locked: false };
+            self.apply_authentication(&mut def, spec)?;
+            apply_options(&mut def, options);
+            wanted.push(def);
+        }
+        if !failed.is_empty() {
+            return Err(error::cannot_user("CREATE USER", &failed.join(",")).into());
+        }
+        self.note_options(options);
+        for def in wanted {
+            let cx = self.ddl_context();
+            self.state.instance.database().clone().create_user(&cx, def).await?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    pub(crate) async fn alter_user(&mut self, if_exists: bool, users: &[UserSpec], options: &UserOptions) -> Result<Outcome, Failure> {
+        let mut failed = Vec::new();
+        let mut wanted = Vec::new();
+        for spec in users {
+            let (user, host) = self.account_name(&spec.name);
+            let Some(existing) = self.find_account(&user, &host) else {
+                if if_exists {
+                    self.state.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist."));
+                } else {
+                    failed.push(format!("'{user}'@'{host}'"));
+                }
+                continue;
+            };
+            let mut def = (*existing).clone();
+            if let Some(plugin) = &spec.plugin
+                && *plugin != def.plugin
+            {
+                def.plugin = plugin.clone();
+                def.authentication_string = String::new();
+            }
+            if spec.password.is_some() || spec.hash.is_some() || spec.plugin.is_some() || spec.random_password {
+                def.password_expired = false;
+                self.apply_authentication(&mut def, spec)?;
+            }
+            apply_options(&mut def, options);
+            wanted.push(def);
+        }
+        if !failed.is_empty() {
+            return Err(error::cannot_user("ALTER USER", &failed.join(",")).into());
+        }
+        self.note_options(options);
+        for def in wanted {
+            let cx = self.ddl_context();
+            self.state.instance.database().clone().alter_user(&cx, def).await?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    fn apply_authentication(&self, def: &mut UserDef, spec: &UserSpec) -> Result<(), MySqlError> {
+        check_plugin(&def.plugin)?;
+        if spec.random_password {
+            return Err(error::not_supported("RANDOM PASSWORD"));
+        }
+        if let Some(password) = &spec.password {
+            def.authentication_string = authentication_string(&def.plugin, password)?;
+        }
+        if let Some(hash) = &spec.hash {
+            let text = String::from_utf8(hash.clone()).map_err(|_| error::err(1827, "The password hash doesn't have the expected format."))?;
+            let fits = text.is_empty()
+                || match def.plugin.as_str() {
+                    "mysql_native_password" => text.len() == 41 && text.starts_with('*') && text[1..].bytes().all(|b| b.is_ascii_hexdigit()),
+                    _ => text.len() == 70 && text.starts_with("$A$"),
+                };
+            if !fits {
+                return Err(error::err(1827, "The password hash doesn't have the expected format."));
+            }
+            def.authentication_string = text;
+        }
+        Ok(())
+    }
+
+    fn note_options(&mut self, options: &UserOptions) {
+        let requires = options.require.iter().any(|w| w != "NONE");
+        if requires || !options.other.is_empty() {
+            let words: Vec<&str> = options.require.iter().chain(&options.other).map(String::as_str).collect();
+            self.state.push_warning(error::warning(1235, format!("Account options without effect in Highkey: {}", words.join(" "))));
+        }
+    }
+
+    pub(crate) async fn drop_user(&mut self, if_exists: bool, users: &[UserName]) -> Result<Outcome, Failure> {
+        let mut failed = Vec::new();
+        let mut wanted = Vec::new();
+        for name in users {
+            let (user, host) = self.account_name(name);
+            match self.find_account(&user, &host) {
+                Some(_) => wanted.push((user, host)),
+                None if if_exists => self.state.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist.")),
+                None => failed.push(format!("'{user}'@'{host}'")),
+            }
+        }
+        if !failed.is_empty() {
+            return Err(error::cannot_user("DROP USER", &failed.join(",")).into());
+        }
+        for (user, host) in wanted {
+            let cx = self.ddl_context();
+            self.state.instance.database().clone().drop_user(&cx, &user, &host).await?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    pub(crate) async fn rename_user(&mut self, renames: &[(UserName, UserName)]) -> Result<Outcome, Failure> {
+        for (from, to) in renames {
+            let (user, host) = self.account_name(from);
+            let (new_user, new_host) = self.account_name(to);
+            let existing = self.find_account(&user, &host);
+            let (Some(existing), None) = (existing, self.find_account(&new_user, &new_host)) else {
+                return Err(error::cannot_user("RENAME USER", &format!("'{user}'@'{host}'")).into());
+            };
+            let cx = self.ddl_context();
+            let database = self.state.instance.database().clone();
+            database.create_user(&cx, UserDef { user: new_user, host: new_host, ..(*existing).clone() }).await?;
+            database.drop_user(&cx, &user, &host).await?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    pub(crate) async fn set_password(&mut self, user: Option<&UserName>, password: &str) -> Result<Outcome, Failure> {
+        let own = UserName { current: true, user: String::new(), host: String::new() };
+        let (user, host) = self.account_name(user.unwrap_or(&own));
+        let Some(existing) = self.find_account(&user, &host) else {
+            return Err(error::err(1133, "Can't find any matching row in the user table").into());
+        };
+        let mut def = (*existing).clone();
+        def.authentication_string = authentication_string(&def.plugin, password)?;
+        def.password_expired = false;
+        let cx = self.ddl_context();
+        self.state.instance.database().clone().alter_user(&cx, def).await?;
+        Ok(Outcome::ok())
+    }
+
+    /// Every account has all privileges, so that granting says what is true already and revoking cannot be done.
+    pub(crate) fn grant(&mut self, grant: &Grant, granting: bool) -> Result<Outcome, Failure> {
+        if grant.roles {
+            return Err(error::not_supported("roles").into());
+        }
+        if !granting {
+            return Err(error::not_supported("REVOKE (accounts have all privileges)").into());
+        }
+        for name in &grant.users {
+            let (user, host) = self.account_name(name);
+            if self.find_account(&user, &host).is_none() {
+                return Err(error::err(1410, "You are not allowed to create a user with GRANT").into());
+            }
+        }
+        let all = grant.privileges.iter().any(|p| p.starts_with("ALL") || p == "USAGE") && matches!(grant.on, Some((None, None)) | None);
+        if !all {
+            self.state.push_warning(error::warning(1235, "Highkey has no privileges narrower than ALL ON *.*: the account has all of them already"));
+        }
+        Ok(Outcome::ok())
+    }
+}
+
+fn apply_options(def: &mut UserDef, options: &UserOptions) {
+    if let Some(locked) = options.account_lock {
+        def.account_locked = locked;
+    }
+    if options.password_expire {
+        def.password_expired = true;
+    }
+}

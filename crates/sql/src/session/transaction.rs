@@ -1,0 +1,239 @@
+//! Transactions of a session by MySQL's rules: autocommit, implicit commit, savepoints, what an error undoes.
+
+use highkey_table::{Isolation, StatementSavepoint, Transaction};
+use highkey_types::MySqlError;
+
+use super::Session;
+use super::config::CompletionType;
+use super::error;
+use crate::parse::ast::{AccessMode, IsolationLevel};
+
+/// Characteristics of a transaction to come.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Characteristics {
+    pub isolation: Option<Isolation>,
+    pub read_only: Option<bool>,
+}
+
+/// A session's transaction.
+#[derive(Default)]
+pub struct TransactionState {
+    /// Made when the first statement needs it.
+    current: Option<Transaction>,
+    /// BEGIN was executed; ends with COMMIT or ROLLBACK.
+    explicit: bool,
+    /// START TRANSACTION READ ONLY, or the session's default.
+    read_only: bool,
+    /// SET TRANSACTION without a scope: for the next one only.
+    next: Characteristics,
+    /// Where the running statement began.
+    statement: Option<StatementSavepoint>,
+}
+
+pub fn isolation(level: IsolationLevel) -> Isolation {
+    match level {
+        IsolationLevel::ReadUncommitted => Isolation::ReadUncommitted,
+        IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+        IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+        IsolationLevel::Serializable => Isolation::Serializable,
+    }
+}
+
+impl TransactionState {
+    /// SERVER_STATUS_IN_TRANS.
+    pub fn is_open(&self, autocommit: bool) -> bool {
+        self.explicit || (!autocommit && self.current.is_some())
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.read_only && self.explicit
+    }
+
+    pub fn current(&mut self) -> Option<&mut Transaction> {
+        self.current.as_mut()
+    }
+}
+
+impl Session {
+    /// The transaction of the running statement, made if there is none.
+    pub(crate) fn txn(&mut self) -> &mut Transaction {
+        if self.transaction.current.is_none() {
+            let isolation = self.transaction.next.isolation.take().unwrap_or(self.state.config.isolation);
+            if !self.transaction.explicit {
+                self.transaction.read_only = self.transaction.next.read_only.take().unwrap_or(self.state.config.read_only);
+            }
+            let mut txn = self.state.instance.database().begin(isolation);
+            txn.set_lock_wait_timeout(self.state.config.lock_wait_timeout);
+            txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
+            txn.set_interrupt(self.state.process.flag());
+            self.transaction.current = Some(txn);
+        }
+        self.transaction.current.as_mut().expect("made above")
+    }
+
+    /// The transaction beside the state it is evaluated with.
+    pub(crate) fn txn_and_state(&mut self) -> (&mut Transaction, &mut super::SessionState) {
+        self.txn();
+        (self.transaction.current.as_mut().expect("made above"), &mut self.state)
+    }
+
+    /// At the start of every statement.
+    pub(crate) fn transaction_begin_statement(&mut self) {
+        self.transaction.statement = None;
+        if let Some(txn) = &mut self.transaction.current {
+            txn.set_lock_wait_timeout(self.state.config.lock_wait_timeout);
+            txn.begin_statement();
+        }
+    }
+
+    /// Before a statement's first change. Refuses what may not write (1792, 1290).
+    pub(crate) fn begin_write(&mut self) -> Result<(), MySqlError> {
+        self.check_writable()?;
+        self.txn();
+        // Alone in its transaction, a failed statement takes the transaction with it.
+        if self.transaction.statement.is_none() && (self.transaction.explicit || !self.state.config.autocommit) {
+            let savepoint = self.txn().statement_savepoint();
+            self.transaction.statement = Some(savepoint);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_writable(&mut self) -> Result<(), MySqlError> {
+        let read_only = match self.transaction.current {
+            Some(_) => self.transaction.read_only,
+            None if self.transaction.explicit => self.transaction.read_only,
+            None => self.transaction.next.read_only.unwrap_or(self.state.config.read_only),
+        };
+        if read_only {
+            return Err(error::read_only_transaction());
+        }
+        let globals = self.state.instance.globals();
+        if globals.bool("super_read_only") {
+            return Err(error::option_prevents("--super-read-only"));
+        }
+        if globals.bool("read_only") {
+            return Err(error::option_prevents("--read-only"));
+        }
+        Ok(())
+    }
+
+    /// After a statement: commits in autocommit mode, undoes a failed statement. The error is the statement's, or the commit's.
+    pub(crate) async fn transaction_end_statement(&mut self, outcome: Result<(), MySqlError>) -> Result<(), MySqlError> {
+        let savepoint = self.transaction.statement.take();
+        let alone = !self.transaction.explicit && self.state.config.autocommit;
+        match outcome {
+            Ok(()) if alone => self.commit_current().await,
+            Ok(()) => Ok(()),
+            Err(e) => {
+                let whole = e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout);
+                if whole || alone {
+                    self.rollback_current().await?;
+                    if whole {
+                        self.transaction.explicit = false;
+                    }
+                } else if let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current) {
+                    txn.rollback_to_statement(&savepoint)?;
+                }
+                Err(e)
+            }
+        }
+    }
+
+    async fn commit_current(&mut self) -> Result<(), MySqlError> {
+        match self.transaction.current.take() {
+            Some(txn) => txn.commit().await,
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn rollback_current(&mut self) -> Result<(), MySqlError> {
+        match self.transaction.current.take() {
+            Some(txn) => txn.rollback().await,
+            None => Ok(()),
+        }
+    }
+
+    /// What DDL, BEGIN, LOCK TABLES and others do first.
+    pub(crate) async fn implicit_commit(&mut self) -> Result<(), MySqlError> {
+        self.transaction.explicit = false;
+        self.transaction.statement = None;
+        self.commit_current().await
+    }
+
+    /// BEGIN and START TRANSACTION.
+    pub(crate) async fn begin(&mut self, consistent_snapshot: bool, access: Option<AccessMode>) -> Result<(), MySqlError> {
+        if self.table_locks_held() {
+            self.unlock_tables();
+        }
+        self.implicit_commit().await?;
+        self.transaction.explicit = true;
+        let default = self.transaction.next.read_only.take().unwrap_or(self.state.config.read_only);
+        self.transaction.read_only = access.map_or(default, |a| a == AccessMode::ReadOnly);
+        if consistent_snapshot {
+            let txn = self.txn();
+            if txn.isolation() == Isolation::RepeatableRead || txn.isolation() == Isolation::Serializable {
+                txn.snapshot();
+            } else {
+                self.state.push_warning(error::warning(138, "InnoDB: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be used with REPEATABLE READ isolation level."));
+            }
+        }
+        Ok(())
+    }
+
+    /// COMMIT and ROLLBACK. True: the connection is to be closed (RELEASE).
+    pub(crate) async fn end_transaction(&mut self, commit: bool, chain: bool, release: bool) -> Result<bool, MySqlError> {
+        let chained = chain || (!release && self.state.config.completion_type == CompletionType::Chain);
+        let release = release || (!chain && self.state.config.completion_type == CompletionType::Release);
+        let isolation = self.transaction.current.as_ref().map(|t| t.isolation());
+        let read_only = self.transaction.read_only;
+        self.transaction.explicit = false;
+        self.transaction.statement = None;
+        if commit { self.commit_current().await? } else { self.rollback_current().await? }
+        if chained {
+            self.transaction.explicit = true;
+            self.transaction.read_only = read_only;
+            self.transaction.next.isolation = isolation;
+        }
+        Ok(release)
+    }
+
+    pub(crate) fn savepoint(&mut self, name: &str) {
+        // In autocommit mode outside of a transaction a savepoint ends with its statement.
+        if self.transaction.explicit || !self.state.config.autocommit {
+            self.txn().savepoint(name);
+        }
+    }
+
+    pub(crate) fn rollback_to(&mut self, name: &str) -> Result<(), MySqlError> {
+        match &mut self.transaction.current {
+            Some(txn) => txn.rollback_to(name),
+            None => Err(error::savepoint_missing(name)),
+        }
+    }
+
+    pub(crate) fn release_savepoint(&mut self, name: &str) -> Result<(), MySqlError> {
+        match &mut self.transaction.current {
+            Some(txn) => txn.release(name),
+            None => Err(error::savepoint_missing(name)),
+        }
+    }
+
+    /// SET TRANSACTION without a scope.
+    pub(crate) fn set_next_transaction(&mut self, isolation: Option<Isolation>, read_only: Option<bool>) -> Result<(), MySqlError> {
+        if self.transaction.explicit || self.transaction.current.is_some() {
+            return Err(error::transaction_in_progress());
+        }
+        if isolation.is_some() {
+            self.transaction.next.isolation = isolation;
+        }
+        if read_only.is_some() {
+            self.transaction.next.read_only = read_only;
+        }
+        Ok(())
+    }
+
+    /// After SET autocommit = 1: what was open is committed.
+    pub(crate) async fn autocommit_turned_on(&mut self) -> Result<(), MySqlError> {
+        if self.transaction.explicit { Ok(()) } else { self.commit_current().await }
+    }
+}

@@ -1,0 +1,155 @@
+//! SHOW CREATE TABLE, DATABASE and USER: the text that would make the thing again.
+
+use highkey_table::{ColumnDef, Default, IndexKind, SchemaDef, Table, TableDef};
+use highkey_types::{TypeKind, Value};
+
+use crate::information_schema;
+use crate::session::{Account, SessionState};
+
+/// An identifier in backticks.
+pub fn quote(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A string literal.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// The statement that would make `table`.
+pub fn table(state: &SessionState, table: &Table) -> String {
+    let def = table.def();
+    let quoting = state.variables.bool("sql_quote_show_create");
+    let name = |n: &str| if quoting { quote(n) } else { n.to_owned() };
+    let mut lines: Vec<String> = def.columns.iter().map(|c| format!("  {}", column(def, c, &name))).collect();
+    let keys = def.indexes.iter().filter(|i| i.kind != IndexKind::RowId);
+    for index in keys {
+        let parts: Vec<String> = index
+            .parts
+            .iter()
+            .map(|p| {
+                let prefix = p.prefix.map_or(String::new(), |n| format!("({n})"));
+                format!("{}{prefix}{}", name(&def.columns[p.column].name), if p.descending { " DESC" } else { "" })
+            })
+            .collect();
+        let mut line = match index.kind {
+            IndexKind::Primary => "  PRIMARY KEY".to_owned(),
+            IndexKind::Unique => format!("  UNIQUE KEY {}", name(&index.name)),
+            _ => format!("  KEY {}", name(&index.name)),
+        };
+        line += &format!(" ({})", parts.join(","));
+        if !index.comment.is_empty() {
+            line += &format!(" COMMENT {}", literal(&index.comment));
+        }
+        if index.invisible {
+            line += " /*!80000 INVISIBLE */";
+        }
+        lines.push(line);
+    }
+    for check in &def.checks {
+        let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
+        lines.push(format!("  CONSTRAINT {} CHECK {}{enforced}", name(&check.name), parenthesised(&check.expr)));
+    }
+    let mut text = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&def.name), lines.join(",\n"));
+    if table.auto_increment_column().is_some() {
+        let next = table.auto_increment().next();
+        if next > 1 {
+            text += &format!(" AUTO_INCREMENT={next}");
+        }
+    }
+    text += &format!(" DEFAULT CHARSET={}", def.collation.charset.name());
+    if !def.collation.is_default || def.collation.name == "utf8mb4_0900_ai_ci" {
+        text += &format!(" COLLATE={}", def.collation.name);
+    }
+    if let Some(format) = &def.row_format {
+        text += &format!(" ROW_FORMAT={format}");
+    }
+    if !def.comment.is_empty() {
+        text += &format!(" COMMENT={}", literal(&def.comment));
+    }
+    text
+}
+
+fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> String {
+    let ty = &column.ty;
+    let mut text = format!("{} {ty}", name(&column.name));
+    let collates = ty.is_text() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_));
+    if collates && ty.collation != def.collation {
+        text += &format!(" CHARACTER SET {} COLLATE {}", ty.charset().name(), ty.collation.name);
+    }
+    if let Some(generated) = &column.generated {
+        text += &format!(" GENERATED ALWAYS AS {} {}", parenthesised(&generated.expr), if generated.stored { "STORED" } else { "VIRTUAL" });
+    }
+    if !column.nullable {
+        text += " NOT NULL";
+    } else if matches!(ty.kind, TypeKind::Timestamp(_)) {
+        text += " NULL";
+    }
+    if column.invisible {
+        text += " /*!80023 INVISIBLE */";
+    }
+    match &column.default {
+        _ if column.generated.is_some() => {}
+        Default::None if !column.nullable => {}
+        Default::None | Default::Literal(Value::Null) if column.ty.is_blob() && column.ty.kind != TypeKind::Json => {}
+        Default::None if column.auto_increment => {}
+        Default::None | Default::Literal(Value::Null) => text += " DEFAULT NULL",
+        Default::Literal(_) => {
+            let shown = information_schema::column_default(column).unwrap_or_default();
+            if shown.starts_with("b'") && matches!(ty.kind, TypeKind::Bit(_)) || shown.starts_with("0x") && ty.is_binary() {
+                text += &format!(" DEFAULT {shown}");
+            } else {
+                text += &format!(" DEFAULT {}", literal(&shown));
+            }
+        }
+        Default::Expr(expr) => text += &format!(" DEFAULT {}", parenthesised(expr)),
+        Default::CurrentTimestamp(_) => text += &format!(" DEFAULT {}", information_schema::column_default(column).unwrap_or_default()),
+    }
+    if column.on_update_now {
+        text += &match ty.fsp() {
+            0 => " ON UPDATE CURRENT_TIMESTAMP".to_owned(),
+            n => format!(" ON UPDATE CURRENT_TIMESTAMP({n})"),
+        };
+    }
+    if column.auto_increment {
+        text += " AUTO_INCREMENT";
+    }
+    if !column.comment.is_empty() {
+        text += &format!(" COMMENT {}", literal(&column.comment));
+    }
+    text
+}
+
+/// Expressions are kept without the parentheses that the syntax around them needs.
+fn parenthesised(expr: &str) -> String {
+    format!("({expr})")
+}
+
+/// The statement that would make a schema.
+pub fn database(schema: &SchemaDef, if_not_exists: bool) -> String {
+    let collation = schema.collation;
+    let collate = if !collation.is_default || collation.name == "utf8mb4_0900_ai_ci" { format!(" COLLATE {}", collation.name) } else { String::new() };
+    format!(
+        "CREATE DATABASE {}{} /*!40100 DEFAULT CHARACTER SET {}{collate} */",
+        if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" },
+        quote(&schema.name),
+        collation.charset.name()
+    )
+}
+
+/// The statement that would make an account.
+pub fn user(account: &Account) -> String {
+    let hash = if account.authentication_string.is_empty() {
+        String::new()
+    } else {
+        format!(" AS {}", literal(&String::from_utf8_lossy(&account.authentication_string)))
+    };
+    format!(
+        "CREATE USER {}@{} IDENTIFIED WITH '{}'{hash} REQUIRE NONE PASSWORD EXPIRE{} ACCOUNT {} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT",
+        literal(&account.user),
+        literal(&account.host),
+        account.plugin,
+        if account.password_expired { "" } else { " DEFAULT" },
+        if account.locked { "LOCK" } else { "UNLOCK" },
+    )
+}

@@ -1,0 +1,154 @@
+//! What SHOW and information_schema both tell: schemas, sizes, variables, counters, processes, engines.
+
+use std::sync::Arc;
+
+use highkey_table::Table;
+use highkey_types::{Collation, Str, Value};
+
+use crate::session::{SessionState, StatusCounter};
+use crate::variables::{self, Effect, Scope};
+
+fn t(text: impl AsRef<str>) -> Value {
+    Value::Text(text.as_ref().into())
+}
+
+/// Every schema with its collation, in name order; the system schemas among them.
+pub fn schemas(state: &SessionState) -> Vec<(Str, &'static Collation)> {
+    let utf8 = Collation::default_of(highkey_types::Charset::Utf8mb3);
+    let mut schemas: Vec<(Str, &'static Collation)> = state.instance.database().catalog().schemas().iter().map(|s| (s.name.clone(), s.collation)).collect();
+    for (name, collation) in [("information_schema", utf8), ("mysql", Collation::utf8mb4()), ("performance_schema", Collation::utf8mb4())] {
+        if !schemas.iter().any(|(n, _)| n.eq_ignore_ascii_case(name)) {
+            schemas.push((name.into(), collation));
+        }
+    }
+    schemas.sort_by(|a, b| a.0.cmp(&b.0));
+    schemas
+}
+
+/// Estimated size of a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TableSize {
+    pub rows: u64,
+    pub data_bytes: u64,
+    pub index_bytes: u64,
+}
+
+impl TableSize {
+    pub fn average(self) -> u64 {
+        if self.rows == 0 { 0 } else { self.data_bytes / self.rows }
+    }
+}
+
+/// From the table's statistics; zero where they cannot be had.
+pub fn table_size(state: &SessionState, table: &Arc<Table>) -> TableSize {
+    let rows = table.row_count_estimate().unwrap_or(0);
+    let mut txn = state.instance.database().begin(highkey_table::Isolation::ReadCommitted);
+    match table.statistics(&mut txn) {
+        Ok(statistics) => TableSize { rows, data_bytes: statistics.data_length, index_bytes: statistics.index_length },
+        Err(_) => TableSize { rows, ..TableSize::default() },
+    }
+}
+
+/// Distinct values of the first `part + 1` parts of an index.
+pub fn cardinality(state: &SessionState, table: &Arc<Table>, index: usize, part: usize) -> Option<u64> {
+    let mut txn = state.instance.database().begin(highkey_table::Isolation::ReadCommitted);
+    table.statistics(&mut txn).ok()?.cardinality.get(index)?.get(part).copied()
+}
+
+/// The engines: ours, under the name that tables are made with.
+pub fn engines() -> Vec<Vec<Value>> {
+    let comment = "Highkey's own engine: B-link trees, transactions, row-level locking";
+    vec![vec![t("InnoDB"), t("DEFAULT"), t(comment), t("YES"), t("NO"), t("YES")]]
+}
+
+/// `Sortlen` of SHOW COLLATION.
+pub fn sort_length(collation: &Collation) -> u64 {
+    match collation.name {
+        "utf8mb4_0900_ai_ci" => 0,
+        "utf8mb4_unicode_ci" | "utf8_unicode_ci" => 8,
+        _ => 1,
+    }
+}
+
+/// Privileges that an account here has: there is one level only, all of them.
+pub const PRIVILEGES: &[&str] = &[
+    "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "SHUTDOWN", "PROCESS", "FILE", "INDEX", "ALTER", "SHOW DATABASES", "SUPER",
+    "LOCK TABLES", "CREATE USER",
+];
+
+/// Name and value of the variables that are true here, as SHOW VARIABLES shows them.
+pub fn variable_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
+    let globals = state.instance.globals();
+    let mut rows = Vec::new();
+    for id in variables::all() {
+        let definition = id.definition();
+        if definition.effect == Effect::Ignored || global && definition.scope == Scope::SessionOnly {
+            continue;
+        }
+        let value = match definition.scope {
+            Scope::SessionOnly => match state.session_only(definition.name) {
+                Some(Value::UInt(n)) => Some(n.to_string()),
+                Some(Value::Double(d)) => Some(format!("{d:.6}")),
+                _ => variables::show(id, state.variables.get(id)),
+            },
+            Scope::Both if !global => variables::show(id, state.variables.get(id)),
+            _ => variables::show(id, globals.get(id)),
+        };
+        // SHOW VARIABLES prints NULL as an empty string, but for the few that are NULL to say "refused".
+        let value = match value {
+            Some(text) => t(text),
+            None if definition.name == "secure_file_priv" => t("NULL"),
+            None => t(""),
+        };
+        rows.push(vec![t(definition.name), value]);
+    }
+    rows
+}
+
+/// Name and value of every counter.
+pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
+    let instance = &state.instance;
+    let mut rows: Vec<(String, String)> = instance.status().all().map(|(name, n)| (name.to_owned(), n.to_string())).collect();
+    let connected = instance.processes().len() as u64;
+    rows.push(("Threads_connected".into(), connected.to_string()));
+    rows.push(("Threads_cached".into(), "0".into()));
+    rows.push(("Threads_created".into(), instance.status().get(StatusCounter::Connections).to_string()));
+    rows.push(("Uptime".into(), instance.uptime_seconds().to_string()));
+    rows.push(("Uptime_since_flush_status".into(), instance.uptime_seconds().to_string()));
+    rows.push(("Ssl_cipher".into(), state.client.tls_cipher.clone().unwrap_or_default()));
+    rows.push(("Ssl_version".into(), state.client.tls_version.clone().unwrap_or_default()));
+    rows.extend(instance.database().counters().into_iter().map(|(name, n)| (name.to_owned(), n.to_string())));
+    rows.sort();
+    rows.dedup_by(|a, b| a.0 == b.0);
+    rows.into_iter().map(|(name, value)| vec![t(name), t(value)]).collect()
+}
+
+/// A row of the process list.
+pub struct ProcessRow(crate::session::ProcessSnapshot);
+
+impl ProcessRow {
+    /// `full`: the whole statement instead of its first 100 characters.
+    pub fn into_row(self, full: bool) -> Vec<Value> {
+        let p = self.0;
+        let info = match p.info {
+            Some(text) if full => Value::Text(text),
+            Some(text) => t(text.chars().take(100).collect::<String>()),
+            None => Value::Null,
+        };
+        vec![
+            Value::UInt(p.id),
+            t(p.user),
+            t(p.host),
+            p.db.map_or(Value::Null, t),
+            t(p.command),
+            Value::Int(p.seconds as i64),
+            t(p.state),
+            info,
+        ]
+    }
+}
+
+/// All connections by id.
+pub fn processes(state: &SessionState) -> Vec<ProcessRow> {
+    state.instance.processes().all().iter().map(|p| ProcessRow(p.snapshot())).collect()
+}

@@ -1,0 +1,396 @@
+//! SHOW and DESCRIBE.
+//!
+//! Each form makes an [`Answer`]: columns and rows. LIKE filters its first column, WHERE is any condition over its columns.
+
+mod create;
+mod facts;
+
+use std::sync::Arc;
+
+use highkey_table::{IndexKind, Table};
+use highkey_types::{Collation, Level, MySqlError, Str, Value};
+
+use crate::bind;
+use crate::expr;
+use crate::information_schema;
+use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName};
+use crate::plan::{ExprType, Field};
+use crate::session::error::{self, err};
+use crate::session::{SessionState, StatusCounter};
+
+pub use create::{literal, quote};
+pub use facts::{PRIVILEGES, cardinality, engines, processes, schemas, sort_length, status_rows, table_size, variable_rows};
+
+/// A result set made in memory.
+pub struct Answer {
+    pub fields: Vec<Field>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Answer {
+    /// `columns` as `information_schema::definitions` writes them: `Name s64;Other u?`.
+    pub fn new(columns: &str, rows: Vec<Vec<Value>>) -> Answer {
+        Answer { fields: fields(columns), rows }
+    }
+}
+
+/// Fields of computed columns.
+pub fn fields(columns: &str) -> Vec<Field> {
+    columns
+        .split(';')
+        .map(|c| {
+            let (name, ty, nullable) = information_schema::column(c);
+            Field::computed(name, ExprType::column(ty, nullable))
+        })
+        .collect()
+}
+
+fn t(text: impl AsRef<str>) -> Value {
+    Value::Text(text.as_ref().into())
+}
+
+fn u(n: impl Into<u64>) -> Value {
+    Value::UInt(n.into())
+}
+
+/// Runs a SHOW.
+pub fn show(state: &mut SessionState, show: &Show) -> Result<Answer, MySqlError> {
+    let mut answer = make(state, &show.what, show.filter.as_ref())?;
+    match &show.filter {
+        None => {}
+        Some(ShowFilter::Like(pattern)) => {
+            // Tables and databases compare as file names do: with case.
+            let collation = match show.what {
+                ShowWhat::Tables { .. } | ShowWhat::TableStatus { .. } | ShowWhat::Databases => Collation::by_name("utf8mb4_bin").unwrap_or_else(Collation::utf8mb4),
+                _ => Collation::by_name("utf8mb4_general_ci").unwrap_or_else(Collation::utf8mb4),
+            };
+            answer.rows.retain(|row| row[0].as_str().is_some_and(|s| collation.like(s.as_bytes(), pattern.as_bytes(), Some('\\'))));
+        }
+        Some(ShowFilter::Where(condition)) => {
+            let bound = bind::bind_fields_expr(condition, &answer.fields, state)?;
+            let mut kept = Vec::with_capacity(answer.rows.len());
+            for row in answer.rows {
+                if expr::eval_condition(&bound, &row, state)? {
+                    kept.push(row);
+                }
+            }
+            answer.rows = kept;
+        }
+    }
+    Ok(answer)
+}
+
+fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) -> Result<Answer, MySqlError> {
+    let like = match filter {
+        Some(ShowFilter::Like(pattern)) => Some(pattern.as_str()),
+        _ => None,
+    };
+    // The heading of SHOW TABLES and SHOW DATABASES carries the pattern.
+    let heading = |name: String| match like {
+        Some(pattern) => format!("{name} ({pattern})"),
+        None => name,
+    };
+    Ok(match what {
+        ShowWhat::Databases => {
+            let rows = schemas(state).into_iter().map(|(name, _)| vec![Value::Text(name)]).collect();
+            renamed(Answer::new("Database s64", rows), heading("Database".into()))
+        }
+        ShowWhat::Tables { full, schema, .. } => {
+            let schema = known_schema(state, schema.as_deref())?;
+            let rows = table_names(state, &schema).into_iter().map(|(name, kind)| if *full { vec![t(name), t(kind)] } else { vec![t(name)] }).collect();
+            let columns = if *full { "Tables s64;Table_type s11" } else { "Tables s64" };
+            renamed(Answer::new(columns, rows), heading(format!("Tables_in_{schema}")))
+        }
+        ShowWhat::OpenTables { schema } => {
+            let schema = known_schema(state, schema.as_deref())?;
+            let tables = state.instance.database().catalog().tables(&schema);
+            let rows = tables.iter().map(|table| vec![t(&schema), t(&table.def().name), Value::Int(0), Value::Int(0)]).collect();
+            Answer::new("Database s64;Table s64;In_use i;Name_locked i", rows)
+        }
+        ShowWhat::TableStatus { schema } => {
+            let schema = known_schema(state, schema.as_deref())?;
+            let tables = state.instance.database().catalog().tables(&schema);
+            let rows = tables.iter().map(|table| table_status(state, table)).collect();
+            Answer::new(
+                "Name s64;Engine s64?;Version u?;Row_format s10?;Rows u?;Avg_row_length u?;Data_length u?;Max_data_length u?;Index_length u?;Data_free u?;Auto_increment u?;Create_time d?;Update_time d?;Check_time d?;Collation s64?;Checksum u?;Create_options s255?;Comment s2048",
+                rows,
+            )
+        }
+        ShowWhat::Columns { full, extended: _, table } => columns(state, table, *full)?,
+        ShowWhat::Index { table, .. } => index(state, table)?,
+        ShowWhat::CreateTable(name) => {
+            let table = base_table(state, name)?;
+            let text = create::table(state, &table);
+            Answer::new("Table s64;Create Table S", vec![vec![t(&table.def().name), t(text)]])
+        }
+        ShowWhat::CreateView(name) => {
+            let table = base_table(state, name)?;
+            return Err(err(1347, format!("'{}.{}' is not VIEW", table.def().schema, table.def().name)));
+        }
+        ShowWhat::CreateDatabase { if_not_exists, name } => {
+            let schema = state.instance.database().catalog().schema(name).ok_or_else(|| error::bad_db(name))?;
+            Answer::new("Database s64;Create Database s1024", vec![vec![t(&schema.name), t(create::database(&schema, *if_not_exists))]])
+        }
+        ShowWhat::CreateUser(user) => {
+            let account = account(state, user)?;
+            let heading = format!("CREATE USER for {}@{}", account.user, account.host);
+            renamed(Answer::new("User s256", vec![vec![t(create::user(&account))]]), heading)
+        }
+        ShowWhat::CreateOther { kind, name } => return Err(err(1305, format!("{kind} {} does not exist", name.name))),
+        ShowWhat::Variables { scope } => {
+            let global = matches!(scope, Some(crate::parse::ast::VariableScope::Global));
+            Answer::new("Variable_name s64;Value s1024", variable_rows(state, global))
+        }
+        ShowWhat::Status { .. } => Answer::new("Variable_name s64;Value s1024", status_rows(state)),
+        ShowWhat::Warnings { count_only: true, .. } => renamed(Answer::new("c u", vec![vec![u(state.diagnostics.count())]]), "@@session.warning_count".into()),
+        ShowWhat::Errors { count_only: true, .. } => renamed(Answer::new("c u", vec![vec![u(state.diagnostics.error_count())]]), "@@session.error_count".into()),
+        ShowWhat::Warnings { limit, .. } => conditions(state, *limit, false),
+        ShowWhat::Errors { limit, .. } => conditions(state, *limit, true),
+        ShowWhat::ProcessList { full } => {
+            let rows = processes(state).into_iter().map(|p| p.into_row(*full)).collect();
+            Answer::new("Id u;User s32;Host s261;db s64?;Command s16;Time I;State s64?;Info S?", rows)
+        }
+        ShowWhat::Engines => Answer::new("Engine s64;Support s8;Comment s80;Transactions s3?;XA s3?;Savepoints s3?", engines()),
+        ShowWhat::Engine { name, what } => engine(state, name, what)?,
+        ShowWhat::CharacterSet => {
+            let rows = highkey_types::Charset::ALL.iter().map(|c| vec![t(c.name()), t(c.description()), t(Collation::default_of(*c).name), u(c.max_bytes() as u64)]).collect();
+            Answer::new("Charset s64;Description s2048;Default collation s64;Maxlen n", rows)
+        }
+        ShowWhat::Collation => {
+            let mut all: Vec<&Collation> = Collation::all().iter().map(|c| c as &Collation).collect();
+            all.sort_by_key(|c| c.name);
+            let rows = all
+                .into_iter()
+                .map(|c| {
+                    let pad = if c.pad_space { "PAD SPACE" } else { "NO PAD" };
+                    vec![t(c.name), t(c.charset.name()), u(c.id), t(if c.is_default { "Yes" } else { "" }), t("Yes"), u(sort_length(c)), t(pad)]
+                })
+                .collect();
+            Answer::new("Collation s64;Charset s64;Id u;Default s3;Compiled s3;Sortlen n;Pad_attribute s9", rows)
+        }
+        ShowWhat::Grants { user } => grants(state, user.as_ref())?,
+        ShowWhat::Privileges => {
+            let rows = PRIVILEGES.iter().map(|p| vec![t(p), t("Server Admin,Databases,Tables"), t("Granted to every account")]).collect();
+            Answer::new("Privilege s32;Context s64;Comment s128", rows)
+        }
+        ShowWhat::Plugins => {
+            let row = |name: &str, kind: &str| vec![t(name), t("ACTIVE"), t(kind), Value::Null, t("Apache-2.0")];
+            let rows = vec![row("mysql_native_password", "AUTHENTICATION"), row("caching_sha2_password", "AUTHENTICATION"), row("InnoDB", "STORAGE ENGINE")];
+            Answer::new("Name s64;Status s10;Type s80;Library s64?;License s80?", rows)
+        }
+        ShowWhat::Triggers { .. } => Answer::new(
+            "Trigger s64;Event s6;Table s64;Statement S;Timing s6;Created d?;sql_mode s520;Definer s93;character_set_client s64;collation_connection s64;Database Collation s64",
+            Vec::new(),
+        ),
+        ShowWhat::Events { .. } => Answer::new(
+            "Db s64;Name s64;Definer s93;Time zone s64;Type s9;Execute at d?;Interval value s256?;Interval field s18?;Starts d?;Ends d?;Status s18;Originator n;character_set_client s64;collation_connection s64;Database Collation s64",
+            Vec::new(),
+        ),
+        ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus => Answer::new(
+            "Db s64;Name s64;Type s9;Definer s93;Modified d;Created d;Security_type s7;Comment S;character_set_client s64;collation_connection s64;Database Collation s64",
+            Vec::new(),
+        ),
+        ShowWhat::BinaryLogs => return Err(err(1381, "You are not using binary logging")),
+        ShowWhat::BinaryLogStatus => Answer::new("File s255;Position u;Binlog_Do_DB s64;Binlog_Ignore_DB s64;Executed_Gtid_Set s64", Vec::new()),
+        ShowWhat::BinlogEvents { .. } => Answer::new("Log_name s255;Pos u;Event_type s20;Server_id n;End_log_pos u;Info S", Vec::new()),
+        ShowWhat::ReplicaStatus => Answer::new("Slave_IO_State s14;Master_Host s60", Vec::new()),
+        ShowWhat::Replicas => Answer::new("Server_id n;Host s255;Port n;Master_id n;Slave_UUID s36", Vec::new()),
+        ShowWhat::Profiles => Answer::new("Query_ID n;Duration D;Query s300", Vec::new()),
+        ShowWhat::Profile => Answer::new("Status s30;Duration D", Vec::new()),
+    })
+}
+
+/// The first column under another name.
+fn renamed(mut answer: Answer, name: String) -> Answer {
+    answer.fields[0].name = name.into();
+    answer
+}
+
+/// DESCRIBE table [column | pattern].
+pub fn describe(state: &mut SessionState, name: &ObjectName, column: Option<&str>) -> Result<Answer, MySqlError> {
+    let mut answer = columns(state, name, false)?;
+    if let Some(pattern) = column {
+        let collation = Collation::by_name("utf8mb4_general_ci").unwrap_or_else(Collation::utf8mb4);
+        answer.rows.retain(|row| row[0].as_str().is_some_and(|s| collation.like(s.as_bytes(), pattern.as_bytes(), Some('\\'))));
+    }
+    Ok(answer)
+}
+
+/// A schema's name as it was created, or 1049.
+pub fn known_schema(state: &SessionState, schema: Option<&str>) -> Result<Str, MySqlError> {
+    let name = state.schema_of(schema)?;
+    schemas(state).into_iter().map(|(n, _)| n).find(|n| n == &name || information_schema::is_virtual_schema(&name) && n.eq_ignore_ascii_case(&name)).ok_or_else(|| error::bad_db(&name))
+}
+
+fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)> {
+    let mut names: Vec<(String, &'static str)> = state.instance.database().catalog().tables(schema).iter().map(|t| (t.def().name.to_string(), "BASE TABLE")).collect();
+    names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), if schema == "mysql" { "BASE TABLE" } else { "SYSTEM VIEW" })));
+    names.sort();
+    names
+}
+
+fn base_table(state: &SessionState, name: &ObjectName) -> Result<Arc<Table>, MySqlError> {
+    let schema = state.schema_of(name.schema.as_deref())?;
+    state.instance.database().catalog().table(&schema, &name.name)
+}
+
+fn table_status(state: &SessionState, table: &Arc<Table>) -> Vec<Value> {
+    let def = table.def();
+    let size = table_size(state, table);
+    vec![
+        t(&def.name),
+        t("InnoDB"),
+        u(10u64),
+        t(information_schema::row_format(def)),
+        u(size.rows),
+        u(size.average()),
+        u(size.data_bytes),
+        u(0u64),
+        u(size.index_bytes),
+        u(0u64),
+        information_schema::auto_increment(table),
+        Value::DateTime(information_schema::wall_clock(state, def.created_at)),
+        Value::Null,
+        Value::Null,
+        t(def.collation.name),
+        Value::Null,
+        t(information_schema::create_options(def)),
+        t(&def.comment),
+    ]
+}
+
+fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer, MySqlError> {
+    let schema = state.schema_of(name.schema.as_deref())?;
+    let mut rows = Vec::new();
+    let mut push = |column: &highkey_table::ColumnDef, key: &str| {
+        let nullable = t(if column.nullable { "YES" } else { "NO" });
+        let default = information_schema::column_default(column).map_or(Value::Null, t);
+        let extra = t(information_schema::column_extra(column));
+        if full {
+            let collates = column.ty.is_text() || matches!(column.ty.kind, highkey_types::TypeKind::Enum(_) | highkey_types::TypeKind::Set(_));
+            let collation = if collates { t(column.ty.collation.name) } else { Value::Null };
+            rows.push(vec![t(&column.name), t(column.ty.to_string()), collation, nullable, t(key), default, extra, t("select,insert,update,references"), t(&column.comment)]);
+        } else {
+            rows.push(vec![t(&column.name), t(column.ty.to_string()), nullable, t(key), default, extra]);
+        }
+    };
+    match information_schema::find(&schema, &name.name) {
+        Some(table) => {
+            for (name, ty, nullable) in &table.columns {
+                let mut def = highkey_table::ColumnDef::new(name, ty.clone());
+                def.nullable = *nullable;
+                push(&def, "");
+            }
+        }
+        None => {
+            let table = base_table(state, name)?;
+            let def = table.def();
+            for (i, column) in def.columns.iter().enumerate() {
+                push(column, information_schema::column_key(def, i));
+            }
+        }
+    }
+    let columns = if full {
+        "Field s64;Type S;Collation s64?;Null s3;Key s3;Default S?;Extra s256;Privileges s154;Comment S"
+    } else {
+        "Field s64;Type S;Null s3;Key s3;Default S?;Extra s256"
+    };
+    Ok(Answer::new(columns, rows))
+}
+
+fn index(state: &SessionState, name: &ObjectName) -> Result<Answer, MySqlError> {
+    let table = base_table(state, name)?;
+    let def = table.def();
+    let mut rows = Vec::new();
+    for (number, index) in def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId) {
+        for (i, part) in index.parts.iter().enumerate() {
+            let column = &def.columns[part.column];
+            rows.push(vec![
+                t(&def.name),
+                Value::Int(i64::from(!index.is_unique())),
+                t(&index.name),
+                u(i as u64 + 1),
+                t(&column.name),
+                t(if part.descending { "D" } else { "A" }),
+                cardinality(state, &table, number, i).map_or(Value::Null, |n| Value::Int(n as i64)),
+                part.prefix.map_or(Value::Null, |n| Value::Int(i64::from(n))),
+                Value::Null,
+                t(if column.nullable { "YES" } else { "" }),
+                t("BTREE"),
+                t(""),
+                t(&index.comment),
+                t(if index.invisible { "NO" } else { "YES" }),
+                Value::Null,
+            ]);
+        }
+    }
+    Ok(Answer::new(
+        "Table s64;Non_unique I;Key_name s64;Seq_in_index n;Column_name s64?;Collation s1?;Cardinality i?;Sub_part i?;Packed s64?;Null s3;Index_type s11;Comment s8;Index_comment s2048;Visible s3;Expression S?",
+        rows,
+    ))
+}
+
+fn conditions(state: &SessionState, limit: Option<(u64, u64)>, errors_only: bool) -> Answer {
+    let (offset, count) = limit.unwrap_or((0, u64::MAX));
+    let rows = state
+        .diagnostics
+        .conditions()
+        .iter()
+        .filter(|w| !errors_only || w.level == Level::Error)
+        .skip(offset as usize)
+        .take(usize::try_from(count).unwrap_or(usize::MAX))
+        .map(|w| vec![t(w.level.name()), u(w.code), t(&w.message)])
+        .collect();
+    Answer::new("Level s7;Code n;Message s512", rows)
+}
+
+/// The accounts' privileges: every account has all of them.
+fn grants(state: &SessionState, user: Option<&UserName>) -> Result<Answer, MySqlError> {
+    let (name, host) = match user {
+        Some(user) => {
+            let account = account(state, user)?;
+            (account.user, account.host)
+        }
+        None => (state.client.account_user.clone(), state.client.account_host.clone()),
+    };
+    let heading = format!("Grants for {name}@{host}");
+    let row = vec![t(format!("GRANT ALL PRIVILEGES ON *.* TO {}@{} WITH GRANT OPTION", quote(&name), quote(&host)))];
+    Ok(renamed(Answer::new("Grants s1024", vec![row]), heading))
+}
+
+/// The account that a user name means, or 1141.
+fn account(state: &SessionState, user: &UserName) -> Result<crate::session::Account, MySqlError> {
+    let (name, host) = if user.current { (&state.client.account_user, &state.client.account_host) } else { (&user.user, &user.host) };
+    state
+        .instance
+        .accounts()
+        .into_iter()
+        .find(|a| a.user == *name && a.host.eq_ignore_ascii_case(host))
+        .ok_or_else(|| err(1141, format!("There is no such grant defined for user '{name}' on host '{host}'")))
+}
+
+/// SHOW ENGINE INNODB STATUS: the counters in words.
+fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlError> {
+    if !name.eq_ignore_ascii_case("innodb") && !name.eq_ignore_ascii_case("highkey") {
+        return Err(error::unknown_engine(name));
+    }
+    if !what.eq_ignore_ascii_case("status") {
+        return Ok(Answer::new("Type s10;Name s512;Status s10", Vec::new()));
+    }
+    let mut text = String::from("\n=====================================\nHIGHKEY ENGINE MONITOR OUTPUT\n=====================================\n");
+    text += &format!("Uptime {} s, {} connections, {} questions\n", state.instance.uptime_seconds(), state.instance.processes().len(), state.instance.status().get(StatusCounter::Questions));
+    text += "--------\nCOUNTERS\n--------\n";
+    for (counter, value) in state.instance.database().counters() {
+        text += &format!("{counter} {value}\n");
+    }
+    let status = state.instance.status();
+    text += &format!(
+        "Number of rows inserted {}, updated {}, deleted {}, read {}\n",
+        status.get(StatusCounter::InnodbRowsInserted),
+        status.get(StatusCounter::InnodbRowsUpdated),
+        status.get(StatusCounter::InnodbRowsDeleted),
+        status.get(StatusCounter::InnodbRowsRead)
+    );
+    text += "----------------------------\nEND OF HIGHKEY ENGINE MONITOR OUTPUT\n============================\n";
+    Ok(Answer::new("Type s10;Name s512;Status S", vec![vec![t("InnoDB"), t(""), t(text)]]))
+}

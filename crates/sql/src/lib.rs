@@ -12,15 +12,20 @@
 
 mod bind;
 mod df;
+mod execute;
 mod expr;
+mod fast;
 mod functions;
+mod information_schema;
 mod parse;
 mod plan;
+mod prepared;
 mod session;
+mod show;
 mod variables;
 
 pub use session::{
-    Account, ClientFlags, ClientInfo, Column, ColumnFlags, Instance, LocalInfile, OkSummary, PreparedInfo, ProcessEntry, ResultSink, Session, Status,
-    StatusCounter, StatusFlags,
+    Account, ClientFlags, ClientInfo, Column, ColumnFlags, Instance, Interruption, LocalInfile, OkSummary, PreparedInfo, ProcessEntry, ResultSink, Session,
+    Status, StatusCounter, StatusFlags, VERSION, authentication_string, verify_caching_sha2,
 };
 pub use variables::{SettingError, Settings};

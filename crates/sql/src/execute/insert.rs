@@ -521,3 +521,12 @@ pub(crate) fn insert_tables(bound: &BoundInsert) -> BoundTables {
     tables
 }
 
+
+/// Some value or assignment holds a subquery.
+pub(crate) fn insert_has_subquery(bound: &BoundInsert) -> bool {
+    let rows = match &bound.source {
+        BoundSource::Rows(rows) => rows.iter().flatten().filter_map(AssignedValue::expr).any(Expr::has_subquery),
+        BoundSource::Query(_) => true,
+    };
+    rows || bound.on_duplicate.iter().filter_map(|(_, v)| v.expr()).any(Expr::has_subquery)
+}

@@ -3,7 +3,6 @@
 mod admin;
 mod alter_table;
 mod answer;
-mod check;
 mod column_type;
 mod create_table;
 mod ddl;
@@ -31,6 +30,12 @@ use crate::show;
 
 pub use answer::{DiscardingSink, columns};
 pub use query::BoundTables;
+pub(crate) use delete::delete_tables;
+pub(crate) use insert::{insert_has_subquery, insert_tables};
+pub(crate) use locking::{lock_mode, lock_policy};
+pub(crate) use query::Destination;
+pub(crate) use target::to_session;
+pub(crate) use update::update_tables;
 
 /// Why a statement failed.
 #[derive(Debug)]
@@ -107,8 +112,8 @@ fn is_definition(statement: &Statement) -> bool {
 }
 
 impl Session {
-    /// Runs a statement. `text` is the whole text that it was parsed from.
-    pub(crate) async fn dispatch(&mut self, statement: &Statement, text: &str, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+    /// Runs a statement.
+    pub(crate) async fn dispatch(&mut self, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         if commits_first(statement) {
             if is_definition(statement) {
                 self.check_writable()?;
@@ -183,7 +188,7 @@ impl Session {
                 let answer = show::describe(&mut self.state, table, column.as_deref())?;
                 self.send(answer, sink).await
             }
-            Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, text, sink).await,
+            Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, sink).await,
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,
             Statement::Maintain { operation, tables, options } => self.maintain(*operation, tables, options, sink).await,

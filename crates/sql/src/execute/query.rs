@@ -191,6 +191,22 @@ impl Session {
         if bound.locking {
             self.materialise_locked(&mut bound.rel).await?;
         }
+        let (cx, eval) = self.query_context_with_eval();
+        match df::query(bound, cx).await {
+            Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len() }),
+            Err(e) => {
+                self.state.absorb(&eval.lock());
+                Err(e.into())
+            }
+        }
+    }
+
+    /// What DataFusion is given of this session.
+    pub(crate) fn query_context(&mut self) -> QueryContext {
+        self.query_context_with_eval().0
+    }
+
+    fn query_context_with_eval(&mut self) -> (QueryContext, Arc<Mutex<SessionState>>) {
         let snapshot = self.txn().snapshot();
         let eval = Arc::new(Mutex::new(self.state.clone()));
         let process = self.state.process.clone();
@@ -205,13 +221,7 @@ impl Session {
             recursion_limit: self.state.config.cte_max_recursion_depth,
             group_concat_max_len: self.state.config.group_concat_max_len,
         };
-        match df::query(bound, cx).await {
-            Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len() }),
-            Err(e) => {
-                self.state.absorb(&eval.lock());
-                Err(e.into())
-            }
-        }
+        (cx, eval)
     }
 
     /// All rows of a query in memory, for statements that need them so.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{ColumnDef, Default, IndexKind, Table};
+use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
 use highkey_types::{ColumnType, Date, DateTime, Decimal, MySqlError, Time, TimeZone, TypeKind, Value};
 
 use crate::bind::{AssignedValue, TableExprs};
@@ -14,6 +14,32 @@ use crate::session::{SessionState, error, error::err};
 /// A table with what its rows need.
 pub struct Target {
     pub table: Arc<Table>,
+    rules: RowRules,
+}
+
+impl Target {
+    pub fn new(table: &Arc<Table>, state: &SessionState) -> Result<Target, MySqlError> {
+        let exprs = state.instance.exprs().get(table.def(), state)?;
+        Ok(Target { table: table.clone(), rules: RowRules::new(table.def().clone(), exprs) })
+    }
+
+    /// True if rows have a key of their own.
+    pub fn has_primary_key(&self) -> bool {
+        self.table.indexes().first().is_some_and(|i| i.kind == IndexKind::Primary)
+    }
+}
+
+impl std::ops::Deref for Target {
+    type Target = RowRules;
+
+    fn deref(&self) -> &RowRules {
+        &self.rules
+    }
+}
+
+/// What a definition demands of rows, whether its table exists already or is to be.
+pub struct RowRules {
+    def: Arc<TableDef>,
     /// Bound expressions of the definition, if it has any.
     pub exprs: Option<Arc<TableExprs>>,
     /// Positions of TIMESTAMP columns.
@@ -21,17 +47,15 @@ pub struct Target {
     has_generated: bool,
 }
 
-impl Target {
-    pub fn new(table: &Arc<Table>, state: &SessionState) -> Result<Target, MySqlError> {
-        let def = table.def();
+impl RowRules {
+    pub fn new(def: Arc<TableDef>, exprs: Option<Arc<TableExprs>>) -> RowRules {
         let timestamps = (0..def.columns.len()).filter(|&i| matches!(def.columns[i].ty.kind, TypeKind::Timestamp(_))).collect();
-        let exprs = state.instance.exprs().get(def, state)?;
         let has_generated = def.columns.iter().any(|c| c.generated.is_some());
-        Ok(Target { table: table.clone(), exprs, timestamps, has_generated })
+        RowRules { def, exprs, timestamps, has_generated }
     }
 
     pub fn columns(&self) -> &[ColumnDef] {
-        self.table.columns()
+        &self.def.columns
     }
 
     /// A stored row as expressions see it.
@@ -156,14 +180,9 @@ impl Target {
     pub fn check_generated(&self, column: usize, value: &AssignedValue) -> Result<(), MySqlError> {
         let def = &self.columns()[column];
         if def.generated.is_some() && !matches!(value, AssignedValue::Default) {
-            return Err(error::generated_not_allowed(&def.name, &self.table.def().name));
+            return Err(error::generated_not_allowed(&def.name, &self.def.name));
         }
         Ok(())
-    }
-
-    /// The index that identifies a row: the clustered one, unless rows have no key of their own.
-    pub fn has_primary_key(&self) -> bool {
-        self.table.indexes().first().is_some_and(|i| i.kind == IndexKind::Primary)
     }
 }
 

@@ -15,7 +15,6 @@ use super::table_exprs::TableExprCache;
 use super::table_locks::TableLocks;
 use super::user_locks::UserLocks;
 use crate::df::{EngineOptions, QueryEngine};
-use crate::fast::PlanCache;
 use crate::variables::{Settings, Values};
 
 /// An account as authentication needs it.
@@ -43,7 +42,6 @@ pub struct Instance {
     queries: Arc<QueryEngine>,
     user_locks: Arc<UserLocks>,
     table_locks: Arc<TableLocks>,
-    plans: PlanCache,
     exprs: TableExprCache,
     prepared_statements: AtomicU64,
 }
@@ -71,7 +69,6 @@ impl Instance {
             queries,
             user_locks: Arc::default(),
             table_locks: Arc::default(),
-            plans: PlanCache::default(),
             exprs: TableExprCache::default(),
             prepared_statements: AtomicU64::new(0),
         }))
@@ -87,11 +84,6 @@ impl Instance {
 
     pub(crate) fn table_locks(&self) -> &Arc<TableLocks> {
         &self.table_locks
-    }
-
-    /// Plans of statements by text.
-    pub(crate) fn plans(&self) -> &PlanCache {
-        &self.plans
     }
 
     pub(crate) fn exprs(&self) -> &TableExprCache {

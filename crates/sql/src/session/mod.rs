@@ -141,7 +141,7 @@ impl Session {
             }
             let more = next.is_some();
             let info: Arc<str> = if parsed.text.len() == text.len() { text.clone() } else { Arc::from(&text[parsed.text.clone()]) };
-            let completed = self.run_parsed(&parsed, &text, info, more, sink).await?;
+            let completed = self.run_parsed(&parsed, info, more, sink).await?;
             if started.elapsed() > self.state.config.long_query_time {
                 self.state.instance.count(StatusCounter::SlowQueries, 1);
             }
@@ -167,9 +167,9 @@ impl Session {
     }
 
     /// Runs one parsed statement between the brackets that every statement has. True: it succeeded.
-    async fn run_parsed(&mut self, parsed: &Parsed, text: &str, info: Arc<str>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
+    async fn run_parsed(&mut self, parsed: &Parsed, info: Arc<str>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
         self.enter("Query", Some(info), crate::execute::keeps_diagnostics(&parsed.statement));
-        let outcome = self.dispatch(&parsed.statement, text, sink).await;
+        let outcome = self.dispatch(&parsed.statement, sink).await;
         self.leave(outcome, more, sink).await
     }
 

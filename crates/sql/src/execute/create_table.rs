@@ -1,0 +1,181 @@
+//! CREATE TABLE: with a definition, LIKE another, AS SELECT.
+
+use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, TableSpec};
+use highkey_types::{ColumnType, MySqlError, TypeKind};
+
+use super::insert::{BATCH_ROWS, Inserter};
+use super::{Failure, Outcome, column_type, table_spec};
+use crate::parse::ast::{self, LoadDuplicates};
+use crate::plan::{BoundQuery, Field};
+use crate::session::{Session, error, error::err};
+
+impl Session {
+    pub(crate) async fn create_table(&mut self, create: &ast::CreateTable) -> Result<Outcome, Failure> {
+        if create.temporary {
+            return Err(error::not_supported("TEMPORARY TABLE").into());
+        }
+        let (schema, name) = self.table_name(&create.name)?;
+        let collation = self.schema_collation(&schema)?;
+        let database = self.state.instance.database().clone();
+        if database.catalog().find_table(&schema, &name).is_some() {
+            let error = error::table_exists(&name);
+            if !create.if_not_exists {
+                return Err(error.into());
+            }
+            self.state.note(error.code, error.message);
+            return Ok(Outcome::ok());
+        }
+        if let Some(like) = &create.like {
+            let (from_schema, from) = self.table_name(like)?;
+            let source = database.catalog().table(&from_schema, &from)?;
+            table_spec::check_table_name(&name)?;
+            let mut spec = TableSpec::like(source.def(), &schema, &name);
+            rename_checks(&mut spec, &source.def().name);
+            return self.make_table(spec, create.if_not_exists).await;
+        }
+        self.check_engine(create.options.engine.as_deref(), &name)?;
+        self.note_table_options(&create.options);
+        let query = match &create.select {
+            Some(query) => Some(self.bind_query(query).await?),
+            None => None,
+        };
+        let default = column_type::collation_of(create.options.charset.as_deref(), create.options.collation.as_deref())?.unwrap_or(collation);
+        let extra = match &query {
+            Some(query) => select_columns(query.fields(), default)?,
+            None => Vec::new(),
+        };
+        let selected: Vec<String> = extra.iter().map(|c| c.name.to_string()).collect();
+        let mut spec = table_spec::table(create, &schema, collation, extra, &mut self.state)?;
+        self.primary_key_rules(&mut spec)?;
+        let Some(query) = query else { return self.make_table(spec, create.if_not_exists).await };
+        self.create_as_select(spec, create.select_duplicates, &query, &selected).await
+    }
+
+    /// `sql_require_primary_key`, `sql_generate_invisible_primary_key`.
+    fn primary_key_rules(&mut self, spec: &mut TableSpec) -> Result<(), MySqlError> {
+        if spec.indexes.iter().any(|i| i.kind == IndexKind::Primary) {
+            return Ok(());
+        }
+        if self.state.variables.bool("sql_generate_invisible_primary_key") {
+            if spec.columns.iter().any(|c| table_spec::same_name(&c.name, "my_row_id")) {
+                return Err(err(4108, "Failed to generate invisible primary key. Column 'my_row_id' already exists."));
+            }
+            if spec.columns.iter().any(|c| c.auto_increment) {
+                return Err(err(4109, "Failed to generate invisible primary key. Auto-increment column already exists."));
+            }
+            let mut column = ColumnDef::new("my_row_id", ColumnType::ubigint()).auto_increment();
+            column.invisible = true;
+            spec.columns.insert(0, column);
+            for index in &mut spec.indexes {
+                index.parts.iter_mut().for_each(|p| p.column += 1);
+            }
+            spec.indexes.insert(0, IndexSpec { parts: vec![IndexPart::column(0)], ..IndexSpec::primary(&[0]) });
+            return Ok(());
+        }
+        if self.state.variables.bool("sql_require_primary_key") {
+            return Err(error::primary_key_required());
+        }
+        Ok(())
+    }
+
+    async fn make_table(&mut self, spec: TableSpec, if_not_exists: bool) -> Result<Outcome, Failure> {
+        let cx = self.ddl_context();
+        match self.state.instance.database().clone().create_table(&cx, spec).await {
+            Ok(_) => Ok(Outcome::ok()),
+            Err(e) if e.code == 1050 && if_not_exists => {
+                self.state.note(e.code, e.message);
+                Ok(Outcome::ok())
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// The table is made, then filled. If filling fails the table goes again.
+    async fn create_as_select(&mut self, spec: TableSpec, duplicates: Option<LoadDuplicates>, query: &BoundQuery, selected: &[String]) -> Result<Outcome, Failure> {
+        let cx = self.ddl_context();
+        let database = self.state.instance.database().clone();
+        let table = database.create_table(&cx, spec).await?;
+        let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
+        let (ignore, mode) = match duplicates {
+            Some(LoadDuplicates::Ignore) => (true, OnDuplicate::Ignore),
+            Some(LoadDuplicates::Replace) => (false, OnDuplicate::Replace),
+            _ => (false, OnDuplicate::Error),
+        };
+        let filled = async {
+            // The source's rows are read before the new table is opened: its trees are younger than the statement's view.
+            let rows = self.rows_of(query).await?;
+            self.implicit_commit().await?;
+            self.begin_write()?;
+            let opened = self.txn().open(&table).await?;
+            debug_assert!(opened, "nobody else knows the table yet");
+            let mut inserter = Inserter::new(&mut self.state, &table, &columns, ignore, mode)?;
+            let lenient = ignore || !self.state.strict();
+            let mut batch = Vec::with_capacity(BATCH_ROWS);
+            for values in rows {
+                self.take_row(&mut inserter, values, lenient, &mut batch)?;
+                if batch.len() >= BATCH_ROWS {
+                    self.write_rows(&mut inserter, &mut batch, false).await?;
+                }
+            }
+            self.write_rows(&mut inserter, &mut batch, false).await?;
+            Ok::<Outcome, Failure>(inserter.outcome(&mut self.state, true))
+        }
+        .await;
+        match filled {
+            Ok(outcome) => {
+                self.implicit_commit().await?;
+                Ok(outcome)
+            }
+            Err(e) => {
+                self.rollback_current().await?;
+                let def = table.def();
+                database.drop_tables(&cx, &[(def.schema.clone(), def.name.clone())], true).await?;
+                Err(e)
+            }
+        }
+    }
+}
+
+/// CHECKs named after the table are named after the new one.
+fn rename_checks(spec: &mut TableSpec, old: &str) {
+    let prefix = format!("{old}_chk_");
+    for check in &mut spec.checks {
+        if let Some(number) = check.name.strip_prefix(prefix.as_str()) {
+            check.name = format!("{}_chk_{number}", spec.name).into();
+        }
+    }
+}
+
+/// The columns that CREATE TABLE … SELECT makes of a query's output.
+fn select_columns(fields: &[Field], default: &'static highkey_types::Collation) -> Result<Vec<ColumnDef>, MySqlError> {
+    let mut columns: Vec<ColumnDef> = Vec::with_capacity(fields.len());
+    for field in fields {
+        let mut ty = field.ty.ty.clone();
+        if ty.kind == TypeKind::Null {
+            // As MySQL: a bare NULL becomes BINARY(0).
+            ty = ColumnType::new(TypeKind::Binary(0));
+        }
+        if let TypeKind::VarChar(n) = ty.kind
+            && field.org_name.is_empty()
+            && u64::from(n) * ty.charset().max_bytes() as u64 > 65_535
+        {
+            ty = ColumnType::with_collation(TypeKind::MediumText, ty.collation);
+        }
+        if ty.is_text() && ty.charset() == highkey_types::Charset::Binary {
+            ty.collation = default;
+        }
+        if ty.is_integer() && !ty.zerofill && !(ty.kind == TypeKind::TinyInt && ty.width == 1) {
+            ty.width = 0;
+        }
+        let mut column = ColumnDef::new(&field.name, ty);
+        column.nullable = field.ty.nullable;
+        if !column.nullable && !column.ty.is_blob() {
+            column.default = Default::Literal(super::target::implicit_default(&column.ty));
+        }
+        if columns.iter().any(|c| table_spec::same_name(&c.name, &column.name)) {
+            return Err(error::dup_fieldname(&column.name));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}

@@ -1,0 +1,297 @@
+//! Data definition: schemas, DROP, RENAME, TRUNCATE, indexes. CREATE and ALTER TABLE have files of their own.
+
+use std::future::Future;
+
+use highkey_table::{ColumnDef, DdlContext, IndexKind, SchemaDef, TableName};
+use highkey_types::{Collation, MySqlError, Str, Value, Warning};
+
+use super::table_spec::{DefinitionChecks, ExprPlace};
+use super::{Failure, Outcome, column_type, table_spec};
+use crate::bind;
+use crate::expr;
+use crate::information_schema;
+use crate::parse::ast::{self, DatabaseOptions, ObjectName};
+use crate::session::{Session, SessionState, error, error::err};
+
+impl Session {
+    pub(crate) fn ddl_context(&self) -> DdlContext {
+        DdlContext { lock_wait_timeout: self.state.config.metadata_timeout, interrupt: self.state.process.flag(), ..DdlContext::default() }
+    }
+
+    /// Schema and name of a table as the catalog knows them.
+    pub(crate) fn table_name(&self, name: &ObjectName) -> Result<TableName, MySqlError> {
+        let schema = self.state.schema_of(name.schema.as_deref())?;
+        if information_schema::is_virtual_schema(&schema) {
+            return Err(err(1044, format!("Access denied for user '{}'@'{}' to database '{}'", self.state.client.account_user, self.state.client.account_host, schema)));
+        }
+        Ok((schema, name.name.as_str().into()))
+    }
+
+    /// The default collation of a new table's schema.
+    pub(crate) fn schema_collation(&self, schema: &str) -> Result<&'static Collation, MySqlError> {
+        self.state.instance.database().catalog().schema(schema).map(|s| s.collation).ok_or_else(|| error::bad_db(schema))
+    }
+
+    pub(crate) async fn create_database(&mut self, if_not_exists: bool, name: &str, options: &DatabaseOptions) -> Result<Outcome, Failure> {
+        if name.is_empty() || name.ends_with(' ') {
+            return Err(error::wrong_db_name(name).into());
+        }
+        table_spec::check_length(name)?;
+        let default = Collation::by_name(&self.state.variables.text("collation_server")).unwrap_or_else(Collation::utf8mb4);
+        let collation = column_type::collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(default);
+        let cx = self.ddl_context();
+        let database = self.state.instance.database().clone();
+        match database.create_schema(&cx, SchemaDef { name: name.into(), collation }).await {
+            Ok(()) => Ok(Outcome::affected(1)),
+            Err(e) if e.code == 1007 && if_not_exists => {
+                self.state.note(e.code, e.message);
+                Ok(Outcome::affected(1))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    pub(crate) async fn alter_database(&mut self, name: Option<&str>, options: &DatabaseOptions) -> Result<Outcome, Failure> {
+        let name = self.state.schema_of(name)?;
+        let current = self.schema_collation(&name)?;
+        let collation = column_type::collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(current);
+        let cx = self.ddl_context();
+        self.state.instance.database().clone().alter_schema(&cx, SchemaDef { name: name.clone(), collation }).await?;
+        if self.state.database.as_ref() == Some(&name) {
+            self.use_database(&name)?;
+        }
+        Ok(Outcome::affected(1))
+    }
+
+    pub(crate) async fn drop_database(&mut self, if_exists: bool, name: &str) -> Result<Outcome, Failure> {
+        let cx = self.ddl_context();
+        let database = self.state.instance.database().clone();
+        let ids: Vec<_> = database.catalog().tables(name).iter().map(|t| t.id()).collect();
+        match database.drop_schema(&cx, name).await {
+            Ok(tables) => {
+                ids.into_iter().for_each(|id| self.state.instance.exprs().forget(id));
+                if self.state.database.as_deref() == Some(name) {
+                    self.state.database = None;
+                    self.state.process.set_db(None);
+                }
+                Ok(Outcome::affected(tables))
+            }
+            Err(e) if e.code == 1008 && if_exists => {
+                self.state.note(e.code, e.message);
+                Ok(Outcome::ok())
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    pub(crate) async fn drop_table(&mut self, drop: &ast::DropTable) -> Result<Outcome, Failure> {
+        if drop.temporary {
+            return Err(error::not_supported("TEMPORARY TABLE").into());
+        }
+        let mut names = Vec::new();
+        for name in &drop.names {
+            let name = self.table_name(name)?;
+            if names.contains(&name) {
+                return Err(err(1066, format!("Not unique table/alias: '{}'", name.1)).into());
+            }
+            names.push(name);
+        }
+        if drop.view {
+            let missing: Vec<String> = names.iter().map(|(s, n)| format!("{s}.{n}")).collect();
+            let error = error::bad_table(&missing.join(","));
+            if !drop.if_exists {
+                return Err(error.into());
+            }
+            self.state.note(error.code, error.message);
+            return Ok(Outcome::ok());
+        }
+        let cx = self.ddl_context();
+        let database = self.state.instance.database().clone();
+        let ids: Vec<_> = names.iter().filter_map(|(s, n)| database.catalog().find_table(s, n).map(|t| t.id())).collect();
+        let missing = database.drop_tables(&cx, &names, drop.if_exists).await?;
+        ids.into_iter().for_each(|id| self.state.instance.exprs().forget(id));
+        for (schema, name) in missing {
+            self.state.note(1051, format!("Unknown table '{schema}.{name}'"));
+        }
+        Ok(Outcome::ok())
+    }
+
+    pub(crate) async fn rename_table(&mut self, renames: &[(ObjectName, ObjectName)]) -> Result<Outcome, Failure> {
+        let mut list = Vec::new();
+        for (from, to) in renames {
+            table_spec::check_table_name(&to.name)?;
+            list.push((self.table_name(from)?, self.table_name(to)?));
+        }
+        let cx = self.ddl_context();
+        self.state.instance.database().clone().rename_tables(&cx, &list).await?;
+        Ok(Outcome::ok())
+    }
+
+    pub(crate) async fn truncate_table(&mut self, name: &ObjectName) -> Result<Outcome, Failure> {
+        let (schema, name) = self.table_name(name)?;
+        let cx = self.ddl_context();
+        self.state.instance.database().clone().truncate_table(&cx, &schema, &name).await?;
+        Ok(Outcome::ok())
+    }
+
+    pub(crate) async fn create_index(&mut self, create: &ast::CreateIndex) -> Result<Outcome, Failure> {
+        let (schema, name) = self.table_name(&create.table)?;
+        let table = self.state.instance.database().catalog().table(&schema, &name)?;
+        let mut columns = table.def().columns.clone();
+        let index = table_spec::index(&create.index, &mut columns, &[])?;
+        if index.kind == IndexKind::Primary {
+            return Err(error::wrong_name_for_index("PRIMARY").into());
+        }
+        if let Some(name) = &index.name
+            && table.def().index(name).is_some()
+        {
+            return Err(error::dup_keyname(name).into());
+        }
+        let cx = self.ddl_context();
+        let database = self.state.instance.database().clone();
+        blocking_ddl(database.create_index(&cx, &schema, &name, index)).await?;
+        Ok(done(0))
+    }
+
+    pub(crate) async fn drop_index(&mut self, index: &str, table: &ObjectName) -> Result<Outcome, Failure> {
+        let (schema, name) = self.table_name(table)?;
+        let database = self.state.instance.database().clone();
+        let current = database.catalog().table(&schema, &name)?;
+        let known = if index.eq_ignore_ascii_case("primary") { current.def().primary_key().is_some() } else { current.def().index(index).is_some() };
+        if !known {
+            return Err(error::cant_drop_field_or_key(index).into());
+        }
+        let cx = self.ddl_context();
+        blocking_ddl(database.drop_index(&cx, &schema, &name, index)).await?;
+        Ok(done(0))
+    }
+
+    /// ENGINE as written: ours under either name. Another is an error, or a warning without NO_ENGINE_SUBSTITUTION.
+    pub(crate) fn check_engine(&mut self, engine: Option<&str>, table: &str) -> Result<(), MySqlError> {
+        let Some(engine) = engine else { return Ok(()) };
+        if engine.eq_ignore_ascii_case("innodb") || engine.eq_ignore_ascii_case("highkey") {
+            return Ok(());
+        }
+        let unknown = error::unknown_engine(engine);
+        if self.state.mode(1 << 30) {
+            return Err(unknown);
+        }
+        self.state.push_ignored(unknown);
+        self.state.push_warning(error::warning(1266, format!("Using storage engine InnoDB for table '{table}'")));
+        Ok(())
+    }
+
+    /// Table options that are accepted and mean nothing here.
+    pub(crate) fn note_table_options(&mut self, options: &ast::TableOptions) {
+        for (name, value) in &options.other {
+            self.state.note(1478, format!("Table storage engine 'InnoDB' does not support the create option '{name}={value}'"));
+        }
+    }
+}
+
+/// The OK of DDL that builds or copies: "Records: n  Duplicates: 0  Warnings: 0".
+pub(crate) fn done(records: u64) -> Outcome {
+    Outcome::Done { affected: records, last_insert_id: 0, info: format!("Records: {records}  Duplicates: 0  Warnings: 0") }
+}
+
+/// Runs DDL that reads or writes whole tables: its work is on the calling thread, from which the other sessions move away.
+pub(crate) async fn blocking_ddl<T>(work: impl Future<Output = T>) -> T {
+    match tokio::runtime::Handle::try_current() {
+        Ok(handle) if handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread => {
+            tokio::task::block_in_place(move || highkey_table::block_on(work))
+        }
+        _ => work.await,
+    }
+}
+
+impl DefinitionChecks for SessionState {
+    fn default_literal(&mut self, literal: &ast::Expr, column: &ColumnDef) -> Result<Value, MySqlError> {
+        let invalid = || error::invalid_default(&column.name);
+        let bound = bind::bind_constant(literal, self)?;
+        let value = expr::eval(&bound, &[], self)?;
+        let mut warnings = Vec::new();
+        let mut cx = highkey_types::StoreContext {
+            strict: true,
+            ignore: false,
+            mode: self.config.sql_mode,
+            time_zone: &self.config.time_zone,
+            row: 1,
+            warnings: &mut warnings,
+        };
+        // Any loss but the rounding of a number makes the default invalid.
+        highkey_types::store(value, &column.ty, &column.name, &mut cx).map_err(|_| invalid())
+    }
+
+    fn check_expr(&mut self, text: &ast::ExprText, columns: &[ColumnDef], place: ExprPlace<'_>) -> Result<(), MySqlError> {
+        let mut def = scratch_def(columns);
+        def.name = "t".into();
+        let clause = match place {
+            ExprPlace::Default(_) => "default value expression",
+            ExprPlace::Generated(_) => "generated column function",
+            ExprPlace::Check(_) => "check constraint",
+        };
+        let bound = match bind::bind_table_expr(&text.expr, &def, self) {
+            Ok(bound) => bound,
+            Err(e) if e.code == 1054 => return Err(respell(e, clause, place)),
+            Err(e) => return Err(e),
+        };
+        let mut wrong = bound.has_subquery();
+        bound.walk(&mut |e| {
+            wrong |= matches!(e.kind, crate::plan::ExprKind::UserVar(_) | crate::plan::ExprKind::SystemVar { .. } | crate::plan::ExprKind::AssignUserVar { .. } | crate::plan::ExprKind::Param(_));
+            if let crate::plan::ExprKind::Call { func, .. } = &e.kind
+                && !func.is_deterministic()
+                && !matches!(place, ExprPlace::Default(_))
+            {
+                wrong = true;
+            }
+        });
+        if wrong {
+            return Err(match place {
+                ExprPlace::Default(c) => err(3770, format!("Default value expression of column '{c}' contains a disallowed function.")),
+                ExprPlace::Generated(c) => err(3763, format!("Expression of generated column '{c}' contains a disallowed function.")),
+                ExprPlace::Check(c) => err(3814, format!("An expression of a check constraint '{c}' contains disallowed function.")),
+            });
+        }
+        let auto = |i: &usize| columns.get(*i).is_some_and(|c| c.auto_increment);
+        match place {
+            ExprPlace::Generated(c) if bound.columns().iter().any(auto) => Err(err(3109, format!("Generated column '{c}' cannot refer to auto-increment column."))),
+            ExprPlace::Generated(c) => {
+                let own = columns.iter().position(|x| table_spec::same_name(&x.name, c)).unwrap_or(usize::MAX);
+                let later = bound.columns().into_iter().any(|i| i >= own && columns.get(i).is_some_and(|x| x.generated.is_some()));
+                if later { Err(err(3107, "Generated column can refer only to generated columns defined prior to it.")) } else { Ok(()) }
+            }
+            ExprPlace::Check(c) if bound.columns().iter().any(auto) => Err(err(3818, format!("Check constraint '{c}' cannot refer to an auto-increment column."))),
+            _ => Ok(()),
+        }
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        self.push_warning(warning);
+    }
+}
+
+/// "Unknown column 'x' in 'check constraint c expression'" and the like.
+fn respell(e: MySqlError, clause: &str, place: ExprPlace<'_>) -> MySqlError {
+    let name = e.message.split('\'').nth(1).unwrap_or("").to_owned();
+    match place {
+        ExprPlace::Check(c) => err(3820, format!("Check constraint '{c}' refers to non-existing column '{name}'.")),
+        _ => error::bad_field(&name, clause),
+    }
+}
+
+/// A definition that is columns only, for binding expressions over them.
+fn scratch_def(columns: &[ColumnDef]) -> highkey_table::TableDef {
+    highkey_table::TableDef {
+        id: highkey_table::TableId(0),
+        version: 0,
+        schema: Str::from(""),
+        name: Str::from(""),
+        columns: columns.to_vec(),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        collation: Collation::utf8mb4(),
+        comment: Str::from(""),
+        row_format: None,
+        created_at: std::time::SystemTime::UNIX_EPOCH,
+    }
+}

@@ -1,0 +1,109 @@
+//! CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE.
+
+use std::sync::Arc;
+
+use highkey_table::{Direction, KeyRange, RowBatch, Table};
+use highkey_types::{MySqlError, Value};
+
+use super::ddl::blocking_ddl;
+use super::{Failure, Outcome};
+use crate::parse::ast::{Maintenance, ObjectName};
+use crate::session::{ResultSink, Session};
+use crate::show::Answer;
+
+impl Session {
+    pub(crate) async fn maintain(&mut self, operation: Maintenance, tables: &[ObjectName], _options: &[String], sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let mut rows = Vec::new();
+        for name in tables {
+            let (schema, table) = self.table_name(name)?;
+            let shown = format!("{schema}.{table}");
+            let found = self.state.instance.database().catalog().table(&schema, &table);
+            if operation == Maintenance::Checksum {
+                let checksum = match found {
+                    Ok(table) => self.checksum(&table).await?,
+                    Err(e) => {
+                        self.state.push_ignored(e);
+                        Value::Null
+                    }
+                };
+                rows.push(vec![Value::text(shown), checksum]);
+                continue;
+            }
+            let op = match operation {
+                Maintenance::Check => "check",
+                Maintenance::Analyze => "analyze",
+                Maintenance::Optimize => "optimize",
+                _ => "repair",
+            };
+            let mut line = |kind: &str, text: &str| rows.push(vec![Value::text(shown.as_str()), Value::text(op), Value::text(kind), Value::text(text)]);
+            let table = match found {
+                Ok(table) => table,
+                Err(e) => {
+                    line("Error", &e.message);
+                    line("status", "Operation failed");
+                    continue;
+                }
+            };
+            match operation {
+                Maintenance::Check => {
+                    let report = self.with_own_view(&table, |table, txn| table.check(txn)).await?;
+                    report.errors.iter().for_each(|e| line("error", e));
+                    line(if report.is_ok() { "status" } else { "error" }, if report.is_ok() { "OK" } else { "Corrupt" });
+                }
+                Maintenance::Analyze => {
+                    self.with_own_view(&table, |table, txn| table.analyze(txn)).await?;
+                    line("status", "OK");
+                }
+                Maintenance::Optimize => {
+                    line("note", "Table does not support optimize, doing recreate + analyze instead");
+                    let mut plan = highkey_table::AlterPlan::of(&table);
+                    plan.convert_rows = true;
+                    let cx = self.ddl_context();
+                    let database = self.state.instance.database().clone();
+                    match blocking_ddl(database.alter_table(&cx, plan, &mut Ok)).await {
+                        Ok(_) => line("status", "OK"),
+                        Err(e) => {
+                            line("error", &e.message);
+                            line("status", "Operation failed");
+                        }
+                    }
+                }
+                _ => line("note", "The storage engine for the table doesn't support repair"),
+            }
+        }
+        let columns = if operation == Maintenance::Checksum { "Table s128;Checksum u?" } else { "Table s128;Op s10;Msg_type s10;Msg_text S" };
+        self.send(Answer::new(columns, rows), sink).await
+    }
+
+    /// Runs something under a transaction of its own that holds the table.
+    async fn with_own_view<T>(&mut self, table: &Arc<Table>, f: impl FnOnce(&Arc<Table>, &mut highkey_table::Transaction) -> Result<T, MySqlError>) -> Result<T, MySqlError> {
+        let mut txn = self.state.instance.database().begin(highkey_table::Isolation::RepeatableRead);
+        txn.set_interrupt(self.state.process.flag());
+        txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
+        let def = table.def();
+        let table = txn.table(&def.schema, &def.name).await?;
+        let outcome = blocking_ddl(async { f(&table, &mut txn) }).await;
+        txn.rollback().await?;
+        outcome
+    }
+
+    /// A CRC over all rows in clustered order: equal for equal contents, whatever the pages look like.
+    async fn checksum(&mut self, table: &Arc<Table>) -> Result<Value, MySqlError> {
+        let process = self.state.process.clone();
+        self.with_own_view(table, |table, txn| {
+            let mut scan = table.scan(txn, 0, &KeyRange::all(), Direction::Forward)?;
+            let mut batch = RowBatch::new();
+            let mut sum: u32 = 0;
+            while scan.next_batch(&mut batch)? {
+                process.check()?;
+                for i in 0..batch.len() {
+                    // FNV-1a of each row, added up.
+                    let row = batch.row(i).iter().fold(0x811c_9dc5_u32, |hash, b| (hash ^ u32::from(*b)).wrapping_mul(0x0100_0193));
+                    sum = sum.wrapping_add(row);
+                }
+            }
+            Ok(Value::UInt(u64::from(sum)))
+        })
+        .await
+    }
+}

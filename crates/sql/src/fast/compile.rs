@@ -1,0 +1,235 @@
+//! Which plans the fast path takes, and the shape it runs them in.
+
+use std::ops::Bound;
+
+use highkey_types::{KeyPart, TypeKind};
+
+use super::{FastQuery, Source, Stage, TableSource};
+use crate::bind::ROW_ID;
+use crate::plan::{self, AggregateFunc, BoundQuery, Expr, ExprKind, Rel, RelKind, SortKey};
+
+/// Rows of the source that a blocking stage may hold.
+const BUDGET: u64 = 20_000;
+/// A table of at most this many rows is read whole without an index.
+const SMALL_TABLE: u64 = 2_000;
+/// LIMIT of at most this many rows without an index: reading stops early.
+const SMALL_LIMIT: u64 = 10_000;
+
+impl FastQuery {
+    /// `None`: DataFusion's.
+    pub fn compile(bound: &BoundQuery) -> Option<FastQuery> {
+        if bound.calc_found_rows || bound.into.as_ref().is_some_and(|i| !matches!(i, plan::IntoTarget::Variables(_))) {
+            return None;
+        }
+        let mut stages = Vec::new();
+        let mut rel = &bound.rel;
+        let source = loop {
+            match &rel.kind {
+                RelKind::Filter { input, predicate } => {
+                    runs_here(predicate)?;
+                    stages.push(Stage::Filter(predicate.clone()));
+                    rel = input;
+                }
+                RelKind::Project { input, exprs } => {
+                    exprs.iter().try_for_each(runs_here)?;
+                    stages.push(Stage::Project(exprs.clone()));
+                    rel = input;
+                }
+                RelKind::Sort { input, keys } => {
+                    keys.iter().try_for_each(|k| runs_here(&k.expr))?;
+                    stages.push(Stage::Sort(keys.clone()));
+                    rel = input;
+                }
+                RelKind::Limit { input, offset, count } => {
+                    stages.push(Stage::Limit { offset: offset.clone(), count: count.clone() });
+                    rel = input;
+                }
+                RelKind::Distinct { input } => {
+                    stages.push(Stage::Distinct(rel.fields.iter().map(|f| KeyPart { ty: f.ty.ty.clone(), descending: false, prefix: None }).collect()));
+                    rel = input;
+                }
+                RelKind::Aggregate { input, groups, aggregates, rollup: false } if groups.is_empty() => {
+                    for aggregate in aggregates {
+                        let known = matches!(
+                            aggregate.func,
+                            AggregateFunc::CountStar | AggregateFunc::Count | AggregateFunc::Sum | AggregateFunc::Avg | AggregateFunc::Min | AggregateFunc::Max
+                        );
+                        if !known || aggregate.distinct || aggregate.args.len() > 1 {
+                            return None;
+                        }
+                        aggregate.args.iter().try_for_each(runs_here)?;
+                    }
+                    stages.push(Stage::Aggregate(aggregates.clone()));
+                    rel = input;
+                }
+                RelKind::Values { rows } => {
+                    rows.iter().flatten().try_for_each(runs_here)?;
+                    break Source::Rows(rows.clone());
+                }
+                RelKind::Scan { .. } => break Source::Table(table_source(rel)),
+                _ => return None,
+            }
+        };
+        stages.reverse();
+        let mut query = FastQuery { source, stages, budget: BUDGET };
+        if query.shape()? { Some(query) } else { None }
+    }
+
+    /// Finds the index; false if the fast path would be the slower one.
+    fn shape(&mut self) -> Option<bool> {
+        let Source::Table(source) = &mut self.source else { return Some(true) };
+        if let Some(Stage::Filter(predicate)) = self.stages.first() {
+            match plan::best_access(predicate, source.table.def(), &source.columns) {
+                Some(access) => {
+                    source.index = access.index;
+                    source.residual = access.residual.clone();
+                    source.access = Some(access);
+                    self.stages.remove(0);
+                }
+                None => {
+                    source.residual = Some(predicate.clone());
+                    self.stages.remove(0);
+                }
+            }
+        }
+        if source.lock.is_none() && source.access.is_none() && source.residual.is_none() {
+            if let Some(found) = self.special() {
+                self.source = found;
+                return Some(true);
+            }
+        }
+        self.drop_sort();
+        let Source::Table(source) = &self.source else { return Some(true) };
+        if source.lock.is_some() || source.access.is_some() {
+            return Some(true);
+        }
+        let blocks = self.stages.iter().any(Stage::blocks) || self.stages.iter().any(|s| matches!(s, Stage::Distinct(_)));
+        if !blocks {
+            let limited = self.stages.iter().any(|s| matches!(s, Stage::Limit { count: Some(count), .. } if small_limit(count)));
+            if limited || source.residual.is_none() {
+                return Some(true);
+            }
+        }
+        Some(source.table.row_count_estimate().is_ok_and(|rows| rows <= SMALL_TABLE))
+    }
+
+    /// COUNT(*) of a table, MIN or MAX of an indexed column.
+    fn special(&self) -> Option<Source> {
+        let Source::Table(source) = &self.source else { return None };
+        // Projections of columns between the scan and the aggregate.
+        let mut columns = source.columns.clone();
+        let mut stages = self.stages.iter();
+        let aggregates = loop {
+            match stages.next()? {
+                Stage::Project(exprs) => columns = exprs.iter().map(|e| e.as_column().map(|i| columns[i])).collect::<Option<_>>()?,
+                Stage::Aggregate(aggregates) => break aggregates,
+                _ => return None,
+            }
+        };
+        let [aggregate] = &aggregates[..] else { return None };
+        if aggregate.func == AggregateFunc::CountStar {
+            return Some(Source::Count(source.table.clone()));
+        }
+        let maximum = match aggregate.func {
+            AggregateFunc::Min => false,
+            AggregateFunc::Max => true,
+            _ => return None,
+        };
+        let column = columns[aggregate.args.first()?.as_column()?];
+        // ENUM and SET are indexed by number and compared as text.
+        if matches!(source.table.columns().get(column)?.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
+            return None;
+        }
+        let index = source.table.indexes().iter().position(|i| i.parts.first().is_some_and(|p| p.column == column && p.prefix.is_none()))?;
+        let descending = source.table.indexes()[index].parts[0].descending;
+        Some(Source::Extreme { table: source.table.clone(), index, column, backward: maximum != descending })
+    }
+
+    /// A sort whose order the index has already is none.
+    fn drop_sort(&mut self) {
+        let Source::Table(source) = &mut self.source else { return };
+        let mut columns: Vec<Option<usize>> = source.columns.iter().map(|c| Some(*c)).collect();
+        let mut at = 0;
+        while let Some(stage) = self.stages.get(at) {
+            match stage {
+                Stage::Filter(_) => {}
+                Stage::Project(exprs) => columns = exprs.iter().map(|e| e.as_column().and_then(|i| columns[i])).collect(),
+                Stage::Sort(keys) => {
+                    let Some(keys) = sort_columns(keys, &columns) else { return };
+                    let limited = self.stages[at + 1..].iter().any(|s| matches!(s, Stage::Limit { count: Some(count), .. } if small_limit(count)));
+                    if let Some((index, backward)) = ordered_index(source, &keys, limited) {
+                        source.index = index;
+                        source.backward = backward;
+                        self.stages.remove(at);
+                    }
+                    return;
+                }
+                _ => return,
+            }
+            at += 1;
+        }
+    }
+}
+
+/// Sort keys as (table column, descending), if they are nothing but columns.
+fn sort_columns(keys: &[SortKey], columns: &[Option<usize>]) -> Option<Vec<(usize, bool)>> {
+    keys.iter().map(|k| k.expr.as_column().and_then(|i| columns[i]).map(|c| (c, k.desc))).collect()
+}
+
+/// The index (and direction) that reads in the order of `keys`: the one of the access, or any, if only few rows are wanted of all.
+fn ordered_index(source: &TableSource, keys: &[(usize, bool)], limited: bool) -> Option<(usize, bool)> {
+    let def = source.table.def();
+    let fits = |index: usize, skip: usize| -> Option<bool> {
+        let parts = def.indexes[index].parts.get(skip..)?;
+        if keys.len() > parts.len() {
+            return None;
+        }
+        let mut direction = None;
+        for (part, (column, desc)) in parts.iter().zip(keys) {
+            let backward = part.descending != *desc;
+            if part.column != *column || part.prefix.is_some() || direction.is_some_and(|d| d != backward) {
+                return None;
+            }
+            direction = Some(backward);
+        }
+        direction
+    };
+    match &source.access {
+        Some(access) => {
+            // All ranges share no prefix unless there is one range: then the equal parts order nothing.
+            let skip = match &access.ranges[..] {
+                [only] => only.prefix.len(),
+                ranges if ranges.iter().all(|r| r.prefix.is_empty() || !equal_only(r)) => 0,
+                _ => 0,
+            };
+            fits(access.index, skip).or_else(|| fits(access.index, 0)).map(|backward| (access.index, backward))
+        }
+        None if limited => (0..def.indexes.len()).filter(|&i| !def.indexes[i].invisible).find_map(|i| fits(i, 0).map(|backward| (i, backward))),
+        None => fits(0, 0).map(|backward| (0, backward)),
+    }
+}
+
+fn equal_only(range: &plan::KeyRangeExpr) -> bool {
+    matches!((&range.lower, &range.upper), (Bound::Unbounded, Bound::Unbounded))
+}
+
+/// A LIMIT known to be small; one in a parameter is taken to be.
+fn small_limit(count: &Expr) -> bool {
+    match count.as_literal() {
+        Some(value) => value.as_i64().is_some_and(|n| n as u64 <= SMALL_LIMIT),
+        None => matches!(count.kind, ExprKind::Param(_)) || count.is_constant(),
+    }
+}
+
+fn table_source(rel: &Rel) -> TableSource {
+    let RelKind::Scan { table, columns, lock, .. } = &rel.kind else { unreachable!("the caller matched a scan") };
+    let timestamps = (0..columns.len()).filter(|&i| columns[i] != ROW_ID && matches!(table.columns()[columns[i]].ty.kind, TypeKind::Timestamp(_))).collect();
+    TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, backward: false, residual: None, lock: *lock }
+}
+
+/// The evaluator can do it by itself: no subquery, no enclosing row.
+fn runs_here(expr: &Expr) -> Option<()> {
+    let mut fits = true;
+    expr.walk(&mut |e| fits &= !matches!(e.kind, ExprKind::Subquery(_) | ExprKind::Outer { .. } | ExprKind::AggregateRef(_) | ExprKind::WindowRef(_)));
+    fits.then_some(())
+}

@@ -1,0 +1,102 @@
+//! The fast path: queries over one table by an index, and over none, without DataFusion. See `README.md`.
+
+mod aggregate;
+mod compile;
+mod run;
+
+use std::sync::Arc;
+
+use highkey_table::Table;
+use highkey_types::{KeyPart, Value, cast::CastContext};
+
+use crate::plan::{Aggregate, Expr, IndexAccess, LockSpec, SortKey};
+
+/// A query that the fast path can run.
+pub struct FastQuery {
+    source: Source,
+    stages: Vec<Stage>,
+    /// Rows of the source after which a query with a blocking stage is left to DataFusion.
+    budget: u64,
+}
+
+/// Where rows come from.
+enum Source {
+    /// Constant rows.
+    Rows(Vec<Vec<Expr>>),
+    /// Rows of a table, in the order of an index.
+    Table(TableSource),
+    /// COUNT(*) of a whole table: leaves are counted, no row is read.
+    Count(Arc<Table>),
+    /// MIN or MAX of the leading column of an index: one end of it.
+    Extreme { table: Arc<Table>, index: usize, column: usize, backward: bool },
+}
+
+struct TableSource {
+    table: Arc<Table>,
+    /// Output i is column `columns[i]`.
+    columns: Vec<usize>,
+    /// Which of them are TIMESTAMPs.
+    timestamps: Vec<usize>,
+    /// `None` reads all of `index`.
+    access: Option<IndexAccess>,
+    index: usize,
+    backward: bool,
+    /// What the index leaves to be checked.
+    residual: Option<Expr>,
+    lock: Option<LockSpec>,
+}
+
+/// What happens to rows, bottom up.
+enum Stage {
+    Filter(Expr),
+    Project(Vec<Expr>),
+    Sort(Vec<SortKey>),
+    Limit { offset: Option<Expr>, count: Option<Expr> },
+    Distinct(Vec<KeyPart>),
+    /// Without groups: exactly one row.
+    Aggregate(Vec<Aggregate>),
+}
+
+impl Stage {
+    /// Must see all rows before it gives one.
+    fn blocks(&self) -> bool {
+        matches!(self, Stage::Sort(_) | Stage::Aggregate(_))
+    }
+}
+
+/// How a run ended.
+pub(crate) enum Progress {
+    /// All rows are where they were to go.
+    Done(u64),
+    /// Over the budget; nothing has left the fast path.
+    TooLarge,
+}
+
+/// The order of sort keys: NULLs first, text by its collation.
+pub fn compare_keys(a: &[Value], b: &[Value], keys: &[SortKey], cx: &mut CastContext) -> std::cmp::Ordering {
+    for ((a, b), key) in a.iter().zip(b).zip(keys) {
+        let order = match (a.is_null(), b.is_null()) {
+            (true, true) => continue,
+            (true, false) => std::cmp::Ordering::Less,
+            (false, true) => std::cmp::Ordering::Greater,
+            _ => order_values(a, b, key.expr.ty.collation(), cx),
+        };
+        let order = if key.desc { order.reverse() } else { order };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    std::cmp::Ordering::Equal
+}
+
+fn order_values(a: &Value, b: &Value, collation: &'static highkey_types::Collation, cx: &mut CastContext) -> std::cmp::Ordering {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
+        (Value::Text(a), Value::Text(b)) => collation.compare(a.as_bytes(), b.as_bytes()),
+        // ENUM and SET sort by number.
+        (Value::Enum(a, _), Value::Enum(b, _)) => a.cmp(b),
+        (Value::Set(a, _), Value::Set(b, _)) => a.cmp(b),
+        _ => highkey_types::compare(a, b, collation, cx).unwrap_or(std::cmp::Ordering::Equal),
+    }
+}

@@ -1,0 +1,397 @@
+//! Running a compiled query: rows stream through the stages up to the first that blocks, are held there, and go on as a whole.
+
+use std::collections::HashSet;
+
+use highkey_table::{Direction, KeyRange, RowBatch};
+use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
+
+use super::aggregate::Accumulator;
+use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys};
+use crate::bind::ROW_ID;
+use crate::execute::{Destination, Failure, columns, to_session};
+use crate::expr;
+use crate::plan::{self, Field, SortKey};
+use crate::session::{Session, SessionState, StatusCounter};
+
+/// A streaming stage with what it remembers.
+enum Step<'a> {
+    Filter(&'a plan::Expr),
+    Project(&'a [plan::Expr]),
+    Limit { skip: u64, left: u64 },
+    Distinct { parts: &'a [KeyPart], seen: HashSet<Vec<u8>> },
+}
+
+/// Whether a row goes on.
+enum Flow {
+    Pass,
+    Drop,
+    /// Neither this row nor any after it.
+    Stop,
+}
+
+impl Step<'_> {
+    fn apply(&mut self, row: &mut Vec<Value>, state: &mut SessionState) -> Result<Flow, MySqlError> {
+        match self {
+            Step::Filter(predicate) => Ok(if expr::eval_condition(predicate, row, state)? { Flow::Pass } else { Flow::Drop }),
+            Step::Project(exprs) => {
+                let mut out = Vec::with_capacity(exprs.len());
+                for e in *exprs {
+                    out.push(match e.as_column() {
+                        Some(i) => row[i].clone(),
+                        None => expr::eval(e, row, state)?,
+                    });
+                }
+                *row = out;
+                Ok(Flow::Pass)
+            }
+            Step::Limit { left: 0, .. } => Ok(Flow::Stop),
+            Step::Limit { skip, left } => {
+                if *skip > 0 {
+                    *skip -= 1;
+                    return Ok(Flow::Drop);
+                }
+                *left -= 1;
+                Ok(Flow::Pass)
+            }
+            Step::Distinct { parts, seen } => {
+                let mut key = Vec::new();
+                for (value, part) in row.iter().zip(*parts) {
+                    encode_key_part(value, part, &mut key);
+                }
+                Ok(if seen.insert(key) { Flow::Pass } else { Flow::Drop })
+            }
+        }
+    }
+
+    /// Nothing more can pass.
+    fn is_full(&self) -> bool {
+        matches!(self, Step::Limit { left: 0, .. })
+    }
+}
+
+/// What the first blocking stage holds.
+enum Held<'a> {
+    Sort(&'a [SortKey], Vec<(Vec<Value>, Vec<Value>)>),
+    Aggregate(Vec<Accumulator<'a>>),
+    /// Nothing blocks: rows go straight to their destination.
+    Nothing,
+}
+
+/// The state of a run.
+struct Run<'a> {
+    steps: Vec<Step<'a>>,
+    held: Held<'a>,
+    sent: u64,
+    scanned: u64,
+    budget: u64,
+    stopped: bool,
+}
+
+impl Session {
+    pub(crate) async fn run_fast(&mut self, query: &FastQuery, fields: &[Field], destination: &mut Destination<'_>) -> Result<Progress, Failure> {
+        let blocking = query.stages.iter().position(Stage::blocks);
+        let streaming = &query.stages[..blocking.unwrap_or(query.stages.len())];
+        let steps = self.steps(streaming)?;
+        let held = match blocking.map(|at| &query.stages[at]) {
+            Some(Stage::Sort(keys)) => Held::Sort(keys, Vec::new()),
+            Some(Stage::Aggregate(aggregates)) => Held::Aggregate(aggregates.iter().map(Accumulator::new).collect()),
+            _ => Held::Nothing,
+        };
+        let mut run = Run { steps, held, sent: 0, scanned: 0, budget: query.budget, stopped: false };
+        if blocking.is_none()
+            && let Destination::Sink(sink) = destination
+        {
+            sink.columns(&columns(&self.state, fields));
+        }
+        if run.steps.iter().any(Step::is_full) {
+            run.stopped = true;
+        }
+        match &query.source {
+            Source::Rows(rows) => {
+                for row in rows {
+                    let mut values = Vec::with_capacity(row.len());
+                    for e in row {
+                        values.push(expr::eval(e, &[], &mut self.state)?);
+                    }
+                    self.push(&mut run, values, destination)?;
+                    if run.stopped {
+                        break;
+                    }
+                }
+            }
+            Source::Table(source) => {
+                let complete = if source.lock.is_some() { self.scan_locked(source, &mut run, destination).await? } else { self.scan(source, &mut run, destination).await? };
+                self.state.instance.count(StatusCounter::InnodbRowsRead, run.scanned);
+                if !complete {
+                    return Ok(Progress::TooLarge);
+                }
+            }
+            Source::Count(table) => {
+                let mut scan = table.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?;
+                let mut rows = 0;
+                let mut leaves = 0_u32;
+                while let Some(n) = scan.count_batch()? {
+                    rows += n;
+                    leaves += 1;
+                    if leaves % 64 == 0 {
+                        self.state.process.check()?;
+                        tokio::task::yield_now().await;
+                    }
+                }
+                if let Held::Aggregate(accumulators) = &mut run.held {
+                    accumulators.iter_mut().for_each(|a| a.add_rows(rows));
+                }
+            }
+            Source::Extreme { table, index, column, backward } => {
+                // NULLs stand at the low end and do not count.
+                let descending = table.indexes()[*index].parts[0].descending;
+                let range = match descending {
+                    false => KeyRange { lower: std::ops::Bound::Excluded(vec![Value::Null]), upper: std::ops::Bound::Unbounded },
+                    true => KeyRange { lower: std::ops::Bound::Unbounded, upper: std::ops::Bound::Excluded(vec![Value::Null]) },
+                };
+                let nullable = table.columns()[*column].nullable;
+                let range = if nullable { range } else { KeyRange::all() };
+                let direction = if *backward { Direction::Backward } else { Direction::Forward };
+                let mut scan = table.scan(self.txn(), *index, &range, direction)?;
+                let mut batch = RowBatch::new();
+                if scan.next_batch(&mut batch)? && batch.len() > 0 {
+                    let mut value = batch.value(0, *column);
+                    if matches!(table.columns()[*column].ty.kind, highkey_types::TypeKind::Timestamp(_)) {
+                        to_session(&mut value, &self.state.config.time_zone);
+                    }
+                    if let Held::Aggregate(accumulators) = &mut run.held {
+                        // The aggregate reads its argument's column of whatever row it is given.
+                        for accumulator in accumulators {
+                            accumulator.set(value.clone());
+                        }
+                    }
+                }
+            }
+        }
+        let Some(at) = blocking else { return Ok(Progress::Done(run.sent)) };
+        let rows = self.release(run.held)?;
+        let rows = self.finish_stages(rows, &query.stages[at + 1..])?;
+        if let Destination::Sink(sink) = destination {
+            sink.columns(&columns(&self.state, fields));
+        }
+        let count = rows.len() as u64;
+        for row in rows {
+            match destination {
+                Destination::Sink(sink) => {
+                    sink.row(&row);
+                    if sink.wants_flush() {
+                        sink.flush().await?;
+                    }
+                }
+                Destination::Memory(kept) => kept.push(row),
+            }
+        }
+        Ok(Progress::Done(count))
+    }
+
+    fn steps<'a>(&mut self, stages: &'a [Stage]) -> Result<Vec<Step<'a>>, MySqlError> {
+        stages
+            .iter()
+            .map(|stage| {
+                Ok(match stage {
+                    Stage::Filter(predicate) => Step::Filter(predicate),
+                    Stage::Project(exprs) => Step::Project(exprs),
+                    Stage::Limit { offset, count } => Step::Limit {
+                        skip: self.limit_value(offset.as_ref())?.unwrap_or(0),
+                        left: self.limit_value(count.as_ref())?.unwrap_or(u64::MAX),
+                    },
+                    Stage::Distinct(parts) => Step::Distinct { parts, seen: HashSet::new() },
+                    Stage::Sort(_) | Stage::Aggregate(_) => unreachable!("the streaming stages end before the first that blocks"),
+                })
+            })
+            .collect()
+    }
+
+    /// One row of the source through the streaming stages to where it is held or sent.
+    fn push(&mut self, run: &mut Run<'_>, mut row: Vec<Value>, destination: &mut Destination<'_>) -> Result<(), MySqlError> {
+        for step in &mut run.steps {
+            match step.apply(&mut row, &mut self.state)? {
+                Flow::Pass => {}
+                Flow::Drop => return Ok(()),
+                Flow::Stop => {
+                    run.stopped = true;
+                    return Ok(());
+                }
+            }
+        }
+        if run.steps.iter().any(Step::is_full) {
+            run.stopped = true;
+        }
+        match &mut run.held {
+            Held::Sort(keys, rows) => {
+                let mut key = Vec::with_capacity(keys.len());
+                for k in *keys {
+                    key.push(match k.expr.as_column() {
+                        Some(i) => row[i].clone(),
+                        None => expr::eval(&k.expr, &row, &mut self.state)?,
+                    });
+                }
+                rows.push((key, row));
+            }
+            Held::Aggregate(accumulators) => {
+                for accumulator in accumulators {
+                    accumulator.add(&row, &mut self.state)?;
+                }
+            }
+            Held::Nothing => {
+                run.sent += 1;
+                match destination {
+                    Destination::Sink(sink) => sink.row(&row),
+                    Destination::Memory(kept) => kept.push(row),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The ranges to read, in the order to read them.
+    fn ranges(&mut self, source: &TableSource) -> Result<Vec<KeyRange>, MySqlError> {
+        let mut ranges = match &source.access {
+            Some(access) => plan::key_ranges(access, source.table.def(), &mut self.state)?,
+            None => vec![KeyRange::all()],
+        };
+        if source.backward {
+            ranges.reverse();
+        }
+        Ok(ranges)
+    }
+
+    /// A consistent read. False: over the budget.
+    async fn scan(&mut self, source: &TableSource, run: &mut Run<'_>, destination: &mut Destination<'_>) -> Result<bool, Failure> {
+        let direction = if source.backward { Direction::Backward } else { Direction::Forward };
+        let zone = self.state.config.time_zone.clone();
+        let held = !matches!(run.held, Held::Nothing);
+        let mut batch = RowBatch::new();
+        let mut batches = 0_u32;
+        for range in self.ranges(source)? {
+            let mut scan = source.table.scan(self.txn(), source.index, &range, direction)?;
+            while !run.stopped && scan.next_batch(&mut batch)? {
+                for i in 0..batch.len() {
+                    run.scanned += 1;
+                    let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { Value::Bytes(batch.key(i).to_vec()) } else { batch.value(i, c) }).collect();
+                    for &t in &source.timestamps {
+                        to_session(&mut row[t], &zone);
+                    }
+                    if let Some(residual) = &source.residual
+                        && !expr::eval_condition(residual, &row, &mut self.state)?
+                    {
+                        continue;
+                    }
+                    self.push(run, row, destination)?;
+                    if run.stopped {
+                        break;
+                    }
+                }
+                if held && run.scanned > run.budget {
+                    return Ok(false);
+                }
+                if let Destination::Sink(sink) = destination
+                    && sink.wants_flush()
+                {
+                    sink.flush().await?;
+                }
+                batches += 1;
+                if batches % 32 == 0 {
+                    self.state.process.check()?;
+                    tokio::task::yield_now().await;
+                }
+            }
+            if run.stopped {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A locking read: latest committed rows, each locked before it is looked at. Never over a budget: what is locked stays locked.
+    async fn scan_locked(&mut self, source: &TableSource, run: &mut Run<'_>, destination: &mut Destination<'_>) -> Result<bool, Failure> {
+        let Some(lock) = source.lock else { return Ok(true) };
+        let direction = if source.backward { Direction::Backward } else { Direction::Forward };
+        let zone = self.state.config.time_zone.clone();
+        for range in self.ranges(source)? {
+            let mode = crate::execute::lock_mode(lock);
+            let policy = crate::execute::lock_policy(lock.wait);
+            let mut scan = source.table.scan_locking(self.txn(), source.index, &range, direction, mode, policy);
+            while !run.stopped {
+                let Some(found) = scan.next(self.txn()).await? else { break };
+                run.scanned += 1;
+                let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { Value::Bytes(found.key().to_vec()) } else { found.value(c) }).collect();
+                for &t in &source.timestamps {
+                    to_session(&mut row[t], &zone);
+                }
+                if let Some(residual) = &source.residual
+                    && !expr::eval_condition(residual, &row, &mut self.state)?
+                {
+                    continue;
+                }
+                self.push(run, row, destination)?;
+                if let Destination::Sink(sink) = destination
+                    && sink.wants_flush()
+                {
+                    sink.flush().await?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// What a blocking stage makes of the rows it held.
+    fn release(&mut self, held: Held<'_>) -> Result<Vec<Vec<Value>>, MySqlError> {
+        Ok(match held {
+            Held::Sort(keys, mut rows) => {
+                self.state.with_cast(|cx| rows.sort_by(|a, b| compare_keys(&a.0, &b.0, keys, cx)));
+                rows.into_iter().map(|(_, row)| row).collect()
+            }
+            Held::Aggregate(accumulators) => vec![accumulators.into_iter().map(|a| a.finish(&mut self.state)).collect()],
+            Held::Nothing => Vec::new(),
+        })
+    }
+
+    /// The stages after the first blocking one, over rows in memory.
+    fn finish_stages(&mut self, mut rows: Vec<Vec<Value>>, stages: &[Stage]) -> Result<Vec<Vec<Value>>, MySqlError> {
+        for (at, stage) in stages.iter().enumerate() {
+            if !stage.blocks() {
+                let mut steps = self.steps(&stages[at..=at])?;
+                let mut kept = Vec::with_capacity(rows.len());
+                for mut row in rows {
+                    match steps[0].apply(&mut row, &mut self.state)? {
+                        Flow::Pass => kept.push(row),
+                        Flow::Drop => {}
+                        Flow::Stop => break,
+                    }
+                }
+                rows = kept;
+                continue;
+            }
+            let mut held = match stage {
+                Stage::Sort(keys) => Held::Sort(keys, Vec::with_capacity(rows.len())),
+                Stage::Aggregate(aggregates) => Held::Aggregate(aggregates.iter().map(Accumulator::new).collect()),
+                _ => unreachable!("only these block"),
+            };
+            for row in rows {
+                match &mut held {
+                    Held::Sort(keys, sorted) => {
+                        let mut key = Vec::with_capacity(keys.len());
+                        for k in *keys {
+                            key.push(expr::eval(&k.expr, &row, &mut self.state)?);
+                        }
+                        sorted.push((key, row));
+                    }
+                    Held::Aggregate(accumulators) => {
+                        for accumulator in accumulators {
+                            accumulator.add(&row, &mut self.state)?;
+                        }
+                    }
+                    Held::Nothing => {}
+                }
+            }
+            rows = self.release(held)?;
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,343 @@
+//! Prepared statements: COM_STMT_* by number, PREPARE and EXECUTE by name.
+//!
+//! A statement is parsed once. SELECT, INSERT, UPDATE and DELETE are bound once too, with their parameters left open, and run as they are as long
+//! as the tables are as they were and the session's settings that binding looks at have not changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use highkey_types::{MySqlError, Str, Value};
+use parking_lot::Mutex;
+
+use crate::bind::{self, BoundDelete, BoundInsert, BoundUpdate};
+use crate::execute::{self, BoundTables, Failure, Outcome};
+use crate::fast::FastQuery;
+use crate::parse::ast::{PrepareSource, Statement};
+use crate::parse::{self, Parsed};
+use crate::plan::{BoundQuery, ExprKind};
+use crate::session::{PreparedInfo, ResultSink, Session, SessionState, error, error::err};
+use crate::show;
+
+/// A prepared statement.
+pub struct PreparedStatement {
+    pub text: Arc<str>,
+    pub parsed: Parsed,
+    pub params: usize,
+    plan: Mutex<Option<Arc<CachedPlan>>>,
+}
+
+/// A bound statement, and what it was bound under.
+struct CachedPlan {
+    plan: Plan,
+    tables: BoundTables,
+    settings: Settings,
+}
+
+enum Plan {
+    Query(Box<BoundQuery>, Box<FastQuery>),
+    Insert(BoundInsert),
+    Update(BoundUpdate),
+    Delete(BoundDelete),
+}
+
+/// What of the session binding looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Settings {
+    database: Option<Str>,
+    modes: u64,
+    collation: u16,
+    isolation_locks: bool,
+    select_limit: Option<u64>,
+    division: u8,
+}
+
+impl Settings {
+    fn of(session: &Session) -> Settings {
+        let config = &session.state.config;
+        Settings {
+            database: session.state.database.clone(),
+            modes: config.modes.0,
+            collation: config.collation_connection.id,
+            isolation_locks: config.isolation == highkey_table::Isolation::Serializable && session.transaction.is_open(config.autocommit),
+            select_limit: config.select_limit,
+            division: config.div_precision_increment,
+        }
+    }
+}
+
+/// The prepared statements of one session.
+#[derive(Default)]
+pub struct PreparedStatements {
+    next_id: u32,
+    by_id: HashMap<u32, Arc<PreparedStatement>>,
+    by_name: HashMap<String, Arc<PreparedStatement>>,
+    cursors: HashMap<u32, std::vec::IntoIter<Vec<Value>>>,
+}
+
+impl PreparedStatements {
+    pub fn get(&self, id: u32) -> Option<Arc<PreparedStatement>> {
+        self.by_id.get(&id).cloned()
+    }
+
+    fn add(&mut self, statement: Arc<PreparedStatement>) -> u32 {
+        self.next_id += 1;
+        self.by_id.insert(self.next_id, statement);
+        self.next_id
+    }
+
+    /// False if there was none.
+    pub fn close(&mut self, id: u32) -> bool {
+        self.cursors.remove(&id);
+        self.by_id.remove(&id).is_some()
+    }
+
+    /// Closes all; how many there were.
+    pub fn clear(&mut self) -> usize {
+        let count = self.by_id.len() + self.by_name.len();
+        self.by_id.clear();
+        self.by_name.clear();
+        self.cursors.clear();
+        count
+    }
+
+    pub fn open_cursor(&mut self, id: u32, rows: Vec<Vec<Value>>) {
+        self.cursors.insert(id, rows.into_iter());
+    }
+
+    pub fn cursor(&mut self, id: u32) -> Option<&mut std::vec::IntoIter<Vec<Value>>> {
+        self.cursors.get_mut(&id)
+    }
+
+    pub fn close_cursor(&mut self, id: u32) {
+        self.cursors.remove(&id);
+    }
+}
+
+impl Session {
+    fn parse_prepared(&self, text: &str) -> Result<Arc<PreparedStatement>, MySqlError> {
+        let parsed = parse::parse_single(text, self.state.config.parse)?;
+        match &parsed.statement {
+            Statement::Empty => return Err(error::empty_query()),
+            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables => {
+                return Err(error::unsupported_ps());
+            }
+            _ => {}
+        }
+        if parsed.params > 65_535 {
+            return Err(err(1390, "Prepared statement contains too many placeholders"));
+        }
+        let limit = self.state.instance.global_u64("max_prepared_stmt_count");
+        let open = self.state.instance.prepared_statements().load(std::sync::atomic::Ordering::Relaxed);
+        if open >= limit {
+            return Err(err(1461, format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})")));
+        }
+        Ok(Arc::new(PreparedStatement { text: text.into(), params: parsed.params, parsed, plan: Mutex::new(None) }))
+    }
+
+    /// Parses and binds; what COM_STMT_PREPARE answers.
+    pub(crate) async fn prepare_text(&mut self, text: &str) -> Result<PreparedInfo, MySqlError> {
+        let statement = self.parse_prepared(text)?;
+        let columns = self.bind_prepared(&statement)?;
+        let params = statement.params;
+        let id = self.prepared.add(statement);
+        self.prepared_count(1);
+        Ok(PreparedInfo { id, params, columns, warnings: self.state.diagnostics.packet_count() })
+    }
+
+    /// Checks a statement by binding it; the columns of its result, empty if it has none.
+    /// Nothing is opened: a prepared statement holds no locks.
+    fn bind_prepared(&mut self, statement: &PreparedStatement) -> Result<Vec<crate::session::Column>, MySqlError> {
+        self.state.bind_params = false;
+        Ok(match &statement.parsed.statement {
+            Statement::Query(query) => {
+                let bound = bind::bind_query(query, &self.state)?;
+                if bound.into.is_some() { Vec::new() } else { execute::columns(&self.state, bound.fields()) }
+            }
+            Statement::Insert(insert) => {
+                bind::bind_insert(insert, &self.state)?;
+                Vec::new()
+            }
+            Statement::Update(update) => {
+                bind::bind_update(update, &self.state)?;
+                Vec::new()
+            }
+            Statement::Delete(delete) => {
+                bind::bind_delete(delete, &self.state)?;
+                Vec::new()
+            }
+            Statement::Show(what) => execute::columns(&self.state.clone(), &show::show(&mut self.state, what)?.fields),
+            Statement::Describe { table, column } => execute::columns(&self.state.clone(), &show::describe(&mut self.state, table, column.as_deref())?.fields),
+            _ => Vec::new(),
+        })
+    }
+
+    /// Runs a prepared statement with the parameters in `state.params`. `cursor`: keep a result set for that statement's COM_STMT_FETCH.
+    pub(crate) async fn run_prepared(&mut self, statement: &PreparedStatement, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        if let Some(plan) = self.cached_plan(statement).await? {
+            self.count_prepared(&statement.parsed.statement);
+            return match &plan.plan {
+                Plan::Query(bound, fast) => self.run_query(bound, Some(fast), cursor, sink).await,
+                Plan::Insert(bound) => self.run_insert(bound).await,
+                Plan::Update(bound) => self.run_update(bound).await,
+                Plan::Delete(bound) => self.run_delete(bound).await,
+            };
+        }
+        // Everything else is bound with the parameters' values, as if they had been written in the text.
+        self.state.bind_params = true;
+        let outcome = match (&statement.parsed.statement, cursor) {
+            (Statement::Query(query), Some(_)) => self.query_with_cursor(query, cursor, sink).await,
+            (other, _) => self.dispatch(other, sink).await,
+        };
+        self.state.bind_params = false;
+        outcome
+    }
+
+    async fn query_with_cursor(&mut self, query: &parse::ast::Query, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let bound = self.bind_query(query).await?;
+        let fast = FastQuery::compile(&bound);
+        self.run_query(&bound, fast.as_ref(), cursor, sink).await
+    }
+
+    fn count_prepared(&self, statement: &Statement) {
+        use crate::session::StatusCounter as C;
+        let counter = match statement {
+            Statement::Query(_) => C::ComSelect,
+            Statement::Insert(_) => C::ComInsert,
+            Statement::Update(_) => C::ComUpdate,
+            _ => C::ComDelete,
+        };
+        self.state.instance.count(counter, 1);
+    }
+
+    /// The statement's plan with its tables opened: the one kept, or a new one. `None` for statements that are not kept bound.
+    async fn cached_plan(&mut self, statement: &PreparedStatement) -> Result<Option<Arc<CachedPlan>>, MySqlError> {
+        let settings = Settings::of(self);
+        let kept = statement.plan.lock().clone();
+        if let Some(kept) = kept
+            && kept.settings == settings
+            && self.open_tables(&kept.tables).await?
+        {
+            return Ok(Some(kept));
+        }
+        self.state.bind_params = false;
+        loop {
+            let state = &self.state;
+            let (plan, tables) = match &statement.parsed.statement {
+                Statement::Query(query) => {
+                    let mut bound = bind::bind_query(query, state)?;
+                    self.adjust(&mut bound);
+                    if reads_variables(&bound) {
+                        return Ok(None);
+                    }
+                    let Some(fast) = FastQuery::compile(&bound) else { return Ok(None) };
+                    let tables = BoundTables::of(&bound.rel);
+                    (Plan::Query(Box::new(bound), Box::new(fast)), tables)
+                }
+                Statement::Insert(insert) if insert.partitions.is_empty() => {
+                    let bound = bind::bind_insert(insert, state)?;
+                    // A query inside is planned with the values of its parameters.
+                    if matches!(bound.source, bind::BoundSource::Query(_)) {
+                        return Ok(None);
+                    }
+                    let tables = execute::insert_tables(&bound);
+                    (Plan::Insert(bound), tables)
+                }
+                Statement::Update(update) => {
+                    let bound = bind::bind_update(update, state)?;
+                    if !matches!(bound, BoundUpdate::Single(_)) {
+                        return Ok(None);
+                    }
+                    let tables = execute::update_tables(&bound);
+                    (Plan::Update(bound), tables)
+                }
+                Statement::Delete(delete) => {
+                    let bound = bind::bind_delete(delete, state)?;
+                    if !matches!(bound, BoundDelete::Single(_)) {
+                        return Ok(None);
+                    }
+                    let tables = execute::delete_tables(&bound);
+                    (Plan::Delete(bound), tables)
+                }
+                _ => return Ok(None),
+            };
+            // Subqueries may hold parameters, and are run with their values.
+            if plan_has_subquery(&plan) {
+                return Ok(None);
+            }
+            if self.open_tables(&tables).await? {
+                let cached = Arc::new(CachedPlan { plan, tables, settings });
+                *statement.plan.lock() = Some(cached.clone());
+                return Ok(Some(cached));
+            }
+        }
+    }
+
+    /// PREPARE name FROM …
+    pub(crate) async fn prepare_named(&mut self, name: &str, source: &PrepareSource) -> Result<Outcome, Failure> {
+        let text = match source {
+            PrepareSource::Text(text) => text.clone(),
+            PrepareSource::Variable(variable) => match self.state.user_vars.get(variable.to_lowercase().as_str()) {
+                Some(value) => highkey_types::cast::to_str(value).map_or("NULL".to_owned(), |t| t.to_string()),
+                None => "NULL".to_owned(),
+            },
+        };
+        // One of the same name goes first, even if the new one is wrong.
+        if self.prepared.by_name.remove(&name.to_lowercase()).is_some() {
+            self.prepared_count(-1);
+        }
+        let statement = self.parse_prepared(&text)?;
+        self.bind_prepared(&statement)?;
+        self.prepared.by_name.insert(name.to_lowercase(), statement);
+        self.prepared_count(1);
+        Ok(Outcome::Done { affected: 0, last_insert_id: 0, info: "Statement prepared".into() })
+    }
+
+    /// EXECUTE name USING @a, …
+    pub(crate) async fn execute_named(&mut self, name: &str, using: &[String], sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let Some(statement) = self.prepared.by_name.get(&name.to_lowercase()).cloned() else {
+            return Err(error::unknown_stmt_handler(name, "EXECUTE").into());
+        };
+        if statement.params != using.len() {
+            return Err(error::wrong_arguments("EXECUTE").into());
+        }
+        self.state.params = using.iter().map(|v| self.state.user_vars.get(v.to_lowercase().as_str()).cloned().unwrap_or(Value::Null)).collect();
+        self.run_prepared(&statement, None, sink).await
+    }
+
+    /// DEALLOCATE PREPARE name.
+    pub(crate) fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {
+        match self.prepared.by_name.remove(&name.to_lowercase()) {
+            Some(_) => {
+                self.prepared_count(-1);
+                Ok(Outcome::ok())
+            }
+            None => Err(error::unknown_stmt_handler(name, "DEALLOCATE PREPARE").into()),
+        }
+    }
+}
+
+/// The types of variables are those of their values, which change between executions.
+fn reads_variables(bound: &BoundQuery) -> bool {
+    let mut found = false;
+    bound.rel.for_each_expr(&mut |e, _| found |= matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SystemVar { .. } | ExprKind::AssignUserVar { .. }));
+    found
+}
+
+fn plan_has_subquery(plan: &Plan) -> bool {
+    match plan {
+        Plan::Query(..) => false,
+        Plan::Insert(bound) => execute::insert_has_subquery(bound),
+        Plan::Update(BoundUpdate::Single(s)) => {
+            s.filter.iter().chain(s.assignments.iter().filter_map(|(_, v)| v.expr())).any(crate::plan::Expr::has_subquery)
+        }
+        Plan::Delete(BoundDelete::Single(s)) => s.filter.iter().any(crate::plan::Expr::has_subquery),
+        _ => true,
+    }
+}
+
+/// Keeps the trait bound honest: sessions move between threads, and so does what they keep.
+const _: fn() = || {
+    fn send<T: Send>() {}
+    send::<PreparedStatements>();
+    send::<SessionState>();
+};

@@ -190,7 +190,7 @@ fn members(list: &[String], column: &str, collation: &'static Collation, kind: &
         if kind == "SET" && member.contains(',') {
             return Err(err(1367, format!("Illegal set '{member}' value found during parsing")));
         }
-        let bucket = seen.entry(collation.hash(member.as_bytes())).or_default();
+        let bucket = seen.entry(collation.hash_text(member.as_bytes())).or_default();
         if bucket.iter().any(|&j| collation.eq(trimmed[j].as_bytes(), member.as_bytes())) {
             return Err(error::duplicated_value_in_type(column, member, kind));
         }

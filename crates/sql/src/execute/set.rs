@@ -110,10 +110,10 @@ impl Session {
 
     /// Globals that the storage engine reads.
     fn apply_to_engine(&self, id: VarId, value: &VarValue) -> Result<(), MySqlError> {
-        let options = self.state.instance.database().engine().options();
+        let engine = self.state.instance.database().engine();
         match (id.definition().name, value) {
-            ("innodb_flush_log_at_trx_commit", VarValue::UInt(level)) => options.set_flush_log_at_commit(*level as u8),
-            ("innodb_deadlock_detect", VarValue::Bool(on)) => options.set_deadlock_detect(*on),
+            ("innodb_flush_log_at_trx_commit", VarValue::UInt(level)) => engine.set_flush_log_at_commit(*level as u8),
+            ("innodb_deadlock_detect", VarValue::Bool(on)) => engine.set_deadlock_detect(*on),
             _ => {}
         }
         Ok(())

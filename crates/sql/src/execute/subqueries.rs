@@ -38,7 +38,7 @@ impl Session {
             && !subquery.correlated
         {
             let subquery = (**subquery).clone();
-            *expr = Box::pin(self.answer(subquery, expr.ty.clone())).await?;
+            *expr = Box::pin(self.subquery_answer(subquery, expr.ty.clone())).await?;
             return Ok(());
         }
         for child in expr.children_mut() {
@@ -47,7 +47,7 @@ impl Session {
         Ok(())
     }
 
-    async fn answer(&mut self, subquery: Subquery, ty: ExprType) -> Result<Expr, Failure> {
+    async fn subquery_answer(&mut self, subquery: Subquery, ty: ExprType) -> Result<Expr, Failure> {
         let types: Vec<ExprType> = subquery.plan.fields.iter().map(|f| f.ty.clone()).collect();
         let mut rows = self.rows_of(&query_of(subquery.plan)).await?;
         let literal = |value: Value, i: usize| Expr::literal(value, types[i].clone());

@@ -86,8 +86,8 @@ impl RowRules {
             Default::Literal(value) => Ok(value.clone()),
             Default::CurrentTimestamp(fsp) => self.now(state, column, *fsp, ignore, number),
             Default::Expr(_) => {
-                let exprs = self.exprs.clone().ok_or_else(|| crate::plan::unresolved("expression default"))?;
-                let bound = exprs.defaults[column].as_ref().ok_or_else(|| crate::plan::unresolved("expression default"))?;
+                let exprs = self.exprs.clone().ok_or_else(|| error::internal("expression default"))?;
+                let bound = exprs.defaults[column].as_ref().ok_or_else(|| error::internal("expression default"))?;
                 let value = if bound.columns().is_empty() {
                     expr::eval(bound, row, state)?
                 } else {
@@ -124,7 +124,7 @@ impl RowRules {
         if !self.has_generated {
             return Ok(());
         }
-        let exprs = self.exprs.clone().ok_or_else(|| crate::plan::unresolved("generated column"))?;
+        let exprs = self.exprs.clone().ok_or_else(|| error::internal("generated column"))?;
         for (column, bound) in exprs.generated.iter().enumerate() {
             let Some(bound) = bound else { continue };
             let value = if self.timestamps.is_empty() {

@@ -45,7 +45,7 @@ impl FastQuery {
                     rel = input;
                 }
                 RelKind::Distinct { input } => {
-                    stages.push(Stage::Distinct(rel.fields.iter().map(|f| KeyPart { ty: f.ty.ty.clone(), descending: false, prefix: None }).collect()));
+                    stages.push(Stage::Distinct(rel.fields.iter().map(|f| KeyPart { ty: f.ty.ty.clone(), descending: false, prefix: None, nullable: true }).collect()));
                     rel = input;
                 }
                 RelKind::Aggregate { input, groups, aggregates, rollup: false } if groups.is_empty() => {

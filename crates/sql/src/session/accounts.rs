@@ -79,7 +79,7 @@ pub async fn bootstrap_root(database: &Arc<Database>) -> Result<bool, MySqlError
         password_expired: false,
         account_locked: false,
     };
-    database.create_user(root).await?;
+    database.create_user(&highkey_table::DdlContext::default(), root).await?;
     Ok(true)
 }
 

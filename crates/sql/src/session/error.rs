@@ -17,6 +17,11 @@ pub fn note(code: u16, message: impl Into<String>) -> Warning {
     Warning { level: Level::Note, code, message: message.into() }
 }
 
+/// A bug of ours that must not pass for an answer.
+pub fn internal(what: &str) -> MySqlError {
+    err(1815, format!("Internal error: {what} was left in a bound plan"))
+}
+
 macro_rules! errors {
     ($($(#[$doc:meta])* $code:literal $name:ident($($arg:ident),*) $text:literal;)*) => {
         $($(#[$doc])* pub fn $name($($arg: &str),*) -> MySqlError { err($code, format!($text)) })*

@@ -333,7 +333,7 @@ impl EvalContext for SessionState {
 
     fn subquery(&mut self, _subquery: &Subquery, _row: &[Value]) -> Result<Value, MySqlError> {
         // Statements with subqueries go to DataFusion, or have them computed first (`execute::subqueries`).
-        Err(crate::plan::unresolved("subquery"))
+        Err(error::internal("subquery"))
     }
 
     fn database(&self) -> Option<Str> {

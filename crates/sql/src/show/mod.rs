@@ -380,7 +380,7 @@ fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlE
     let mut text = String::from("\n=====================================\nHIGHKEY ENGINE MONITOR OUTPUT\n=====================================\n");
     text += &format!("Uptime {} s, {} connections, {} questions\n", state.instance.uptime_seconds(), state.instance.processes().len(), state.instance.status().get(StatusCounter::Questions));
     text += "--------\nCOUNTERS\n--------\n";
-    for (counter, value) in state.instance.database().counters() {
+    for (counter, value) in facts::engine_counters(state) {
         text += &format!("{counter} {value}\n");
     }
     let status = state.instance.status();

@@ -12,7 +12,7 @@ mod visit;
 
 pub use access::{IndexAccess, KeyRangeExpr, best_access, index_access, key_ranges};
 pub use display::{describe, describe_rel};
-pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind};
+pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unresolved};
 pub use query::{BoundQuery, Hints, IntoTarget, PqHint};
 pub use rel::{
     Aggregate, AggregateFunc, Field, FrameBoundary, JoinKind, LockSpec, Rel, RelKind, SetOperator, SortKey, VirtualTable, WindowExpr, WindowFrame,

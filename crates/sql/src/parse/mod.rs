@@ -1,6 +1,19 @@
 //! The parser: from a statement's text to its syntax tree. See `README.md`.
 
+mod admin;
+mod alter;
 pub mod ast;
+mod ddl;
+mod dml;
+mod expr;
+mod hints;
+mod lexer;
+mod parser;
+mod query;
+mod set;
+mod show;
+mod types;
+mod words;
 
 use highkey_types::MySqlError;
 
@@ -36,18 +49,24 @@ pub struct Parsed {
 
 /// Parses the statement that starts at byte `from` of `sql`.
 pub fn parse(sql: &str, from: usize, options: ParseOptions) -> Result<Parsed, MySqlError> {
-    let _ = (sql, from, options);
-    unimplemented!()
+    parser::parse_statement(sql, from, options)
 }
 
 /// Parses text that must be one statement (prepared statements): anything after it is error 1064.
 pub fn parse_single(sql: &str, options: ParseOptions) -> Result<Parsed, MySqlError> {
-    let _ = (sql, options);
-    unimplemented!()
+    let parsed = parser::parse_statement(sql, 0, options)?;
+    match parsed.next {
+        Some(next) => Err(parser::syntax_error(sql, 0, next + sql[next..].len() - sql[next..].trim_start().len())),
+        None => Ok(parsed),
+    }
 }
 
 /// Parses an expression that the catalog keeps as text.
 pub fn parse_expr(text: &str) -> Result<ast::Expr, MySqlError> {
-    let _ = text;
-    unimplemented!()
+    let (mut parser, _) = parser::Parser::new(text, 0, ParseOptions::default())?;
+    let expr = parser.expr()?;
+    if parser.at_end() { Ok(expr) } else { Err(parser.error()) }
 }
+
+#[cfg(test)]
+mod tests;

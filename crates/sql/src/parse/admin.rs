@@ -1,0 +1,400 @@
+//! Transactions, prepared statements in text, users and privileges, and statements to the server.
+
+use super::ast::*;
+use super::lexer::Tok;
+use super::parser::{Parser, Result, unsupported};
+
+impl Parser<'_> {
+    pub(super) fn transaction(&mut self) -> Result<Statement> {
+        let word = self.word().unwrap_or_default().to_ascii_uppercase();
+        self.advance();
+        match word.as_str() {
+            "BEGIN" => {
+                self.kw("WORK");
+                Ok(Statement::Begin { consistent_snapshot: false, access: None })
+            }
+            "START" => self.start_transaction(),
+            "COMMIT" => {
+                let (chain, release) = self.completion()?;
+                Ok(Statement::Commit { chain, release })
+            }
+            "ROLLBACK" => {
+                self.kw("WORK");
+                if self.kw("TO") {
+                    self.kw("SAVEPOINT");
+                    return Ok(Statement::RollbackTo(self.ident()?));
+                }
+                let (chain, release) = self.completion()?;
+                Ok(Statement::Rollback { chain, release })
+            }
+            "SAVEPOINT" => Ok(Statement::Savepoint(self.ident()?)),
+            "RELEASE" => {
+                self.expect_kw("SAVEPOINT")?;
+                Ok(Statement::ReleaseSavepoint(self.ident()?))
+            }
+            "LOCK" => {
+                if self.kw("INSTANCE") {
+                    return unsupported("LOCK INSTANCE FOR BACKUP");
+                }
+                if self.any_kw(&["TABLES", "TABLE"]).is_none() {
+                    return self.fail();
+                }
+                Ok(Statement::LockTables(self.list(|p| {
+                    let name = p.object_name()?;
+                    let alias = p.alias(false)?;
+                    let low = p.kw("LOW_PRIORITY");
+                    let write = match p.any_kw(&["READ", "WRITE"]) {
+                        Some("WRITE") => true,
+                        Some(_) if !low => {
+                            p.kw("LOCAL");
+                            false
+                        }
+                        _ => return p.fail(),
+                    };
+                    Ok(TableLock { name, alias, write })
+                })?))
+            }
+            "UNLOCK" => {
+                if self.kw("INSTANCE") {
+                    return unsupported("UNLOCK INSTANCE");
+                }
+                if self.any_kw(&["TABLES", "TABLE"]).is_none() {
+                    return self.fail();
+                }
+                Ok(Statement::UnlockTables)
+            }
+            _ => unsupported("XA"),
+        }
+    }
+
+    fn start_transaction(&mut self) -> Result<Statement> {
+        if self.is_any_kw(&["SLAVE", "REPLICA", "GROUP_REPLICATION"]) {
+            return unsupported("replication from a source");
+        }
+        self.expect_kw("TRANSACTION")?;
+        let (mut consistent_snapshot, mut access) = (false, None);
+        if !self.at_end() {
+            loop {
+                if self.kws(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
+                    consistent_snapshot = true;
+                } else if let Some(mode) = self.access_mode() {
+                    access = Some(mode);
+                } else {
+                    return self.fail();
+                }
+                if !self.sym(",") {
+                    break;
+                }
+            }
+        }
+        Ok(Statement::Begin { consistent_snapshot, access })
+    }
+
+    pub(super) fn access_mode(&mut self) -> Option<AccessMode> {
+        if self.kws(&["READ", "ONLY"]) {
+            Some(AccessMode::ReadOnly)
+        } else if self.kws(&["READ", "WRITE"]) {
+            Some(AccessMode::ReadWrite)
+        } else {
+            None
+        }
+    }
+
+    /// `[WORK] [AND [NO] CHAIN] [[NO] RELEASE]`.
+    fn completion(&mut self) -> Result<(bool, bool)> {
+        self.kw("WORK");
+        let mut chain = false;
+        if self.kw("AND") {
+            chain = !self.kw("NO");
+            self.expect_kw("CHAIN")?;
+        }
+        let release = if self.kws(&["NO", "RELEASE"]) { false } else { self.kw("RELEASE") };
+        Ok((chain, release))
+    }
+
+    pub(super) fn prepared(&mut self) -> Result<Statement> {
+        let word = self.word().unwrap_or_default().to_ascii_uppercase();
+        self.advance();
+        match word.as_str() {
+            "PREPARE" => {
+                let name = self.ident()?;
+                self.expect_kw("FROM")?;
+                let source = match self.peek().clone() {
+                    Tok::UserVar(variable) => {
+                        self.advance();
+                        PrepareSource::Variable(variable)
+                    }
+                    _ => PrepareSource::Text(self.string()?),
+                };
+                Ok(Statement::Prepare { name, source })
+            }
+            "EXECUTE" => {
+                let name = self.ident()?;
+                let mut using = Vec::new();
+                if self.kw("USING") {
+                    using = self.list(|p| match p.peek().clone() {
+                        Tok::UserVar(variable) => {
+                            p.advance();
+                            Ok(variable)
+                        }
+                        _ => p.fail(),
+                    })?;
+                }
+                Ok(Statement::Execute { name, using })
+            }
+            _ => {
+                self.expect_kw("PREPARE")?;
+                Ok(Statement::Deallocate(self.ident()?))
+            }
+        }
+    }
+
+    /// The users of CREATE and ALTER USER and what follows them.
+    pub(super) fn user_specs(&mut self) -> Result<(Vec<UserSpec>, UserOptions)> {
+        let users = self.list(|p| {
+            if p.kw("USER") {
+                // ALTER USER USER() IDENTIFIED BY …
+                p.expect_sym("(")?;
+                p.expect_sym(")")?;
+                let name = UserName { current: true, user: String::new(), host: String::new() };
+                return p.user_authentication(name);
+            }
+            let name = p.user_name()?;
+            p.user_authentication(name)
+        })?;
+        let mut options = UserOptions::default();
+        if self.kws(&["DEFAULT", "ROLE"]) {
+            return unsupported("roles");
+        }
+        if self.kw("REQUIRE") {
+            while !self.at_end() && !self.is_any_kw(&["WITH", "PASSWORD", "ACCOUNT", "FAILED_LOGIN_ATTEMPTS", "COMMENT", "ATTRIBUTE"]) {
+                match self.word() {
+                    Some(word) => {
+                        options.require.push(word.to_ascii_uppercase());
+                        self.advance();
+                    }
+                    None => {
+                        self.string()?;
+                    }
+                }
+            }
+        }
+        while !self.at_end() {
+            if self.kw("ACCOUNT") {
+                options.account_lock = Some(self.any_kw(&["LOCK", "UNLOCK"]).ok_or_else(|| self.error())? == "LOCK");
+            } else if self.is_kw("PASSWORD") && self.is_kw_at(1, "EXPIRE") && !(self.is_kw_at(2, "DEFAULT") || self.is_kw_at(2, "NEVER") || self.is_kw_at(2, "INTERVAL")) {
+                self.advance();
+                self.advance();
+                options.password_expire = true;
+            } else if let Some(word) = self.word() {
+                options.other.push(word.to_ascii_uppercase());
+                self.advance();
+            } else if matches!(self.peek(), Tok::Int(_)) {
+                options.other.push(self.integer()?.to_string());
+            } else {
+                options.other.push(self.string()?);
+            }
+        }
+        Ok((users, options))
+    }
+
+    fn user_authentication(&mut self, name: UserName) -> Result<UserSpec> {
+        let mut spec = UserSpec { name, plugin: None, password: None, hash: None, random_password: false };
+        if !self.kw("IDENTIFIED") {
+            return Ok(spec);
+        }
+        if self.kw("WITH") {
+            spec.plugin = Some(self.name_or_string()?);
+        }
+        if self.kw("BY") {
+            if self.kws(&["RANDOM", "PASSWORD"]) {
+                spec.random_password = true;
+            } else {
+                spec.password = Some(self.string()?);
+            }
+            if self.kw("REPLACE") {
+                self.string()?;
+            }
+            self.kws(&["RETAIN", "CURRENT", "PASSWORD"]);
+        } else if self.kw("AS") {
+            spec.hash = Some(match self.peek().clone() {
+                Tok::Hex(bytes) => {
+                    self.advance();
+                    bytes
+                }
+                _ => self.string()?.into_bytes(),
+            });
+        } else if spec.plugin.is_none() {
+            return self.fail();
+        }
+        Ok(spec)
+    }
+
+    pub(super) fn grant(&mut self) -> Result<Statement> {
+        self.expect_kw("GRANT")?;
+        let mut grant = self.privileges("TO")?;
+        if self.kw("WITH") {
+            while let Some(word) = self.any_kw(&["GRANT", "ADMIN", "MAX_QUERIES_PER_HOUR", "MAX_UPDATES_PER_HOUR", "MAX_CONNECTIONS_PER_HOUR", "MAX_USER_CONNECTIONS"]) {
+                if matches!(word, "GRANT" | "ADMIN") {
+                    self.expect_kw("OPTION")?;
+                    grant.grant_option = true;
+                } else {
+                    self.integer()?;
+                }
+            }
+        }
+        Ok(Statement::Grant(Box::new(grant)))
+    }
+
+    pub(super) fn revoke(&mut self) -> Result<Statement> {
+        self.expect_kw("REVOKE")?;
+        Ok(Statement::Revoke(Box::new(self.privileges("FROM")?)))
+    }
+
+    fn privileges(&mut self, direction: &str) -> Result<Grant> {
+        let mut grant = Grant { privileges: Vec::new(), roles: false, on: None, users: Vec::new(), grant_option: false };
+        loop {
+            let mut privilege = String::new();
+            while let Some(word) = self.word() {
+                if word.eq_ignore_ascii_case("ON") || word.eq_ignore_ascii_case(direction) {
+                    break;
+                }
+                if !privilege.is_empty() {
+                    privilege.push(' ');
+                }
+                privilege.push_str(&word.to_ascii_uppercase());
+                self.advance();
+            }
+            if privilege.is_empty() {
+                // A role in quotes.
+                grant.roles = true;
+                privilege = self.user_name()?.user;
+            } else if let Tok::UserVar(_) = self.peek() {
+                grant.roles = true;
+                self.advance();
+            }
+            if privilege == "GRANT OPTION" {
+                grant.grant_option = true;
+            }
+            if self.is_sym("(") {
+                self.parenthesised_list(Self::ident)?;
+            }
+            grant.privileges.push(privilege);
+            if !self.sym(",") {
+                break;
+            }
+        }
+        if self.kw("ON") {
+            if self.any_kw(&["FUNCTION", "PROCEDURE"]).is_some() {
+                return unsupported("stored programs");
+            }
+            self.kw("TABLE");
+            let first = if self.sym("*") { None } else { Some(self.ident()?) };
+            grant.on = Some(if self.sym(".") {
+                (first, if self.sym("*") { None } else { Some(self.ident_after_dot()?) })
+            } else if first.is_some() {
+                // A table of the current schema.
+                (Some(String::new()), first)
+            } else {
+                (Some(String::new()), None)
+            });
+        } else {
+            grant.roles = grant.privileges != ["ALL PRIVILEGES", "GRANT OPTION"];
+        }
+        self.expect_kw(direction)?;
+        grant.users = self.list(|p| {
+            let user = p.user_name()?;
+            Ok(p.user_authentication(user)?.name)
+        })?;
+        Ok(grant)
+    }
+
+    pub(super) fn admin(&mut self) -> Result<Statement> {
+        let word = self.word().unwrap_or_default().to_ascii_uppercase();
+        self.advance();
+        match word.as_str() {
+            "KILL" => {
+                let query_only = match self.any_kw(&["QUERY", "CONNECTION"]) {
+                    Some(kind) => kind == "QUERY",
+                    None => false,
+                };
+                Ok(Statement::Kill { query_only, id: self.expr()? })
+            }
+            "FLUSH" => self.flush(),
+            "SHUTDOWN" => Ok(Statement::Shutdown),
+            "RESET" => {
+                let mut words = Vec::new();
+                while let Some(word) = self.word() {
+                    words.push(word.to_ascii_uppercase());
+                    self.advance();
+                }
+                if words.is_empty() { self.fail() } else { Ok(Statement::Reset(words)) }
+            }
+            "PURGE" => {
+                if self.any_kw(&["BINARY", "MASTER"]).is_none() {
+                    return self.fail();
+                }
+                self.expect_kw("LOGS")?;
+                if self.kw("TO") {
+                    return Ok(Statement::PurgeBinaryLogsTo(self.string()?));
+                }
+                self.expect_kw("BEFORE")?;
+                Ok(Statement::PurgeBinaryLogsBefore(self.expr()?))
+            }
+            _ => self.maintenance(&word),
+        }
+    }
+
+    fn flush(&mut self) -> Result<Statement> {
+        self.any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.any_kw(&["TABLES", "TABLE"]).is_some() {
+            let names = if self.is_ident() { self.list(Self::object_name)? } else { Vec::new() };
+            let read_lock = self.kws(&["WITH", "READ", "LOCK"]);
+            let for_export = !read_lock && self.kws(&["FOR", "EXPORT"]);
+            return Ok(Statement::Flush(vec![Flush::Tables { names, read_lock, for_export }]));
+        }
+        let items = self.list(|p| {
+            let Some(word) = p.word() else { return p.fail() };
+            let word = word.to_ascii_uppercase();
+            p.advance();
+            Ok(match word.as_str() {
+                "PRIVILEGES" => Flush::Privileges,
+                "STATUS" => Flush::Status,
+                "LOGS" => Flush::Logs(None),
+                "BINARY" | "ENGINE" | "ERROR" | "GENERAL" | "RELAY" | "SLOW" => {
+                    p.expect_kw("LOGS")?;
+                    Flush::Logs(Some(word))
+                }
+                "HOSTS" | "USER_RESOURCES" | "OPTIMIZER_COSTS" | "DES_KEY_FILE" => Flush::Other(word),
+                _ => {
+                    p.rewind(p.position() - 1);
+                    return p.fail();
+                }
+            })
+        })?;
+        Ok(Statement::Flush(items))
+    }
+
+    fn maintenance(&mut self, word: &str) -> Result<Statement> {
+        let operation = match word {
+            "CHECK" => Maintenance::Check,
+            "ANALYZE" => Maintenance::Analyze,
+            "OPTIMIZE" => Maintenance::Optimize,
+            "REPAIR" => Maintenance::Repair,
+            _ => Maintenance::Checksum,
+        };
+        self.any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.any_kw(&["TABLE", "TABLES"]).is_none() {
+            return self.fail();
+        }
+        let tables = self.list(Self::object_name)?;
+        let mut options = Vec::new();
+        if operation == Maintenance::Analyze && self.is_any_kw(&["UPDATE", "DROP"]) {
+            return unsupported("histograms");
+        }
+        while let Some(option) = self.any_kw(&["FOR", "UPGRADE", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"]) {
+            options.push(option.to_string());
+        }
+        Ok(Statement::Maintain { operation, tables, options })
+    }
+}

@@ -1,0 +1,805 @@
+//! Expressions, by MySQL's precedence: `:=`, OR, XOR, AND, NOT, comparison, `|`, `&`, shifts, `+ -`, `* / % DIV MOD`,
+//! `^`, prefix operators, COLLATE.
+
+use super::ast::*;
+use super::lexer::Tok;
+use super::parser::{Parser, Result, unsupported};
+
+impl Parser<'_> {
+    /// An expression.
+    pub(super) fn expr(&mut self) -> Result<Expr> {
+        self.deeper(Self::or_expr)
+    }
+
+    fn make(&self, kind: ExprKind, start: usize) -> Expr {
+        Expr { kind, span: self.span_from(start) }
+    }
+
+    fn binary(&self, op: BinaryOp, left: Expr, right: Expr) -> Expr {
+        let start = left.span.start;
+        self.make(ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, start)
+    }
+
+    fn or_expr(&mut self) -> Result<Expr> {
+        let mut left = self.xor_expr()?;
+        loop {
+            if self.kw("OR") || (!self.options.pipes_as_concat && self.sym("||")) {
+                let right = self.xor_expr()?;
+                left = self.binary(BinaryOp::Or, left, right);
+            } else {
+                return Ok(left);
+            }
+        }
+    }
+
+    fn xor_expr(&mut self) -> Result<Expr> {
+        let mut left = self.and_expr()?;
+        while self.kw("XOR") {
+            let right = self.and_expr()?;
+            left = self.binary(BinaryOp::Xor, left, right);
+        }
+        Ok(left)
+    }
+
+    fn and_expr(&mut self) -> Result<Expr> {
+        let mut left = self.not_expr()?;
+        while self.kw("AND") || self.sym("&&") {
+            let right = self.not_expr()?;
+            left = self.binary(BinaryOp::And, left, right);
+        }
+        Ok(left)
+    }
+
+    fn not_expr(&mut self) -> Result<Expr> {
+        let start = self.start();
+        if self.is_kw("NOT") && !self.options.high_not_precedence {
+            self.advance();
+            let expr = self.deeper(Self::not_expr)?;
+            return Ok(self.make(ExprKind::Unary { op: UnaryOp::Not, expr: Box::new(expr) }, start));
+        }
+        self.comparison()
+    }
+
+    fn comparison(&mut self) -> Result<Expr> {
+        let mut left = self.predicate()?;
+        let start = left.span.start;
+        loop {
+            if self.kw("IS") {
+                let negated = self.kw("NOT");
+                let expr = Box::new(left);
+                let kind = match self.any_kw(&["NULL", "TRUE", "FALSE", "UNKNOWN"]) {
+                    Some("NULL") => ExprKind::IsNull { expr, negated },
+                    Some("TRUE") => ExprKind::IsBool { expr, value: Some(true), negated },
+                    Some("FALSE") => ExprKind::IsBool { expr, value: Some(false), negated },
+                    Some(_) => ExprKind::IsBool { expr, value: None, negated },
+                    None => return self.fail(),
+                };
+                left = self.make(kind, start);
+                continue;
+            }
+            let Some(op) = self.comparison_operator() else { return Ok(left) };
+            let quantifier = match () {
+                _ if self.is_any_kw(&["ANY", "SOME"]) && self.is_sym_at(1, "(") => Some(Quantifier::Any),
+                _ if self.is_kw("ALL") && self.is_sym_at(1, "(") => Some(Quantifier::All),
+                _ => None,
+            };
+            if let Some(quantifier) = quantifier {
+                self.advance();
+                self.expect_sym("(")?;
+                let query = Box::new(self.query()?);
+                self.expect_sym(")")?;
+                left = self.make(ExprKind::Quantified { op, quantifier, expr: Box::new(left), query }, start);
+            } else {
+                let right = self.predicate()?;
+                left = self.binary(op, left, right);
+            }
+        }
+    }
+
+    fn comparison_operator(&mut self) -> Option<BinaryOp> {
+        let Tok::Sym(symbol) = self.peek() else { return None };
+        let op = match *symbol {
+            "=" => BinaryOp::Eq,
+            "<=>" => BinaryOp::NullSafeEq,
+            "<>" | "!=" => BinaryOp::Ne,
+            "<" => BinaryOp::Lt,
+            "<=" => BinaryOp::Le,
+            ">" => BinaryOp::Gt,
+            ">=" => BinaryOp::Ge,
+            _ => return None,
+        };
+        self.advance();
+        Some(op)
+    }
+
+    fn predicate(&mut self) -> Result<Expr> {
+        let left = self.bit_expr(0)?;
+        let start = left.span.start;
+        let negated = self.is_kw("NOT") && ["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE"].iter().any(|k| self.is_kw_at(1, k));
+        if negated {
+            self.advance();
+        }
+        let expr = Box::new(left);
+        let kind = match self.any_kw(&["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE"]) {
+            Some("IN") => {
+                self.expect_sym("(")?;
+                let kind = if self.query_follows() {
+                    ExprKind::InQuery { expr, query: Box::new(self.query()?), negated }
+                } else {
+                    ExprKind::InList { expr, list: self.list(Self::expr)?, negated }
+                };
+                self.expect_sym(")")?;
+                kind
+            }
+            Some("BETWEEN") => {
+                let low = Box::new(self.bit_expr(0)?);
+                self.expect_kw("AND")?;
+                let high = Box::new(self.deeper(Self::predicate)?);
+                ExprKind::Between { expr, low, high, negated }
+            }
+            Some("LIKE") => {
+                let pattern = Box::new(self.bit_expr(0)?);
+                let escape = if self.kw("ESCAPE") { Some(Box::new(self.unary()?)) } else { None };
+                ExprKind::Like { expr, pattern, escape, negated }
+            }
+            Some(_) => ExprKind::Regexp { expr, pattern: Box::new(self.bit_expr(0)?), negated },
+            None if self.kws(&["SOUNDS", "LIKE"]) => ExprKind::SoundsLike { left: expr, right: Box::new(self.bit_expr(0)?) },
+            None if self.is_kw("MEMBER") && (self.is_kw_at(1, "OF") || self.is_sym_at(1, "(")) => {
+                self.advance();
+                self.kw("OF");
+                self.expect_sym("(")?;
+                let array = Box::new(self.expr()?);
+                self.expect_sym(")")?;
+                ExprKind::MemberOf { value: expr, array }
+            }
+            None => return Ok(*expr),
+        };
+        Ok(self.make(kind, start))
+    }
+
+    /// Binary operators above comparison; `level` is the least binding strength accepted.
+    fn bit_expr(&mut self, level: u8) -> Result<Expr> {
+        let mut left = self.unary()?;
+        loop {
+            let (op, strength) = match self.peek() {
+                Tok::Sym("|") => (BinaryOp::BitOr, 1),
+                Tok::Sym("&") => (BinaryOp::BitAnd, 2),
+                Tok::Sym("<<") => (BinaryOp::Shl, 3),
+                Tok::Sym(">>") => (BinaryOp::Shr, 3),
+                Tok::Sym("+") => (BinaryOp::Add, 4),
+                Tok::Sym("-") => (BinaryOp::Sub, 4),
+                Tok::Sym("*") => (BinaryOp::Mul, 5),
+                Tok::Sym("/") => (BinaryOp::Div, 5),
+                Tok::Sym("%") => (BinaryOp::Mod, 5),
+                Tok::Word { .. } if self.is_kw("DIV") => (BinaryOp::IntDiv, 5),
+                Tok::Word { .. } if self.is_kw("MOD") => (BinaryOp::Mod, 5),
+                Tok::Sym("^") => (BinaryOp::BitXor, 6),
+                _ => return Ok(left),
+            };
+            if strength <= level {
+                return Ok(left);
+            }
+            self.advance();
+            if strength == 4 && self.is_kw("INTERVAL") && !self.interval_is_function() {
+                left = self.interval_after(left, op == BinaryOp::Sub)?;
+                continue;
+            }
+            let right = self.deeper(|p| p.bit_expr(strength))?;
+            left = self.binary(op, left, right);
+        }
+    }
+
+    /// `INTERVAL(a, b, …)` is a function; `INTERVAL (a) DAY` is not: only what follows the parenthesis tells.
+    fn interval_is_function(&self) -> bool {
+        if !self.is_sym_at(1, "(") {
+            return false;
+        }
+        let mut depth = 0;
+        let mut ahead = 1;
+        loop {
+            match self.peek_at(ahead) {
+                Tok::Sym("(") => depth += 1,
+                Tok::Sym(")") => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return self.word_at(ahead + 1).and_then(IntervalUnit::by_name).is_none();
+                    }
+                }
+                Tok::End => return false,
+                _ => {}
+            }
+            ahead += 1;
+        }
+    }
+
+    fn interval_after(&mut self, date: Expr, subtract: bool) -> Result<Expr> {
+        let start = date.span.start;
+        let (value, unit) = self.interval()?;
+        Ok(self.make(ExprKind::DateArith { date: Box::new(date), value: Box::new(value), unit, subtract }, start))
+    }
+
+    /// `INTERVAL expr unit`.
+    pub(super) fn interval(&mut self) -> Result<(Expr, IntervalUnit)> {
+        self.expect_kw("INTERVAL")?;
+        let value = self.expr()?;
+        Ok((value, self.interval_unit()?))
+    }
+
+    fn interval_unit(&mut self) -> Result<IntervalUnit> {
+        let word = self.word().unwrap_or_default();
+        let word = word.get(..8).filter(|p| p.eq_ignore_ascii_case("SQL_TSI_")).map_or(word, |_| &word[8..]);
+        match IntervalUnit::by_name(word) {
+            Some(unit) => {
+                self.advance();
+                Ok(unit)
+            }
+            None => self.fail(),
+        }
+    }
+
+    fn unary(&mut self) -> Result<Expr> {
+        let start = self.start();
+        let op = match self.peek() {
+            Tok::Sym("-") => UnaryOp::Minus,
+            Tok::Sym("+") => UnaryOp::Plus,
+            Tok::Sym("~") => UnaryOp::BitNot,
+            Tok::Sym("!") => UnaryOp::Not,
+            Tok::Word { .. } if self.is_kw("NOT") && self.options.high_not_precedence => UnaryOp::Not,
+            Tok::Word { .. } if self.is_kw("BINARY") => UnaryOp::Binary,
+            _ => return self.postfix(),
+        };
+        self.advance();
+        let expr = Box::new(self.deeper(Self::unary)?);
+        Ok(self.make(ExprKind::Unary { op, expr }, start))
+    }
+
+    fn postfix(&mut self) -> Result<Expr> {
+        let mut expr = self.primary()?;
+        let start = expr.span.start;
+        loop {
+            if self.kw("COLLATE") {
+                let collation = self.name_or_string()?;
+                expr = self.make(ExprKind::Collate { expr: Box::new(expr), collation }, start);
+            } else if self.options.pipes_as_concat && self.sym("||") {
+                let right = self.unary()?;
+                expr = self.binary(BinaryOp::Concat, expr, right);
+            } else if self.is_sym("->") || self.is_sym("->>") {
+                let op = if self.is_sym("->") { BinaryOp::JsonExtract } else { BinaryOp::JsonUnquote };
+                self.advance();
+                let at = self.start();
+                let value = self.string()?;
+                let path = self.make(ExprKind::Literal(Literal::String { value, introducer: None }), at);
+                expr = self.binary(op, expr, path);
+            } else {
+                return Ok(expr);
+            }
+        }
+    }
+
+    /// `(SELECT`, `((SELECT`, `(WITH`, `(TABLE`, `(VALUES ROW` ahead, the first parenthesis taken already.
+    pub(super) fn query_follows(&self) -> bool {
+        let mut ahead = 0;
+        while self.is_sym_at(ahead, "(") {
+            ahead += 1;
+        }
+        self.is_kw_at(ahead, "SELECT")
+            || self.is_kw_at(ahead, "WITH")
+            || (self.is_kw_at(ahead, "TABLE") && ahead == 0)
+            || (self.is_kw_at(ahead, "VALUES") && self.is_kw_at(ahead + 1, "ROW"))
+    }
+
+    fn primary(&mut self) -> Result<Expr> {
+        let start = self.start();
+        let kind = match self.peek().clone() {
+            Tok::Int(n) => {
+                self.advance();
+                ExprKind::Literal(Literal::Int(n))
+            }
+            Tok::Decimal | Tok::Float => {
+                let float = *self.peek() == Tok::Float;
+                self.advance();
+                let text = self.sql[start..self.previous_end()].to_string();
+                ExprKind::Literal(if float { Literal::Float(text) } else { Literal::Decimal(text) })
+            }
+            Tok::Str { national, .. } => {
+                let value = self.string()?;
+                ExprKind::Literal(Literal::String { value, introducer: national.then(|| "utf8".to_string()) })
+            }
+            Tok::Hex(value) => {
+                self.advance();
+                ExprKind::Literal(Literal::Hex { value, introducer: None })
+            }
+            Tok::Bit(value) => {
+                self.advance();
+                ExprKind::Literal(Literal::Bit(value))
+            }
+            Tok::Param => {
+                self.advance();
+                self.params += 1;
+                ExprKind::Param(self.params - 1)
+            }
+            Tok::UserVar(name) => {
+                self.advance();
+                if self.sym(":=") {
+                    ExprKind::Assign { name, value: Box::new(self.expr()?) }
+                } else {
+                    ExprKind::UserVar(name)
+                }
+            }
+            Tok::AtAt => {
+                let (scope, name) = self.system_variable()?;
+                ExprKind::SystemVar { scope, name }
+            }
+            Tok::Sym("(") => {
+                self.advance();
+                if self.query_follows() {
+                    let query = Box::new(self.query()?);
+                    self.expect_sym(")")?;
+                    ExprKind::Subquery(query)
+                } else {
+                    let mut items = self.list(Self::expr)?;
+                    self.expect_sym(")")?;
+                    if items.len() == 1 {
+                        let inner = items.pop().expect("one item");
+                        return Ok(Expr { kind: inner.kind, span: self.span_from(start) });
+                    }
+                    ExprKind::Row(items)
+                }
+            }
+            Tok::Sym("{") => {
+                self.advance();
+                let escape = self.ident()?;
+                let expr = self.expr()?;
+                self.expect_sym("}")?;
+                match (escape.to_ascii_lowercase().as_str(), &expr.kind) {
+                    ("d", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Date(value.clone())),
+                    ("t", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Time(value.clone())),
+                    ("ts", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Timestamp(value.clone())),
+                    _ => expr.kind,
+                }
+            }
+            Tok::Word { .. } | Tok::Quoted(_) => return self.word_primary(start),
+            _ => return self.fail(),
+        };
+        Ok(self.make(kind, start))
+    }
+
+    /// `@@[GLOBAL.|SESSION.|LOCAL.]name[.part]`.
+    pub(super) fn system_variable(&mut self) -> Result<(Option<VariableScope>, String)> {
+        self.advance();
+        let mut scope = None;
+        if self.is_sym_at(1, ".") {
+            scope = match self.word().unwrap_or_default().to_ascii_uppercase().as_str() {
+                "GLOBAL" => Some(VariableScope::Global),
+                "SESSION" | "LOCAL" => Some(VariableScope::Session),
+                "PERSIST" => Some(VariableScope::Persist),
+                "PERSIST_ONLY" => Some(VariableScope::PersistOnly),
+                _ => None,
+            };
+            if scope.is_some() {
+                self.advance();
+                self.advance();
+            }
+        }
+        let mut name = self.ident_after_dot()?.to_ascii_lowercase();
+        while self.sym(".") {
+            name.push('.');
+            name.push_str(&self.ident_after_dot()?.to_ascii_lowercase());
+        }
+        Ok((scope, name))
+    }
+
+    fn word_primary(&mut self, start: usize) -> Result<Expr> {
+        let word = self.word().map(str::to_ascii_uppercase).unwrap_or_default();
+        let call = self.is_sym_at(1, "(");
+        let string_next = matches!(self.peek_at(1), Tok::Str { .. });
+        // Words that start a special form whatever follows.
+        match word.as_str() {
+            "NULL" | "TRUE" | "FALSE" => {
+                self.advance();
+                let literal = match word.as_str() {
+                    "NULL" => Literal::Null,
+                    other => Literal::Bool(other == "TRUE"),
+                };
+                return Ok(self.make(ExprKind::Literal(literal), start));
+            }
+            "CASE" => return self.case(start),
+            "EXISTS" if call => {
+                self.advance();
+                self.advance();
+                let query = Box::new(self.query()?);
+                self.expect_sym(")")?;
+                return Ok(self.make(ExprKind::Exists { query, negated: false }, start));
+            }
+            "INTERVAL" if !self.interval_is_function() => {
+                let (value, unit) = self.interval()?;
+                self.expect_sym("+")?;
+                let date = self.bit_expr(4)?;
+                return Ok(self.make(ExprKind::DateArith { date: Box::new(date), value: Box::new(value), unit, subtract: false }, start));
+            }
+            "MATCH" if call => return unsupported("MATCH ... AGAINST"),
+            "DATE" | "TIME" | "TIMESTAMP" if string_next => {
+                self.advance();
+                let text = self.string()?;
+                let literal = match word.as_str() {
+                    "DATE" => Literal::Date(text),
+                    "TIME" => Literal::Time(text),
+                    _ => Literal::Timestamp(text),
+                };
+                return Ok(self.make(ExprKind::Literal(literal), start));
+            }
+            "CURRENT_DATE" | "CURRENT_TIME" | "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" | "UTC_DATE" | "UTC_TIME" | "UTC_TIMESTAMP"
+            | "CURRENT_USER" => {
+                let name = self.word().unwrap_or_default().to_string();
+                self.advance();
+                let mut args = Vec::new();
+                if self.sym("(") && !self.sym(")") {
+                    args.push(self.expr()?);
+                    self.expect_sym(")")?;
+                }
+                return Ok(self.make(ExprKind::Function(FunctionCall { name: ObjectName { schema: None, name }, args }), start));
+            }
+            "ROW" if call => {
+                self.advance();
+                let items = self.parenthesised_list(Self::expr)?;
+                return Ok(self.make(ExprKind::Row(items), start));
+            }
+            "DEFAULT" => {
+                self.advance();
+                let column = if self.sym("(") {
+                    let column = self.column_ref()?;
+                    self.expect_sym(")")?;
+                    Some(column)
+                } else {
+                    None
+                };
+                return Ok(self.make(ExprKind::Default(column), start));
+            }
+            "VALUES" if call => {
+                self.advance();
+                self.advance();
+                let column = self.column_ref()?;
+                self.expect_sym(")")?;
+                return Ok(self.make(ExprKind::Values(column), start));
+            }
+            _ => {}
+        }
+        if let Some(charset) = word.strip_prefix('_')
+            && highkey_types::Charset::by_name(charset).is_some()
+            && matches!(self.peek_at(1), Tok::Str { .. } | Tok::Hex(_) | Tok::Bit(_))
+        {
+            self.advance();
+            let introducer = Some(charset.to_ascii_lowercase());
+            let literal = match self.peek().clone() {
+                Tok::Hex(value) | Tok::Bit(value) => {
+                    self.advance();
+                    Literal::Hex { value, introducer }
+                }
+                _ => Literal::String { value: self.string()?, introducer },
+            };
+            return Ok(self.make(ExprKind::Literal(literal), start));
+        }
+        if call && let Some(special) = self.special_function(&word, start)? {
+            return Ok(special);
+        }
+        if call && (self.is_ident() || FUNCTION_WORDS.contains(&word.as_str())) {
+            let name = match self.peek() {
+                Tok::Quoted(name) => name.clone(),
+                _ => self.word().unwrap_or_default().to_string(),
+            };
+            self.advance();
+            let args = self.arguments()?;
+            return Ok(self.make(ExprKind::Function(FunctionCall { name: ObjectName { schema: None, name }, args }), start));
+        }
+        let column = self.column_ref()?;
+        if self.is_sym("(") && column.schema.is_none() && column.table.is_some() {
+            let args = self.arguments()?;
+            let name = ObjectName { schema: column.table, name: column.column };
+            return Ok(self.make(ExprKind::Function(FunctionCall { name, args }), start));
+        }
+        Ok(self.make(ExprKind::Column(column), start))
+    }
+
+    /// `[[schema.]table.]column`.
+    pub(super) fn column_ref(&mut self) -> Result<ColumnRef> {
+        let mut parts = vec![self.ident()?];
+        while parts.len() < 3 && self.is_sym(".") && !self.is_sym_at(1, "*") {
+            self.advance();
+            parts.push(self.ident_after_dot()?);
+        }
+        let column = parts.pop().unwrap_or_default();
+        let table = parts.pop();
+        Ok(ColumnRef { schema: parts.pop(), table, column })
+    }
+
+    fn arguments(&mut self) -> Result<Vec<Expr>> {
+        self.expect_sym("(")?;
+        if self.sym(")") {
+            return Ok(Vec::new());
+        }
+        let args = self.list(Self::expr)?;
+        self.expect_sym(")")?;
+        Ok(args)
+    }
+
+    fn case(&mut self, start: usize) -> Result<Expr> {
+        self.advance();
+        let operand = if self.is_kw("WHEN") { None } else { Some(Box::new(self.expr()?)) };
+        let mut branches = Vec::new();
+        while self.kw("WHEN") {
+            let when = self.expr()?;
+            self.expect_kw("THEN")?;
+            branches.push((when, self.expr()?));
+        }
+        if branches.is_empty() {
+            return self.fail();
+        }
+        let otherwise = if self.kw("ELSE") { Some(Box::new(self.expr()?)) } else { None };
+        self.expect_kw("END")?;
+        Ok(self.make(ExprKind::Case { operand, branches, otherwise }, start))
+    }
+
+    /// Functions whose arguments are not a plain list. The current token is the name, an opening parenthesis follows.
+    fn special_function(&mut self, word: &str, start: usize) -> Result<Option<Expr>> {
+        if AGGREGATES.contains(&word) || WINDOW_FUNCTIONS.contains(&word) {
+            return self.aggregate(word, start).map(Some);
+        }
+        let open = |p: &mut Self| {
+            p.advance();
+            p.advance();
+        };
+        let kind = match word {
+            "CAST" => {
+                open(self);
+                let expr = Box::new(self.expr()?);
+                self.expect_kw("AS")?;
+                let ty = self.cast_type()?;
+                if self.kw("ARRAY") {
+                    return unsupported("CAST(... AS ... ARRAY)");
+                }
+                ExprKind::Cast { expr, ty }
+            }
+            "CONVERT" => {
+                open(self);
+                let expr = Box::new(self.expr()?);
+                if self.kw("USING") {
+                    ExprKind::ConvertUsing { expr, charset: self.name_or_string()? }
+                } else {
+                    self.expect_sym(",")?;
+                    ExprKind::Cast { expr, ty: self.cast_type()? }
+                }
+            }
+            "DATE_ADD" | "DATE_SUB" | "ADDDATE" | "SUBDATE" => {
+                open(self);
+                let subtract = word.contains("SUB");
+                let date = Box::new(self.expr()?);
+                self.expect_sym(",")?;
+                let (value, unit) = if self.is_kw("INTERVAL") && !self.interval_is_function() {
+                    self.interval()?
+                } else if word.ends_with("DATE") {
+                    (self.expr()?, IntervalUnit::Day)
+                } else {
+                    return self.fail();
+                };
+                ExprKind::DateArith { date, value: Box::new(value), unit, subtract }
+            }
+            "TIMESTAMPADD" => {
+                open(self);
+                let unit = self.interval_unit()?;
+                self.expect_sym(",")?;
+                let value = Box::new(self.expr()?);
+                self.expect_sym(",")?;
+                ExprKind::DateArith { date: Box::new(self.expr()?), value, unit, subtract: false }
+            }
+            "TIMESTAMPDIFF" => {
+                open(self);
+                let unit = self.interval_unit()?;
+                self.expect_sym(",")?;
+                let from = Box::new(self.expr()?);
+                self.expect_sym(",")?;
+                ExprKind::TimestampDiff { unit, from, to: Box::new(self.expr()?) }
+            }
+            "EXTRACT" => {
+                open(self);
+                let unit = self.interval_unit()?;
+                self.expect_kw("FROM")?;
+                ExprKind::Extract { unit, date: Box::new(self.expr()?) }
+            }
+            "TRIM" => {
+                open(self);
+                let side = self.any_kw(&["BOTH", "LEADING", "TRAILING"]);
+                let first = if side.is_some() && self.is_kw("FROM") { None } else { Some(Box::new(self.expr()?)) };
+                let (what, text) = if self.kw("FROM") {
+                    (first, Box::new(self.expr()?))
+                } else if side.is_some() {
+                    return self.fail();
+                } else {
+                    (None, first.ok_or_else(|| self.error())?)
+                };
+                let side = match side {
+                    Some("LEADING") => TrimSide::Leading,
+                    Some("TRAILING") => TrimSide::Trailing,
+                    _ => TrimSide::Both,
+                };
+                ExprKind::Trim { side, what, text }
+            }
+            "SUBSTRING" | "SUBSTR" | "MID" => {
+                open(self);
+                let mut args = vec![self.expr()?];
+                if self.kw("FROM") {
+                    args.push(self.expr()?);
+                    if self.kw("FOR") {
+                        args.push(self.expr()?);
+                    }
+                } else {
+                    while self.sym(",") {
+                        args.push(self.expr()?);
+                    }
+                }
+                ExprKind::Function(FunctionCall { name: ObjectName { schema: None, name: "SUBSTRING".into() }, args })
+            }
+            "POSITION" => {
+                open(self);
+                let what = self.bit_expr(0)?;
+                self.expect_kw("IN")?;
+                let args = vec![what, self.expr()?];
+                ExprKind::Function(FunctionCall { name: ObjectName { schema: None, name: "LOCATE".into() }, args })
+            }
+            "CHAR" => {
+                open(self);
+                let args = self.list(Self::expr)?;
+                let charset = if self.kw("USING") { Some(self.name_or_string()?) } else { None };
+                ExprKind::Char { args, charset }
+            }
+            "WEIGHT_STRING" => {
+                open(self);
+                let expr = Box::new(self.expr()?);
+                let cast = if self.kw("AS") { Some(self.cast_type()?) } else { None };
+                ExprKind::WeightString { expr, cast }
+            }
+            "GET_FORMAT" => {
+                open(self);
+                let kind = self.any_kw(&["DATETIME", "TIMESTAMP", "DATE", "TIME"]).ok_or_else(|| self.error())?.to_string();
+                self.expect_sym(",")?;
+                ExprKind::GetFormat { kind, style: Box::new(self.expr()?) }
+            }
+            _ => return Ok(None),
+        };
+        self.expect_sym(")")?;
+        Ok(Some(self.make(kind, start)))
+    }
+
+    fn aggregate(&mut self, word: &str, start: usize) -> Result<Expr> {
+        let position = self.position();
+        self.advance();
+        self.advance();
+        let name = match word {
+            "STD" | "STDDEV" => "STDDEV_POP",
+            "VARIANCE" => "VAR_POP",
+            other => other,
+        };
+        let mut call = AggregateCall {
+            name: name.to_string(),
+            distinct: false,
+            star: false,
+            args: Vec::new(),
+            order_by: Vec::new(),
+            separator: None,
+            ignore_nulls: false,
+            over: None,
+        };
+        if self.kw("DISTINCT") {
+            call.distinct = true;
+        } else {
+            self.kw("ALL");
+        }
+        if word == "COUNT" && self.sym("*") {
+            call.star = true;
+        } else if !self.is_sym(")") {
+            call.args = self.list(Self::expr)?;
+        } else if AGGREGATES.contains(&word) {
+            return self.fail();
+        }
+        if word == "GROUP_CONCAT" {
+            if self.kws(&["ORDER", "BY"]) {
+                call.order_by = self.order_items()?;
+            }
+            if self.kw("SEPARATOR") {
+                call.separator = Some(self.string()?);
+            }
+        }
+        self.expect_sym(")")?;
+        if WINDOW_FUNCTIONS.contains(&word) {
+            if self.kws(&["FROM", "LAST"]) || self.kws(&["IGNORE", "NULLS"]) {
+                return unsupported("IGNORE NULLS and FROM LAST");
+            }
+            if !self.kws(&["FROM", "FIRST"]) {
+                self.kws(&["RESPECT", "NULLS"]);
+            }
+        }
+        if self.kw("OVER") {
+            call.over = Some(if self.is_sym("(") { Over::Spec(self.window_spec()?) } else { Over::Named(self.ident()?) });
+        } else if WINDOW_FUNCTIONS.contains(&word) {
+            self.rewind(position);
+            return self.fail();
+        }
+        Ok(self.make(ExprKind::Aggregate(Box::new(call)), start))
+    }
+
+    /// The target type of CAST and CONVERT.
+    fn cast_type(&mut self) -> Result<CastType> {
+        let word = self.word().unwrap_or_default().to_ascii_uppercase();
+        self.advance();
+        Ok(match word.as_str() {
+            "SIGNED" | "UNSIGNED" => {
+                if self.any_kw(&["INTEGER", "INT"]).is_none() {}
+                if word == "SIGNED" { CastType::Signed } else { CastType::Unsigned }
+            }
+            "BINARY" => CastType::Binary(self.parenthesised_integer()?),
+            "CHAR" | "CHARACTER" | "NCHAR" => {
+                let length = self.parenthesised_integer()?;
+                let mut charset = (word == "NCHAR").then(|| "utf8".to_string());
+                if self.kws(&["CHARACTER", "SET"]) || self.kws(&["CHAR", "SET"]) || self.kw("CHARSET") {
+                    charset = Some(self.name_or_string()?);
+                } else if self.kw("ASCII") {
+                    charset = Some("latin1".to_string());
+                } else if self.kw("UNICODE") {
+                    return unsupported("ucs2");
+                } else if self.kw("BINARY") {
+                    charset = None;
+                }
+                CastType::Char { length, charset }
+            }
+            "DATE" => CastType::Date,
+            "DATETIME" | "TIME" => {
+                let fsp = self.parenthesised_integer()?.unwrap_or(0);
+                if fsp > 6 {
+                    return Err(highkey_types::MySqlError::with_message(1426, format!("Too-big precision {fsp} specified for 'CAST'. Maximum is 6.")));
+                }
+                if word == "TIME" { CastType::Time(fsp as u8) } else { CastType::DateTime(fsp as u8) }
+            }
+            "YEAR" => CastType::Year,
+            "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => {
+                let (mut precision, mut scale) = (None, None);
+                if self.sym("(") {
+                    precision = Some(self.integer()? as u32);
+                    if self.sym(",") {
+                        scale = Some(self.integer()? as u32);
+                    }
+                    self.expect_sym(")")?;
+                }
+                CastType::Decimal { precision, scale }
+            }
+            "FLOAT" => {
+                self.parenthesised_integer()?;
+                CastType::Float
+            }
+            "DOUBLE" => {
+                self.kw("PRECISION");
+                CastType::Double
+            }
+            "REAL" => CastType::Double,
+            "JSON" => CastType::Json,
+            _ => {
+                self.rewind(self.position().saturating_sub(1));
+                return self.fail();
+            }
+        })
+    }
+}
+
+/// Aggregates; each may have OVER.
+pub(super) const AGGREGATES: &[&str] = &[
+    "COUNT", "SUM", "AVG", "MIN", "MAX", "BIT_AND", "BIT_OR", "BIT_XOR", "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP",
+    "GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG", "ANY_VALUE",
+];
+
+/// Functions that need OVER.
+const WINDOW_FUNCTIONS: &[&str] =
+    &["ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"];
+
+/// Reserved words that are function names too.
+const FUNCTION_WORDS: &[&str] = &[
+    "IF", "LEFT", "RIGHT", "REPLACE", "INSERT", "REPEAT", "MOD", "DATABASE", "SCHEMA", "INTERVAL", "GROUPING", "TRUNCATE", "CHARSET", "UTC_DATE",
+    "UTC_TIME", "UTC_TIMESTAMP",
+];

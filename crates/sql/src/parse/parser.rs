@@ -1,0 +1,409 @@
+//! The parser's core: looking at tokens, taking them, names, errors, and the choice of statement.
+
+use highkey_types::MySqlError;
+
+use super::ast::{ObjectName, Span, Statement, UserName};
+use super::lexer::{LexError, Lexed, Tok, Token, lex};
+use super::{ParseOptions, Parsed};
+
+pub(super) type Result<T> = std::result::Result<T, MySqlError>;
+
+/// Nesting of expressions and queries that the parser follows: each level takes some stack.
+const MAX_DEPTH: usize = 400;
+
+/// A recursive-descent parser over the tokens of one statement.
+pub(super) struct Parser<'a> {
+    pub sql: &'a str,
+    pub options: ParseOptions,
+    tokens: Vec<Token>,
+    at: usize,
+    pub params: usize,
+    depth: usize,
+    /// Start of the statement, for line numbers.
+    from: usize,
+}
+
+/// Error 1064 for the text from `at` on.
+pub(super) fn syntax_error(sql: &str, from: usize, at: usize) -> MySqlError {
+    let near: String = sql[at.min(sql.len())..].chars().take(80).collect();
+    let line = sql[from..at.min(sql.len())].matches('\n').count() + 1;
+    MySqlError::with_message(
+        1064,
+        format!(
+            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{near}' at line {line}"
+        ),
+    )
+}
+
+/// Error 1235 for something that MySQL has and this server does not.
+pub(super) fn unsupported<T>(feature: &str) -> Result<T> {
+    Err(highkey_types::errors::not_supported_yet(feature))
+}
+
+/// Parses the statement that starts at `from`.
+pub(super) fn parse_statement(sql: &str, from: usize, options: ParseOptions) -> Result<Parsed> {
+    let (mut parser, end) = Parser::new(sql, from, options)?;
+    let start = parser.tokens[0].start;
+    let statement = parser.statement()?;
+    if !parser.at_end() {
+        return Err(parser.error());
+    }
+    let text_end = parser.tokens[parser.at].start;
+    let next = (!sql[end..].trim_start().is_empty()).then_some(end);
+    Ok(Parsed { statement, params: parser.params, text: start..text_end.max(start), next })
+}
+
+impl<'a> Parser<'a> {
+    /// A parser at the start of a statement, and where the statement's text ends.
+    pub fn new(sql: &'a str, from: usize, options: ParseOptions) -> Result<(Parser<'a>, usize)> {
+        let Lexed { tokens, end } = lex(sql, from, &options).map_err(|LexError { at }| syntax_error(sql, from, at))?;
+        let from = tokens.first().map_or(from, |t| t.start);
+        Ok((Parser { sql, options, tokens, at: 0, params: 0, depth: 0, from }, end))
+    }
+
+    pub fn peek(&self) -> &Tok {
+        &self.tokens[self.at].kind
+    }
+
+    pub fn peek_at(&self, ahead: usize) -> &Tok {
+        &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)].kind
+    }
+
+    pub fn advance(&mut self) {
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+    }
+
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    pub fn rewind(&mut self, position: usize) {
+        self.at = position;
+    }
+
+    pub fn at_end(&self) -> bool {
+        *self.peek() == Tok::End
+    }
+
+    /// Byte where the current token starts.
+    pub fn start(&self) -> usize {
+        self.tokens[self.at].start
+    }
+
+    /// Byte where the previous token ends.
+    pub fn previous_end(&self) -> usize {
+        if self.at == 0 { self.start() } else { self.tokens[self.at - 1].end }
+    }
+
+    pub fn span_from(&self, start: usize) -> Span {
+        Span { start, end: self.previous_end().max(start) }
+    }
+
+    /// Error 1064 at the current token.
+    pub fn error(&self) -> MySqlError {
+        syntax_error(self.sql, self.from, self.start())
+    }
+
+    pub fn fail<T>(&self) -> Result<T> {
+        Err(self.error())
+    }
+
+    /// Runs `f` one level deeper; error 1064's cousin 1436 if that is too deep.
+    pub fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(MySqlError::with_message(1436, "Thread stack overrun: the statement is nested too deeply"));
+        }
+        self.depth += 1;
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Text of the current token if it is an unquoted word.
+    pub fn word(&self) -> Option<&'a str> {
+        self.word_at(0)
+    }
+
+    pub fn word_at(&self, ahead: usize) -> Option<&'a str> {
+        let token = &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)];
+        matches!(token.kind, Tok::Word { .. }).then(|| &self.sql[token.start..token.end])
+    }
+
+    pub fn is_kw(&self, keyword: &str) -> bool {
+        self.word().is_some_and(|w| w.eq_ignore_ascii_case(keyword))
+    }
+
+    pub fn is_kw_at(&self, ahead: usize, keyword: &str) -> bool {
+        self.word_at(ahead).is_some_and(|w| w.eq_ignore_ascii_case(keyword))
+    }
+
+    pub fn is_any_kw(&self, keywords: &[&str]) -> bool {
+        self.word().is_some_and(|w| keywords.iter().any(|k| w.eq_ignore_ascii_case(k)))
+    }
+
+    /// Takes the keyword if it is next.
+    pub fn kw(&mut self, keyword: &str) -> bool {
+        let found = self.is_kw(keyword);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Takes all of the keywords if they are next.
+    pub fn kws(&mut self, keywords: &[&str]) -> bool {
+        let found = keywords.iter().enumerate().all(|(i, k)| self.is_kw_at(i, k));
+        if found {
+            self.at += keywords.len();
+        }
+        found
+    }
+
+    /// Takes one of the keywords if it is next.
+    pub fn any_kw(&mut self, keywords: &[&'static str]) -> Option<&'static str> {
+        let word = self.word()?;
+        let found = keywords.iter().find(|k| word.eq_ignore_ascii_case(k))?;
+        self.advance();
+        Some(found)
+    }
+
+    pub fn expect_kw(&mut self, keyword: &str) -> Result<()> {
+        if self.kw(keyword) { Ok(()) } else { self.fail() }
+    }
+
+    pub fn is_sym(&self, symbol: &str) -> bool {
+        matches!(self.peek(), Tok::Sym(s) if *s == symbol)
+    }
+
+    pub fn is_sym_at(&self, ahead: usize, symbol: &str) -> bool {
+        matches!(self.peek_at(ahead), Tok::Sym(s) if *s == symbol)
+    }
+
+    pub fn sym(&mut self, symbol: &str) -> bool {
+        let found = self.is_sym(symbol);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub fn expect_sym(&mut self, symbol: &str) -> Result<()> {
+        if self.sym(symbol) { Ok(()) } else { self.fail() }
+    }
+
+    /// Whether the current token can be an identifier.
+    pub fn is_ident(&self) -> bool {
+        matches!(self.peek(), Tok::Word { reserved: false } | Tok::Quoted(_))
+    }
+
+    /// An identifier: quoted, or a word that is not reserved.
+    pub fn ident(&mut self) -> Result<String> {
+        match self.peek() {
+            Tok::Quoted(name) => {
+                let name = name.clone();
+                if name.is_empty() {
+                    return self.fail();
+                }
+                self.advance();
+                Ok(name)
+            }
+            Tok::Word { reserved: false } => {
+                let name = self.word().unwrap_or_default().to_string();
+                self.advance();
+                Ok(name)
+            }
+            _ => self.fail(),
+        }
+    }
+
+    /// After a dot any word is an identifier.
+    pub fn ident_after_dot(&mut self) -> Result<String> {
+        match (self.peek(), self.word()) {
+            (_, Some(word)) => {
+                self.advance();
+                Ok(word.to_string())
+            }
+            _ => self.ident(),
+        }
+    }
+
+    /// `[schema.]name`.
+    pub fn object_name(&mut self) -> Result<ObjectName> {
+        let first = self.ident()?;
+        if self.sym(".") {
+            let name = self.ident_after_dot()?;
+            return Ok(ObjectName { schema: Some(first), name });
+        }
+        Ok(ObjectName { schema: None, name: first })
+    }
+
+    /// An alias after AS, or without it: an identifier or a string.
+    pub fn alias(&mut self, strings: bool) -> Result<Option<String>> {
+        let explicit = self.kw("AS");
+        match self.peek() {
+            Tok::Str { value, .. } if strings => {
+                let alias = value.clone();
+                self.advance();
+                Ok(Some(alias))
+            }
+            _ if self.is_ident() => self.ident().map(Some),
+            _ if explicit => self.fail(),
+            _ => Ok(None),
+        }
+    }
+
+    /// A string literal.
+    pub fn string(&mut self) -> Result<String> {
+        match self.peek() {
+            Tok::Str { value, .. } => {
+                let mut value = value.clone();
+                self.advance();
+                while let Tok::Str { value: more, .. } = self.peek() {
+                    value.push_str(more);
+                    self.advance();
+                }
+                Ok(value)
+            }
+            _ => self.fail(),
+        }
+    }
+
+    /// A string literal or an identifier: names of character sets, engines and the like.
+    pub fn name_or_string(&mut self) -> Result<String> {
+        match self.peek() {
+            Tok::Str { .. } => self.string(),
+            Tok::Word { .. } => self.ident_after_dot(),
+            _ => self.ident(),
+        }
+    }
+
+    /// A literal unsigned integer.
+    pub fn integer(&mut self) -> Result<u64> {
+        match self.peek() {
+            Tok::Int(n) => {
+                let n = *n;
+                self.advance();
+                Ok(n)
+            }
+            _ => self.fail(),
+        }
+    }
+
+    /// `(n)`, if it is next.
+    pub fn parenthesised_integer(&mut self) -> Result<Option<u32>> {
+        if !self.sym("(") {
+            return Ok(None);
+        }
+        let n = self.integer()?;
+        self.expect_sym(")")?;
+        Ok(Some(u32::try_from(n).unwrap_or(u32::MAX)))
+    }
+
+    /// `item, item, …`.
+    pub fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.sym(",") {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// `(item, item, …)`.
+    pub fn parenthesised_list<T>(&mut self, item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        self.expect_sym("(")?;
+        let items = self.list(item)?;
+        self.expect_sym(")")?;
+        Ok(items)
+    }
+
+    /// `IF EXISTS`.
+    pub fn if_exists(&mut self) -> bool {
+        self.kws(&["IF", "EXISTS"])
+    }
+
+    /// `IF NOT EXISTS`.
+    pub fn if_not_exists(&mut self) -> bool {
+        self.kws(&["IF", "NOT", "EXISTS"])
+    }
+
+    /// A user: `name[@host]` or CURRENT_USER[()].
+    pub fn user_name(&mut self) -> Result<UserName> {
+        if self.kw("CURRENT_USER") {
+            if self.sym("(") {
+                self.expect_sym(")")?;
+            }
+            return Ok(UserName { current: true, user: String::new(), host: String::new() });
+        }
+        let user = match self.peek() {
+            Tok::Str { .. } => self.string()?,
+            _ => self.ident()?,
+        };
+        let host = match self.peek() {
+            Tok::UserVar(host) => {
+                let host = host.to_ascii_lowercase();
+                self.advance();
+                host
+            }
+            _ => "%".to_string(),
+        };
+        Ok(UserName { current: false, user, host })
+    }
+
+    /// Any statement.
+    pub fn statement(&mut self) -> Result<Statement> {
+        if self.at_end() {
+            return Ok(Statement::Empty);
+        }
+        if self.is_sym("(") {
+            return Ok(Statement::Query(Box::new(self.query()?)));
+        }
+        let Some(word) = self.word() else { return self.fail() };
+        match word.to_ascii_uppercase().as_str() {
+            "SELECT" | "VALUES" | "TABLE" => Ok(Statement::Query(Box::new(self.query()?))),
+            "WITH" => self.with_statement(),
+            "DO" => {
+                self.advance();
+                Ok(Statement::Do(self.list(Self::expr)?))
+            }
+            "INSERT" | "REPLACE" => self.insert(),
+            "UPDATE" => self.update(None),
+            "DELETE" => self.delete(None),
+            "LOAD" => self.load(),
+            "CREATE" => self.create(),
+            "ALTER" => self.alter(),
+            "DROP" => self.drop(),
+            "RENAME" => self.rename(),
+            "TRUNCATE" => {
+                self.advance();
+                self.kw("TABLE");
+                Ok(Statement::TruncateTable(self.object_name()?))
+            }
+            "GRANT" => self.grant(),
+            "REVOKE" => self.revoke(),
+            "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "LOCK" | "UNLOCK" | "XA" => self.transaction(),
+            "USE" => {
+                self.advance();
+                Ok(Statement::Use(self.ident()?))
+            }
+            "SET" => self.set(),
+            "PREPARE" | "EXECUTE" | "DEALLOCATE" => self.prepared(),
+            "SHOW" => self.show(),
+            "DESCRIBE" | "DESC" | "EXPLAIN" => self.describe(),
+            "KILL" | "FLUSH" | "SHUTDOWN" | "RESET" | "PURGE" | "CHECK" | "ANALYZE" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.admin(),
+            "CALL" => unsupported("stored procedures"),
+            "HANDLER" => unsupported("HANDLER"),
+            "INSTALL" | "UNINSTALL" => unsupported("plugins"),
+            "HELP" => unsupported("HELP"),
+            "IMPORT" => unsupported("IMPORT TABLE"),
+            "CLONE" => unsupported("CLONE"),
+            "CHANGE" | "STOP" => unsupported("replication from a source"),
+            "BINLOG" => unsupported("BINLOG"),
+            "SIGNAL" | "RESIGNAL" | "GET" => unsupported("SIGNAL and diagnostics"),
+            "CACHE" => unsupported("key caches"),
+            "RESTART" => unsupported("RESTART"),
+            _ => self.fail(),
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! Queries: WITH, SELECT, VALUES, TABLE, set operations, FROM, ORDER BY, LIMIT, locks and INTO.
+
+use super::ast::*;
+use super::lexer::Tok;
+use super::parser::{Parser, Result, unsupported};
+
+impl Parser<'_> {
+    /// A query with WITH, ORDER BY, LIMIT, locks and INTO.
+    pub(super) fn query(&mut self) -> Result<Query> {
+        self.deeper(|p| {
+            let with = p.with_clause()?;
+            p.query_after_with(with)
+        })
+    }
+
+    /// WITH … before SELECT, UPDATE or DELETE.
+    pub(super) fn with_statement(&mut self) -> Result<Statement> {
+        let with = self.with_clause()?;
+        match self.word().unwrap_or_default().to_ascii_uppercase().as_str() {
+            "UPDATE" => self.update(with),
+            "DELETE" => self.delete(with),
+            _ => Ok(Statement::Query(Box::new(self.query_after_with(with)?))),
+        }
+    }
+
+    fn with_clause(&mut self) -> Result<Option<With>> {
+        if !self.kw("WITH") {
+            return Ok(None);
+        }
+        let recursive = self.kw("RECURSIVE");
+        let ctes = self.list(|p| {
+            let name = p.ident()?;
+            let columns = if p.is_sym("(") { p.parenthesised_list(Self::ident)? } else { Vec::new() };
+            p.expect_kw("AS")?;
+            p.expect_sym("(")?;
+            let query = p.query()?;
+            p.expect_sym(")")?;
+            Ok(Cte { name, columns, query })
+        })?;
+        Ok(Some(With { recursive, ctes }))
+    }
+
+    fn query_after_with(&mut self, with: Option<With>) -> Result<Query> {
+        let mut into = None;
+        let body = self.set_operations(0, &mut into)?;
+        let mut query = Query { with, body, order_by: Vec::new(), limit: None, locks: Vec::new(), into };
+        if self.kws(&["ORDER", "BY"]) {
+            query.order_by = self.order_items()?;
+        }
+        query.limit = self.limit_clause()?;
+        if self.kws(&["PROCEDURE", "ANALYSE"]) {
+            return unsupported("PROCEDURE ANALYSE");
+        }
+        loop {
+            if self.is_kw("INTO") && query.into.is_none() {
+                query.into = Some(self.into_clause()?);
+            } else if let Some(lock) = self.lock_clause()? {
+                query.locks.push(lock);
+            } else {
+                return Ok(query);
+            }
+        }
+    }
+
+    /// UNION and EXCEPT (level 0) bind less than INTERSECT (level 1).
+    fn set_operations(&mut self, level: u8, into: &mut Option<Into>) -> Result<QueryBody> {
+        let mut left = self.query_primary(into)?;
+        loop {
+            let (op, strength) = match () {
+                _ if self.is_kw("UNION") => (SetOperator::Union, 1),
+                _ if self.is_kw("EXCEPT") => (SetOperator::Except, 1),
+                _ if self.is_kw("INTERSECT") => (SetOperator::Intersect, 2),
+                _ => return Ok(left),
+            };
+            if strength <= level {
+                return Ok(left);
+            }
+            self.advance();
+            let all = self.kw("ALL");
+            if !all {
+                self.kw("DISTINCT");
+            }
+            let right = self.deeper(|p| p.set_operations(strength, into))?;
+            left = QueryBody::SetOperation { op, all, left: Box::new(left), right: Box::new(right) };
+        }
+    }
+
+    fn query_primary(&mut self, into: &mut Option<Into>) -> Result<QueryBody> {
+        if self.sym("(") {
+            let query = self.query()?;
+            self.expect_sym(")")?;
+            return Ok(QueryBody::Nested(Box::new(query)));
+        }
+        if self.kw("VALUES") {
+            let rows = self.list(|p| {
+                p.expect_kw("ROW")?;
+                p.parenthesised_list(Self::expr)
+            })?;
+            return Ok(QueryBody::Values(rows));
+        }
+        if self.kw("TABLE") {
+            return Ok(QueryBody::Table(self.object_name()?));
+        }
+        self.expect_kw("SELECT")?;
+        self.select(into)
+    }
+
+    fn select(&mut self, into: &mut Option<Into>) -> Result<QueryBody> {
+        let mut select = Select {
+            hints: self.hints(),
+            distinct: false,
+            calc_found_rows: false,
+            straight_join: false,
+            items: Vec::new(),
+            from: Vec::new(),
+            filter: None,
+            group_by: Vec::new(),
+            rollup: false,
+            having: None,
+            windows: Vec::new(),
+        };
+        loop {
+            match self.any_kw(&[
+                "DISTINCT",
+                "DISTINCTROW",
+                "ALL",
+                "HIGH_PRIORITY",
+                "STRAIGHT_JOIN",
+                "SQL_SMALL_RESULT",
+                "SQL_BIG_RESULT",
+                "SQL_BUFFER_RESULT",
+                "SQL_CACHE",
+                "SQL_NO_CACHE",
+                "SQL_CALC_FOUND_ROWS",
+            ]) {
+                Some("DISTINCT" | "DISTINCTROW") => select.distinct = true,
+                Some("SQL_CALC_FOUND_ROWS") => select.calc_found_rows = true,
+                Some("STRAIGHT_JOIN") => select.straight_join = true,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        select.items = self.list(Self::select_item)?;
+        if self.is_kw("INTO") {
+            *into = Some(self.into_clause()?);
+        }
+        if self.kw("FROM") && !self.kw("DUAL") {
+            select.from = self.list(Self::table_ref)?;
+        }
+        if self.kw("WHERE") {
+            select.filter = Some(self.expr()?);
+        }
+        if self.kws(&["GROUP", "BY"]) {
+            select.group_by = self.order_items()?;
+            select.rollup = self.kws(&["WITH", "ROLLUP"]);
+        }
+        if self.kw("HAVING") {
+            select.having = Some(self.expr()?);
+        }
+        if self.kw("WINDOW") {
+            select.windows = self.list(|p| {
+                let name = p.ident()?;
+                p.expect_kw("AS")?;
+                Ok((name, p.window_spec()?))
+            })?;
+        }
+        Ok(QueryBody::Select(Box::new(select)))
+    }
+
+    pub(super) fn hints(&mut self) -> Vec<OptimizerHint> {
+        match self.peek() {
+            Tok::Hint(hints) => {
+                let hints = hints.clone();
+                self.advance();
+                hints
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn select_item(&mut self) -> Result<SelectItem> {
+        if self.sym("*") {
+            return Ok(SelectItem::Star);
+        }
+        if self.is_ident() && self.is_sym_at(1, ".") {
+            if self.is_sym_at(2, "*") {
+                let name = self.ident()?;
+                self.advance();
+                self.advance();
+                return Ok(SelectItem::QualifiedStar(ObjectName { schema: None, name }));
+            }
+            if self.is_sym_at(3, ".") && self.is_sym_at(4, "*") {
+                let schema = Some(self.ident()?);
+                self.advance();
+                let name = self.ident_after_dot()?;
+                self.advance();
+                self.advance();
+                return Ok(SelectItem::QualifiedStar(ObjectName { schema, name }));
+            }
+        }
+        let first_token = self.peek().clone();
+        let start = self.start();
+        let expr = self.expr()?;
+        let end = self.previous_end();
+        let alias = self.alias(true)?;
+        let name = match (&alias, &expr.kind) {
+            (Some(alias), _) => alias.clone(),
+            (None, ExprKind::Column(column)) => column.column.clone(),
+            // A string is named by its first piece.
+            (None, ExprKind::Literal(Literal::String { introducer: None, .. })) if matches!(first_token, Tok::Str { .. }) => match first_token {
+                Tok::Str { value, .. } => value.trim_start().to_string(),
+                _ => String::new(),
+            },
+            (None, _) => self.sql[start..end].to_string(),
+        };
+        Ok(SelectItem::Expr { expr, alias, name })
+    }
+
+    /// A table reference with its joins.
+    pub(super) fn table_ref(&mut self) -> Result<TableRef> {
+        self.deeper(|p| {
+            let mut left = p.table_factor()?;
+            while let Some((kind, natural)) = p.join_operator()? {
+                let right = p.table_factor()?;
+                // `a JOIN b JOIN c ON x ON y`: a following join with its own ON belongs to the right side.
+                let right = p.nested_right(right, kind, natural)?;
+                let condition = if natural {
+                    JoinCondition::Natural
+                } else if p.kw("ON") {
+                    JoinCondition::On(p.expr()?)
+                } else if p.kw("USING") {
+                    JoinCondition::Using(p.parenthesised_list(Self::ident)?)
+                } else if matches!(kind, JoinKind::Left | JoinKind::Right) {
+                    return p.fail();
+                } else {
+                    JoinCondition::None
+                };
+                left = TableRef::Join { kind, left: Box::new(left), right: Box::new(right), condition };
+            }
+            Ok(left)
+        })
+    }
+
+    /// After the right operand of a join that still waits for its ON: joins that come first and have one of their own.
+    fn nested_right(&mut self, mut right: TableRef, kind: JoinKind, natural: bool) -> Result<TableRef> {
+        let waits = !natural && matches!(kind, JoinKind::Left | JoinKind::Right);
+        if !waits || self.is_kw("ON") || self.is_kw("USING") {
+            return Ok(right);
+        }
+        while let Some((kind, natural)) = self.join_operator()? {
+            let inner = self.table_factor()?;
+            let inner = self.nested_right(inner, kind, natural)?;
+            let condition = if natural {
+                JoinCondition::Natural
+            } else if self.kw("ON") {
+                JoinCondition::On(self.expr()?)
+            } else if self.kw("USING") {
+                JoinCondition::Using(self.parenthesised_list(Self::ident)?)
+            } else {
+                JoinCondition::None
+            };
+            right = TableRef::Join { kind, left: Box::new(right), right: Box::new(inner), condition };
+            if self.is_kw("ON") || self.is_kw("USING") {
+                break;
+            }
+        }
+        Ok(right)
+    }
+
+    fn join_operator(&mut self) -> Result<Option<(JoinKind, bool)>> {
+        if self.kw("STRAIGHT_JOIN") {
+            return Ok(Some((JoinKind::Straight, false)));
+        }
+        let natural = self.kw("NATURAL");
+        let side = if natural || self.is_any_kw(&["LEFT", "RIGHT"]) { self.any_kw(&["LEFT", "RIGHT"]) } else { None };
+        let kind = match side {
+            Some(side) => {
+                self.kw("OUTER");
+                self.expect_kw("JOIN")?;
+                if side == "LEFT" { JoinKind::Left } else { JoinKind::Right }
+            }
+            None if self.is_any_kw(&["INNER", "CROSS"]) => {
+                self.advance();
+                self.expect_kw("JOIN")?;
+                JoinKind::Inner
+            }
+            None if self.kw("JOIN") => JoinKind::Inner,
+            None if natural => return self.fail(),
+            None => return Ok(None),
+        };
+        Ok(Some((kind, natural)))
+    }
+
+    fn table_factor(&mut self) -> Result<TableRef> {
+        let lateral = self.kw("LATERAL");
+        if self.sym("(") {
+            if self.query_follows() && (lateral || self.parenthesis_is_query()) {
+                let query = Box::new(self.query()?);
+                self.expect_sym(")")?;
+                let Some(alias) = self.alias(false)? else {
+                    return Err(highkey_types::MySqlError::with_message(1248, "Every derived table must have its own alias"));
+                };
+                let columns = if self.is_sym("(") { self.parenthesised_list(Self::ident)? } else { Vec::new() };
+                return Ok(TableRef::Derived { lateral, query, alias, columns });
+            }
+            let mut tables = self.list(Self::table_ref)?;
+            self.expect_sym(")")?;
+            return Ok(if tables.len() == 1 { tables.pop().expect("one table") } else { TableRef::List(tables) });
+        }
+        if lateral {
+            return self.fail();
+        }
+        if self.is_kw("JSON_TABLE") && self.is_sym_at(1, "(") {
+            return unsupported("JSON_TABLE");
+        }
+        let name = self.object_name()?;
+        let partitions = if self.kw("PARTITION") { self.parenthesised_list(Self::ident)? } else { Vec::new() };
+        let alias = self.alias(false)?;
+        let mut index_hints = Vec::new();
+        while let Some(hint) = self.index_hint()? {
+            index_hints.push(hint);
+            self.sym_before_hint();
+        }
+        Ok(TableRef::Table { name, alias, partitions, index_hints })
+    }
+
+    /// `((SELECT …) UNION …) alias` against `((a JOIN b) JOIN c)`: a parenthesis that encloses a query.
+    fn parenthesis_is_query(&self) -> bool {
+        if !self.is_sym("(") {
+            return true;
+        }
+        // Find what follows the inner parenthesis: an alias means a derived table inside a join list.
+        let (mut depth, mut ahead) = (0, 0);
+        loop {
+            match self.peek_at(ahead) {
+                Tok::Sym("(") => depth += 1,
+                Tok::Sym(")") => {
+                    depth -= 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                Tok::End => return true,
+                _ => {}
+            }
+            ahead += 1;
+        }
+        let next = ahead + 1;
+        self.is_sym_at(next, ")") || ["UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "FOR", "LOCK"].iter().any(|k| self.is_kw_at(next, k))
+    }
+
+    fn sym_before_hint(&mut self) {
+        if self.is_sym(",") && ["USE", "FORCE", "IGNORE"].iter().any(|k| self.is_kw_at(1, k)) {
+            self.advance();
+        }
+    }
+
+    fn index_hint(&mut self) -> Result<Option<IndexHint>> {
+        if !(self.is_kw_at(1, "INDEX") || self.is_kw_at(1, "KEY")) {
+            return Ok(None);
+        }
+        let kind = match self.any_kw(&["USE", "FORCE", "IGNORE"]) {
+            Some("USE") => IndexHintKind::Use,
+            Some("FORCE") => IndexHintKind::Force,
+            Some(_) => IndexHintKind::Ignore,
+            None => return Ok(None),
+        };
+        self.advance();
+        let purpose = if self.kw("FOR") {
+            Some(match self.any_kw(&["JOIN", "ORDER", "GROUP"]) {
+                Some("JOIN") => "JOIN".to_string(),
+                Some(word) => {
+                    self.expect_kw("BY")?;
+                    format!("{word} BY")
+                }
+                None => return self.fail(),
+            })
+        } else {
+            None
+        };
+        self.expect_sym("(")?;
+        let indexes = if self.is_sym(")") { Vec::new() } else { self.list(|p| if p.is_kw("PRIMARY") { p.ident_after_dot() } else { p.ident() })? };
+        self.expect_sym(")")?;
+        Ok(Some(IndexHint { kind, purpose, indexes }))
+    }
+
+    /// `expr [ASC|DESC], …`.
+    pub(super) fn order_items(&mut self) -> Result<Vec<OrderItem>> {
+        self.list(|p| {
+            let expr = p.expr()?;
+            let desc = p.kw("DESC");
+            if !desc {
+                p.kw("ASC");
+            }
+            Ok(OrderItem { expr, desc })
+        })
+    }
+
+    /// LIMIT in its three forms.
+    pub(super) fn limit_clause(&mut self) -> Result<Option<Limit>> {
+        if !self.kw("LIMIT") {
+            return Ok(None);
+        }
+        let first = self.limit_value()?;
+        if self.sym(",") {
+            let count = self.limit_value()?;
+            return Ok(Some(Limit { offset: Some(first), count }));
+        }
+        let offset = if self.kw("OFFSET") { Some(self.limit_value()?) } else { None };
+        Ok(Some(Limit { offset, count: first }))
+    }
+
+    fn limit_value(&mut self) -> Result<Expr> {
+        match self.peek() {
+            Tok::Int(_) | Tok::Param => self.expr(),
+            _ => self.fail(),
+        }
+    }
+
+    fn lock_clause(&mut self) -> Result<Option<LockClause>> {
+        if self.kws(&["LOCK", "IN", "SHARE", "MODE"]) {
+            return Ok(Some(LockClause { exclusive: false, of: Vec::new(), wait: LockWait::Wait }));
+        }
+        if !(self.is_kw("FOR") && (self.is_kw_at(1, "UPDATE") || self.is_kw_at(1, "SHARE"))) {
+            return Ok(None);
+        }
+        self.advance();
+        let exclusive = self.is_kw("UPDATE");
+        self.advance();
+        let of = if self.kw("OF") { self.list(|p| Ok(p.object_name()?.name))? } else { Vec::new() };
+        let wait = if self.kw("NOWAIT") {
+            LockWait::NoWait
+        } else if self.kws(&["SKIP", "LOCKED"]) {
+            LockWait::SkipLocked
+        } else {
+            LockWait::Wait
+        };
+        Ok(Some(LockClause { exclusive, of, wait }))
+    }
+
+    fn into_clause(&mut self) -> Result<Into> {
+        self.expect_kw("INTO")?;
+        if self.kw("DUMPFILE") {
+            return Ok(Into::Dumpfile(self.string()?));
+        }
+        if self.kw("OUTFILE") {
+            let path = self.string()?;
+            let charset = self.charset_clause()?;
+            return Ok(Into::Outfile { path, charset, format: self.file_format()? });
+        }
+        let names = self.list(|p| match p.peek() {
+            Tok::UserVar(name) => {
+                let name = name.clone();
+                p.advance();
+                Ok(name)
+            }
+            _ => p.fail(),
+        })?;
+        Ok(Into::Variables(names))
+    }
+
+    /// `( [base] [PARTITION BY …] [ORDER BY …] [frame] )`.
+    pub(super) fn window_spec(&mut self) -> Result<WindowSpec> {
+        self.expect_sym("(")?;
+        let mut spec = WindowSpec::default();
+        if self.is_ident() && !self.is_any_kw(&["PARTITION", "ORDER", "ROWS", "RANGE"]) {
+            spec.base = Some(self.ident()?);
+        }
+        if self.kws(&["PARTITION", "BY"]) {
+            spec.partition_by = self.list(Self::expr)?;
+        }
+        if self.kws(&["ORDER", "BY"]) {
+            spec.order_by = self.order_items()?;
+        }
+        if self.is_kw("GROUPS") {
+            return unsupported("GROUPS");
+        }
+        if let Some(unit) = self.any_kw(&["ROWS", "RANGE"]) {
+            let (start, end) = if self.kw("BETWEEN") {
+                let start = self.frame_bound()?;
+                self.expect_kw("AND")?;
+                (start, self.frame_bound()?)
+            } else {
+                (self.frame_bound()?, FrameBound::CurrentRow)
+            };
+            spec.frame = Some(Frame { rows: unit == "ROWS", start, end });
+            if self.kw("EXCLUDE") {
+                return unsupported("EXCLUDE");
+            }
+        }
+        self.expect_sym(")")?;
+        Ok(spec)
+    }
+
+    fn frame_bound(&mut self) -> Result<FrameBound> {
+        if self.kws(&["CURRENT", "ROW"]) {
+            return Ok(FrameBound::CurrentRow);
+        }
+        if self.kw("UNBOUNDED") {
+            return match self.any_kw(&["PRECEDING", "FOLLOWING"]) {
+                Some("PRECEDING") => Ok(FrameBound::UnboundedPreceding),
+                Some(_) => Ok(FrameBound::UnboundedFollowing),
+                None => self.fail(),
+            };
+        }
+        let start = self.start();
+        let expr = if self.is_kw("INTERVAL") {
+            let (value, unit) = self.interval()?;
+            // An interval bound is carried as "value after nothing": DateArith over NULL.
+            let date = Box::new(Expr { kind: ExprKind::Literal(Literal::Null), span: Span { start, end: start } });
+            Expr { kind: ExprKind::DateArith { date, value: Box::new(value), unit, subtract: false }, span: self.span_from(start) }
+        } else {
+            self.expr()?
+        };
+        match self.any_kw(&["PRECEDING", "FOLLOWING"]) {
+            Some("PRECEDING") => Ok(FrameBound::Preceding(Box::new(expr))),
+            Some(_) => Ok(FrameBound::Following(Box::new(expr))),
+            None => self.fail(),
+        }
+    }
+}

@@ -1,63 +1,86 @@
 //! The binder: from syntax to a bound plan, with MySQL's name resolution and typing. See `README.md`.
 
+mod aggregate;
+mod binder;
+mod call;
+mod collation;
+mod compare;
 mod context;
 mod dml;
+mod errors;
+mod expr;
+mod fold;
+mod from;
+mod group;
+mod hints;
+mod insert;
+mod literal;
+mod merge;
+mod query;
+mod scope;
+mod select;
+mod types;
+mod update;
 
 pub use context::{BindContext, TableSource};
-pub use dml::{AssignedValue, BoundDelete, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate, UpdateTarget};
+pub use dml::{
+    AssignedValue, BoundDelete, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate,
+    UpdateTarget,
+};
+pub use types::resolve_type;
 
 use highkey_table::TableDef;
-use highkey_types::{Collation, ColumnType, MySqlError};
+use highkey_types::MySqlError;
 
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr, Field};
+use binder::Binder;
+use scope::{Clause, FromScope, Scope};
 
 /// Binds a query.
 pub fn bind_query(query: &ast::Query, cx: &dyn BindContext) -> Result<BoundQuery, MySqlError> {
-    let _ = (query, cx);
-    unimplemented!()
+    Binder::new(cx).statement_query(query)
 }
 
 /// Binds INSERT and REPLACE.
 pub fn bind_insert(insert: &ast::Insert, cx: &dyn BindContext) -> Result<BoundInsert, MySqlError> {
-    let _ = (insert, cx);
-    unimplemented!()
+    Binder::new(cx).insert(insert)
 }
 
 /// Binds UPDATE.
 pub fn bind_update(update: &ast::Update, cx: &dyn BindContext) -> Result<BoundUpdate, MySqlError> {
-    let _ = (update, cx);
-    unimplemented!()
+    Binder::new(cx).update(update)
 }
 
 /// Binds DELETE.
 pub fn bind_delete(delete: &ast::Delete, cx: &dyn BindContext) -> Result<BoundDelete, MySqlError> {
-    let _ = (delete, cx);
-    unimplemented!()
+    Binder::new(cx).delete(delete)
 }
 
 /// Binds LOAD DATA.
 pub fn bind_load(load: &ast::LoadData, cx: &dyn BindContext) -> Result<BoundLoad, MySqlError> {
-    let _ = (load, cx);
-    unimplemented!()
+    Binder::new(cx).load(load)
 }
 
 /// Binds an expression that may not name columns (SET, KILL, DO, DEFAULT literals).
 pub fn bind_constant(expr: &ast::Expr, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
-    let _ = (expr, cx);
-    unimplemented!()
+    bind_fields_expr(expr, &[], cx)
 }
 
 /// Binds an expression over a table's columns in definition order (generated columns, CHECK, expression defaults).
 pub fn bind_table_expr(expr: &ast::Expr, table: &TableDef, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
-    let _ = (expr, table, cx);
-    unimplemented!()
+    bind_fields_expr(expr, &from::table_fields(table, &table.name), cx)
 }
 
 /// Binds an expression over `fields` (SHOW … WHERE).
 pub fn bind_fields_expr(expr: &ast::Expr, fields: &[Field], cx: &dyn BindContext) -> Result<Expr, MySqlError> {
-    let _ = (expr, fields, cx);
-    unimplemented!()
+    let scope = Scope { clause: Some(Clause::Where), ..Scope::new(FromScope::of(fields.to_vec())) };
+    Binder::new(cx).within(scope, |binder| binder.condition(expr)).map(|(bound, _)| bound)
+}
+
+/// Evaluates a constant expression at bind time (SET's values and the like need the session's own context instead).
+pub fn evaluate_constant(expr: &Expr, cx: &dyn BindContext) -> Result<highkey_types::Value, MySqlError> {
+    fold::Folder::new(cx).evaluate(expr)
 }
 
 /// The expressions that a table's definition holds as text, bound over its columns in definition order.
@@ -74,12 +97,17 @@ pub struct TableExprs {
 
 /// Binds what `table` holds as text.
 pub fn bind_table_exprs(table: &TableDef, cx: &dyn BindContext) -> Result<TableExprs, MySqlError> {
-    let _ = (table, cx);
-    unimplemented!()
-}
-
-/// The column type that a written type means in a table with the default collation `default`.
-pub fn resolve_type(ty: &ast::DataType, default: &'static Collation, column: &str) -> Result<ColumnType, MySqlError> {
-    let _ = (ty, default, column);
-    unimplemented!()
+    let bind = |text: &str| bind_table_expr(&crate::parse::parse_expr(text)?, table, cx);
+    let mut exprs = TableExprs { defaults: Vec::new(), generated: Vec::new(), checks: Vec::new() };
+    for column in &table.columns {
+        exprs.defaults.push(match &column.default {
+            highkey_table::Default::Expr(text) => Some(bind(text)?),
+            _ => None,
+        });
+        exprs.generated.push(column.generated.as_ref().map(|g| bind(&g.expr)).transpose()?);
+    }
+    for check in table.checks.iter().filter(|c| c.enforced) {
+        exprs.checks.push((check.name.clone(), bind(&check.expr)?));
+    }
+    Ok(exprs)
 }

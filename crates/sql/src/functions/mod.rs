@@ -3,5 +3,7 @@
 //! One implementation serves both ways to run a statement. See `README.md` of `expr`.
 
 mod table;
+mod typing;
 
 pub use table::FuncId;
+pub(crate) use typing::{Typing, result_type};

@@ -45,6 +45,42 @@ impl FuncId {
         self.class() == Class::Volatile
     }
 
+    /// SQL calls it by its name: it is no operator and no target of special syntax.
+    pub(crate) fn is_named(self) -> bool {
+        use FuncId::*;
+        !matches!(
+            self,
+            Add | Sub | Mul | Div | IntDiv | Neg | BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight | Xor | DateAdd | DateSub | Extract
+                | TimestampDiff | ConvertUsing | TrimLeading | TrimTrailing | IsNullFunc
+        )
+    }
+
+    /// Its string arguments meet: their collations are aggregated. Otherwise the first argument's counts.
+    pub(crate) fn merges_collations(self) -> bool {
+        use FuncId::*;
+        matches!(
+            self,
+            Concat | ConcatWs | Elt | ExportSet | FindInSet | Insert | Instr | Locate | Lpad | MakeSet | RegexpInstr | RegexpLike | RegexpReplace
+                | RegexpSubstr | Replace | Rpad | Strcmp | SubstringIndex | TrimBoth | TrimLeading | TrimTrailing
+        )
+    }
+
+    /// It compares its strings, so that they need one collation.
+    pub(crate) fn compares_strings(self) -> bool {
+        use FuncId::*;
+        matches!(self, FindInSet | Instr | Locate | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr | Replace | Strcmp | SubstringIndex)
+    }
+
+    /// Hexadecimal literals are numbers among its arguments.
+    pub(crate) fn wants_numbers(self) -> bool {
+        use FuncId::*;
+        matches!(
+            self,
+            Abs | Acos | Asin | Atan | Atan2 | Ceiling | Cos | Cot | Degrees | Exp | Floor | Ln | Log | Log10 | Log2 | Mod | Pow | Radians | Round | Sign
+                | Sin | Sqrt | Tan | Truncate | InetNtoa | FormatBytes | FormatPicoTime
+        )
+    }
+
     /// The arguments alone decide the result.
     pub fn is_deterministic(self) -> bool {
         self.class() == Class::Pure

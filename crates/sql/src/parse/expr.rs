@@ -21,15 +21,11 @@ impl Parser<'_> {
     }
 
     fn or_expr(&mut self) -> Result<Expr> {
-        let mut left = self.xor_expr()?;
-        loop {
-            if self.kw("OR") || (!self.options.pipes_as_concat && self.sym("||")) {
-                let right = self.xor_expr()?;
-                left = self.binary(BinaryOp::Or, left, right);
-            } else {
-                return Ok(left);
-            }
+        let mut operands = vec![self.xor_expr()?];
+        while self.kw("OR") || (!self.options.pipes_as_concat && self.sym("||")) {
+            operands.push(self.xor_expr()?);
         }
+        Ok(balanced(BinaryOp::Or, operands))
     }
 
     fn xor_expr(&mut self) -> Result<Expr> {
@@ -42,12 +38,11 @@ impl Parser<'_> {
     }
 
     fn and_expr(&mut self) -> Result<Expr> {
-        let mut left = self.not_expr()?;
+        let mut operands = vec![self.not_expr()?];
         while self.kw("AND") || self.sym("&&") {
-            let right = self.not_expr()?;
-            left = self.binary(BinaryOp::And, left, right);
+            operands.push(self.not_expr()?);
         }
-        Ok(left)
+        Ok(balanced(BinaryOp::And, operands))
     }
 
     fn not_expr(&mut self) -> Result<Expr> {
@@ -786,6 +781,17 @@ impl Parser<'_> {
             }
         })
     }
+}
+
+/// AND or OR of many operands as a tree of logarithmic depth: they associate, and generated statements chain thousands.
+fn balanced(op: BinaryOp, mut operands: Vec<Expr>) -> Expr {
+    if operands.len() == 1 {
+        return operands.pop().expect("one operand");
+    }
+    let right = balanced(op, operands.split_off(operands.len() / 2));
+    let left = balanced(op, operands);
+    let span = Span { start: left.span.start, end: right.span.end };
+    Expr { kind: ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, span }
 }
 
 /// Aggregates; each may have OVER.

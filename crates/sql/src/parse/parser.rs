@@ -9,7 +9,7 @@ use super::{ParseOptions, Parsed};
 pub(super) type Result<T> = std::result::Result<T, MySqlError>;
 
 /// Nesting of expressions and queries that the parser follows: each level takes some stack.
-const MAX_DEPTH: usize = 400;
+const MAX_DEPTH: usize = 1000;
 
 /// A recursive-descent parser over the tokens of one statement.
 pub(super) struct Parser<'a> {
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
             return Err(MySqlError::with_message(1436, "Thread stack overrun: the statement is nested too deeply"));
         }
         self.depth += 1;
-        let result = f(self);
+        let result = stacker::maybe_grow(128 << 10, 1 << 20, || f(self));
         self.depth -= 1;
         result
     }

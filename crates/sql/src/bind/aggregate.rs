@@ -1,0 +1,334 @@
+//! Aggregates and window functions.
+
+use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
+
+use super::binder::{Binder, Result};
+use super::errors;
+use super::merge::{coerce, merge};
+use super::scope::{Clause, same_expr};
+use crate::functions::FuncId;
+use crate::parse::ast::{self, AggregateCall, ExprKind as Ast, Over, WindowSpec};
+use crate::plan::{
+    Aggregate, AggregateFunc, Expr, ExprKind, ExprType, FrameBoundary, SortKey, WindowExpr, WindowFrame, WindowFunc,
+};
+
+impl Binder<'_> {
+    pub fn aggregate(&mut self, call: &AggregateCall) -> Result<Expr> {
+        match &call.over {
+            Some(over) => self.window_function(call, over),
+            None => self.plain_aggregate(call),
+        }
+    }
+
+    fn plain_aggregate(&mut self, call: &AggregateCall) -> Result<Expr> {
+        self.scope().check_aggregate()?;
+        self.scope().in_aggregate = true;
+        let bound = self.aggregate_of(call);
+        self.scope().in_aggregate = false;
+        let aggregate = bound?;
+        let ty = aggregate.ty.clone();
+        let known = self.scope().aggregates.iter().position(|a| same_aggregate(a, &aggregate));
+        let index = known.unwrap_or_else(|| {
+            let aggregates = &mut self.scope().aggregates;
+            aggregates.push(aggregate);
+            aggregates.len() - 1
+        });
+        Ok(Expr { kind: ExprKind::AggregateRef(index), ty })
+    }
+
+    fn aggregate_of(&mut self, call: &AggregateCall) -> Result<Aggregate> {
+        let func = aggregate_func(call)?;
+        let mut args = call.args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+        let most = match func {
+            AggregateFunc::Count | AggregateFunc::GroupConcat => usize::MAX,
+            AggregateFunc::CountStar => 0,
+            AggregateFunc::JsonObjectAgg => 2,
+            _ => 1,
+        };
+        let wrong_count = args.len() > most || (func == AggregateFunc::JsonObjectAgg && args.len() != 2);
+        let several_need_distinct = func == AggregateFunc::Count && args.len() > 1 && !call.distinct;
+        if wrong_count || several_need_distinct {
+            return Err(errors::parameter_count(&call.name));
+        }
+        let mut order_by = self.sort_keys(&call.order_by, &[])?;
+        let mut ty = self.aggregate_type(func, &mut args)?;
+        if func == AggregateFunc::GroupConcat {
+            let text = if args.len() == 1 { args.pop().expect("one argument") } else { self.call(FuncId::Concat, args)? };
+            let length = self.cx.group_concat_max_len().min(u64::from(u32::MAX)) as u32;
+            let (collation, coercibility) = super::collation::of(&text.ty, self.cx.collation());
+            ty = ExprType::text(length / collation.charset.max_bytes().max(1) as u32, collation, true).with_coercibility(coercibility);
+            let as_text = ExprType::text(text.ty.char_length(), collation, text.ty.nullable);
+            let separator = self.text(call.separator.as_deref().unwrap_or(","));
+            args = vec![coerce(text, &as_text), separator];
+        }
+        if !matches!(func, AggregateFunc::GroupConcat) {
+            order_by.clear();
+        }
+        // DISTINCT changes nothing for these.
+        let idempotent = matches!(func, AggregateFunc::Min | AggregateFunc::Max | AggregateFunc::BitAnd | AggregateFunc::BitOr | AggregateFunc::AnyValue);
+        Ok(Aggregate { func, distinct: call.distinct && !idempotent, args, order_by, ty })
+    }
+
+    /// Result type of an aggregate; its arguments are converted to what it adds up.
+    fn aggregate_type(&mut self, func: AggregateFunc, args: &mut [Expr]) -> Result<ExprType> {
+        use AggregateFunc as F;
+        Ok(match func {
+            F::CountStar | F::Count => ExprType::bigint(false),
+            F::Sum | F::Avg => {
+                let argument = &mut args[0];
+                let exact = argument.ty.ty.is_integer()
+                    || matches!(argument.ty.ty.kind, TypeKind::Decimal { .. } | TypeKind::Year | TypeKind::Bit(_))
+                    || argument.ty.ty.is_temporal();
+                if !exact && !argument.ty.is_null_type() {
+                    *argument = coerce(argument.clone(), &ExprType::double(true));
+                    return Ok(ExprType::double(true));
+                }
+                let (int, scale) = argument.ty.decimal_digits();
+                let operand = ExprType::decimal((int + scale).min(65), scale, true);
+                *argument = coerce(argument.clone(), &operand);
+                if func == F::Sum {
+                    ExprType::decimal(int + scale + 22, scale, true)
+                } else {
+                    let extra = u32::from(self.cx.div_precision_increment());
+                    ExprType::decimal(int + scale + extra, scale + extra, true)
+                }
+            }
+            F::Min | F::Max | F::AnyValue => {
+                let argument = &mut args[0];
+                if matches!(argument.ty.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) && func != F::AnyValue {
+                    // ENUM and SET compare as text here, not by their numbers.
+                    let text = ExprType::text(argument.ty.char_length(), argument.ty.ty.collation, true).with_coercibility(argument.ty.coercibility);
+                    *argument = coerce(argument.clone(), &text);
+                }
+                argument.ty.clone().with_nullable(true)
+            }
+            F::BitAnd | F::BitOr | F::BitXor => {
+                let argument = &mut args[0];
+                if argument.ty.ty.is_binary() {
+                    argument.ty.clone().with_nullable(false)
+                } else {
+                    *argument = coerce(argument.clone(), &ExprType::ubigint(argument.ty.nullable));
+                    ExprType::ubigint(false)
+                }
+            }
+            F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => {
+                args[0] = coerce(args[0].clone(), &ExprType::double(true));
+                ExprType::double(true)
+            }
+            F::GroupConcat => ExprType::text(1024, self.cx.collation(), true),
+            F::JsonArrayAgg | F::JsonObjectAgg => {
+                let json = ExprType::column(ColumnType::new(TypeKind::Json), true);
+                let last = args.len() - 1;
+                args[last] = coerce(args[last].clone(), &json);
+                json
+            }
+        })
+    }
+
+    /// `expr [DESC], …` over the current scope; ordinals mean `outputs`.
+    pub fn sort_keys(&mut self, items: &[ast::OrderItem], outputs: &[Expr]) -> Result<Vec<SortKey>> {
+        let _ = outputs;
+        items.iter().map(|item| Ok(SortKey { expr: self.expr(&item.expr)?, desc: item.desc })).collect()
+    }
+
+    fn window_function(&mut self, call: &AggregateCall, over: &Over) -> Result<Expr> {
+        self.scope().check_window(&call.name)?;
+        if call.distinct {
+            return Err(highkey_types::errors::not_supported_yet("<window function>(DISTINCT ..)"));
+        }
+        let spec = match over {
+            Over::Spec(spec) => self.resolve_window(spec, 0)?,
+            Over::Named(name) => {
+                let named = WindowSpec { base: Some(name.clone()), ..WindowSpec::default() };
+                self.resolve_window(&named, 0)?
+            }
+        };
+        let clause = self.scope().clause;
+        self.scope().clause = Some(Clause::Partition);
+        let bound = self.window_of(call, &spec);
+        self.scope().clause = clause;
+        let window = bound?;
+        let ty = window.ty.clone();
+        let windows = &mut self.scope().windows;
+        windows.push(window);
+        Ok(Expr { kind: ExprKind::WindowRef(windows.len() - 1), ty })
+    }
+
+    /// A window with what it inherits.
+    fn resolve_window(&mut self, spec: &WindowSpec, depth: usize) -> Result<WindowSpec> {
+        let Some(base) = &spec.base else { return Ok(spec.clone()) };
+        let named = self.scope().named_windows.iter().find(|(name, _)| super::scope::same_name(name, base)).map(|(_, s)| s.clone());
+        let Some(named) = named else {
+            return Err(MySqlError::with_message(3579, format!("Window name '{base}' is not defined.")));
+        };
+        if depth > 32 {
+            return Err(MySqlError::with_message(3580, "There is a circularity in the window dependency graph."));
+        }
+        let mut resolved = self.resolve_window(&named, depth + 1)?;
+        if !spec.partition_by.is_empty() {
+            return Err(MySqlError::with_message(3581, "A window which depends on another cannot define partitioning."));
+        }
+        if !spec.order_by.is_empty() {
+            if !resolved.order_by.is_empty() {
+                return Err(MySqlError::with_message(3583, format!("Window '<unnamed window>' cannot inherit '{base}' since both contain an ORDER BY clause.")));
+            }
+            resolved.order_by = spec.order_by.clone();
+        }
+        if spec.frame.is_some() {
+            resolved.frame = spec.frame.clone();
+        }
+        Ok(resolved)
+    }
+
+    fn window_of(&mut self, call: &AggregateCall, spec: &WindowSpec) -> Result<WindowExpr> {
+        let func = window_func(call)?;
+        let mut args = call.args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+        let ty = match func {
+            WindowFunc::RowNumber | WindowFunc::Rank | WindowFunc::DenseRank => {
+                self.arguments(call, &args, 0, 0)?;
+                ExprType::ubigint(false)
+            }
+            WindowFunc::PercentRank | WindowFunc::CumeDist => {
+                self.arguments(call, &args, 0, 0)?;
+                ExprType::double(false)
+            }
+            WindowFunc::Ntile => {
+                self.arguments(call, &args, 1, 1)?;
+                args[0] = coerce(args[0].clone(), &ExprType::ubigint(args[0].ty.nullable));
+                ExprType::ubigint(true)
+            }
+            WindowFunc::Lag | WindowFunc::Lead => {
+                self.arguments(call, &args, 1, 3)?;
+                if args.len() == 1 {
+                    args.push(Expr::int(1));
+                }
+                if let Some(Value::Int(n)) = args[1].as_literal()
+                    && *n < 0
+                {
+                    return Err(errors::wrong_arguments(&call.name.to_ascii_lowercase()));
+                }
+                if args.len() == 2 {
+                    args.push(Expr { ty: args[0].ty.clone().with_nullable(true), ..Expr::null() });
+                }
+                let ty = merge(&[&args[0], &args[2]], self.cx.collation(), "lag")?;
+                args[0] = coerce(args[0].clone(), &ty);
+                args[2] = coerce(args[2].clone(), &ty);
+                ty.with_nullable(true)
+            }
+            WindowFunc::FirstValue | WindowFunc::LastValue => {
+                self.arguments(call, &args, 1, 1)?;
+                args[0].ty.clone().with_nullable(true)
+            }
+            WindowFunc::NthValue => {
+                self.arguments(call, &args, 2, 2)?;
+                args[0].ty.clone().with_nullable(true)
+            }
+            WindowFunc::Aggregate(func) => {
+                if matches!(func, AggregateFunc::GroupConcat) {
+                    return Err(highkey_types::errors::not_supported_yet("group_concat as window function"));
+                }
+                self.aggregate_type(func, &mut args)?
+            }
+        };
+        let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
+        let order_by = self.sort_keys(&spec.order_by, &[])?;
+        let frame = spec.frame.as_ref().map(|f| self.frame(f)).transpose()?;
+        // Ranking functions ignore the frame.
+        let frame = frame.filter(|_| matches!(func, WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue | WindowFunc::Aggregate(_)));
+        Ok(WindowExpr { func, args, distinct: false, partition_by, order_by, frame, ty })
+    }
+
+    fn arguments(&self, call: &AggregateCall, args: &[Expr], least: usize, most: usize) -> Result<()> {
+        if args.len() < least || args.len() > most { Err(errors::parameter_count(&call.name)) } else { Ok(()) }
+    }
+
+    fn frame(&mut self, frame: &ast::Frame) -> Result<WindowFrame> {
+        let (start, end) = (self.frame_bound(&frame.start)?, self.frame_bound(&frame.end)?);
+        let backwards = matches!(start, FrameBoundary::UnboundedFollowing) || matches!(end, FrameBoundary::UnboundedPreceding);
+        let crossed = matches!(
+            (&start, &end),
+            (FrameBoundary::CurrentRow, FrameBoundary::Preceding(..)) | (FrameBoundary::Following(..), FrameBoundary::CurrentRow | FrameBoundary::Preceding(..))
+        );
+        if backwards || crossed {
+            return Err(MySqlError::with_message(3586, "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type"));
+        }
+        Ok(WindowFrame { rows: frame.rows, start, end })
+    }
+
+    fn frame_bound(&mut self, bound: &ast::FrameBound) -> Result<FrameBoundary> {
+        let mut offset = |expr: &ast::Expr| -> Result<(Expr, Option<highkey_types::IntervalUnit>)> {
+            match &expr.kind {
+                Ast::DateArith { value, unit, .. } => Ok((self.expr(value)?, Some(*unit))),
+                _ => Ok((self.expr(expr)?, None)),
+            }
+        };
+        Ok(match bound {
+            ast::FrameBound::UnboundedPreceding => FrameBoundary::UnboundedPreceding,
+            ast::FrameBound::UnboundedFollowing => FrameBoundary::UnboundedFollowing,
+            ast::FrameBound::CurrentRow => FrameBoundary::CurrentRow,
+            ast::FrameBound::Preceding(expr) => {
+                let (expr, unit) = offset(expr)?;
+                FrameBoundary::Preceding(expr, unit)
+            }
+            ast::FrameBound::Following(expr) => {
+                let (expr, unit) = offset(expr)?;
+                FrameBoundary::Following(expr, unit)
+            }
+        })
+    }
+}
+
+fn same_aggregate(a: &Aggregate, b: &Aggregate) -> bool {
+    a.func == b.func
+        && a.distinct == b.distinct
+        && a.args.len() == b.args.len()
+        && a.args.iter().zip(&b.args).all(|(x, y)| same_expr(x, y))
+        && a.order_by.is_empty()
+        && b.order_by.is_empty()
+}
+
+fn aggregate_func(call: &AggregateCall) -> Result<AggregateFunc> {
+    use AggregateFunc as F;
+    Ok(match call.name.as_str() {
+        "COUNT" if call.star => F::CountStar,
+        "COUNT" => F::Count,
+        "SUM" => F::Sum,
+        "AVG" => F::Avg,
+        "MIN" => F::Min,
+        "MAX" => F::Max,
+        "BIT_AND" => F::BitAnd,
+        "BIT_OR" => F::BitOr,
+        "BIT_XOR" => F::BitXor,
+        "STDDEV_POP" => F::StddevPop,
+        "STDDEV_SAMP" => F::StddevSamp,
+        "VAR_POP" => F::VarPop,
+        "VAR_SAMP" => F::VarSamp,
+        "GROUP_CONCAT" => F::GroupConcat,
+        "ANY_VALUE" => F::AnyValue,
+        "JSON_ARRAYAGG" => F::JsonArrayAgg,
+        "JSON_OBJECTAGG" => F::JsonObjectAgg,
+        other => return Err(highkey_types::errors::not_supported_yet(other)),
+    })
+}
+
+fn window_func(call: &AggregateCall) -> Result<WindowFunc> {
+    Ok(match call.name.as_str() {
+        "ROW_NUMBER" => WindowFunc::RowNumber,
+        "RANK" => WindowFunc::Rank,
+        "DENSE_RANK" => WindowFunc::DenseRank,
+        "PERCENT_RANK" => WindowFunc::PercentRank,
+        "CUME_DIST" => WindowFunc::CumeDist,
+        "NTILE" => WindowFunc::Ntile,
+        "LAG" => WindowFunc::Lag,
+        "LEAD" => WindowFunc::Lead,
+        "FIRST_VALUE" => WindowFunc::FirstValue,
+        "LAST_VALUE" => WindowFunc::LastValue,
+        "NTH_VALUE" => WindowFunc::NthValue,
+        _ => WindowFunc::Aggregate(aggregate_func(call)?),
+    })
+}
+
+/// An empty text, for fields without a name of their own.
+pub(super) fn empty() -> Str {
+    Str::from("")
+}

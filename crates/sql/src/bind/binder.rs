@@ -1,0 +1,117 @@
+//! The binder's state, and the resolution of names through the queries around an expression.
+
+use highkey_types::{MySqlError, Str, Value};
+
+use super::fold::Folder;
+use super::scope::Scope;
+use super::{BindContext, errors};
+use crate::parse::ast::ColumnRef;
+use crate::plan::{Expr, ExprKind, ExprType, Rel};
+
+pub(super) type Result<T> = std::result::Result<T, MySqlError>;
+
+/// A common table expression in scope.
+pub(super) struct CteBinding {
+    pub name: String,
+    pub rel: Rel,
+    /// How many queries enclosed its definition.
+    pub level: usize,
+}
+
+/// Binds one statement.
+pub(super) struct Binder<'a> {
+    pub cx: &'a dyn BindContext,
+    pub folder: Folder<'a>,
+    /// Queries being bound, outermost first.
+    pub scopes: Vec<Scope>,
+    pub ctes: Vec<CteBinding>,
+    pub params: Vec<ExprType>,
+    pub next_recursion: usize,
+    pub serial_only: bool,
+    pub locking: bool,
+}
+
+impl<'a> Binder<'a> {
+    pub fn new(cx: &'a dyn BindContext) -> Binder<'a> {
+        Binder {
+            cx,
+            folder: Folder::new(cx),
+            scopes: Vec::new(),
+            ctes: Vec::new(),
+            params: Vec::new(),
+            next_recursion: 0,
+            serial_only: false,
+            locking: false,
+        }
+    }
+
+    /// The query being bound; outside of any query an empty one.
+    pub fn scope(&mut self) -> &mut Scope {
+        if self.scopes.is_empty() {
+            self.scopes.push(Scope::default());
+        }
+        self.scopes.last_mut().expect("a scope was pushed")
+    }
+
+    /// Runs `f` with `scope` as the innermost query.
+    pub fn within<T>(&mut self, scope: Scope, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Scope)> {
+        self.scopes.push(scope);
+        let result = f(self);
+        let scope = self.scopes.pop().expect("pushed above");
+        result.map(|value| (value, scope))
+    }
+
+    /// The expression that a column name means: a field, an alias, or a field of an enclosing query.
+    pub fn column(&mut self, name: &ColumnRef) -> Result<Expr> {
+        let clause = self.scope().clause().name();
+        let innermost = self.scopes.len() - 1;
+        for (depth, scope) in self.scopes.iter().rev().enumerate() {
+            debug_assert!(depth <= innermost);
+            let prefers_alias = depth == 0 && scope.aliases_first && !scope.in_aggregate;
+            if prefers_alias {
+                // What is grouped by that name comes before what is selected by it.
+                if let Some(index) = scope.find(name)?
+                    && scope.groups.iter().any(|g| g.as_column() == Some(index))
+                {
+                    return Ok(Expr::column(index, scope.from.fields[index].ty.clone()));
+                }
+                if let Some(expr) = scope.find_alias(name)? {
+                    return Ok(expr);
+                }
+            }
+            if let Some(index) = scope.find(name)? {
+                let ty = scope.from.fields[index].ty.clone();
+                let kind = if depth == 0 { ExprKind::Column(index) } else { ExprKind::Outer { depth, index } };
+                return Ok(Expr { kind, ty });
+            }
+            if depth == 0
+                && !scope.in_aggregate
+                && let Some(expr) = scope.find_alias(name)?
+            {
+                return Ok(expr);
+            }
+        }
+        Err(errors::unknown_column(&name.to_string(), clause))
+    }
+
+    /// The n-th parameter: its value as a literal if it is known, else a parameter that its context types.
+    pub fn param(&mut self, index: usize) -> Expr {
+        while self.params.len() <= index {
+            self.params.push(ExprType::null());
+        }
+        match self.cx.params().and_then(|values| values.get(index)) {
+            Some(value) => {
+                let ty = super::literal::type_of(value, self.cx.collation());
+                self.params[index] = ty.clone();
+                Expr::literal(value.clone(), ty)
+            }
+            None => Expr { kind: ExprKind::Param(index), ty: ExprType::null() },
+        }
+    }
+
+    /// A bound string constant.
+    pub fn text(&self, text: &str) -> Expr {
+        let length = text.chars().count() as u32;
+        Expr::literal(Value::Text(Str::from(text)), ExprType::text(length, self.cx.collation(), false))
+    }
+}

@@ -1,0 +1,238 @@
+//! Function calls by name.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use highkey_types::{IntervalUnit, MySqlError, Str, Value};
+
+use super::binder::{Binder, Result};
+use super::compare::comparison;
+use super::errors;
+use super::merge::{coerce, merge};
+use crate::functions::{FuncId, Typing, result_type};
+use crate::parse::ast::{self, FunctionCall};
+use crate::plan::{CompareOp, Expr, ExprKind, ExprType};
+
+/// Other names of functions.
+const ALIASES: &[(&str, FuncId)] = &[
+    ("ADDDATE", FuncId::DateAdd),
+    ("CEIL", FuncId::Ceiling),
+    ("CHARACTER_LENGTH", FuncId::CharLength),
+    ("CURRENT_DATE", FuncId::CurDate),
+    ("CURRENT_TIME", FuncId::CurTime),
+    ("CURRENT_TIMESTAMP", FuncId::Now),
+    ("DAY", FuncId::DayOfMonth),
+    ("LCASE", FuncId::Lower),
+    ("LOCALTIME", FuncId::Now),
+    ("LOCALTIMESTAMP", FuncId::Now),
+    ("OCTET_LENGTH", FuncId::Length),
+    ("POWER", FuncId::Pow),
+    ("SCHEMA", FuncId::Database),
+    ("SESSION_USER", FuncId::User),
+    ("SHA", FuncId::Sha1),
+    ("SUBSTR", FuncId::Substring),
+    ("SYSTEM_USER", FuncId::User),
+    ("UCASE", FuncId::Upper),
+];
+
+static BY_NAME: LazyLock<HashMap<&'static str, FuncId>> = LazyLock::new(|| {
+    let named = FuncId::ALL.iter().filter(|f| f.is_named()).map(|f| (f.name(), *f));
+    named.chain(ALIASES.iter().copied()).collect()
+});
+
+/// The name of a unit, as MySQL writes it.
+pub(super) fn unit_name(unit: IntervalUnit) -> &'static str {
+    use IntervalUnit::*;
+    match unit {
+        Microsecond => "MICROSECOND",
+        Second => "SECOND",
+        Minute => "MINUTE",
+        Hour => "HOUR",
+        Day => "DAY",
+        Week => "WEEK",
+        Month => "MONTH",
+        Quarter => "QUARTER",
+        Year => "YEAR",
+        SecondMicrosecond => "SECOND_MICROSECOND",
+        MinuteMicrosecond => "MINUTE_MICROSECOND",
+        MinuteSecond => "MINUTE_SECOND",
+        HourMicrosecond => "HOUR_MICROSECOND",
+        HourSecond => "HOUR_SECOND",
+        HourMinute => "HOUR_MINUTE",
+        DayMicrosecond => "DAY_MICROSECOND",
+        DaySecond => "DAY_SECOND",
+        DayMinute => "DAY_MINUTE",
+        DayHour => "DAY_HOUR",
+        YearMonth => "YEAR_MONTH",
+    }
+}
+
+impl Binder<'_> {
+    /// A call of `func` with bound arguments: typed, and folded if it can be.
+    pub fn call(&mut self, func: FuncId, mut args: Vec<Expr>) -> Result<Expr> {
+        if func == FuncId::Xor {
+            let nullable = args.iter().any(|a| a.ty.nullable);
+            return Ok(self.folder.fold(Expr::call(func, args, ExprType::boolean(nullable))));
+        }
+        if matches!(func, FuncId::Coalesce | FuncId::Greatest | FuncId::Least) {
+            return self.merging_call(func, args);
+        }
+        let strings: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
+        let collation = if func.merges_collations() {
+            super::collation::aggregate(&strings, self.cx.collation(), func.compares_strings(), &func.name().to_ascii_lowercase())?
+        } else {
+            match args.first() {
+                Some(first) => super::collation::of(&first.ty, self.cx.collation()),
+                None => (self.cx.collation(), crate::plan::Coercibility::Coercible),
+            }
+        };
+        let typing = Typing {
+            connection: self.cx.collation(),
+            collation: collation.0,
+            coercibility: collation.1,
+            div_precision_increment: self.cx.div_precision_increment(),
+            sql_mode: self.cx.sql_mode(),
+        };
+        let ty = result_type(func, &mut args, &typing)?;
+        Ok(self.folder.fold(Expr::call(func, args, ty)))
+    }
+
+    /// COALESCE, GREATEST and LEAST: all arguments become one type.
+    fn merging_call(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
+        let refs: Vec<&Expr> = args.iter().collect();
+        let mut ty = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
+        if func == FuncId::Coalesce {
+            ty.nullable = args.iter().all(|a| a.ty.nullable);
+        } else if args.iter().any(|a| a.ty.ty.is_temporal()) && ty.ty.is_text() && !args.iter().any(|a| a.ty.ty.is_number()) {
+            // A temporal value and strings compare as temporal values.
+            let temporal = args.iter().find(|a| a.ty.ty.is_temporal()).map(|a| a.ty.ty.clone()).expect("just seen");
+            ty = ExprType::column(temporal, ty.nullable);
+        } else if ty.ty.is_text() && args.iter().any(|a| a.ty.ty.is_number()) && func != FuncId::Coalesce {
+            // Strings and numbers compare as numbers.
+            ty = ExprType::double(ty.nullable);
+        }
+        let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
+        Ok(self.folder.fold(Expr::call(func, args, ty)))
+    }
+
+    /// A function by its name.
+    pub fn function(&mut self, call: &FunctionCall) -> Result<Expr> {
+        if let Some(schema) = &call.name.schema {
+            return Err(errors::unknown_function(schema, &call.name.name));
+        }
+        let name = call.name.name.to_ascii_uppercase();
+        match (name.as_str(), call.args.as_slice()) {
+            ("IF", [condition, then, otherwise]) => {
+                let condition = self.condition(condition)?;
+                let (then, otherwise) = (self.expr(then)?, self.expr(otherwise)?);
+                return self.make_case(vec![(condition, then)], Some(otherwise), "if");
+            }
+            ("IFNULL", [value, otherwise]) => {
+                let args = vec![self.expr(value)?, self.expr(otherwise)?];
+                return self.call(FuncId::Coalesce, args);
+            }
+            ("NULLIF", [left, right]) => {
+                let value = self.expr(left)?;
+                let other = self.expr(right)?;
+                let ty = value.ty.clone().with_nullable(true);
+                let equal = comparison(CompareOp::Eq, value.clone(), other, &self.folder)?;
+                let null = Expr { ty: ty.clone(), ..Expr::null() };
+                let kind = ExprKind::Case { branches: vec![(equal, null)], otherwise: Some(Box::new(value)) };
+                return Ok(self.folder.fold(Expr { kind, ty }));
+            }
+            ("ISNULL", [value]) => {
+                let value = self.expr(value)?;
+                return Ok(self.is_null(value, false));
+            }
+            ("GROUPING", args) if !args.is_empty() => return self.grouping(args),
+            ("IF", _) | ("IFNULL", _) | ("NULLIF", _) | ("ISNULL", _) => return Err(errors::parameter_count(&call.name.name)),
+            ("VALUES", _) => return Err(errors::parameter_count("VALUES")),
+            ("PASSWORD", _) | ("ENCODE", _) | ("DECODE", _) | ("ENCRYPT", _) => {
+                let schema = self.cx.current_schema().unwrap_or_else(|| Str::from(""));
+                return Err(errors::unknown_function(&schema, &call.name.name));
+            }
+            _ => {}
+        }
+        let Some(func) = BY_NAME.get(name.as_str()).copied() else {
+            let Some(schema) = self.cx.current_schema() else { return Err(errors::no_database()) };
+            return Err(errors::unknown_function(&schema, &call.name.name));
+        };
+        let (least, most) = func.arity();
+        if call.args.len() < least || call.args.len() > most {
+            return Err(errors::parameter_count(&call.name.name));
+        }
+        let mut args = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            let bound = match &arg.kind {
+                ast::ExprKind::Literal(literal) if func.wants_numbers() => self.numeric_literal(literal),
+                _ => None,
+            };
+            args.push(match bound {
+                Some(number) => number,
+                None => self.expr(arg)?,
+            });
+        }
+        match func {
+            FuncId::Now | FuncId::CurTime | FuncId::SysDate | FuncId::UtcTime | FuncId::UtcTimestamp => self.check_fsp(&args, &call.name.name)?,
+            FuncId::Mod => return self.call(FuncId::Mod, args),
+            FuncId::Atan if args.len() == 2 => return self.call(FuncId::Atan2, args),
+            FuncId::Field | FuncId::Interval => return self.field_like(func, args),
+            _ => {}
+        }
+        self.call(func, args)
+    }
+
+    fn check_fsp(&self, args: &[Expr], name: &str) -> Result<()> {
+        match args.first().map(Expr::as_literal) {
+            Some(Some(Value::Int(n))) if *n > 6 => {
+                Err(MySqlError::with_message(1426, format!("Too-big precision {n} specified for '{}'. Maximum is 6.", name.to_ascii_lowercase())))
+            }
+            Some(Some(Value::Int(_))) | None => Ok(()),
+            _ => Err(errors::wrong_arguments(&name.to_ascii_lowercase())),
+        }
+    }
+
+    /// FIELD and INTERVAL compare all arguments in one domain: strings, integers or doubles.
+    fn field_like(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
+        let ty = if func == FuncId::Field && args.iter().all(|a| a.ty.ty.is_string()) {
+            let refs: Vec<&Expr> = args.iter().collect();
+            let (collation, coercibility) = super::collation::aggregate(&refs, self.cx.collation(), true, "field")?;
+            let length = args.iter().map(|a| a.ty.char_length()).max().unwrap_or(0);
+            ExprType::text(length, collation, true).with_coercibility(coercibility)
+        } else {
+            let refs: Vec<&Expr> = args.iter().collect();
+            let merged = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
+            if merged.ty.is_integer() || matches!(merged.ty.kind, highkey_types::TypeKind::Decimal { .. }) { merged } else { ExprType::double(true) }
+        };
+        let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
+        Ok(self.folder.fold(Expr::call(func, args, ExprType::bigint(false))))
+    }
+
+    /// GROUPING(a, …): bits saying which of the group expressions are rolled up, the last argument lowest.
+    fn grouping(&mut self, args: &[ast::Expr]) -> Result<Expr> {
+        if !self.scope().rollup {
+            return Err(errors::invalid_group_use());
+        }
+        let mut result: Option<Expr> = None;
+        for arg in args {
+            let bound = self.expr(arg)?;
+            let groups = &self.scope().groups;
+            let Some(position) = groups.iter().position(|g| super::scope::same_expr(g, &bound)) else {
+                return Err(MySqlError::with_message(3580, "Argument #1 of GROUPING function is not in GROUP BY"));
+            };
+            // The rollup set is the column after groups and aggregates: `usize::MAX` until the aggregate is built.
+            let set = Expr::column(super::group::ROLLUP_SET, ExprType::ubigint(false));
+            let shifted = Expr::call(FuncId::ShiftRight, vec![set, Expr::int(position as i64)], ExprType::ubigint(false));
+            let bit = Expr::call(FuncId::BitAnd, vec![shifted, Expr::int(1)], ExprType::ubigint(false));
+            result = Some(match result {
+                None => bit,
+                Some(before) => {
+                    let before = Expr::call(FuncId::ShiftLeft, vec![before, Expr::int(1)], ExprType::ubigint(false));
+                    Expr::call(FuncId::BitOr, vec![before, bit], ExprType::ubigint(false))
+                }
+            });
+        }
+        let set = result.expect("checked by the caller");
+        Ok(Expr { kind: ExprKind::Cast(Box::new(set)), ty: ExprType::bigint(false) })
+    }
+}

@@ -1,0 +1,589 @@
+//! Expressions: from syntax to typed, resolved trees.
+
+use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
+
+use super::binder::{Binder, Result};
+use super::compare::{comparison, unify, unify_list};
+use super::errors;
+use super::merge::{coerce, merge};
+use super::{collation, literal};
+use crate::functions::FuncId;
+use crate::parse::ast::{self, BinaryOp, ExprKind as Ast, UnaryOp};
+use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType, Subquery, SubqueryKind};
+
+impl Binder<'_> {
+    /// A scalar expression.
+    pub fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        stacker::maybe_grow(128 << 10, 1 << 20, || self.expr_inner(expr))
+    }
+
+    fn expr_inner(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        match &expr.kind {
+            Ast::Literal(value) => self.literal(value),
+            Ast::Column(name) => self.column(name),
+            Ast::Param(index) => Ok(self.param(*index)),
+            Ast::UserVar(name) => Ok(self.user_variable(name)),
+            Ast::SystemVar { scope, name } => {
+                let value = self.cx.system_var(*scope, name)?;
+                let ty = literal::type_of(&value, self.cx.collation());
+                let ty = if value.is_null() { ExprType::text(0, self.cx.collation(), true) } else { ty }.with_coercibility(Coercibility::SystemConstant);
+                Ok(Expr { kind: ExprKind::SystemVar { scope: *scope, name: Str::from(name.as_str()) }, ty })
+            }
+            Ast::Assign { name, value } => {
+                self.serial_only = true;
+                let value = self.expr(value)?;
+                let ty = value.ty.clone();
+                Ok(Expr { kind: ExprKind::AssignUserVar { name: Str::from(name.to_lowercase()), value: Box::new(value) }, ty })
+            }
+            Ast::Unary { op, expr } => self.unary(*op, expr),
+            Ast::Binary { op, left, right } => self.binary(*op, left, right),
+            Ast::IsNull { expr, negated } => {
+                let expr = self.expr(expr)?;
+                Ok(self.is_null(expr, *negated))
+            }
+            Ast::IsBool { expr, value, negated } => {
+                let expr = self.condition(expr)?;
+                Ok(match value {
+                    None => self.is_null(expr, *negated),
+                    Some(value) => self.folder.fold(Expr {
+                        kind: ExprKind::IsTruth { expr: Box::new(expr), value: *value, negated: *negated },
+                        ty: ExprType::boolean(false),
+                    }),
+                })
+            }
+            Ast::Between { expr, low, high, negated } => self.between(expr, low, high, *negated),
+            Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            Ast::InQuery { expr, query, negated } => self.in_query(expr, query, *negated),
+            Ast::Like { expr, pattern, escape, negated } => self.like(expr, pattern, escape.as_deref(), *negated),
+            Ast::Regexp { expr, pattern, negated } => {
+                let args = vec![self.expr(expr)?, self.expr(pattern)?];
+                let call = self.call(FuncId::RegexpLike, args)?;
+                Ok(if *negated { self.not(call) } else { call })
+            }
+            Ast::SoundsLike { left, right } => {
+                let left = self.expr(left)?;
+                let left = self.call(FuncId::Soundex, vec![left])?;
+                let right = self.expr(right)?;
+                let right = self.call(FuncId::Soundex, vec![right])?;
+                comparison(CompareOp::Eq, left, right, &self.folder)
+            }
+            Ast::MemberOf { value, array } => {
+                let (array, value) = (self.expr(array)?, self.expr(value)?);
+                let text = ExprType { ty: highkey_types::ColumnType::new(TypeKind::Json), nullable: true, coercibility: Coercibility::Implicit };
+                let value = coerce(value, &text);
+                self.call(FuncId::JsonContains, vec![array, value])
+            }
+            Ast::Exists { query, negated } => {
+                let plan = self.subquery_plan(query)?;
+                Ok(self.subquery(SubqueryKind::Exists { negated: *negated }, plan, ExprType::boolean(false)))
+            }
+            Ast::Subquery(query) => self.scalar_subquery(query),
+            Ast::Quantified { op, quantifier, expr, query } => self.quantified(*op, *quantifier, expr, query),
+            Ast::Case { operand, branches, otherwise } => self.case(operand.as_deref(), branches, otherwise.as_deref()),
+            Ast::Cast { expr, ty } => {
+                let bound = match (&expr.kind, ty) {
+                    (Ast::Literal(literal), ast::CastType::Signed | ast::CastType::Unsigned | ast::CastType::Decimal { .. } | ast::CastType::Double | ast::CastType::Float) => {
+                        match self.numeric_literal(literal) {
+                            Some(number) => number,
+                            None => self.expr(expr)?,
+                        }
+                    }
+                    _ => self.expr(expr)?,
+                };
+                self.cast(bound, ty)
+            }
+            Ast::ConvertUsing { expr, charset } => {
+                let expr = self.expr(expr)?;
+                self.convert_using(expr, collation::charset_by_name(charset)?)
+            }
+            Ast::Collate { expr, collation } => self.collate(expr, collation),
+            Ast::DateArith { date, value, unit, subtract } => {
+                let args = vec![self.expr(date)?, self.expr(value)?, self.unit(*unit)];
+                self.call(if *subtract { FuncId::DateSub } else { FuncId::DateAdd }, args)
+            }
+            Ast::Extract { unit, date } => {
+                let args = vec![self.unit(*unit), self.expr(date)?];
+                self.call(FuncId::Extract, args)
+            }
+            Ast::TimestampDiff { unit, from, to } => {
+                let args = vec![self.unit(*unit), self.expr(from)?, self.expr(to)?];
+                self.call(FuncId::TimestampDiff, args)
+            }
+            Ast::Trim { side, what, text } => {
+                let mut args = vec![self.expr(text)?];
+                if let Some(what) = what {
+                    args.push(self.expr(what)?);
+                }
+                let func = match side {
+                    ast::TrimSide::Both => FuncId::TrimBoth,
+                    ast::TrimSide::Leading => FuncId::TrimLeading,
+                    ast::TrimSide::Trailing => FuncId::TrimTrailing,
+                };
+                self.call(func, args)
+            }
+            Ast::Char { args, charset } => {
+                let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+                let bytes = self.call(FuncId::Char, args)?;
+                match charset {
+                    Some(name) => self.convert_using(bytes, collation::charset_by_name(name)?),
+                    None => Ok(bytes),
+                }
+            }
+            Ast::WeightString { expr, cast } => {
+                let mut expr = self.expr(expr)?;
+                if let Some(ty) = cast {
+                    expr = self.cast(expr, ty)?;
+                }
+                self.call(FuncId::WeightString, vec![expr])
+            }
+            Ast::GetFormat { kind, style } => {
+                let args = vec![self.text(kind), self.expr(style)?];
+                self.call(FuncId::GetFormat, args)
+            }
+            Ast::Function(function) => self.function(function),
+            Ast::Aggregate(call) => self.aggregate(call),
+            Ast::Row(_) => Err(errors::operand_columns(1)),
+            Ast::Default(_) => Err(MySqlError::with_message(1221, "Incorrect usage of DEFAULT and expression")),
+            Ast::Values(column) => match self.scope().values_base {
+                Some(base) => {
+                    let scope = self.scope();
+                    let index = (0..base).find(|i| super::scope::same_name(&scope.from.fields[*i].name, &column.column));
+                    let Some(index) = index else { return Err(errors::unknown_column(&column.to_string(), "field list")) };
+                    let ty = scope.from.fields[index].ty.clone();
+                    Ok(Expr::column(base + index, ty))
+                }
+                // Outside of ON DUPLICATE KEY UPDATE it is NULL.
+                None => {
+                    let bound = self.column(column)?;
+                    Ok(Expr { ty: bound.ty.with_nullable(true), ..Expr::null() })
+                }
+            },
+        }
+    }
+
+    /// An expression used for its truth.
+    pub fn condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        if let Ast::Literal(literal) = &expr.kind
+            && let Some(number) = self.numeric_literal(literal)
+        {
+            return Ok(number);
+        }
+        self.expr(expr)
+    }
+
+    /// An operand of arithmetic: a hexadecimal literal is a number there.
+    fn operand(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        self.condition(expr)
+    }
+
+    fn user_variable(&mut self, name: &str) -> Expr {
+        let name = name.to_lowercase();
+        let ty = match self.cx.user_var(&name) {
+            Some(Value::Null) | None => ExprType::text(16_383, self.cx.collation(), true),
+            Some(value @ (Value::Text(_) | Value::Bytes(_))) => {
+                let ty = literal::type_of(&value, self.cx.collation());
+                ExprType::text(16_383, ty.ty.collation, true)
+            }
+            Some(value @ Value::Decimal(_)) => {
+                let (_, scale) = literal::type_of(&value, self.cx.collation()).decimal_digits();
+                ExprType::decimal(65, scale, true)
+            }
+            Some(value) => literal::type_of(&value, self.cx.collation()),
+        };
+        Expr { kind: ExprKind::UserVar(Str::from(name)), ty: ty.with_nullable(true).with_coercibility(Coercibility::Implicit) }
+    }
+
+    fn unit(&self, unit: ast::IntervalUnit) -> Expr {
+        self.text(super::call::unit_name(unit))
+    }
+
+    pub fn is_null(&self, expr: Expr, negated: bool) -> Expr {
+        if !expr.ty.nullable && !matches!(expr.kind, ExprKind::Param(_)) && expr.as_literal().is_some() {
+            return Expr::boolean(negated);
+        }
+        self.folder.fold(Expr { kind: ExprKind::IsNull { expr: Box::new(expr), negated }, ty: ExprType::boolean(false) })
+    }
+
+    pub fn not(&self, expr: Expr) -> Expr {
+        let nullable = expr.ty.nullable;
+        self.folder.fold(Expr { kind: ExprKind::Not(Box::new(expr)), ty: ExprType::boolean(nullable) })
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &ast::Expr) -> Result<Expr> {
+        match op {
+            UnaryOp::Plus => self.operand(operand),
+            UnaryOp::Minus => {
+                let expr = self.operand(operand)?;
+                self.call(FuncId::Neg, vec![expr])
+            }
+            UnaryOp::BitNot => {
+                let expr = self.expr(operand)?;
+                self.call(FuncId::BitNot, vec![expr])
+            }
+            UnaryOp::Not => match &operand.kind {
+                Ast::Exists { query, negated } => {
+                    let plan = self.subquery_plan(query)?;
+                    Ok(self.subquery(SubqueryKind::Exists { negated: !negated }, plan, ExprType::boolean(false)))
+                }
+                Ast::InQuery { expr, query, negated } => self.in_query(expr, query, !negated),
+                _ => {
+                    let expr = self.condition(operand)?;
+                    Ok(self.not(expr))
+                }
+            },
+            UnaryOp::Binary => {
+                let expr = self.expr(operand)?;
+                self.cast(expr, &ast::CastType::Binary(None))
+            }
+        }
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let func = match op {
+            BinaryOp::And | BinaryOp::Or => return self.logical(op == BinaryOp::And, left, right),
+            BinaryOp::Eq => return self.compare(CompareOp::Eq, left, right),
+            BinaryOp::NullSafeEq => return self.compare(CompareOp::NullSafeEq, left, right),
+            BinaryOp::Ne => return self.compare(CompareOp::Ne, left, right),
+            BinaryOp::Lt => return self.compare(CompareOp::Lt, left, right),
+            BinaryOp::Le => return self.compare(CompareOp::Le, left, right),
+            BinaryOp::Gt => return self.compare(CompareOp::Gt, left, right),
+            BinaryOp::Ge => return self.compare(CompareOp::Ge, left, right),
+            BinaryOp::Concat => {
+                let args = vec![self.expr(left)?, self.expr(right)?];
+                return self.call(FuncId::Concat, args);
+            }
+            BinaryOp::JsonExtract | BinaryOp::JsonUnquote => {
+                let args = vec![self.expr(left)?, self.expr(right)?];
+                let extracted = self.call(FuncId::JsonExtract, args)?;
+                return if op == BinaryOp::JsonUnquote { self.call(FuncId::JsonUnquote, vec![extracted]) } else { Ok(extracted) };
+            }
+            BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor | BinaryOp::Shl | BinaryOp::Shr => return self.bit_operation(op, left, right),
+            BinaryOp::Add => FuncId::Add,
+            BinaryOp::Sub => FuncId::Sub,
+            BinaryOp::Mul => FuncId::Mul,
+            BinaryOp::Div => FuncId::Div,
+            BinaryOp::IntDiv => FuncId::IntDiv,
+            BinaryOp::Mod => FuncId::Mod,
+            BinaryOp::Xor => FuncId::Xor,
+        };
+        let args = vec![self.operand(left)?, self.operand(right)?];
+        self.call(func, args)
+    }
+
+    fn bit_operation(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let func = match op {
+            BinaryOp::BitAnd => FuncId::BitAnd,
+            BinaryOp::BitOr => FuncId::BitOr,
+            BinaryOp::BitXor => FuncId::BitXor,
+            BinaryOp::Shl => FuncId::ShiftLeft,
+            _ => FuncId::ShiftRight,
+        };
+        // Binary strings work bit by bit unless both sides are hexadecimal, bit or NULL literals.
+        let plain = |e: &ast::Expr| matches!(e.kind, Ast::Literal(ast::Literal::Hex { introducer: None, .. } | ast::Literal::Bit(_) | ast::Literal::Null));
+        let shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+        let numeric = if shift { plain(left) } else { plain(left) && plain(right) };
+        let args = if numeric {
+            vec![self.operand(left)?, self.operand(right)?]
+        } else {
+            let (left, right_bound) = (self.expr(left)?, self.expr(right)?);
+            // One binary string makes hexadecimal literals strings too; otherwise they are numbers.
+            let binary = left.ty.ty.is_binary() && (shift || right_bound.ty.ty.is_binary());
+            if binary { vec![left, right_bound] } else { vec![left, self.operand(right)?] }
+        };
+        self.call(func, args)
+    }
+
+    fn logical(&mut self, and: bool, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let (left, right) = (self.condition(left)?, self.condition(right)?);
+        let nullable = left.ty.nullable || right.ty.nullable;
+        let mut parts = Vec::new();
+        for side in [left, right] {
+            match side.kind {
+                ExprKind::And(inner) if and => parts.extend(inner),
+                ExprKind::Or(inner) if !and => parts.extend(inner),
+                _ => parts.push(side),
+            }
+        }
+        let kind = if and { ExprKind::And(parts) } else { ExprKind::Or(parts) };
+        Ok(self.folder.fold(Expr { kind, ty: ExprType::boolean(nullable) }))
+    }
+
+    /// Members of a row constructor; `None` for a scalar.
+    fn row<'e>(&self, expr: &'e ast::Expr) -> Option<&'e [ast::Expr]> {
+        match &expr.kind {
+            Ast::Row(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    fn compare(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        match (self.row(left), self.row(right)) {
+            (None, None) => {
+                let left_bound = self.expr(left)?;
+                let right_bound = self.expr(right)?;
+                // A hexadecimal literal against a number is a number.
+                let left_bound = if right_bound.ty.ty.is_number() { self.as_number(left, left_bound) } else { left_bound };
+                let right_bound = if left_bound.ty.ty.is_number() { self.as_number(right, right_bound) } else { right_bound };
+                comparison(op, left_bound, right_bound, &self.folder)
+            }
+            (Some(left), Some(right)) => {
+                if left.len() != right.len() {
+                    return Err(errors::operand_columns(left.len()));
+                }
+                self.compare_rows(op, left, right)
+            }
+            (Some(items), None) => match &right.kind {
+                Ast::Subquery(query) if matches!(op, CompareOp::Eq | CompareOp::Ne) => self.in_query(left, query, op == CompareOp::Ne),
+                Ast::Subquery(_) => Err(highkey_types::errors::not_supported_yet("ordering of rows and subqueries")),
+                _ => Err(errors::operand_columns(items.len())),
+            },
+            (None, Some(items)) => match &left.kind {
+                Ast::Subquery(query) if matches!(op, CompareOp::Eq | CompareOp::Ne) => self.in_query(right, query, op == CompareOp::Ne),
+                Ast::Subquery(_) => Err(highkey_types::errors::not_supported_yet("ordering of rows and subqueries")),
+                _ => {
+                    let _ = items;
+                    Err(errors::operand_columns(1))
+                }
+            },
+        }
+    }
+
+    fn as_number(&self, syntax: &ast::Expr, bound: Expr) -> Expr {
+        match &syntax.kind {
+            Ast::Literal(literal) => self.numeric_literal(literal).unwrap_or(bound),
+            _ => bound,
+        }
+    }
+
+    /// Rows compare member by member, the first difference deciding.
+    fn compare_rows(&mut self, op: CompareOp, left: &[ast::Expr], right: &[ast::Expr]) -> Result<Expr> {
+        let pairs: Vec<_> = left.iter().zip(right).collect();
+        match op {
+            CompareOp::Eq | CompareOp::NullSafeEq => {
+                let parts = pairs.iter().map(|(l, r)| self.compare(op, l, r)).collect::<Result<Vec<_>>>()?;
+                Ok(Expr::and(parts).expect("a row has members"))
+            }
+            CompareOp::Ne => {
+                let equal = self.compare_rows(CompareOp::Eq, left, right)?;
+                Ok(self.not(equal))
+            }
+            _ => {
+                // (a, b) < (c, d) is a < c OR (a = c AND b < d).
+                let strict = match op {
+                    CompareOp::Le => CompareOp::Lt,
+                    CompareOp::Ge => CompareOp::Gt,
+                    other => other,
+                };
+                let (l, r) = pairs[0];
+                if pairs.len() == 1 {
+                    return self.compare(op, l, r);
+                }
+                let first = self.compare(strict, l, r)?;
+                let equal = self.compare(CompareOp::Eq, l, r)?;
+                let rest = self.compare_rows(op, &left[1..], &right[1..])?;
+                let tail = Expr::and([equal, rest]).expect("two parts");
+                let nullable = first.ty.nullable || tail.ty.nullable;
+                Ok(Expr { kind: ExprKind::Or(vec![first, tail]), ty: ExprType::boolean(nullable) })
+            }
+        }
+    }
+
+    fn between(&mut self, expr: &ast::Expr, low: &ast::Expr, high: &ast::Expr, negated: bool) -> Result<Expr> {
+        let (low_op, high_op) = if negated { (CompareOp::Lt, CompareOp::Gt) } else { (CompareOp::Ge, CompareOp::Le) };
+        let low = self.compare(low_op, expr, low)?;
+        let high = self.compare(high_op, expr, high)?;
+        if !negated {
+            return Ok(self.folder.fold(Expr::and([low, high]).expect("two parts")));
+        }
+        let nullable = low.ty.nullable || high.ty.nullable;
+        Ok(self.folder.fold(Expr { kind: ExprKind::Or(vec![low, high]), ty: ExprType::boolean(nullable) }))
+    }
+
+    fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
+        if let Some(items) = self.row(expr) {
+            let mut parts = Vec::new();
+            for candidate in list {
+                let Some(members) = self.row(candidate) else { return Err(errors::operand_columns(items.len())) };
+                if members.len() != items.len() {
+                    return Err(errors::operand_columns(items.len()));
+                }
+                parts.push(self.compare_rows(CompareOp::Eq, items, members)?);
+            }
+            return Ok(self.any_of(parts, negated));
+        }
+        let mut left = self.expr(expr)?;
+        let mut items = Vec::with_capacity(list.len());
+        for item in list {
+            let bound = self.expr(item)?;
+            items.push(if left.ty.ty.is_number() { self.as_number(item, bound) } else { bound });
+        }
+        let nullable = left.ty.nullable || items.iter().any(|i| i.ty.nullable);
+        match unify_list(&mut left, &mut items, &self.folder)? {
+            Some(by) => Ok(self.folder.fold(Expr {
+                kind: ExprKind::In { expr: Box::new(left), list: items, by, negated },
+                ty: ExprType::boolean(nullable),
+            })),
+            None => {
+                let parts = items.into_iter().map(|item| comparison(CompareOp::Eq, left.clone(), item, &self.folder)).collect::<Result<Vec<_>>>()?;
+                Ok(self.any_of(parts, negated))
+            }
+        }
+    }
+
+    fn any_of(&self, mut parts: Vec<Expr>, negated: bool) -> Expr {
+        let any = if parts.len() == 1 {
+            parts.pop().expect("one part")
+        } else {
+            let nullable = parts.iter().any(|p| p.ty.nullable);
+            Expr { kind: ExprKind::Or(parts), ty: ExprType::boolean(nullable) }
+        };
+        if negated { self.not(any) } else { any }
+    }
+
+    fn like(&mut self, expr: &ast::Expr, pattern: &ast::Expr, escape: Option<&ast::Expr>, negated: bool) -> Result<Expr> {
+        let (expr, pattern) = (self.expr(expr)?, self.expr(pattern)?);
+        let escape = match escape {
+            None => Some('\\'),
+            Some(escape) => {
+                let bound = self.expr(escape)?;
+                let text = match bound.as_literal() {
+                    Some(Value::Null) => String::from("\\"),
+                    Some(value) => highkey_types::display_text(value).unwrap_or_default(),
+                    None => return Err(errors::wrong_arguments("ESCAPE")),
+                };
+                let mut chars = text.chars();
+                let first = chars.next();
+                if chars.next().is_some() {
+                    return Err(errors::wrong_arguments("ESCAPE"));
+                }
+                first
+            }
+        };
+        let (collation, _) = collation::aggregate(&[&expr, &pattern], self.cx.collation(), true, "like")?;
+        let nullable = expr.ty.nullable || pattern.ty.nullable;
+        Ok(self.folder.fold(Expr {
+            kind: ExprKind::Like { expr: Box::new(expr), pattern: Box::new(pattern), escape, collation, negated },
+            ty: ExprType::boolean(nullable),
+        }))
+    }
+
+    fn case(&mut self, operand: Option<&ast::Expr>, branches: &[(ast::Expr, ast::Expr)], otherwise: Option<&ast::Expr>) -> Result<Expr> {
+        let mut bound = Vec::with_capacity(branches.len());
+        for (when, then) in branches {
+            let when = match operand {
+                Some(operand) => self.compare(CompareOp::Eq, operand, when)?,
+                None => self.condition(when)?,
+            };
+            bound.push((when, self.expr(then)?));
+        }
+        let otherwise = otherwise.map(|e| self.expr(e)).transpose()?;
+        self.make_case(bound, otherwise, "case")
+    }
+
+    /// CASE with its branches brought to one type.
+    pub fn make_case(&mut self, branches: Vec<(Expr, Expr)>, otherwise: Option<Expr>, operation: &str) -> Result<Expr> {
+        let values: Vec<&Expr> = branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
+        let mut ty = merge(&values, self.cx.collation(), operation)?;
+        ty.nullable |= otherwise.is_none();
+        let branches = branches.into_iter().map(|(when, then)| (when, coerce(then, &ty))).collect();
+        let otherwise = otherwise.map(|e| Box::new(coerce(e, &ty)));
+        Ok(self.folder.fold(Expr { kind: ExprKind::Case { branches, otherwise }, ty }))
+    }
+
+    /// CAST(expr AS ty).
+    pub fn cast(&mut self, expr: Expr, ty: &ast::CastType) -> Result<Expr> {
+        let target = super::types::cast_type(ty, &expr, self.cx.collation())?;
+        let nullable = expr.ty.nullable || target.ty.is_temporal();
+        let ty = target.with_nullable(nullable);
+        Ok(self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty }))
+    }
+
+    pub fn convert_using(&mut self, expr: Expr, charset: Charset) -> Result<Expr> {
+        let collation = Collation::default_of(charset);
+        let ty = ExprType::text(expr.ty.char_length(), collation, true).with_coercibility(Coercibility::Implicit);
+        let name = self.text(charset.name());
+        Ok(self.folder.fold(Expr::call(FuncId::ConvertUsing, vec![expr, name], ty)))
+    }
+
+    fn collate(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
+        let mut expr = self.expr(expr)?;
+        let collation = collation::by_name(name)?;
+        let numeric = !expr.ty.ty.is_string();
+        let charset = if numeric { self.cx.collation().charset } else { expr.ty.ty.charset() };
+        if collation.charset != charset && !expr.ty.is_null_type() {
+            // A literal of ASCII characters may take any collation of a Unicode connection.
+            return Err(errors::collation_mismatch(collation.name, charset.name()));
+        }
+        if numeric {
+            let length = expr.ty.char_length();
+            let ty = ExprType::text(length, collation, expr.ty.nullable).with_coercibility(Coercibility::Explicit);
+            return Ok(self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty }));
+        }
+        if matches!(expr.ty.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
+            let length = expr.ty.char_length();
+            let ty = ExprType::text(length, collation, expr.ty.nullable).with_coercibility(Coercibility::Explicit);
+            return Ok(Expr { kind: ExprKind::Cast(Box::new(expr)), ty });
+        }
+        expr.ty.ty.collation = collation;
+        expr.ty.coercibility = Coercibility::Explicit;
+        Ok(expr)
+    }
+
+    // Subqueries.
+
+    fn subquery(&self, kind: SubqueryKind, plan: crate::plan::Rel, ty: ExprType) -> Expr {
+        let correlated = plan.is_correlated();
+        Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind, plan, correlated })), ty }
+    }
+
+    fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let plan = self.subquery_plan(query)?;
+        let [field] = plan.fields.as_slice() else { return Err(errors::operand_columns(1)) };
+        let ty = field.ty.clone().with_nullable(true);
+        Ok(self.subquery(SubqueryKind::Scalar, plan, ty))
+    }
+
+    fn in_query(&mut self, expr: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
+        let mut exprs = match self.row(expr) {
+            Some(items) => items.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?,
+            None => vec![self.expr(expr)?],
+        };
+        let plan = self.subquery_plan(query)?;
+        if plan.fields.len() != exprs.len() {
+            return Err(errors::operand_columns(exprs.len()));
+        }
+        let mut by = Vec::with_capacity(exprs.len());
+        let mut nullable = false;
+        for (expr, field) in exprs.iter_mut().zip(&plan.fields) {
+            nullable |= expr.ty.nullable || field.ty.nullable;
+            let mut other = Expr::column(usize::MAX, field.ty.clone());
+            by.push(unify(expr, &mut other, &self.folder, "=")?);
+        }
+        Ok(self.subquery(SubqueryKind::In { exprs, by, negated }, plan, ExprType::boolean(nullable)))
+    }
+
+    fn quantified(&mut self, op: BinaryOp, quantifier: ast::Quantifier, expr: &ast::Expr, query: &ast::Query) -> Result<Expr> {
+        match (op, quantifier) {
+            (BinaryOp::Eq, ast::Quantifier::Any) => return self.in_query(expr, query, false),
+            (BinaryOp::Ne, ast::Quantifier::All) => return self.in_query(expr, query, true),
+            _ => {}
+        }
+        let op = match op {
+            BinaryOp::Eq => CompareOp::Eq,
+            BinaryOp::Ne => CompareOp::Ne,
+            BinaryOp::Lt => CompareOp::Lt,
+            BinaryOp::Le => CompareOp::Le,
+            BinaryOp::Gt => CompareOp::Gt,
+            BinaryOp::Ge => CompareOp::Ge,
+            _ => return Err(MySqlError::with_message(1064, "You have an error in your SQL syntax: <=> cannot be quantified")),
+        };
+        let mut expr = self.expr(expr)?;
+        let plan = self.subquery_plan(query)?;
+        let [field] = plan.fields.as_slice() else { return Err(errors::operand_columns(1)) };
+        let mut other = Expr::column(usize::MAX, field.ty.clone());
+        let by = unify(&mut expr, &mut other, &self.folder, op.symbol())?;
+        let nullable = expr.ty.nullable || field.ty.nullable;
+        let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(expr), by };
+        Ok(self.subquery(kind, plan, ExprType::boolean(nullable)))
+    }
+}

@@ -1,0 +1,80 @@
+//! Constant folding: what literals alone decide is decided at bind time, unless it would warn or fail.
+
+use highkey_types::{Collation, Date, MySqlError, SqlMode, TimeZone, Warning, cast::CastContext};
+
+use super::BindContext;
+use crate::expr::{EvalContext, eval};
+use crate::plan::{Expr, ExprKind};
+
+/// Folds under the settings of the binding session.
+pub(super) struct Folder<'a> {
+    cx: &'a dyn BindContext,
+}
+
+/// The evaluator's surroundings when there is no execution yet.
+struct Surroundings<'a> {
+    cx: &'a dyn BindContext,
+    warnings: usize,
+    random: Option<(u32, u32)>,
+}
+
+impl EvalContext for Surroundings<'_> {
+    fn sql_mode(&self) -> SqlMode {
+        self.cx.sql_mode()
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        self.cx.time_zone()
+    }
+
+    fn now_micros(&self) -> i64 {
+        0
+    }
+
+    fn warn(&mut self, _: Warning) {
+        self.warnings += 1;
+    }
+
+    fn random_state(&mut self, _: usize) -> &mut Option<(u32, u32)> {
+        &mut self.random
+    }
+}
+
+impl<'a> Folder<'a> {
+    pub fn new(cx: &'a dyn BindContext) -> Folder<'a> {
+        Folder { cx }
+    }
+
+    /// collation_connection.
+    pub fn collation(&self) -> &'static Collation {
+        self.cx.collation()
+    }
+
+    /// The literal that `expr` is, if it is made of literals and neither fails nor warns; else itself.
+    pub fn fold(&self, expr: Expr) -> Expr {
+        if matches!(expr.kind, ExprKind::Literal(_)) || expr.children().iter().any(|c| !matches!(c.kind, ExprKind::Literal(_))) || !expr.is_foldable() {
+            return expr;
+        }
+        let mut surroundings = Surroundings { cx: self.cx, warnings: 0, random: None };
+        match eval(&expr, &[], &mut surroundings) {
+            Ok(value) if surroundings.warnings == 0 => {
+                let nullable = value.is_null();
+                Expr { kind: ExprKind::Literal(value), ty: expr.ty.with_nullable(nullable) }
+            }
+            _ => expr,
+        }
+    }
+
+    /// A conversion at bind time; `None` if it would warn.
+    pub fn quietly<T>(&self, convert: impl FnOnce(&mut CastContext<'_>) -> Option<T>) -> Option<T> {
+        let mut warnings = Vec::new();
+        let mut cx = CastContext { warnings: &mut warnings, mode: self.cx.sql_mode(), today: Date::default(), time_zone: self.cx.time_zone() };
+        let value = convert(&mut cx);
+        if warnings.is_empty() { value } else { None }
+    }
+
+    /// Evaluates a constant now; its warnings are dropped.
+    pub fn evaluate(&self, expr: &Expr) -> Result<highkey_types::Value, MySqlError> {
+        eval(expr, &[], &mut Surroundings { cx: self.cx, warnings: 0, random: None })
+    }
+}

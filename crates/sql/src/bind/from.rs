@@ -1,0 +1,343 @@
+//! FROM: tables, derived tables, common table expressions and joins.
+
+use std::sync::Arc;
+
+use highkey_table::{IndexKind, Table, TableDef};
+use highkey_types::{MySqlError, Str, column_flags};
+
+use super::binder::{Binder, Result};
+use super::compare::comparison;
+use super::scope::{Clause, FromScope, Scope, same_name, same_table};
+use super::{TableSource, errors};
+use crate::parse::ast::{self, JoinCondition, ObjectName, TableRef};
+use crate::plan::{CompareOp, Expr, ExprType, Field, JoinKind, LockSpec, Rel, RelKind};
+
+/// Flags of a column in result sets: its keys and attributes.
+fn flags(def: &TableDef, column: usize) -> u16 {
+    let mut flags = 0;
+    for index in &def.indexes {
+        let Some(position) = index.parts.iter().position(|p| p.column == column) else { continue };
+        flags |= match index.kind {
+            IndexKind::Primary => column_flags::PRI_KEY,
+            IndexKind::Unique if position == 0 && index.parts.len() == 1 => column_flags::UNIQUE_KEY,
+            IndexKind::Unique | IndexKind::Ordinary if position == 0 => column_flags::MULTIPLE_KEY,
+            _ => 0,
+        };
+    }
+    let column = &def.columns[column];
+    if !column.nullable {
+        flags |= column_flags::NOT_NULL;
+    }
+    if column.auto_increment {
+        flags |= column_flags::AUTO_INCREMENT;
+    }
+    if column.on_update_now {
+        flags |= column_flags::ON_UPDATE_NOW;
+    }
+    if !column.nullable && matches!(column.default, highkey_table::Default::None) && !column.auto_increment && column.generated.is_none() {
+        flags |= column_flags::NO_DEFAULT_VALUE;
+    }
+    flags
+}
+
+/// The fields of a base table under an alias.
+pub(super) fn table_fields(def: &TableDef, alias: &str) -> Vec<Field> {
+    let alias: Str = Str::from(alias);
+    def.columns
+        .iter()
+        .enumerate()
+        .map(|(i, column)| Field {
+            name: column.name.clone(),
+            table: alias.clone(),
+            schema: def.schema.clone(),
+            org_table: def.name.clone(),
+            org_name: column.name.clone(),
+            ty: ExprType::column(column.ty.clone(), column.nullable),
+            flags: flags(def, i),
+            invisible: column.invisible,
+        })
+        .collect()
+}
+
+impl Binder<'_> {
+    /// FROM as one relation; without tables it is a row of no columns.
+    pub fn from_clause(&mut self, tables: &[TableRef], locks: &[ast::LockClause]) -> Result<(Rel, FromScope)> {
+        let mut joined: Option<(Rel, FromScope)> = None;
+        for table in tables {
+            let right = self.table_ref(table, locks)?;
+            joined = Some(match joined {
+                None => right,
+                Some(left) => self.join(ast::JoinKind::Inner, left, right, &JoinCondition::None)?,
+            });
+        }
+        let (rel, scope) = joined.unwrap_or_else(|| (Rel::dual(), FromScope::default()));
+        check_aliases(&rel)?;
+        Ok((rel, scope))
+    }
+
+    fn table_ref(&mut self, table: &TableRef, locks: &[ast::LockClause]) -> Result<(Rel, FromScope)> {
+        match table {
+            TableRef::Table { name, alias, partitions, index_hints } => {
+                if !partitions.is_empty() {
+                    return Err(MySqlError::with_message(1747, "PARTITION () clause on non partitioned table"));
+                }
+                let rel = self.named_table(name, alias.as_deref(), index_hints, locks)?;
+                let mut scope = FromScope::of(rel.fields.clone());
+                scope.star.retain(|i| !rel.fields[*i].invisible);
+                Ok((rel, scope))
+            }
+            TableRef::Derived { lateral, query, alias, columns } => {
+                if *lateral {
+                    return Err(highkey_types::errors::not_supported_yet("LATERAL"));
+                }
+                let mut rel = self.query_expression(query)?;
+                rename(&mut rel, alias, columns)?;
+                let scope = FromScope::of(rel.fields.clone());
+                Ok((rel, scope))
+            }
+            TableRef::Join { kind, left, right, condition } => {
+                let left = self.table_ref(left, locks)?;
+                let right = self.table_ref(right, locks)?;
+                self.join(*kind, left, right, condition)
+            }
+            TableRef::List(tables) => {
+                let (rel, scope) = self.from_clause(tables, locks)?;
+                Ok((rel, scope))
+            }
+        }
+    }
+
+    fn named_table(&mut self, name: &ObjectName, alias: Option<&str>, hints: &[ast::IndexHint], locks: &[ast::LockClause]) -> Result<Rel> {
+        if name.schema.is_none()
+            && let Some(cte) = self.ctes.iter().rev().find(|c| same_name(&c.name, &name.name))
+        {
+            let mut rel = cte.rel.clone();
+            if cte.level != self.scopes.len() && rel.is_correlated() {
+                return Err(highkey_types::errors::not_supported_yet("correlated common table expressions in subqueries"));
+            }
+            let alias: Str = Str::from(alias.unwrap_or(&name.name));
+            for field in &mut rel.fields {
+                field.table = alias.clone();
+                field.schema = Str::from("");
+            }
+            return Ok(rel);
+        }
+        let alias: Str = Str::from(alias.unwrap_or(&name.name));
+        match self.table_source(name)? {
+            TableSource::Base(table) => {
+                let fields = table_fields(table.def(), &alias);
+                check_index_hints(&table, hints)?;
+                let columns = (0..fields.len()).collect();
+                let lock = locks.iter().find(|l| l.of.is_empty() || l.of.iter().any(|t| same_table(t, &alias)));
+                let lock = lock.map(|l| LockSpec { exclusive: l.exclusive, wait: l.wait });
+                self.locking |= lock.is_some();
+                Ok(Rel { kind: RelKind::Scan { table, alias, columns, index_hints: hints.to_vec(), lock }, fields })
+            }
+            TableSource::Virtual(table) => {
+                let fields = table
+                    .columns
+                    .iter()
+                    .map(|(name, ty, nullable)| Field {
+                        name: name.clone(),
+                        table: alias.clone(),
+                        schema: table.schema.clone(),
+                        org_table: table.name.clone(),
+                        org_name: name.clone(),
+                        ty: ExprType::column(ty.clone(), *nullable),
+                        flags: if *nullable { 0 } else { column_flags::NOT_NULL },
+                        invisible: false,
+                    })
+                    .collect();
+                Ok(Rel { kind: RelKind::Virtual { table, alias }, fields })
+            }
+        }
+    }
+
+    /// The table that a name means, with the current schema filled in.
+    pub fn table_source(&self, name: &ObjectName) -> Result<TableSource> {
+        match &name.schema {
+            Some(schema) => self.cx.table(schema, &name.name),
+            None => {
+                let schema = self.cx.current_schema().ok_or_else(errors::no_database)?;
+                self.cx.table(&schema, &name.name)
+            }
+        }
+    }
+
+    /// The base table that a statement changes.
+    pub fn target_table(&self, name: &ObjectName) -> Result<Arc<Table>> {
+        match self.table_source(name)? {
+            TableSource::Base(table) => Ok(table),
+            TableSource::Virtual(table) => Err(MySqlError::with_message(
+                1044,
+                format!("Access denied for user '{}'@'%' to database '{}'", "", table.schema),
+            )),
+        }
+    }
+
+    fn join(&mut self, kind: ast::JoinKind, left: (Rel, FromScope), right: (Rel, FromScope), condition: &JoinCondition) -> Result<(Rel, FromScope)> {
+        let (left_rel, left_scope) = left;
+        let (right_rel, right_scope) = right;
+        let width = left_rel.fields.len();
+        let mut fields = left_rel.fields.clone();
+        fields.extend(right_rel.fields.iter().cloned());
+        // The outer side's missing rows are NULL.
+        let nullable = match kind {
+            ast::JoinKind::Left => width..fields.len(),
+            ast::JoinKind::Right => 0..width,
+            _ => 0..0,
+        };
+        let mut outer_fields = fields.clone();
+        for field in &mut outer_fields[nullable] {
+            field.ty.nullable = true;
+            field.flags &= !column_flags::NOT_NULL;
+        }
+        let mut scope = FromScope {
+            fields: outer_fields.clone(),
+            star: left_scope.star.iter().copied().chain(right_scope.star.iter().map(|i| i + width)).collect(),
+            hidden: left_scope.hidden.iter().copied().chain(right_scope.hidden.iter().map(|i| i + width)).collect(),
+        };
+        let on = match condition {
+            JoinCondition::None => None,
+            JoinCondition::On(expr) => {
+                let inner = Scope { clause: Some(Clause::On), ..Scope::new(FromScope { fields: fields.clone(), ..scope.clone() }) };
+                let (on, _) = self.within(inner, |binder| binder.condition(expr))?;
+                Some(on)
+            }
+            JoinCondition::Using(names) => {
+                let pairs = names.iter().map(|n| shared_column(n, &left_scope, &right_scope)).collect::<Result<Vec<_>>>()?;
+                self.join_shared(&pairs, kind, width, &fields, &mut scope)?
+            }
+            JoinCondition::Natural => {
+                let mut pairs = Vec::new();
+                for l in &left_scope.star {
+                    let name = &left_scope.fields[*l].name;
+                    if right_scope.star.iter().any(|r| same_name(&right_scope.fields[*r].name, name)) {
+                        pairs.push(shared_column(name, &left_scope, &right_scope)?);
+                    }
+                }
+                self.join_shared(&pairs, kind, width, &fields, &mut scope)?
+            }
+        };
+        let rel = match kind {
+            ast::JoinKind::Right => {
+                // A LEFT JOIN B with the sides exchanged, then put back in order.
+                let right_width = right_rel.fields.len();
+                let on = on.map(|mut on| {
+                    on.map_columns(&mut |i| if i < width { i + right_width } else { i - width });
+                    on
+                });
+                let mut swapped = outer_fields[width..].to_vec();
+                swapped.extend_from_slice(&outer_fields[..width]);
+                let join = Rel { kind: RelKind::Join { kind: JoinKind::Left, left: Box::new(right_rel), right: Box::new(left_rel), on }, fields: swapped };
+                let exprs = (0..width + right_width)
+                    .map(|i| Expr::column(if i < width { i + right_width } else { i - width }, outer_fields[i].ty.clone()))
+                    .collect();
+                join.project(exprs, outer_fields)
+            }
+            _ => {
+                let kind = match kind {
+                    ast::JoinKind::Left => JoinKind::Left,
+                    ast::JoinKind::Straight => JoinKind::Straight,
+                    _ => JoinKind::Inner,
+                };
+                Rel { kind: RelKind::Join { kind, left: Box::new(left_rel), right: Box::new(right_rel), on }, fields: outer_fields }
+            }
+        };
+        Ok((rel, scope))
+    }
+
+    /// The condition of USING and NATURAL; the shared columns come first in `*` and once.
+    fn join_shared(&mut self, pairs: &[(usize, usize)], kind: ast::JoinKind, width: usize, fields: &[Field], scope: &mut FromScope) -> Result<Option<Expr>> {
+        let mut parts = Vec::new();
+        let mut first = Vec::new();
+        for (l, r) in pairs {
+            let r = r + width;
+            let left = Expr::column(*l, fields[*l].ty.clone());
+            let right = Expr::column(r, fields[r].ty.clone());
+            parts.push(comparison(CompareOp::Eq, left, right, &self.folder)?);
+            let (shown, other) = if kind == ast::JoinKind::Right { (r, *l) } else { (*l, r) };
+            first.push(shown);
+            scope.hidden.push(other);
+            scope.star.retain(|i| *i != other && *i != shown);
+        }
+        first.append(&mut scope.star);
+        scope.star = first;
+        Ok(Expr::and(parts))
+    }
+}
+
+/// A column that both sides of USING have: error 1054 or 1052 otherwise.
+fn shared_column(name: &str, left: &FromScope, right: &FromScope) -> Result<(usize, usize)> {
+    let find = |scope: &FromScope| -> Result<usize> {
+        let mut found = scope.fields.iter().enumerate().filter(|(i, f)| same_name(&f.name, name) && !scope.hidden.contains(i)).map(|(i, _)| i);
+        let first = found.next().ok_or_else(|| errors::unknown_column(name, "from clause"))?;
+        if found.next().is_some() { Err(errors::ambiguous_column(name, "from clause")) } else { Ok(first) }
+    };
+    Ok((find(left)?, find(right)?))
+}
+
+/// Names a derived table's fields.
+pub(super) fn rename(rel: &mut Rel, alias: &str, columns: &[String]) -> Result<()> {
+    if !columns.is_empty() && columns.len() != rel.fields.len() {
+        return Err(MySqlError::with_message(1353, "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts"));
+    }
+    let alias: Str = Str::from(alias);
+    for (i, field) in rel.fields.iter_mut().enumerate() {
+        if let Some(name) = columns.get(i) {
+            field.name = Str::from(name.as_str());
+        }
+        field.table = alias.clone();
+        field.schema = Str::from("");
+        field.org_name = field.name.clone();
+        field.org_table = alias.clone();
+        field.invisible = false;
+    }
+    for (i, field) in rel.fields.iter().enumerate() {
+        if rel.fields[..i].iter().any(|f| same_name(&f.name, &field.name)) {
+            return Err(errors::duplicate_column(&field.name));
+        }
+    }
+    Ok(())
+}
+
+fn check_index_hints(table: &Table, hints: &[ast::IndexHint]) -> Result<()> {
+    for name in hints.iter().flat_map(|h| &h.indexes) {
+        if table.def().index(name).is_none() {
+            return Err(MySqlError::with_message(1176, format!("Key '{name}' doesn't exist in table '{}'", table.def().name)));
+        }
+    }
+    Ok(())
+}
+
+/// Error 1066 for two tables of one name.
+fn check_aliases(rel: &Rel) -> Result<()> {
+    let mut seen: Vec<(Str, Str)> = Vec::new();
+    collect_aliases(rel, &mut seen)
+}
+
+fn collect_aliases(rel: &Rel, seen: &mut Vec<(Str, Str)>) -> Result<()> {
+    let key = match &rel.kind {
+        RelKind::Join { left, right, .. } => {
+            collect_aliases(left, seen)?;
+            return collect_aliases(right, seen);
+        }
+        // The exchange of a right join.
+        RelKind::Project { input, .. } if matches!(&input.kind, RelKind::Join { kind: JoinKind::Left, .. }) && several_tables(rel) => {
+            return collect_aliases(input, seen);
+        }
+        _ => match rel.fields.first() {
+            Some(field) => (field.schema.clone(), field.table.clone()),
+            None => return Ok(()),
+        },
+    };
+    if seen.iter().any(|(schema, table)| same_table(table, &key.1) && (same_table(schema, &key.0) || key.0.is_empty() || schema.is_empty())) {
+        return Err(errors::duplicate_alias(&key.1));
+    }
+    seen.push(key);
+    Ok(())
+}
+
+fn several_tables(rel: &Rel) -> bool {
+    rel.fields.windows(2).any(|pair| pair[0].table != pair[1].table)
+}

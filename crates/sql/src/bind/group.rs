@@ -1,0 +1,222 @@
+//! Aggregated queries: expressions over FROM rewritten to expressions over groups, and ONLY_FULL_GROUP_BY.
+
+use highkey_table::IndexKind;
+
+use super::binder::{Binder, Result};
+use super::errors;
+use super::scope::same_expr;
+use crate::plan::{Aggregate, AggregateFunc, CompareOp, Expr, ExprKind, ExprType, Field, JoinKind, Rel, RelKind};
+
+/// Stands for the rollup set until the aggregate's width is known.
+pub(super) const ROLLUP_SET: usize = usize::MAX - 1;
+
+/// A place to name in error 1055.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub position: usize,
+    pub clause: &'static str,
+}
+
+/// Rewrites expressions over FROM to expressions over the aggregate's output.
+pub(super) struct Grouping<'a> {
+    pub groups: &'a [Expr],
+    pub aggregates: Vec<Aggregate>,
+    pub fields: &'a [Field],
+    pub full_group_by: bool,
+    pub rollup: bool,
+    /// Columns that the group columns determine.
+    pub determined: Vec<usize>,
+}
+
+impl Grouping<'_> {
+    /// `expr` over groups and aggregates. A column that is neither is ANY_VALUE where the mode or a key allows it.
+    pub fn rewrite(&mut self, expr: &mut Expr, place: Place) -> Result<()> {
+        if let Some(position) = self.groups.iter().position(|g| same_expr(g, expr)) {
+            let nullable = expr.ty.nullable || self.rollup;
+            *expr = Expr::column(position, expr.ty.clone().with_nullable(nullable));
+            return Ok(());
+        }
+        match &mut expr.kind {
+            ExprKind::AggregateRef(index) => expr.kind = ExprKind::Column(self.groups.len() + *index),
+            ExprKind::Column(ROLLUP_SET) => {}
+            ExprKind::Column(index) => {
+                let (index, ty) = (*index, expr.ty.clone());
+                let column = self.ungrouped(index, ty, place)?;
+                *expr = column;
+            }
+            ExprKind::Subquery(sub) => {
+                let mut failure = None;
+                sub.plan.for_each_root_mut(&mut |root| {
+                    if failure.is_none() {
+                        failure = self.rewrite_outer(root, 1, place).err();
+                    }
+                });
+                if let Some(error) = failure {
+                    return Err(error);
+                }
+                for child in expr.children_mut() {
+                    self.rewrite(child, place)?;
+                }
+            }
+            _ => {
+                for child in expr.children_mut() {
+                    self.rewrite(child, place)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Outer references of a subquery to the aggregated query's FROM become references to its groups.
+    fn rewrite_outer(&mut self, expr: &mut Expr, depth: usize, place: Place) -> Result<()> {
+        match &mut expr.kind {
+            ExprKind::Outer { depth: d, index } if *d == depth => {
+                let source = Expr::column(*index, expr.ty.clone());
+                let mapped = match self.groups.iter().position(|g| same_expr(g, &source)) {
+                    Some(position) => position,
+                    None => match self.ungrouped(*index, expr.ty.clone(), place)?.as_column() {
+                        Some(position) => position,
+                        None => return Err(crate::plan::unresolved("outer reference to a group")),
+                    },
+                };
+                *index = mapped;
+            }
+            ExprKind::Subquery(sub) => {
+                let mut failure = None;
+                sub.plan.for_each_root_mut(&mut |root| {
+                    if failure.is_none() {
+                        failure = self.rewrite_outer(root, depth + 1, place).err();
+                    }
+                });
+                if let Some(error) = failure {
+                    return Err(error);
+                }
+            }
+            _ => {}
+        }
+        for child in expr.children_mut() {
+            self.rewrite_outer(child, depth, place)?;
+        }
+        Ok(())
+    }
+
+    fn ungrouped(&mut self, index: usize, ty: ExprType, place: Place) -> Result<Expr> {
+        if self.full_group_by && !self.determined.contains(&index) {
+            let field = &self.fields[index];
+            let shown: Vec<&str> = [&field.schema, &field.table, &field.name].into_iter().map(|s| &**s).filter(|s| !s.is_empty()).collect();
+            return Err(if self.groups.is_empty() {
+                errors::mixed_without_group(place.position, &shown.join("."))
+            } else {
+                errors::not_grouped(place.position, place.clause, &shown.join("."))
+            });
+        }
+        let known = self.aggregates.iter().position(|a| a.func == AggregateFunc::AnyValue && a.args.first().and_then(Expr::as_column) == Some(index));
+        let position = known.unwrap_or_else(|| {
+            // Without groups there may be no row at all.
+            let nullable = ty.nullable || self.groups.is_empty() || self.rollup;
+            let ty = ty.clone().with_nullable(nullable);
+            let args = vec![Expr::column(index, ty.clone())];
+            self.aggregates.push(Aggregate { func: AggregateFunc::AnyValue, distinct: false, args, order_by: Vec::new(), ty });
+            self.aggregates.len() - 1
+        });
+        Ok(Expr::column(self.groups.len() + position, self.aggregates[position].ty.clone()))
+    }
+}
+
+/// After all rewriting: the rollup set's place is known.
+pub(super) fn place_rollup_set(expr: &mut Expr, at: usize) {
+    expr.walk_mut(&mut |e| {
+        if let ExprKind::Column(index) = &mut e.kind
+            && *index == ROLLUP_SET
+        {
+            *index = at;
+        }
+    });
+}
+
+impl Binder<'_> {
+    /// Columns of FROM that the group expressions determine: through keys, equalities and constants.
+    pub fn determined(&self, groups: &[Expr], from: &Rel, filter: Option<&Expr>) -> Vec<usize> {
+        let mut known: Vec<usize> = groups.iter().filter_map(Expr::as_column).collect();
+        let mut equalities = Vec::new();
+        let mut tables = Vec::new();
+        collect_dependencies(from, 0, &mut equalities, &mut tables);
+        if let Some(filter) = filter {
+            collect_equalities(filter, 0, &mut equalities);
+        }
+        loop {
+            let before = known.len();
+            for (left, right) in &equalities {
+                match (left, right) {
+                    (l, None) if !known.contains(l) => known.push(*l),
+                    (l, Some(r)) if known.contains(l) && !known.contains(r) => known.push(*r),
+                    (l, Some(r)) if known.contains(r) && !known.contains(l) => known.push(*l),
+                    _ => {}
+                }
+            }
+            for (offset, width, keys) in &tables {
+                let keyed = keys.iter().any(|key| key.iter().all(|c| known.contains(&(offset + c))));
+                if keyed {
+                    known.extend((*offset..offset + width).filter(|c| !known.contains(c)).collect::<Vec<_>>());
+                }
+            }
+            if known.len() == before {
+                return known;
+            }
+        }
+    }
+}
+
+type Equality = (usize, Option<usize>);
+type Keyed = (usize, usize, Vec<Vec<usize>>);
+
+fn collect_dependencies(rel: &Rel, offset: usize, equalities: &mut Vec<Equality>, tables: &mut Vec<Keyed>) {
+    match &rel.kind {
+        RelKind::Scan { table, .. } => {
+            let def = table.def();
+            let keys = def
+                .indexes
+                .iter()
+                .filter(|i| matches!(i.kind, IndexKind::Primary | IndexKind::Unique))
+                .filter(|i| i.parts.iter().all(|p| p.prefix.is_none() && !def.columns[p.column].nullable))
+                .map(|i| i.parts.iter().map(|p| p.column).collect())
+                .collect();
+            tables.push((offset, rel.fields.len(), keys));
+        }
+        RelKind::Join { kind, left, right, on } => {
+            collect_dependencies(left, offset, equalities, tables);
+            collect_dependencies(right, offset + left.fields.len(), equalities, tables);
+            if let Some(on) = on
+                && *kind != JoinKind::Left
+            {
+                collect_equalities(on, offset, equalities);
+            }
+        }
+        // A derived table: what it groups by, or its distinct rows, determine it.
+        RelKind::Project { input, exprs } => {
+            if let RelKind::Aggregate { groups, rollup: false, .. } = &input.kind {
+                let positions: Option<Vec<usize>> = (0..groups.len()).map(|g| exprs.iter().position(|e| e.as_column() == Some(g))).collect();
+                if let Some(key) = positions.filter(|_| !groups.is_empty()) {
+                    tables.push((offset, rel.fields.len(), vec![key]));
+                }
+            }
+        }
+        RelKind::Limit { input, .. } | RelKind::Sort { input, .. } | RelKind::Filter { input, .. } => {
+            collect_dependencies(input, offset, equalities, tables);
+        }
+        _ => {}
+    }
+}
+
+fn collect_equalities(condition: &Expr, offset: usize, equalities: &mut Vec<Equality>) {
+    for part in condition.conjuncts() {
+        if let ExprKind::Compare { op: CompareOp::Eq, left, right, .. } = &part.kind {
+            match (left.as_column(), right.as_column()) {
+                (Some(l), Some(r)) => equalities.push((l + offset, Some(r + offset))),
+                (Some(c), None) if right.is_constant() => equalities.push((c + offset, None)),
+                (None, Some(c)) if left.is_constant() => equalities.push((c + offset, None)),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Optimizer hints that mean something here.
+
+use crate::parse::ast::{OptimizerHint, VariableScope};
+use crate::plan::{Hints, PqHint};
+
+/// Hints as the plan keeps them. NO_PQ wins; a bad number warns and is ignored.
+pub(super) fn hints(written: &[OptimizerHint]) -> Hints {
+    let mut hints = Hints::default();
+    for hint in written {
+        match hint.name.as_str() {
+            "PQ" => {
+                let parsed = match hint.args.as_slice() {
+                    [] => Some((None, None)),
+                    [n] if n.parse::<u32>().is_ok_and(|n| n > 0 && n <= 1024) => Some((n.parse().ok(), None)),
+                    [table] if !table.starts_with(|c: char| c.is_ascii_digit() || c == '-') => Some((None, Some(table.clone()))),
+                    [table, n] if n.parse::<u32>().is_ok_and(|n| n > 0 && n <= 1024) => Some((n.parse().ok(), Some(table.clone()))),
+                    _ => None,
+                };
+                match parsed {
+                    Some(_) if hints.pq == PqHint::Off => {}
+                    Some((workers, table)) => hints.pq = PqHint::On { workers, table },
+                    None => hints.warnings.push(format!("Optimizer hint PQ({}) is ignored: bad number of workers", hint.args.join(" "))),
+                }
+            }
+            "NO_PQ" => hints.pq = PqHint::Off,
+            "MAX_EXECUTION_TIME" => match hint.args.as_slice() {
+                [n] if n.parse::<u64>().is_ok() => hints.max_execution_time_ms = n.parse().ok(),
+                _ => hints.warnings.push("Optimizer hint MAX_EXECUTION_TIME is ignored: it takes a number".to_string()),
+            },
+            "SET_VAR" => match hint.args.as_slice() {
+                [name, equals, value] if equals == "=" => hints.set_vars.push((VariableScope::Session, name.to_ascii_lowercase(), value.clone())),
+                _ => hints.warnings.push("Optimizer hint SET_VAR is ignored: it takes name = value".to_string()),
+            },
+            known if KNOWN.contains(&known) => {}
+            other => hints.warnings.push(format!("Optimizer hint syntax error near '{other}'")),
+        }
+    }
+    hints
+}
+
+/// Hints of MySQL that ask for plans this server does not choose between.
+const KNOWN: &[&str] = &[
+    "BKA", "NO_BKA", "BNL", "NO_BNL", "DERIVED_CONDITION_PUSHDOWN", "NO_DERIVED_CONDITION_PUSHDOWN", "GROUP_INDEX", "NO_GROUP_INDEX", "HASH_JOIN", "NO_HASH_JOIN",
+    "INDEX", "NO_INDEX", "INDEX_MERGE", "NO_INDEX_MERGE", "JOIN_FIXED_ORDER", "JOIN_INDEX", "NO_JOIN_INDEX", "JOIN_ORDER", "JOIN_PREFIX", "JOIN_SUFFIX", "MERGE",
+    "NO_MERGE", "MRR", "NO_MRR", "NO_ICP", "NO_RANGE_OPTIMIZATION", "ORDER_INDEX", "NO_ORDER_INDEX", "QB_NAME", "RESOURCE_GROUP", "SEMIJOIN", "NO_SEMIJOIN",
+    "SKIP_SCAN", "NO_SKIP_SCAN", "SUBQUERY",
+];

@@ -1,0 +1,143 @@
+//! One type for several expressions: the branches of CASE and COALESCE, the sides of UNION.
+
+use highkey_types::{Collation, ColumnType, MySqlError, TypeKind};
+
+use super::collation;
+use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
+
+/// Classes of type, as far as merging needs them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Class {
+    Integer,
+    Decimal,
+    Real,
+    Date,
+    Time,
+    DateTime,
+    Text,
+    Binary,
+    Json,
+}
+
+fn class(ty: &ColumnType) -> Class {
+    match ty.kind {
+        TypeKind::Decimal { .. } => Class::Decimal,
+        TypeKind::Float | TypeKind::Double => Class::Real,
+        TypeKind::Date => Class::Date,
+        TypeKind::Time(_) => Class::Time,
+        TypeKind::DateTime(_) | TypeKind::Timestamp(_) => Class::DateTime,
+        TypeKind::Json => Class::Json,
+        _ if ty.is_binary() => Class::Binary,
+        _ if ty.is_string() => Class::Text,
+        _ => Class::Integer,
+    }
+}
+
+/// The type that holds the values of all of `exprs`; nullable if any is (the caller may know better).
+pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: &str) -> Result<ExprType, MySqlError> {
+    let nullable = exprs.iter().any(|e| e.ty.nullable);
+    let typed: Vec<&Expr> = exprs.iter().copied().filter(|e| !e.ty.is_null_type()).collect();
+    let Some(first) = typed.first() else { return Ok(ExprType::null()) };
+    if typed.iter().all(|e| e.ty.ty == first.ty.ty && e.ty.coercibility == first.ty.coercibility) && !matches!(first.ty.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
+        return Ok(first.ty.clone().with_nullable(nullable));
+    }
+    let classes: Vec<Class> = typed.iter().map(|e| class(&e.ty.ty)).collect();
+    let all = |allowed: &[Class]| classes.iter().all(|c| allowed.contains(c));
+    let fsp = typed.iter().map(|e| e.ty.ty.fsp()).max().unwrap_or(0);
+    let ty = if all(&[Class::Integer]) {
+        merge_integers(&typed)
+    } else if all(&[Class::Integer, Class::Decimal]) {
+        let digits = typed.iter().map(|e| e.ty.decimal_digits());
+        let (int, scale) = digits.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
+        return Ok(ExprType::decimal(int + scale, scale, nullable));
+    } else if all(&[Class::Integer, Class::Decimal, Class::Real]) {
+        ColumnType::new(if typed.iter().all(|e| e.ty.ty.kind == TypeKind::Float) { TypeKind::Float } else { TypeKind::Double })
+    } else if all(&[Class::Date]) {
+        ColumnType::new(TypeKind::Date)
+    } else if all(&[Class::Time]) {
+        ColumnType::new(TypeKind::Time(fsp))
+    } else if all(&[Class::Date, Class::Time, Class::DateTime]) {
+        let timestamps = typed.iter().all(|e| matches!(e.ty.ty.kind, TypeKind::Timestamp(_)));
+        ColumnType::new(if timestamps { TypeKind::Timestamp(fsp) } else { TypeKind::DateTime(fsp) })
+    } else if all(&[Class::Json]) {
+        ColumnType::new(TypeKind::Json)
+    } else {
+        let (collation, coercibility) = collation::aggregate(&typed, connection, false, operation)?;
+        let length = typed.iter().map(|e| e.ty.char_length()).max().unwrap_or(0);
+        let binary = classes.contains(&Class::Binary);
+        let collation = if binary { Collation::binary() } else { collation };
+        return Ok(ExprType::text(length, collation, nullable).with_coercibility(coercibility.min(Coercibility::Coercible)));
+    };
+    Ok(ExprType { ty, nullable, coercibility: Coercibility::Numeric })
+}
+
+fn rank(kind: &TypeKind) -> u8 {
+    match kind {
+        TypeKind::TinyInt => 0,
+        TypeKind::SmallInt | TypeKind::Year => 1,
+        TypeKind::MediumInt => 2,
+        TypeKind::Int => 3,
+        _ => 4,
+    }
+}
+
+fn merge_integers(typed: &[&Expr]) -> ColumnType {
+    if typed.iter().all(|e| matches!(e.ty.ty.kind, TypeKind::Year)) {
+        return ColumnType::new(TypeKind::Year);
+    }
+    if let TypeKind::Bit(_) = typed[0].ty.ty.kind
+        && typed.iter().all(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_)))
+    {
+        let bits = typed.iter().map(|e| if let TypeKind::Bit(n) = e.ty.ty.kind { n } else { 0 }).max().unwrap_or(1);
+        return ColumnType::new(TypeKind::Bit(bits));
+    }
+    let unsigned = |e: &Expr| e.ty.ty.unsigned || matches!(e.ty.ty.kind, TypeKind::Bit(_) | TypeKind::Year);
+    let any_unsigned = typed.iter().any(|e| unsigned(e));
+    let all_unsigned = typed.iter().all(|e| unsigned(e));
+    let mut top = typed.iter().map(|e| rank(&e.ty.ty.kind)).max().unwrap_or(4);
+    if any_unsigned && !all_unsigned {
+        let top_unsigned = typed.iter().filter(|e| unsigned(e)).map(|e| rank(&e.ty.ty.kind)).max().unwrap_or(4);
+        if top_unsigned == 4 {
+            return ColumnType::decimal(20, 0);
+        }
+        top = top.max(top_unsigned + 1);
+    }
+    let kind = match top {
+        0 => TypeKind::TinyInt,
+        1 => TypeKind::SmallInt,
+        2 => TypeKind::MediumInt,
+        3 => TypeKind::Int,
+        _ => TypeKind::BigInt,
+    };
+    let mut ty = ColumnType::new(kind);
+    ty.unsigned = all_unsigned;
+    ty.width = typed.iter().map(|e| e.ty.ty.width).max().filter(|_| typed.iter().all(|e| e.ty.ty.width > 0 && !e.ty.ty.zerofill)).unwrap_or(0);
+    ty
+}
+
+/// Whether a value of type `from` is, as it stands, a value of type `to`.
+fn same_form(from: &ColumnType, to: &ColumnType) -> bool {
+    let integer = |t: &ColumnType| t.is_integer();
+    match (&from.kind, &to.kind) {
+        (TypeKind::Decimal { scale: a, .. }, TypeKind::Decimal { scale: b, .. }) => a == b,
+        (TypeKind::DateTime(a) | TypeKind::Timestamp(a), TypeKind::DateTime(b) | TypeKind::Timestamp(b)) => a <= b,
+        (TypeKind::Time(a), TypeKind::Time(b)) => a <= b,
+        (a, b) if a == b => from.unsigned == to.unsigned || !integer(from),
+        _ if integer(from) && integer(to) => from.unsigned == to.unsigned,
+        _ if from.is_text() && to.is_text() => true,
+        _ if from.is_binary() && to.is_binary() => true,
+        _ => false,
+    }
+}
+
+/// `expr` as a value of type `to`: itself, a converted literal, or a cast.
+pub(super) fn coerce(expr: Expr, to: &ExprType) -> Expr {
+    let nullable = expr.ty.nullable;
+    if to.is_null_type() || same_form(&expr.ty.ty, &to.ty) {
+        return Expr { ty: to.clone().with_nullable(nullable), ..expr };
+    }
+    if expr.ty.is_null_type() && matches!(expr.kind, ExprKind::Literal(_)) {
+        return Expr { ty: to.clone().with_nullable(true), ..expr };
+    }
+    Expr { kind: ExprKind::Cast(Box::new(expr)), ty: to.clone().with_nullable(nullable) }
+}

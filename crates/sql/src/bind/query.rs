@@ -1,0 +1,267 @@
+//! Query expressions: WITH, set operations, VALUES, TABLE, and what surrounds them.
+
+use highkey_types::{MySqlError, Str};
+
+use super::binder::{Binder, CteBinding, Result};
+use super::errors;
+use super::from::rename;
+use super::merge::{coerce, merge};
+use super::scope::{Clause, FromScope, Scope, same_name};
+use super::select::{Surroundings, ordinal};
+use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
+use crate::plan::{BoundQuery, Expr, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
+
+impl Binder<'_> {
+    /// A whole statement's query.
+    pub fn statement_query(&mut self, query: &ast::Query) -> Result<BoundQuery> {
+        let rel = self.query_expression(query)?;
+        let into = query.into.as_ref().map(|into| match into {
+            ast::Into::Outfile { path, charset, format } => IntoTarget::Outfile { path: path.clone(), charset: charset.clone(), format: format.clone() },
+            ast::Into::Dumpfile(path) => IntoTarget::Dumpfile(path.clone()),
+            ast::Into::Variables(names) => IntoTarget::Variables(names.iter().map(|n| Str::from(n.to_lowercase())).collect()),
+        });
+        if let Some(IntoTarget::Variables(names)) = &into
+            && names.len() != rel.fields.len()
+        {
+            return Err(MySqlError::with_message(1222, "The used SELECT statements have a different number of columns"));
+        }
+        let first = first_select(&query.body);
+        Ok(BoundQuery {
+            hints: first.map(|s| super::hints::hints(&s.hints)).unwrap_or_default(),
+            calc_found_rows: first.is_some_and(|s| s.calc_found_rows),
+            into,
+            locking: self.locking,
+            params: std::mem::take(&mut self.params),
+            serial_only: self.serial_only,
+            rel,
+        })
+    }
+
+    /// A query inside an expression: one more query around what it names.
+    pub fn subquery_plan(&mut self, query: &ast::Query) -> Result<Rel> {
+        self.scope();
+        let nested = self.scope().in_aggregate;
+        self.scope().in_aggregate = false;
+        let rel = self.query_expression(query);
+        self.scope().in_aggregate = nested;
+        rel
+    }
+
+    /// A query with its WITH, ORDER BY and LIMIT.
+    pub fn query_expression(&mut self, query: &ast::Query) -> Result<Rel> {
+        stacker::maybe_grow(128 << 10, 1 << 20, || {
+            let visible = self.ctes.len();
+            let result = self.define_ctes(query.with.as_ref()).and_then(|()| self.query_body(query));
+            self.ctes.truncate(visible);
+            result
+        })
+    }
+
+    fn query_body(&mut self, query: &ast::Query) -> Result<Rel> {
+        let around = Surroundings { order_by: &query.order_by, limit: query.limit.as_ref(), locks: &query.locks };
+        match &query.body {
+            QueryBody::Select(select) => self.select(select, around),
+            QueryBody::Table(name) => {
+                let select = table_select(name);
+                self.select(&select, around)
+            }
+            QueryBody::Nested(inner) if around.order_by.is_empty() && around.limit.is_none() && around.locks.is_empty() => self.query_expression(inner),
+            body => {
+                let rel = self.body(body)?;
+                self.order_and_limit(rel, around)
+            }
+        }
+    }
+
+    fn body(&mut self, body: &QueryBody) -> Result<Rel> {
+        let alone = Surroundings { order_by: &[], limit: None, locks: &[] };
+        match body {
+            QueryBody::Select(select) => self.select(select, alone),
+            QueryBody::Table(name) => self.select(&table_select(name), alone),
+            QueryBody::Nested(query) => self.query_expression(query),
+            QueryBody::Values(rows) => self.values(rows),
+            QueryBody::SetOperation { op, all, left, right } => {
+                let left = stacker::maybe_grow(128 << 10, 1 << 20, || self.body(left))?;
+                let right = self.body(right)?;
+                self.set_operation(*op, *all, left, right)
+            }
+        }
+    }
+
+    /// ORDER BY and LIMIT over a result whose columns are all there is to name.
+    fn order_and_limit(&mut self, rel: Rel, around: Surroundings<'_>) -> Result<Rel> {
+        let scope = Scope { clause: Some(Clause::Order), ..Scope::new(FromScope::of(unqualified(&rel.fields))) };
+        let fields = rel.fields.clone();
+        let (keys, _) = self.within(scope, |binder| {
+            let mut keys = Vec::new();
+            for item in around.order_by {
+                let expr = match ordinal(&item.expr) {
+                    Some(n) if n == 0 || n > fields.len() as u64 => return Err(errors::unknown_column(&n.to_string(), "order clause")),
+                    Some(n) => Expr::column(n as usize - 1, fields[n as usize - 1].ty.clone()),
+                    None => {
+                        if let Ast::Column(name) = &item.expr.kind
+                            && let Some(table) = &name.table
+                        {
+                            return Err(MySqlError::with_message(1250, format!("Table '{table}' from one of the SELECTs cannot be used in global ORDER clause")));
+                        }
+                        binder.expr(&item.expr)?
+                    }
+                };
+                keys.push(SortKey { expr, desc: item.desc });
+            }
+            Ok(keys)
+        })?;
+        let rel = rel.sort(keys.into_iter().filter(|k| !k.expr.is_constant()).collect());
+        self.limit(rel, around.limit)
+    }
+
+    fn values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<Rel> {
+        let width = rows.first().map_or(0, Vec::len);
+        let mut bound: Vec<Vec<Expr>> = Vec::with_capacity(rows.len());
+        let scope = Scope { clause: Some(Clause::Values), ..Scope::default() };
+        self.within(scope, |binder| {
+            for row in rows {
+                if row.len() != width {
+                    return Err(MySqlError::with_message(1136, format!("Column count doesn't match value count at row {}", bound.len() + 1)));
+                }
+                bound.push(row.iter().map(|e| binder.expr(e)).collect::<Result<Vec<_>>>()?);
+            }
+            Ok(())
+        })?;
+        let mut types = Vec::with_capacity(width);
+        for column in 0..width {
+            let exprs: Vec<&Expr> = bound.iter().map(|row| &row[column]).collect();
+            types.push(merge(&exprs, self.cx.collation(), "values")?);
+        }
+        let rows = bound.into_iter().map(|row| row.into_iter().zip(&types).map(|(e, ty)| coerce(e, ty)).collect()).collect();
+        let fields = types.into_iter().enumerate().map(|(i, ty)| Field::computed(format!("column_{i}"), ty)).collect();
+        Ok(Rel { kind: RelKind::Values { rows }, fields })
+    }
+
+    /// Both sides brought to common types, named by the left one.
+    pub fn set_operation(&mut self, op: SetOperator, all: bool, left: Rel, right: Rel) -> Result<Rel> {
+        if left.fields.len() != right.fields.len() {
+            return Err(errors::column_count());
+        }
+        let mut fields = Vec::with_capacity(left.fields.len());
+        for (i, (l, r)) in left.fields.iter().zip(&right.fields).enumerate() {
+            let (a, b) = (Expr::column(i, l.ty.clone()), Expr::column(i, r.ty.clone()));
+            let ty = merge(&[&a, &b], self.cx.collation(), "UNION")?;
+            fields.push(Field::computed(l.name.clone(), ty));
+        }
+        let left = Box::new(conform(left, &fields));
+        let right = Box::new(conform(right, &fields));
+        Ok(Rel { kind: RelKind::SetOperation { op, all, left, right }, fields })
+    }
+
+    /// Binds the common table expressions of WITH and leaves them in scope.
+    pub fn define_ctes(&mut self, with: Option<&ast::With>) -> Result<()> {
+        let Some(with) = with else { return Ok(()) };
+        for (i, cte) in with.ctes.iter().enumerate() {
+            if with.ctes[..i].iter().any(|other| same_name(&other.name, &cte.name)) {
+                return Err(errors::duplicate_alias(&cte.name));
+            }
+            let recursive = with.recursive && mentions(&cte.query.body, &cte.name);
+            let mut rel = if recursive { self.recursive_cte(cte)? } else { self.query_expression(&cte.query)? };
+            rename(&mut rel, &cte.name, &cte.columns)?;
+            self.ctes.push(CteBinding { name: cte.name.clone(), rel, level: self.scopes.len() });
+        }
+        Ok(())
+    }
+
+    fn recursive_cte(&mut self, cte: &ast::Cte) -> Result<Rel> {
+        let malformed = || {
+            MySqlError::with_message(
+                3574,
+                format!("Recursive Common Table Expression '{}' should have one or more non-recursive query blocks followed by one or more recursive ones", cte.name),
+            )
+        };
+        let QueryBody::SetOperation { op: SetOperator::Union, all, left, right } = &cte.query.body else {
+            return Err(MySqlError::with_message(3573, format!("Recursive Common Table Expression '{}' should contain a UNION", cte.name)));
+        };
+        if mentions(left, &cte.name) {
+            return Err(malformed());
+        }
+        let mut anchor = self.body(left)?;
+        rename(&mut anchor, &cte.name, &cte.columns)?;
+        for field in &mut anchor.fields {
+            field.ty.nullable = true;
+        }
+        let fields: Vec<Field> = anchor.fields.iter().map(|f| Field::computed(f.name.clone(), f.ty.clone())).collect();
+        let anchor = conform(anchor, &fields);
+        let id = self.next_recursion;
+        self.next_recursion += 1;
+        let scan = Rel { kind: RelKind::CteScan { id, name: Str::from(cte.name.as_str()) }, fields: fields.clone() };
+        let visible = self.ctes.len();
+        self.ctes.push(CteBinding { name: cte.name.clone(), rel: scan, level: self.scopes.len() });
+        let step = self.body(right);
+        self.ctes.truncate(visible);
+        let step = step?;
+        if step.fields.len() != fields.len() {
+            return Err(errors::column_count());
+        }
+        let step = conform(step, &fields);
+        let kind = RelKind::RecursiveCte { id, anchor: Box::new(anchor), step: Box::new(step), distinct: !all };
+        let rel = Rel { kind, fields };
+        let around = Surroundings { order_by: &cte.query.order_by, limit: cte.query.limit.as_ref(), locks: &[] };
+        self.order_and_limit(rel, around)
+    }
+}
+
+/// `rel` with its columns converted to the types of `fields`.
+fn conform(rel: Rel, fields: &[Field]) -> Rel {
+    let exprs: Vec<Expr> = rel.fields.iter().zip(fields).enumerate().map(|(i, (from, to))| coerce(Expr::column(i, from.ty.clone()), &to.ty)).collect();
+    if exprs.iter().all(|e| e.as_column().is_some()) {
+        return Rel { fields: rel.fields.iter().zip(fields).map(|(from, to)| Field { ty: to.ty.clone().with_nullable(from.ty.nullable), ..to.clone() }).collect(), ..rel };
+    }
+    let fields = exprs.iter().zip(fields).map(|(e, f)| Field { ty: e.ty.clone(), ..f.clone() }).collect();
+    rel.project(exprs, fields)
+}
+
+fn unqualified(fields: &[Field]) -> Vec<Field> {
+    fields.iter().map(|f| Field { table: Str::from(""), ..f.clone() }).collect()
+}
+
+fn table_select(name: &ast::ObjectName) -> ast::Select {
+    ast::Select {
+        hints: Vec::new(),
+        distinct: false,
+        calc_found_rows: false,
+        straight_join: false,
+        items: vec![ast::SelectItem::Star],
+        from: vec![ast::TableRef::Table { name: name.clone(), alias: None, partitions: Vec::new(), index_hints: Vec::new() }],
+        filter: None,
+        group_by: Vec::new(),
+        rollup: false,
+        having: None,
+        windows: Vec::new(),
+    }
+}
+
+fn first_select(body: &QueryBody) -> Option<&ast::Select> {
+    match body {
+        QueryBody::Select(select) => Some(select),
+        QueryBody::Nested(query) => first_select(&query.body),
+        QueryBody::SetOperation { left, .. } => first_select(left),
+        QueryBody::Values(_) | QueryBody::Table(_) => None,
+    }
+}
+
+/// Whether a query reads a table of that name in FROM.
+fn mentions(body: &QueryBody, name: &str) -> bool {
+    fn in_table(table: &ast::TableRef, name: &str) -> bool {
+        match table {
+            ast::TableRef::Table { name: table, .. } => table.schema.is_none() && same_name(&table.name, name),
+            ast::TableRef::Derived { query, .. } => mentions(&query.body, name),
+            ast::TableRef::Join { left, right, .. } => in_table(left, name) || in_table(right, name),
+            ast::TableRef::List(tables) => tables.iter().any(|t| in_table(t, name)),
+        }
+    }
+    match body {
+        QueryBody::Select(select) => select.from.iter().any(|t| in_table(t, name)),
+        QueryBody::Nested(query) => mentions(&query.body, name),
+        QueryBody::SetOperation { left, right, .. } => mentions(left, name) || mentions(right, name),
+        QueryBody::Table(table) => same_name(&table.name, name),
+        QueryBody::Values(_) => false,
+    }
+}

@@ -1,0 +1,184 @@
+//! Name resolution: which field a column name means, here or in an enclosing query.
+
+use highkey_types::MySqlError;
+
+use super::errors;
+use crate::parse::ast::ColumnRef;
+use crate::plan::{Aggregate, Expr, ExprKind, Field, WindowExpr};
+
+/// The clause being bound: it is named in errors and decides what is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clause {
+    FieldList,
+    On,
+    Where,
+    Group,
+    Having,
+    Order,
+    Partition,
+    Values,
+    Other,
+}
+
+impl Clause {
+    pub fn name(self) -> &'static str {
+        match self {
+            Clause::FieldList | Clause::Values | Clause::Other => "field list",
+            Clause::On => "on clause",
+            Clause::Where => "where clause",
+            Clause::Group => "group statement",
+            Clause::Having => "having clause",
+            Clause::Order => "order clause",
+            Clause::Partition => "window partition by",
+        }
+    }
+
+    fn allows_aggregates(self) -> bool {
+        matches!(self, Clause::FieldList | Clause::Having | Clause::Order | Clause::Partition)
+    }
+
+    fn allows_windows(self) -> bool {
+        matches!(self, Clause::FieldList | Clause::Order)
+    }
+}
+
+/// What FROM makes visible.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FromScope {
+    pub fields: Vec<Field>,
+    /// Positions in the order of `*`; columns joined by USING come once.
+    pub star: Vec<usize>,
+    /// Positions that only a qualified name finds (the other side of USING).
+    pub hidden: Vec<usize>,
+}
+
+impl FromScope {
+    pub fn of(fields: Vec<Field>) -> FromScope {
+        FromScope { star: (0..fields.len()).collect(), fields, hidden: Vec::new() }
+    }
+}
+
+/// One query's names while it is being bound.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    pub from: FromScope,
+    pub clause: Option<Clause>,
+    /// Select aliases, when the clause sees them.
+    pub aliases: Vec<(String, Expr)>,
+    /// Aggregates met so far.
+    pub aggregates: Vec<Aggregate>,
+    /// Window functions met so far.
+    pub windows: Vec<WindowExpr>,
+    /// Named windows.
+    pub named_windows: Vec<(String, crate::parse::ast::WindowSpec)>,
+    /// Inside an aggregate's or window function's arguments.
+    pub in_aggregate: bool,
+    /// GROUP BY expressions, for GROUPING().
+    pub groups: Vec<Expr>,
+    pub rollup: bool,
+    /// HAVING prefers what is grouped or selected over FROM.
+    pub aliases_first: bool,
+    /// The row of ON DUPLICATE KEY UPDATE's VALUES(): first position of the new row.
+    pub values_base: Option<usize>,
+}
+
+impl Scope {
+    pub fn new(from: FromScope) -> Scope {
+        Scope { from, ..Scope::default() }
+    }
+
+    pub fn clause(&self) -> Clause {
+        self.clause.unwrap_or(Clause::Other)
+    }
+
+    pub fn check_aggregate(&self) -> Result<(), MySqlError> {
+        if self.in_aggregate || !self.clause().allows_aggregates() { Err(errors::invalid_group_use()) } else { Ok(()) }
+    }
+
+    pub fn check_window(&self, name: &str) -> Result<(), MySqlError> {
+        if self.in_aggregate || !self.clause().allows_windows() {
+            return Err(MySqlError::with_message(3593, format!("You cannot use the window function '{}' in this context.'", name.to_ascii_lowercase())));
+        }
+        Ok(())
+    }
+
+    /// The field that `name` means in FROM: none, one, or error 1052.
+    pub fn find(&self, name: &ColumnRef) -> Result<Option<usize>, MySqlError> {
+        let mut found = None;
+        for (i, field) in self.from.fields.iter().enumerate() {
+            if !same_name(&field.name, &name.column) {
+                continue;
+            }
+            match (&name.table, &name.schema) {
+                (None, _) if self.from.hidden.contains(&i) => continue,
+                (None, _) => {}
+                (Some(table), _) if !same_table(&field.table, table) => continue,
+                (Some(_), Some(schema)) if !field.schema.is_empty() && !same_table(&field.schema, schema) => continue,
+                _ => {}
+            }
+            if found.is_some() {
+                return Err(errors::ambiguous_column(&name.to_string(), self.clause().name()));
+            }
+            found = Some(i);
+        }
+        Ok(found)
+    }
+
+    /// The select alias that `name` means.
+    pub fn find_alias(&self, name: &ColumnRef) -> Result<Option<Expr>, MySqlError> {
+        if name.table.is_some() {
+            return Ok(None);
+        }
+        let mut found: Option<&Expr> = None;
+        for (alias, expr) in &self.aliases {
+            if same_name(alias, &name.column) {
+                if found.is_some_and(|before| !same_expr(before, expr)) {
+                    return Err(errors::ambiguous_column(&name.column, self.clause().name()));
+                }
+                found = Some(expr);
+            }
+        }
+        Ok(found.cloned())
+    }
+}
+
+/// Column names and aliases compare without case.
+pub(super) fn same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b) || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
+}
+
+/// Table names and aliases compare as lower_case_table_names=0 says: exactly.
+pub(super) fn same_table(a: &str, b: &str) -> bool {
+    a == b || (a.eq_ignore_ascii_case("information_schema") && b.eq_ignore_ascii_case("information_schema"))
+}
+
+/// Two expressions are the same computation on the same row.
+pub(super) fn same_expr(a: &Expr, b: &Expr) -> bool {
+    use std::mem::discriminant;
+    if discriminant(&a.kind) != discriminant(&b.kind) {
+        return false;
+    }
+    let own = match (&a.kind, &b.kind) {
+        (ExprKind::Column(x), ExprKind::Column(y)) | (ExprKind::Param(x), ExprKind::Param(y)) => x == y,
+        (ExprKind::AggregateRef(x), ExprKind::AggregateRef(y)) | (ExprKind::WindowRef(x), ExprKind::WindowRef(y)) => x == y,
+        (ExprKind::Outer { depth: d, index: i }, ExprKind::Outer { depth: e, index: j }) => (d, i) == (e, j),
+        (ExprKind::Literal(x), ExprKind::Literal(y)) => x == y && a.ty.ty.kind == b.ty.ty.kind,
+        (ExprKind::UserVar(x), ExprKind::UserVar(y)) => x == y,
+        (ExprKind::SystemVar { scope: s, name: x }, ExprKind::SystemVar { scope: t, name: y }) => (s, x) == (t, y),
+        (ExprKind::Call { func: f, .. }, ExprKind::Call { func: g, .. }) => f == g && !f.is_volatile(),
+        (ExprKind::Compare { op: o, by: x, .. }, ExprKind::Compare { op: p, by: y, .. }) => o == p && x == y,
+        (ExprKind::IsNull { negated: x, .. }, ExprKind::IsNull { negated: y, .. }) => x == y,
+        (ExprKind::IsTruth { value: v, negated: x, .. }, ExprKind::IsTruth { value: w, negated: y, .. }) => (v, x) == (w, y),
+        (ExprKind::In { by: x, negated: m, .. }, ExprKind::In { by: y, negated: n, .. }) => x == y && m == n,
+        (ExprKind::Like { escape: x, negated: m, collation: c, .. }, ExprKind::Like { escape: y, negated: n, collation: d, .. }) => {
+            x == y && m == n && c.id == d.id
+        }
+        (ExprKind::Case { otherwise: x, .. }, ExprKind::Case { otherwise: y, .. }) => x.is_some() == y.is_some(),
+        (ExprKind::Cast(_), ExprKind::Cast(_)) => a.ty.ty == b.ty.ty,
+        (ExprKind::And(_), _) | (ExprKind::Or(_), _) | (ExprKind::Not(_), _) => true,
+        // Subqueries and assignments are never taken for the same.
+        _ => false,
+    };
+    let (left, right) = (a.children(), b.children());
+    own && left.len() == right.len() && left.iter().zip(right).all(|(x, y)| same_expr(x, y))
+}

@@ -1,0 +1,390 @@
+//! One SELECT: FROM, WHERE, GROUP BY, HAVING, windows, the select list, DISTINCT, ORDER BY and LIMIT.
+
+use highkey_types::{MySqlError, Str, Value};
+
+use super::binder::{Binder, Result};
+use super::errors;
+use super::group::{Grouping, Place, place_rollup_set};
+use super::scope::{Clause, FromScope, Scope, same_expr, same_name};
+use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
+use crate::plan::{AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
+
+/// What surrounds a SELECT in its query.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'q> {
+    pub order_by: &'q [ast::OrderItem],
+    pub limit: Option<&'q ast::Limit>,
+    pub locks: &'q [ast::LockClause],
+}
+
+impl Binder<'_> {
+    pub fn select(&mut self, select: &ast::Select, around: Surroundings<'_>) -> Result<Rel> {
+        let (from, names) = self.from_clause(&select.from, around.locks)?;
+        for lock in around.locks {
+            for table in &lock.of {
+                if !from.fields.iter().any(|f| super::scope::same_table(&f.table, table)) {
+                    return Err(MySqlError::with_message(3568, format!("Unresolved table name `{table}` in locking clause.")));
+                }
+            }
+        }
+        let mut scope = Scope::new(names);
+        scope.named_windows = select.windows.clone();
+        scope.rollup = select.rollup;
+        let (rel, _) = self.within(scope, |binder| binder.select_in_scope(select, around, from))?;
+        Ok(rel)
+    }
+
+    fn in_clause<T>(&mut self, clause: Clause, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.scope().clause.replace(clause);
+        let result = f(self);
+        self.scope().clause = before;
+        result
+    }
+
+    fn select_in_scope(&mut self, select: &ast::Select, around: Surroundings<'_>, mut rel: Rel) -> Result<Rel> {
+        let filter = match &select.filter {
+            Some(filter) => Some(self.in_clause(Clause::Where, |b| b.condition(filter))?),
+            None => None,
+        };
+        // GROUP BY first: GROUPING() in the select list looks at it. Aliases it names are bound on their own.
+        let (items, fields) = if select.rollup {
+            let groups = self.group_items(select, None)?;
+            self.scope().groups = groups;
+            self.select_items(select)?
+        } else {
+            let (items, fields) = self.select_items(select)?;
+            let groups = self.group_items(select, Some((&items, &fields)))?;
+            self.scope().groups = groups;
+            (items, fields)
+        };
+        let mut items = items;
+        let mut fields = fields;
+        let aliases: Vec<(String, Expr)> = fields.iter().zip(&items).map(|(f, e)| (f.name.to_string(), e.clone())).collect();
+
+        let mut having = None;
+        if let Some(condition) = &select.having {
+            self.scope().aliases = aliases.clone();
+            self.scope().aliases_first = true;
+            having = Some(self.in_clause(Clause::Having, |b| b.condition(condition))?);
+            self.scope().aliases_first = false;
+        }
+        let mut keys = self.order_keys(around.order_by, &items, &fields, &aliases)?;
+        self.scope().aliases.clear();
+
+        let groups = std::mem::take(&mut self.scope().groups);
+        let aggregates = std::mem::take(&mut self.scope().aggregates);
+        let mut windows = std::mem::take(&mut self.scope().windows);
+        let determined = if groups.is_empty() && aggregates.is_empty() { Vec::new() } else { self.determined(&groups, &rel, filter.as_ref()) };
+        if let Some(filter) = filter {
+            rel = rel.filter(filter);
+        }
+
+        if !groups.is_empty() || !aggregates.is_empty() {
+            let input_fields = rel.fields.clone();
+            let mut grouping = Grouping {
+                groups: &groups,
+                aggregates,
+                fields: &input_fields,
+                full_group_by: self.cx.only_full_group_by(),
+                rollup: select.rollup,
+                determined,
+            };
+            for (i, item) in items.iter_mut().enumerate() {
+                grouping.rewrite(item, Place { position: i + 1, clause: "SELECT list" })?;
+            }
+            if let Some(having) = &mut having {
+                grouping.rewrite(having, Place { position: 1, clause: "HAVING clause" })?;
+            }
+            for (i, key) in keys.iter_mut().enumerate() {
+                grouping.rewrite(&mut key.expr, Place { position: i + 1, clause: "ORDER BY clause" })?;
+            }
+            for window in &mut windows {
+                let exprs = window.args.iter_mut().chain(&mut window.partition_by).chain(window.order_by.iter_mut().map(|k| &mut k.expr));
+                for expr in exprs {
+                    grouping.rewrite(expr, Place { position: 1, clause: "SELECT list" })?;
+                }
+            }
+            let aggregates = grouping.aggregates;
+            let rollup_set = groups.len() + aggregates.len();
+            rel = aggregate_rel(rel, &groups, aggregates, select.rollup);
+            let all = items.iter_mut().chain(&mut having).chain(keys.iter_mut().map(|k| &mut k.expr));
+            for expr in all {
+                place_rollup_set(expr, rollup_set);
+            }
+            for window in &mut windows {
+                let exprs = window.args.iter_mut().chain(&mut window.partition_by).chain(window.order_by.iter_mut().map(|k| &mut k.expr));
+                exprs.for_each(|e| place_rollup_set(e, rollup_set));
+            }
+        }
+        if let Some(having) = having {
+            rel = rel.filter(having);
+        }
+        if !windows.is_empty() {
+            let base = rel.fields.len();
+            let mut window_fields = rel.fields.clone();
+            window_fields.extend(windows.iter().map(|w| Field::computed(super::aggregate::empty(), w.ty.clone())));
+            rel = Rel { kind: RelKind::Window { input: Box::new(rel), windows }, fields: window_fields };
+            for expr in items.iter_mut().chain(keys.iter_mut().map(|k| &mut k.expr)) {
+                expr.walk_mut(&mut |e| {
+                    if let ExprKind::WindowRef(index) = e.kind {
+                        e.kind = ExprKind::Column(base + index);
+                    }
+                });
+            }
+        }
+        for (field, item) in fields.iter_mut().zip(&items) {
+            field.ty = item.ty.clone();
+        }
+        self.finish(rel, items, fields, keys, select.distinct, around.limit)
+    }
+
+    /// Projection, DISTINCT, ORDER BY and LIMIT over the bound select list.
+    fn finish(&mut self, rel: Rel, items: Vec<Expr>, fields: Vec<Field>, keys: Vec<SortKey>, distinct: bool, limit: Option<&ast::Limit>) -> Result<Rel> {
+        let width = items.len();
+        let mut exprs = items;
+        let mut outputs = fields;
+        let mut sort = Vec::new();
+        for (i, key) in keys.into_iter().enumerate() {
+            if key.expr.is_constant() {
+                continue;
+            }
+            let position = match exprs.iter().position(|e| same_expr(e, &key.expr)) {
+                Some(position) => position,
+                None if distinct => {
+                    let column = key.expr.columns().first().map_or(String::new(), |c| rel.fields[*c].name.to_string());
+                    return Err(errors::order_not_selected(i + 1, &column));
+                }
+                None => {
+                    outputs.push(Field::computed(super::aggregate::empty(), key.expr.ty.clone()));
+                    exprs.push(key.expr.clone());
+                    exprs.len() - 1
+                }
+            };
+            let expr = Expr::column(position, exprs[position].ty.clone());
+            sort.push(SortKey { expr, desc: key.desc });
+        }
+        let mut rel = rel.project(exprs, outputs);
+        if distinct {
+            rel = rel.distinct();
+        }
+        rel = rel.sort(sort);
+        rel = self.limit(rel, limit)?;
+        Ok(rel.truncate(width))
+    }
+
+    fn select_items(&mut self, select: &ast::Select) -> Result<(Vec<Expr>, Vec<Field>)> {
+        let mut items = Vec::new();
+        let mut fields = Vec::new();
+        for item in &select.items {
+            match item {
+                SelectItem::Star => {
+                    let scope = self.scope();
+                    if scope.from.fields.is_empty() {
+                        return Err(MySqlError::with_message(1096, "No tables used"));
+                    }
+                    let from: &FromScope = &scope.from;
+                    for i in &from.star {
+                        let field = from.fields[*i].clone();
+                        items.push(Expr::column(*i, field.ty.clone()));
+                        fields.push(field);
+                    }
+                }
+                SelectItem::QualifiedStar(name) => {
+                    let scope = self.scope();
+                    let before = items.len();
+                    for (i, field) in scope.from.fields.iter().enumerate() {
+                        let schema = name.schema.as_ref().is_none_or(|s| super::scope::same_table(s, &field.schema));
+                        if super::scope::same_table(&field.table, &name.name) && schema && !field.invisible {
+                            items.push(Expr::column(i, field.ty.clone()));
+                            fields.push(field.clone());
+                        }
+                    }
+                    if items.len() == before {
+                        return Err(errors::unknown_table(&name.to_string()));
+                    }
+                }
+                SelectItem::Expr { expr, name, .. } => {
+                    let bound = self.in_clause(Clause::FieldList, |b| b.expr(expr))?;
+                    let field = match (&expr.kind, bound.as_column()) {
+                        (Ast::Column(_), Some(index)) => {
+                            let source = &self.scope().from.fields[index];
+                            Field { name: Str::from(name.as_str()), invisible: false, ..source.clone() }
+                        }
+                        _ => Field::computed(name.as_str(), bound.ty.clone()),
+                    };
+                    items.push(bound);
+                    fields.push(field);
+                }
+            }
+        }
+        Ok((items, fields))
+    }
+
+    /// GROUP BY: ordinals, columns of FROM, then aliases, then expressions.
+    fn group_items(&mut self, select: &ast::Select, items: Option<(&[Expr], &[Field])>) -> Result<Vec<Expr>> {
+        let mut groups: Vec<Expr> = Vec::new();
+        for item in &select.group_by {
+            let expr = match ordinal(&item.expr) {
+                Some(n) => self.selected(select, items, n, "group statement")?,
+                None => self.group_expr(select, items, &item.expr)?,
+            };
+            let mut aggregated = false;
+            expr.walk(&mut |e| aggregated |= matches!(e.kind, ExprKind::AggregateRef(_) | ExprKind::WindowRef(_)));
+            if aggregated {
+                return Err(MySqlError::with_message(1056, format!("Can't group on '{}'", item_name(&item.expr))));
+            }
+            // ROLLUP counts repeated expressions; otherwise once is enough, and constants group nothing.
+            if select.rollup || !groups.iter().any(|g| same_expr(g, &expr)) {
+                groups.push(expr);
+            }
+        }
+        Ok(groups)
+    }
+
+    fn group_expr(&mut self, select: &ast::Select, items: Option<(&[Expr], &[Field])>, expr: &ast::Expr) -> Result<Expr> {
+        if let Ast::Column(name) = &expr.kind
+            && name.table.is_none()
+            && self.scope().find(name)?.is_none()
+        {
+            for (i, item) in select.items.iter().enumerate() {
+                if let SelectItem::Expr { name: alias, .. } = item
+                    && same_name(alias, &name.column)
+                {
+                    return self.item_at(select, items, i);
+                }
+            }
+        }
+        self.in_clause(Clause::Group, |b| b.expr(expr))
+    }
+
+    /// The expression of the n-th output column.
+    fn selected(&mut self, select: &ast::Select, items: Option<(&[Expr], &[Field])>, n: u64, clause: &str) -> Result<Expr> {
+        let count = items.map_or(select.items.len(), |(items, _)| items.len()) as u64;
+        if n == 0 || n > count {
+            return Err(errors::unknown_column(&n.to_string(), clause));
+        }
+        match items {
+            Some((items, _)) => Ok(items[n as usize - 1].clone()),
+            None => self.item_at(select, None, n as usize - 1),
+        }
+    }
+
+    /// The bound expression of the i-th element of the select list.
+    fn item_at(&mut self, select: &ast::Select, items: Option<(&[Expr], &[Field])>, i: usize) -> Result<Expr> {
+        match (&select.items[i], items) {
+            (SelectItem::Expr { name, .. }, Some((items, fields))) => match fields.iter().position(|f| same_name(&f.name, name)) {
+                Some(position) => Ok(items[position].clone()),
+                None => Err(errors::unknown_column(name, "group statement")),
+            },
+            (SelectItem::Expr { expr, .. }, None) => self.in_clause(Clause::Group, |b| b.expr(expr)),
+            _ => Err(errors::unknown_column(&(i + 1).to_string(), "group statement")),
+        }
+    }
+
+    /// ORDER BY: ordinals, aliases, then expressions over FROM that may name aliases too.
+    fn order_keys(&mut self, order_by: &[ast::OrderItem], items: &[Expr], fields: &[Field], aliases: &[(String, Expr)]) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::new();
+        self.scope().aliases = aliases.to_vec();
+        for item in order_by {
+            let expr = if let Some(n) = ordinal(&item.expr) {
+                if n == 0 || n > items.len() as u64 {
+                    return Err(errors::unknown_column(&n.to_string(), "order clause"));
+                }
+                items[n as usize - 1].clone()
+            } else if let Ast::Column(name) = &item.expr.kind
+                && name.table.is_none()
+                && let Some(position) = alias_position(&name.column, items, fields)?
+            {
+                items[position].clone()
+            } else {
+                self.in_clause(Clause::Order, |b| b.expr(&item.expr))?
+            };
+            keys.push(SortKey { expr, desc: item.desc });
+        }
+        Ok(keys)
+    }
+
+    /// LIMIT over `rel`.
+    pub fn limit(&mut self, rel: Rel, limit: Option<&ast::Limit>) -> Result<Rel> {
+        let Some(limit) = limit else { return Ok(rel) };
+        let offset = limit.offset.as_ref().map(|e| self.limit_value(e)).transpose()?;
+        let count = self.limit_value(&limit.count)?;
+        Ok(rel.limit(offset, Some(count)))
+    }
+
+    pub fn limit_value(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let ty = ExprType::ubigint(false);
+        match &expr.kind {
+            Ast::Literal(ast::Literal::Int(n)) => Ok(Expr::literal(Value::UInt(*n), ty)),
+            Ast::Param(index) => match self.param(*index) {
+                Expr { kind: ExprKind::Literal(value), .. } => {
+                    let n = match value {
+                        Value::Int(n) => u64::try_from(n).ok(),
+                        Value::UInt(n) => Some(n),
+                        Value::Text(text) => text.trim().parse().ok(),
+                        _ => None,
+                    };
+                    let n = n.ok_or_else(|| errors::wrong_arguments("LIMIT"))?;
+                    Ok(Expr::literal(Value::UInt(n), ty))
+                }
+                param => {
+                    self.params[*index] = ty.clone();
+                    Ok(Expr { ty, ..param })
+                }
+            },
+            _ => Err(errors::wrong_arguments("LIMIT")),
+        }
+    }
+}
+
+fn aggregate_rel(input: Rel, groups: &[Expr], aggregates: Vec<crate::plan::Aggregate>, rollup: bool) -> Rel {
+    let mut fields: Vec<Field> = groups
+        .iter()
+        .map(|g| {
+            let ty = g.ty.clone().with_nullable(g.ty.nullable || rollup);
+            match g.as_column() {
+                Some(index) => Field { ty, ..input.fields[index].clone() },
+                None => Field::computed(super::aggregate::empty(), ty),
+            }
+        })
+        .collect();
+    fields.extend(aggregates.iter().map(|a| match (a.func, a.args.first().and_then(Expr::as_column)) {
+        (AggregateFunc::AnyValue, Some(index)) => Field { ty: a.ty.clone(), ..input.fields[index].clone() },
+        _ => Field::computed(super::aggregate::empty(), a.ty.clone()),
+    }));
+    if rollup {
+        fields.push(Field::computed(super::aggregate::empty(), ExprType::ubigint(false)));
+    }
+    Rel { kind: RelKind::Aggregate { input: Box::new(input), groups: groups.to_vec(), aggregates, rollup }, fields }
+}
+
+/// A literal integer in ORDER BY or GROUP BY is a position.
+pub(super) fn ordinal(expr: &ast::Expr) -> Option<u64> {
+    match expr.kind {
+        Ast::Literal(ast::Literal::Int(n)) => Some(n),
+        _ => None,
+    }
+}
+
+fn item_name(expr: &ast::Expr) -> String {
+    match &expr.kind {
+        Ast::Column(name) => name.column.clone(),
+        Ast::Aggregate(call) => format!("{}(…)", call.name.to_lowercase()),
+        _ => "expression".to_string(),
+    }
+}
+
+/// The select list's element of that name: error 1052 if several differ.
+fn alias_position(name: &str, items: &[Expr], fields: &[Field]) -> Result<Option<usize>> {
+    let mut found: Option<usize> = None;
+    for (i, field) in fields.iter().enumerate() {
+        if same_name(&field.name, name) {
+            match found {
+                Some(before) if !same_expr(&items[before], &items[i]) => return Err(errors::ambiguous_column(name, "order clause")),
+                Some(_) => {}
+                None => found = Some(i),
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,277 @@
+//! UPDATE and DELETE of one and of several tables.
+
+use std::sync::Arc;
+
+use highkey_table::{IndexKind, Table};
+use highkey_types::{ColumnType, MySqlError, Str};
+
+use super::binder::{Binder, Result};
+use super::dml::{AssignedValue, BoundDelete, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate, UpdateTarget};
+use super::errors;
+use super::from::table_fields;
+use super::insert::assigned_column;
+use super::scope::{Clause, FromScope, Scope, same_name, same_table};
+use crate::parse::ast::{self, LockWait, ObjectName, TableRef};
+use crate::plan::{BoundQuery, Expr, ExprType, Field, Hints, Rel, RelKind, SortKey};
+
+/// WHERE, ORDER BY and LIMIT of a statement over one table.
+struct Restriction {
+    filter: Option<Expr>,
+    order_by: Vec<SortKey>,
+    limit: Option<Expr>,
+}
+
+impl Binder<'_> {
+    pub fn update(&mut self, update: &ast::Update) -> Result<BoundUpdate> {
+        let hints = super::hints::hints(&update.hints);
+        if let ([TableRef::Table { name, alias, .. }], None) = (update.tables.as_slice(), &update.with) {
+            let table = self.target_table(name)?;
+            let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
+            let def = table.def().clone();
+            let scope = Scope { clause: Some(Clause::FieldList), ..Scope::new(FromScope::of(table_fields(&def, &alias))) };
+            let ((assignments, restriction), _) = self.within(scope, |binder| {
+                let mut assignments = Vec::new();
+                for assignment in &update.assignments {
+                    let mut target = assignment.column.clone();
+                    if target.table.as_deref().is_some_and(|t| same_table(t, &alias)) {
+                        target.table = None;
+                    } else if target.table.is_some() {
+                        return Err(errors::unknown_column(&target.to_string(), "field list"));
+                    }
+                    let column = assigned_column(&def, &target)?;
+                    assignments.push((column, binder.assigned(&assignment.value, &def, column)?));
+                }
+                Ok((assignments, binder.restriction(update.filter.as_ref(), &update.order_by, update.limit.as_ref())?))
+            })?;
+            let Restriction { filter, order_by, limit } = restriction;
+            return Ok(BoundUpdate::Single(Box::new(SingleUpdate { table, alias, ignore: update.ignore, assignments, filter, order_by, limit, hints })));
+        }
+        self.with_ctes(update.with.as_ref(), |binder| binder.multi_update(update, hints)).map(|u| BoundUpdate::Multi(Box::new(u)))
+    }
+
+    fn restriction(&mut self, filter: Option<&ast::Expr>, order_by: &[ast::OrderItem], limit: Option<&ast::Limit>) -> Result<Restriction> {
+        self.scope().clause = Some(Clause::Where);
+        let filter = filter.map(|f| self.condition(f)).transpose()?;
+        self.scope().clause = Some(Clause::Order);
+        let order_by = self.sort_keys(order_by, &[])?;
+        let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
+        Ok(Restriction { filter, order_by, limit })
+    }
+
+    fn with_ctes<T>(&mut self, with: Option<&ast::With>, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let visible = self.ctes.len();
+        let result = self.define_ctes(with).and_then(|()| f(self));
+        self.ctes.truncate(visible);
+        result
+    }
+
+    fn multi_update(&mut self, update: &ast::Update, hints: Hints) -> Result<MultiUpdate> {
+        let locks = exclusive_locks();
+        let (from, names) = self.from_clause(&update.tables, &locks)?;
+        let bases = base_tables(&from);
+        let scope = Scope { clause: Some(Clause::FieldList), ..Scope::new(names) };
+        let ((assignments, filter), _) = self.within(scope, |binder| {
+            let mut assignments: Vec<(usize, usize, AssignedValue)> = Vec::new();
+            for assignment in &update.assignments {
+                let position = match binder.scope().find(&assignment.column)? {
+                    Some(position) => position,
+                    None => return Err(errors::unknown_column(&assignment.column.to_string(), "field list")),
+                };
+                let Some(base) = bases.iter().position(|b| b.range().contains(&position)) else {
+                    let table = binder.scope().from.fields[position].table.clone();
+                    return Err(MySqlError::with_message(1288, format!("The target table {table} of the UPDATE is not updatable")));
+                };
+                let column = position - bases[base].offset;
+                let value = binder.assigned(&assignment.value, bases[base].table.def(), column)?;
+                assignments.push((base, column, value));
+            }
+            binder.scope().clause = Some(Clause::Where);
+            let filter = update.filter.as_ref().map(|f| binder.condition(f)).transpose()?;
+            Ok((assignments, filter))
+        })?;
+        let mut from = from;
+        if let Some(filter) = filter {
+            from = from.filter(filter);
+        }
+        let chosen: Vec<usize> = (0..bases.len()).filter(|b| assignments.iter().any(|(base, ..)| base == b)).collect();
+        let (mut exprs, mut fields, mut targets) = self.target_rows(&mut from, &bases, &chosen)?;
+        for (base, column, value) in assignments {
+            let target = chosen.iter().position(|c| *c == base).expect("chosen above");
+            let output = match value {
+                AssignedValue::Expr(expr) => {
+                    fields.push(Field::computed("", expr.ty.clone()));
+                    exprs.push(expr);
+                    Some(exprs.len() - 1)
+                }
+                AssignedValue::Default => None,
+            };
+            targets[target].assignments.push((column, output));
+        }
+        let query = self.dml_query(from.project(exprs, fields), hints);
+        Ok(MultiUpdate { targets, query, ignore: update.ignore })
+    }
+
+    /// Outputs that identify and hold the rows of the chosen tables.
+    fn target_rows(&mut self, from: &mut Rel, bases: &[BaseTable], chosen: &[usize]) -> Result<(Vec<Expr>, Vec<Field>, Vec<UpdateTarget>)> {
+        let (mut exprs, mut fields, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        for b in chosen {
+            let base = &bases[*b];
+            let start = exprs.len();
+            for position in base.range() {
+                exprs.push(Expr::column(position, from.fields[position].ty.clone()));
+                fields.push(from.fields[position].clone());
+            }
+            if base.table.def().indexes.first().is_none_or(|i| i.kind == IndexKind::RowId) {
+                let at = expose_row_id(from, base).ok_or_else(|| highkey_types::errors::not_supported_yet("multi-table changes of tables without primary key here"))?;
+                exprs.push(Expr::column(at, ExprType::column(ColumnType::ubigint(), true)));
+                fields.push(Field::computed("DB_ROW_ID", ExprType::ubigint(true)));
+            }
+            targets.push(UpdateTarget { table: base.table.clone(), row: start..exprs.len(), assignments: Vec::new() });
+        }
+        Ok((exprs, fields, targets))
+    }
+
+    fn dml_query(&mut self, rel: Rel, hints: Hints) -> BoundQuery {
+        BoundQuery { rel, hints, into: None, locking: true, calc_found_rows: false, params: std::mem::take(&mut self.params), serial_only: self.serial_only }
+    }
+
+    pub fn delete(&mut self, delete: &ast::Delete) -> Result<BoundDelete> {
+        let hints = super::hints::hints(&delete.hints);
+        if let ([TableRef::Table { name, alias, .. }], true, None) = (delete.tables.as_slice(), delete.targets.is_empty(), &delete.with) {
+            let table = self.target_table(name)?;
+            let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
+            let scope = Scope::new(FromScope::of(table_fields(table.def(), &alias)));
+            let (restriction, _) =
+                self.within(scope, |binder| binder.restriction(delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref()))?;
+            let Restriction { filter, order_by, limit } = restriction;
+            return Ok(BoundDelete::Single(Box::new(SingleDelete { table, alias, ignore: delete.ignore, filter, order_by, limit, hints })));
+        }
+        self.with_ctes(delete.with.as_ref(), |binder| binder.multi_delete(delete, hints))
+    }
+
+    fn multi_delete(&mut self, delete: &ast::Delete, hints: Hints) -> Result<BoundDelete> {
+        let locks = exclusive_locks();
+        let (mut from, names) = self.from_clause(&delete.tables, &locks)?;
+        let bases = base_tables(&from);
+        let scope = Scope { clause: Some(Clause::Where), ..Scope::new(names) };
+        let (filter, _) = self.within(scope, |binder| delete.filter.as_ref().map(|f| binder.condition(f)).transpose())?;
+        if let Some(filter) = filter {
+            from = from.filter(filter);
+        }
+        let mut chosen = Vec::new();
+        if delete.targets.is_empty() {
+            chosen = (0..bases.len()).collect();
+        }
+        for target in &delete.targets {
+            let Some(base) = bases.iter().position(|b| b.is_named(target)) else {
+                return Err(MySqlError::with_message(1109, format!("Unknown table '{}' in MULTI DELETE", target.name)));
+            };
+            if !chosen.contains(&base) {
+                chosen.push(base);
+            }
+        }
+        let (exprs, fields, targets) = self.target_rows(&mut from, &bases, &chosen)?;
+        let query = self.dml_query(from.project(exprs, fields), hints);
+        Ok(BoundDelete::Multi { targets, query: Box::new(query), ignore: delete.ignore })
+    }
+}
+
+/// A base table of a join and where its columns stand.
+struct BaseTable {
+    table: Arc<Table>,
+    alias: Str,
+    offset: usize,
+    width: usize,
+}
+
+impl BaseTable {
+    fn range(&self) -> std::ops::Range<usize> {
+        self.offset..self.offset + self.width
+    }
+
+    fn is_named(&self, name: &ObjectName) -> bool {
+        let schema = name.schema.as_ref().is_none_or(|s| same_name(s, &self.table.def().schema));
+        schema && (same_table(&self.alias, &name.name) || (name.schema.is_some() && same_table(&self.table.def().name, &name.name)))
+    }
+}
+
+fn exclusive_locks() -> Vec<ast::LockClause> {
+    vec![ast::LockClause { exclusive: true, of: Vec::new(), wait: LockWait::Wait }]
+}
+
+fn base_tables(from: &Rel) -> Vec<BaseTable> {
+    let mut found = Vec::new();
+    collect_bases(from, 0, &mut found);
+    found
+}
+
+fn collect_bases(rel: &Rel, offset: usize, found: &mut Vec<BaseTable>) {
+    match &rel.kind {
+        RelKind::Scan { table, alias, .. } => found.push(BaseTable { table: table.clone(), alias: alias.clone(), offset, width: rel.fields.len() }),
+        RelKind::Join { left, right, .. } => {
+            collect_bases(left, offset, found);
+            collect_bases(right, offset + left.fields.len(), found);
+        }
+        RelKind::Filter { input, .. } => collect_bases(input, offset, found),
+        // The exchange of a right join: left and right stand the other way round below.
+        RelKind::Project { input, exprs } => {
+            let mut inner = Vec::new();
+            collect_bases(input, 0, &mut inner);
+            for base in inner {
+                if let Some(position) = exprs.iter().position(|e| e.as_column() == Some(base.offset)) {
+                    found.push(BaseTable { offset: offset + position, ..base });
+                }
+            }
+            found.sort_by_key(|b| b.offset);
+        }
+        _ => {}
+    }
+}
+
+/// Makes the base table's scan give its row id too, and everything above pass it on as its last column.
+/// Gives its position in the output.
+fn expose_row_id(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
+    let field = Field::computed("DB_ROW_ID", ExprType::column(ColumnType::ubigint(), true));
+    match &mut rel.kind {
+        RelKind::Scan { table, alias, columns, .. } => {
+            if *alias != base.alias || !Arc::ptr_eq(table, &base.table) || columns.contains(&ROW_ID) {
+                return None;
+            }
+            columns.push(ROW_ID);
+            rel.fields.push(field);
+            Some(rel.fields.len() - 1)
+        }
+        RelKind::Filter { input, .. } => {
+            let position = expose_row_id(input, base)?;
+            rel.fields = input.fields.clone();
+            Some(position)
+        }
+        RelKind::Join { left, right, on, .. } => {
+            let before = left.fields.len();
+            if expose_row_id(left, base).is_some() {
+                // The right side's columns moved by one: a projection puts the row id last.
+                let right_width = right.fields.len();
+                if let Some(on) = on {
+                    on.map_columns(&mut |i| if i >= before { i + 1 } else { i });
+                }
+                rel.fields.insert(before, field.clone());
+                let order: Vec<usize> = (0..before).chain(before + 1..before + 1 + right_width).chain([before]).collect();
+                let exprs = order.iter().map(|i| Expr::column(*i, rel.fields[*i].ty.clone())).collect();
+                let fields: Vec<Field> = order.iter().map(|i| rel.fields[*i].clone()).collect();
+                let join = std::mem::replace(rel, Rel::dual());
+                *rel = join.project(exprs, fields);
+                return Some(before + right_width);
+            }
+            expose_row_id(right, base)?;
+            rel.fields.push(field);
+            Some(rel.fields.len() - 1)
+        }
+        RelKind::Project { input, exprs } => {
+            let position = expose_row_id(input, base)?;
+            exprs.push(Expr::column(position, ExprType::column(ColumnType::ubigint(), true)));
+            rel.fields.push(field);
+            Some(rel.fields.len() - 1)
+        }
+        _ => None,
+    }
+}

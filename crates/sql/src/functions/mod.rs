@@ -1,9 +1,27 @@
-//! The scalar functions and operators of MySQL: one table that says what each is called, takes, returns and does.
+//! The scalar functions and operators of MySQL: what each is called, takes, returns (`table`, `typing`) and does.
 //!
 //! One implementation serves both ways to run a statement. See `README.md` of `expr`.
 
+mod arith;
+mod bits;
+mod call;
+mod datetime;
+mod digest;
+mod encode;
+mod format_date;
+mod json;
+mod net;
+mod number;
+mod parse_date;
+mod regexp;
+mod search;
+mod session;
+mod string;
 mod table;
 mod typing;
 
+pub(crate) use call::{Types, call};
+pub(crate) use json::json_text;
+pub(crate) use number::rand;
 pub use table::FuncId;
 pub(crate) use typing::{Typing, result_type};

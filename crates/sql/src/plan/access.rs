@@ -1,18 +1,25 @@
 //! Which part of a condition an index answers: sargable ranges, for the fast path and for scans under DataFusion.
+//!
+//! An index is used by its leading parts: any number of equalities, then IN lists, then one range. Bounds stay
+//! expressions, so that a prepared statement finds its access once; [`key_ranges`](super::key_ranges) evaluates them.
 
 use std::ops::Bound;
 
-use highkey_table::{KeyRange, TableDef};
-use highkey_types::MySqlError;
+use highkey_table::{IndexKind, TableDef};
+use highkey_types::{ColumnType, TypeKind};
 
-use super::Expr;
-use crate::expr::EvalContext;
+use super::{CompareBy, CompareOp, Expr, ExprKind};
+
+/// Ranges that one access may have: beyond that a scan with a filter is the better plan.
+const MAX_RANGES: usize = 4096;
 
 /// One range of an index: `prefix` equals the first parts, the bounds are on the next part.
 #[derive(Debug, Clone)]
 pub struct KeyRangeExpr {
     /// Constants for the leading parts.
     pub prefix: Vec<Expr>,
+    /// For each of `prefix`: `true` where NULL is a value (`<=>`, IS NULL).
+    pub null_matches: Vec<bool>,
     /// Lower bound of the part after the prefix.
     pub lower: Bound<Expr>,
     /// Upper bound of the part after the prefix.
@@ -24,7 +31,7 @@ pub struct KeyRangeExpr {
 pub struct IndexAccess {
     /// Position in `TableDef::indexes`.
     pub index: usize,
-    /// The ranges: disjoint once evaluated by [`key_ranges`].
+    /// The ranges: disjoint once evaluated by [`key_ranges`](super::key_ranges).
     pub ranges: Vec<KeyRangeExpr>,
     /// At most one row for each range: all parts of a unique index are equal to constants that cannot be NULL.
     pub unique: bool,
@@ -32,22 +39,179 @@ pub struct IndexAccess {
     pub residual: Option<Expr>,
     /// How many parts of the index the ranges restrict.
     pub matched: usize,
+    /// How many of them by equality alone.
+    pub equalities: usize,
+}
+
+/// A condition on one column.
+enum Sarg<'a> {
+    Equal { value: &'a Expr, null_matches: bool },
+    OneOf(Vec<&'a Expr>),
+    Lower(Bound<&'a Expr>),
+    Upper(Bound<&'a Expr>),
 }
 
 /// How `index` can answer `filter`, which is over a row whose field i is table column `columns[i]`. `None`: not at all.
 pub fn index_access(filter: &Expr, table: &TableDef, columns: &[usize], index: usize) -> Option<IndexAccess> {
-    let _ = (filter, table, columns, index);
-    unimplemented!()
+    let def = &table.indexes[index];
+    if def.kind == IndexKind::RowId || (def.invisible && index != 0) {
+        return None;
+    }
+    let conjuncts: Vec<&Expr> = filter.conjuncts().iter().collect();
+    conjunction(&conjuncts, table, columns, index).or_else(|| disjunction(&conjuncts, table, columns, index))
+}
+
+fn conjunction(conjuncts: &[&Expr], table: &TableDef, columns: &[usize], index: usize) -> Option<IndexAccess> {
+    let def = &table.indexes[index];
+    let mut used = vec![false; conjuncts.len()];
+    let mut ranges = vec![KeyRangeExpr { prefix: Vec::new(), null_matches: Vec::new(), lower: Bound::Unbounded, upper: Bound::Unbounded }];
+    let (mut matched, mut equalities, mut nulls) = (0, 0, false);
+    'parts: for part in &def.parts {
+        let ty = &table.columns[part.column].ty;
+        // What an inexact part answers must be checked again.
+        let exact = part.prefix.is_none() && !matches!(ty.kind, TypeKind::Float | TypeKind::Timestamp(_));
+        let on_part = |i: usize| sarg(conjuncts[i], part.column, columns, ty);
+        for (i, taken) in used.iter_mut().enumerate() {
+            match on_part(i) {
+                Some(Sarg::Equal { value, null_matches }) => {
+                    for range in &mut ranges {
+                        range.prefix.push(value.clone());
+                        range.null_matches.push(null_matches);
+                    }
+                    nulls |= null_matches;
+                    *taken = exact;
+                }
+                Some(Sarg::OneOf(values)) if ranges.len() * values.len() <= MAX_RANGES => {
+                    let extended = |range: &KeyRangeExpr| {
+                        values
+                            .iter()
+                            .map(|value| {
+                                let mut range = range.clone();
+                                range.prefix.push((*value).clone());
+                                range.null_matches.push(false);
+                                range
+                            })
+                            .collect::<Vec<_>>()
+                    };
+                    ranges = ranges.iter().flat_map(extended).collect();
+                    *taken = exact;
+                }
+                _ => continue,
+            }
+            matched += 1;
+            equalities += 1;
+            continue 'parts;
+        }
+        let (mut lower, mut upper) = (Bound::Unbounded, Bound::Unbounded);
+        for (i, taken) in used.iter_mut().enumerate() {
+            match on_part(i) {
+                Some(Sarg::Lower(bound)) if matches!(lower, Bound::Unbounded) => {
+                    lower = bound.cloned();
+                    *taken = exact;
+                }
+                Some(Sarg::Upper(bound)) if matches!(upper, Bound::Unbounded) => {
+                    upper = bound.cloned();
+                    *taken = exact;
+                }
+                _ => {}
+            }
+        }
+        if !matches!((&lower, &upper), (Bound::Unbounded, Bound::Unbounded)) {
+            matched += 1;
+            for range in &mut ranges {
+                range.lower = lower.clone();
+                range.upper = upper.clone();
+            }
+        }
+        break;
+    }
+    if matched == 0 {
+        return None;
+    }
+    let whole = equalities == def.parts.len() && def.parts.iter().all(|p| p.prefix.is_none());
+    let residual = Expr::and(conjuncts.iter().zip(&used).filter(|(_, used)| !**used).map(|(e, _)| (*e).clone()));
+    Some(IndexAccess { index, ranges, unique: def.is_unique() && whole && !nulls, residual, matched, equalities })
+}
+
+/// `a OR b` where every side has an access: their ranges together; the condition is checked again.
+fn disjunction(conjuncts: &[&Expr], table: &TableDef, columns: &[usize], index: usize) -> Option<IndexAccess> {
+    for conjunct in conjuncts {
+        let ExprKind::Or(sides) = &conjunct.kind else { continue };
+        let accesses: Option<Vec<IndexAccess>> = sides.iter().map(|side| conjunction(&side.conjuncts().iter().collect::<Vec<_>>(), table, columns, index)).collect();
+        let Some(accesses) = accesses else { continue };
+        let (matched, equalities) = (accesses.iter().map(|a| a.matched).min()?, accesses.iter().map(|a| a.equalities).min()?);
+        let unique = accesses.iter().all(|a| a.unique);
+        let ranges: Vec<KeyRangeExpr> = accesses.into_iter().flat_map(|a| a.ranges).collect();
+        if ranges.len() > MAX_RANGES {
+            continue;
+        }
+        let residual = Expr::and(conjuncts.iter().map(|e| (*e).clone()));
+        return Some(IndexAccess { index, ranges, unique, residual, matched, equalities });
+    }
+    None
+}
+
+/// What a condition says about one column, if it compares the column with constants in the column's own domain.
+fn sarg<'a>(condition: &'a Expr, column: usize, columns: &[usize], ty: &ColumnType) -> Option<Sarg<'a>> {
+    let is_column = |e: &Expr| e.as_column().is_some_and(|i| columns.get(i) == Some(&column));
+    match &condition.kind {
+        ExprKind::Compare { op, by, left, right } => {
+            let (op, value) = match (is_column(left), is_column(right)) {
+                (true, false) => (*op, &**right),
+                (false, true) => (op.flip(), &**left),
+                _ => return None,
+            };
+            if !value.is_constant() || !usable(*by, ty, matches!(op, CompareOp::Eq | CompareOp::NullSafeEq)) {
+                return None;
+            }
+            Some(match op {
+                CompareOp::Eq => Sarg::Equal { value, null_matches: false },
+                CompareOp::NullSafeEq => Sarg::Equal { value, null_matches: true },
+                CompareOp::Lt => Sarg::Upper(Bound::Excluded(value)),
+                CompareOp::Le => Sarg::Upper(Bound::Included(value)),
+                CompareOp::Gt => Sarg::Lower(Bound::Excluded(value)),
+                CompareOp::Ge => Sarg::Lower(Bound::Included(value)),
+                CompareOp::Ne => return None,
+            })
+        }
+        ExprKind::IsNull { expr, negated: false } if is_column(expr) => {
+            // The column itself has the type of the NULL that it equals.
+            Some(Sarg::Equal { value: null_of(expr), null_matches: true })
+        }
+        ExprKind::In { expr, list, by, negated: false } if is_column(expr) && usable(*by, ty, true) && list.iter().all(Expr::is_constant) => {
+            Some(Sarg::OneOf(list.iter().collect()))
+        }
+        _ => None,
+    }
+}
+
+/// IS NULL as an equality needs a NULL that lives as long as the plan.
+fn null_of(_: &Expr) -> &'static Expr {
+    static NULL: std::sync::LazyLock<Expr> = std::sync::LazyLock::new(Expr::null);
+    &NULL
+}
+
+/// The index orders its column as the comparison does.
+fn usable(by: CompareBy, ty: &ColumnType, equality: bool) -> bool {
+    match &ty.kind {
+        _ if ty.is_integer() => matches!(by, CompareBy::Int | CompareBy::Decimal),
+        TypeKind::Year | TypeKind::Bit(_) => by == CompareBy::Int,
+        TypeKind::Decimal { .. } => matches!(by, CompareBy::Decimal),
+        TypeKind::Float | TypeKind::Double => by == CompareBy::Double,
+        TypeKind::Date => matches!(by, CompareBy::Date | CompareBy::DateTime),
+        TypeKind::DateTime(_) | TypeKind::Timestamp(_) => by == CompareBy::DateTime,
+        TypeKind::Time(_) => by == CompareBy::Time,
+        TypeKind::Enum(_) => equality && matches!(by, CompareBy::Text(c) if c.id == ty.collation.id),
+        TypeKind::Set(_) | TypeKind::Json | TypeKind::Null => false,
+        _ => matches!(by, CompareBy::Text(c) if c.id == ty.collation.id),
+    }
 }
 
 /// The index that answers most of `filter`: unique first, then more equal parts, then a range, the clustered one at a tie.
 pub fn best_access(filter: &Expr, table: &TableDef, columns: &[usize]) -> Option<IndexAccess> {
-    let _ = (filter, table, columns);
-    unimplemented!()
-}
-
-/// The ranges with their values in the column types, ascending and disjoint; those that cannot match are left out.
-pub fn key_ranges(access: &IndexAccess, table: &TableDef, cx: &mut dyn EvalContext) -> Result<Vec<KeyRange>, MySqlError> {
-    let _ = (access, table, cx);
-    unimplemented!()
+    let accesses = (0..table.indexes.len()).filter_map(|index| index_access(filter, table, columns, index));
+    accesses.reduce(|best, next| {
+        let rank = |a: &IndexAccess| (a.unique, a.equalities, a.matched);
+        if rank(&next) > rank(&best) { next } else { best }
+    })
 }

@@ -1,0 +1,161 @@
+//! CAST: conversion to a type, lenient, with warnings.
+
+use highkey_types::{Charset, ColumnType, Decimal, MySqlError, Str, TypeKind, Value};
+
+use super::EvalContext;
+use super::convert::{to_bytes, to_date, to_datetime, to_decimal, to_f64, to_i64, to_text, to_time, to_u64, warn};
+
+/// CAST of a value to a type, as [`crate::plan::ExprKind::Cast`] does it.
+pub fn cast_value(value: Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> Result<Value, MySqlError> {
+    cast_typed(value, None, ty, cx)
+}
+
+/// As [`cast_value`], the value being of type `from`: its character set decides its bytes.
+pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnType, cx: &mut dyn EvalContext) -> Result<Value, MySqlError> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    use TypeKind as K;
+    Ok(match &ty.kind {
+        K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt => {
+            if ty.unsigned { optional(to_u64(&value, cx), Value::UInt) } else { optional(to_i64(&value, cx), Value::Int) }
+        }
+        K::Bit(_) => optional(to_u64(&value, cx), Value::UInt),
+        K::Year => year(&value, cx),
+        K::Decimal { precision, scale } => match to_decimal(&value, cx) {
+            None => Value::Null,
+            Some(decimal) => Value::Decimal(fit(decimal, *precision, *scale, cx)),
+        },
+        K::Float => optional(to_f64(&value, cx), |n| Value::Float(n as f32)),
+        K::Double => optional(to_f64(&value, cx), Value::Double),
+        K::Char(length) => match text_of(&value, ty.charset(), from) {
+            Ok(text) => Value::Text(cut(text, *length, cx)),
+            Err(shown) => invalid_text(&shown, ty.charset(), cx),
+        },
+        K::VarChar(_) | K::TinyText | K::Text | K::MediumText | K::LongText | K::Enum(_) | K::Set(_) => match (value, from) {
+            (Value::Text(text), _) => Value::Text(text),
+            (value, from) => match text_of(&value, ty.charset(), from) {
+                Ok(text) => Value::Text(text),
+                Err(shown) => invalid_text(&shown, ty.charset(), cx),
+            },
+        },
+        K::Binary(length) => {
+            let mut bytes = encoded(&value, from);
+            let length = *length as usize;
+            if bytes.len() > length {
+                warn(cx, 1292, format!("Truncated incorrect BINARY({length}) value: '{}'", String::from_utf8_lossy(&bytes)));
+            }
+            if length > cx.max_allowed_packet() {
+                let limit = cx.max_allowed_packet();
+                warn(cx, 1301, format!("Result of cast_as_binary() was larger than max_allowed_packet ({limit}) - truncated"));
+                return Ok(Value::Null);
+            }
+            bytes.resize(length, 0);
+            Value::Bytes(bytes)
+        }
+        K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob => Value::Bytes(encoded(&value, from)),
+        K::Date => optional(to_date(&value, cx), Value::Date),
+        K::DateTime(fsp) | K::Timestamp(fsp) => match to_datetime(&value, cx) {
+            Some(moment) => optional(round_datetime(moment, *fsp, cx), Value::DateTime),
+            None => Value::Null,
+        },
+        K::Time(fsp) => optional(to_time(&value, cx), |t| Value::Time(t.round(*fsp))),
+        K::Json => json(value)?,
+        K::Null => value,
+    })
+}
+
+fn round_datetime(moment: highkey_types::DateTime, fsp: u8, cx: &mut dyn EvalContext) -> Option<highkey_types::DateTime> {
+    if cx.sql_mode().time_truncate_fractional { Some(moment.truncate(fsp)) } else { moment.round(fsp) }
+}
+
+fn optional<T>(value: Option<T>, make: impl FnOnce(T) -> Value) -> Value {
+    value.map_or(Value::Null, make)
+}
+
+/// A decimal rounded and clamped to DECIMAL(precision, scale).
+fn fit(decimal: Decimal, precision: u8, scale: u8, cx: &mut dyn EvalContext) -> Decimal {
+    if decimal.scale() == scale && decimal.precision() <= precision {
+        return decimal;
+    }
+    match decimal.rescale(scale) {
+        Some(fitting) if fitting.fits(precision, scale) => fitting,
+        _ => {
+            warn(cx, 1264, "Out of range value for column 'CAST' at row 1");
+            let most = Decimal::max(precision, scale);
+            if decimal.is_negative() { most.neg() } else { most }
+        }
+    }
+}
+
+fn year(value: &Value, cx: &mut dyn EvalContext) -> Value {
+    let year = match value {
+        Value::Date(d) => i64::from(d.year),
+        Value::DateTime(d) => i64::from(d.date.year),
+        _ => match to_i64(value, cx) {
+            Some(n) => n,
+            None => return Value::Null,
+        },
+    };
+    match year {
+        0 if matches!(value, Value::Text(_)) => Value::UInt(2000),
+        1..=69 => Value::UInt(year as u64 + 2000),
+        70..=99 => Value::UInt(year as u64 + 1900),
+        0 | 1901..=2155 => Value::UInt(year as u64),
+        _ => {
+            warn(cx, 1292, format!("Truncated incorrect YEAR value: '{}'", to_text(value).unwrap_or_default()));
+            Value::Null
+        }
+    }
+}
+
+/// Bytes of a string in its own character set.
+fn encoded(value: &Value, from: Option<&ColumnType>) -> Vec<u8> {
+    match (value, from) {
+        (Value::Text(text), Some(ty)) => ty.charset().encode(text).into_owned(),
+        _ => to_bytes(value).unwrap_or_default().into_owned(),
+    }
+}
+
+/// Text of a value; bytes are read in the target's character set (`Err` shows those that are not valid in it).
+fn text_of(value: &Value, charset: Charset, _from: Option<&ColumnType>) -> Result<Str, String> {
+    match value {
+        Value::Text(text) => Ok(text.clone()),
+        Value::Bytes(bytes) => match charset.decode(bytes) {
+            Ok(text) => Ok(Str::from(&*text)),
+            Err(at) => Err(bytes[at.min(bytes.len())..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect()),
+        },
+        _ => Ok(Str::from(&*to_text(value).unwrap_or_default())),
+    }
+}
+
+fn invalid_text(shown: &str, charset: Charset, cx: &mut dyn EvalContext) -> Value {
+    warn(cx, 1300, format!("Invalid {} character string: '{shown}'", charset.name()));
+    Value::Null
+}
+
+fn cut(text: Str, length: u32, cx: &mut dyn EvalContext) -> Str {
+    match text.char_indices().nth(length as usize) {
+        None => text,
+        Some((at, _)) => {
+            warn(cx, 1292, format!("Truncated incorrect CHAR({length}) value: '{text}'"));
+            Str::from(&text[..at])
+        }
+    }
+}
+
+/// CAST(… AS JSON): text is parsed, everything else becomes a JSON value.
+fn json(value: Value) -> Result<Value, MySqlError> {
+    Ok(match value {
+        Value::Json(_) => value,
+        Value::Text(text) => Value::Json(parse_json(&text, "cast_as_json")?),
+        other => Value::Json(crate::functions::json_text(&other).into()),
+    })
+}
+
+/// Normalised JSON of a text: error 3141 if it is none.
+pub(crate) fn parse_json(text: &str, function: &str) -> Result<Str, MySqlError> {
+    highkey_types::json::normalise(text).map_err(|(message, at)| {
+        MySqlError::with_message(3141, format!("Invalid JSON text in argument 1 to function {function}: \"{message}\" at position {at}."))
+    })
+}

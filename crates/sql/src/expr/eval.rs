@@ -1,0 +1,184 @@
+//! Evaluation of an expression for one row.
+
+use std::borrow::Cow;
+
+use highkey_types::{MySqlError, Value};
+
+use super::EvalContext;
+use super::cast::cast_typed;
+use super::compare::compare_values;
+use super::convert::{to_bytes, truth};
+use crate::functions::{self, FuncId, Types};
+use crate::plan::{CompareOp, Expr, ExprKind, unresolved};
+
+type Result<T> = std::result::Result<T, MySqlError>;
+
+/// The value of `expr` for `row`.
+pub fn eval(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
+    match &expr.kind {
+        ExprKind::Column(index) => row.get(*index).cloned().ok_or_else(|| unresolved("column beyond the row")),
+        ExprKind::Literal(value) => Ok(value.clone()),
+        ExprKind::Param(index) => cx.param(*index),
+        ExprKind::Outer { depth, index } => cx.outer(*depth, *index),
+        ExprKind::UserVar(name) => Ok(cx.user_var(name)),
+        ExprKind::SystemVar { scope, name } => cx.system_var(*scope, name),
+        ExprKind::AssignUserVar { name, value } => {
+            let value = eval(value, row, cx)?;
+            cx.set_user_var(name, value.clone())?;
+            Ok(value)
+        }
+        ExprKind::Call { func, args } => call_expr(expr, *func, args, row, cx),
+        ExprKind::Compare { op, by, left, right } => {
+            let left = operand(left, row, cx)?;
+            let right = operand(right, row, cx)?;
+            Ok(boolean(compare_values(*op, *by, &left, &right, cx)))
+        }
+        ExprKind::And(parts) => {
+            let mut unknown = false;
+            for part in parts {
+                match condition(part, row, cx)? {
+                    Some(false) => return Ok(Value::Int(0)),
+                    Some(true) => {}
+                    None => unknown = true,
+                }
+            }
+            Ok(boolean((!unknown).then_some(true)))
+        }
+        ExprKind::Or(parts) => {
+            let mut unknown = false;
+            for part in parts {
+                match condition(part, row, cx)? {
+                    Some(true) => return Ok(Value::Int(1)),
+                    Some(false) => {}
+                    None => unknown = true,
+                }
+            }
+            Ok(boolean((!unknown).then_some(false)))
+        }
+        ExprKind::Not(inner) => Ok(boolean(condition(inner, row, cx)?.map(|t| !t))),
+        ExprKind::IsNull { expr, negated } => {
+            let null = operand(expr, row, cx)?.is_null();
+            Ok(Value::bool(null != *negated))
+        }
+        ExprKind::IsTruth { expr, value, negated } => {
+            let is = condition(expr, row, cx)? == Some(*value);
+            Ok(Value::bool(is != *negated))
+        }
+        ExprKind::In { expr, list, by, negated } => {
+            let value = operand(expr, row, cx)?;
+            if value.is_null() {
+                return Ok(Value::Null);
+            }
+            let mut unknown = false;
+            for item in list {
+                let item = operand(item, row, cx)?;
+                match compare_values(CompareOp::Eq, *by, &value, &item, cx) {
+                    Some(true) => return Ok(Value::bool(!negated)),
+                    Some(false) => {}
+                    None => unknown = true,
+                }
+            }
+            Ok(if unknown { Value::Null } else { Value::bool(*negated) })
+        }
+        ExprKind::Like { expr, pattern, escape, collation, negated } => {
+            let text = operand(expr, row, cx)?;
+            let pattern = operand(pattern, row, cx)?;
+            let (Some(text), Some(pattern)) = (to_bytes(&text), to_bytes(&pattern)) else { return Ok(Value::Null) };
+            Ok(Value::bool(collation.like(&text, &pattern, *escape) != *negated))
+        }
+        ExprKind::Case { branches, otherwise } => {
+            for (when, then) in branches {
+                if condition(when, row, cx)? == Some(true) {
+                    return eval(then, row, cx);
+                }
+            }
+            otherwise.as_ref().map_or(Ok(Value::Null), |e| eval(e, row, cx))
+        }
+        ExprKind::Cast(inner) => {
+            let value = eval(inner, row, cx)?;
+            cast_typed(value, Some(&inner.ty.ty), &expr.ty.ty, cx)
+        }
+        ExprKind::Subquery(subquery) => cx.subquery(subquery, row),
+        ExprKind::AggregateRef(_) => Err(unresolved("aggregate")),
+        ExprKind::WindowRef(_) => Err(unresolved("window function")),
+    }
+}
+
+/// Whether the condition `expr` is true for `row` (neither false nor NULL).
+pub fn eval_condition(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<bool> {
+    Ok(condition(expr, row, cx)? == Some(true))
+}
+
+/// A function applied to values: what DataFusion's kernels call.
+pub fn call(
+    func: FuncId,
+    args: &[Value],
+    arg_types: &[crate::plan::ExprType],
+    result: &crate::plan::ExprType,
+    cx: &mut dyn EvalContext,
+) -> Result<Value> {
+    functions::call(func, args, &Types::values(arg_types, result), cx)
+}
+
+fn boolean(truth: Option<bool>) -> Value {
+    truth.map_or(Value::Null, Value::bool)
+}
+
+/// A value without copying what the row or the plan holds already.
+fn operand<'a>(expr: &'a Expr, row: &'a [Value], cx: &mut dyn EvalContext) -> Result<Cow<'a, Value>> {
+    match &expr.kind {
+        ExprKind::Column(index) => row.get(*index).map(Cow::Borrowed).ok_or_else(|| unresolved("column beyond the row")),
+        ExprKind::Literal(value) => Ok(Cow::Borrowed(value)),
+        _ => eval(expr, row, cx).map(Cow::Owned),
+    }
+}
+
+fn condition(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Option<bool>> {
+    let value = operand(expr, row, cx)?;
+    Ok(truth(&value, cx))
+}
+
+fn call_expr(expr: &Expr, func: FuncId, args: &[Expr], row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
+    match func {
+        FuncId::Coalesce => {
+            for arg in args {
+                let value = eval(arg, row, cx)?;
+                if !value.is_null() {
+                    return Ok(value);
+                }
+            }
+            return Ok(Value::Null);
+        }
+        FuncId::Elt => {
+            // Only the chosen argument is evaluated.
+            let index = operand(&args[0], row, cx)?;
+            return match super::convert::to_i64(&index, cx) {
+                Some(n) if n >= 1 && (n as usize) < args.len() => {
+                    let chosen = eval(&args[n as usize], row, cx)?;
+                    Ok(super::convert::to_str(&chosen).map_or(Value::Null, Value::Text))
+                }
+                _ => Ok(Value::Null),
+            };
+        }
+        FuncId::Rand => {
+            let constant = args.first().is_none_or(Expr::is_constant);
+            let site = constant.then(|| std::ptr::from_ref(expr) as usize);
+            let seed = args.first().map(|a| eval(a, row, cx)).transpose()?;
+            return Ok(Value::Double(functions::rand(seed.as_ref(), site, cx)));
+        }
+        FuncId::Benchmark => {
+            let count = eval(&args[0], row, cx)?;
+            let Some(count) = super::convert::to_i64(&count, cx).filter(|n| *n >= 0) else { return Ok(Value::Null) };
+            for _ in 0..count {
+                eval(&args[1], row, cx)?;
+            }
+            return Ok(Value::Int(0));
+        }
+        _ => {}
+    }
+    let mut values: smallvec::SmallVec<[Value; 4]> = smallvec::SmallVec::with_capacity(args.len());
+    for arg in args {
+        values.push(eval(arg, row, cx)?);
+    }
+    functions::call(func, &values, &Types::exprs(args, &expr.ty), cx)
+}

@@ -1,0 +1,39 @@
+//! MD5, SHA1, SHA2 and random bytes.
+
+use highkey_types::{MySqlError, Value};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+
+use super::FuncId;
+use super::call::{Result, Types};
+use super::encode::hex;
+use super::string::encoded;
+use crate::expr::EvalContext;
+use crate::expr::convert::to_i64;
+
+fn digest<D: Digest>(bytes: &[u8]) -> Value {
+    Value::from(hex(&D::digest(bytes)).to_ascii_lowercase())
+}
+
+pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
+    if func == FuncId::RandomBytes {
+        let length = to_i64(&args[0], cx).unwrap_or(0);
+        if !(1..=1024).contains(&length) {
+            return Err(MySqlError::with_message(1690, "length value is out of range in 'random_bytes'"));
+        }
+        return Ok(Value::Bytes((0..length).map(|_| rand::random::<u8>()).collect()));
+    }
+    let bytes = encoded(&args[0], types.arg(0));
+    Ok(match func {
+        FuncId::Md5 => digest::<Md5>(&bytes),
+        FuncId::Sha1 => digest::<Sha1>(&bytes),
+        _ => match to_i64(&args[1], cx) {
+            Some(224) => digest::<Sha224>(&bytes),
+            Some(0 | 256) => digest::<Sha256>(&bytes),
+            Some(384) => digest::<Sha384>(&bytes),
+            Some(512) => digest::<Sha512>(&bytes),
+            _ => Value::Null,
+        },
+    })
+}

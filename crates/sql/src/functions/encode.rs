@@ -1,0 +1,148 @@
+//! FORMAT, HEX, BASE64.
+
+use highkey_types::{TypeKind, Value};
+
+use super::FuncId;
+use super::call::{Result, Types};
+use super::string::encoded;
+use crate::expr::EvalContext;
+use crate::expr::convert::{to_bytes, to_decimal, to_f64, to_i64, to_text, to_u64};
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
+    use FuncId as F;
+    Ok(match func {
+        F::Hex => match &args[0] {
+            Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Float(_) | Value::Decimal(_) => {
+                let n = match &args[0] {
+                    Value::Double(d) if *d < 0.0 => d.round_ties_even() as i64 as u64,
+                    Value::Double(d) => d.round_ties_even() as u64,
+                    other => to_u64(other, cx).unwrap_or(0),
+                };
+                Value::from(format!("{n:X}"))
+            }
+            value => Value::from(hex(&encoded(value, types.arg(0)))),
+        },
+        F::Unhex => {
+            let text = to_bytes(&args[0]).unwrap_or_default();
+            unhex(&text).map_or(Value::Null, Value::Bytes)
+        }
+        F::ToBase64 => Value::from(to_base64(&encoded(&args[0], types.arg(0)))),
+        F::FromBase64 => from_base64(&to_bytes(&args[0]).unwrap_or_default()).map_or(Value::Null, Value::Bytes),
+        _ => format_number(args, types, cx),
+    })
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        for nibble in [byte >> 4, byte & 15] {
+            out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0').to_ascii_uppercase());
+        }
+    }
+    out
+}
+
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
+    let mut digits = text.iter().map(|b| digit(*b)).collect::<Option<Vec<u8>>>()?;
+    if digits.len() % 2 == 1 {
+        digits.insert(0, 0);
+    }
+    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+/// Lines of 76 characters, as MySQL breaks them.
+fn to_base64(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() / 3 * 4 + bytes.len() / 57 + 4);
+    let mut column = 0;
+    for chunk in bytes.chunks(3) {
+        if column == 76 {
+            out.push('\n');
+            column = 0;
+        }
+        let group = chunk.iter().fold(0u32, |n, b| n << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
+        for i in 0..4 {
+            out.push(if i <= chunk.len() { BASE64[(group >> (18 - 6 * i) & 63) as usize] as char } else { '=' });
+        }
+        column += 4;
+    }
+    out
+}
+
+fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let significant: Vec<u8> = text.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
+    if significant.len() % 4 != 0 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(significant.len() / 4 * 3);
+    let groups = significant.len() / 4;
+    for (i, chunk) in significant.chunks(4).enumerate() {
+        let padding = chunk.iter().rev().take_while(|b| **b == b'=').count();
+        if padding > 2 || (padding > 0 && i + 1 != groups) {
+            return None;
+        }
+        let mut group = 0u32;
+        for b in &chunk[..4 - padding] {
+            group = group << 6 | BASE64.iter().position(|known| known == b)? as u32;
+        }
+        group <<= 6 * padding;
+        out.extend_from_slice(&group.to_be_bytes()[1..4 - padding]);
+    }
+    Some(out)
+}
+
+/// FORMAT(number, digits): rounded, with commas between thousands.
+fn format_number(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Value {
+    let digits = to_i64(&args[1], cx).unwrap_or(0).clamp(0, 30) as i32;
+    let exact = matches!(types.arg(0).ty.kind, TypeKind::Decimal { .. }) || types.arg(0).ty.is_integer() || matches!(args[0], Value::Decimal(_) | Value::Int(_) | Value::UInt(_));
+    let text = if exact {
+        let Some(d) = to_decimal(&args[0], cx) else { return Value::Null };
+        let rounded = d.round(digits);
+        rounded.rescale(digits as u8).unwrap_or(rounded).to_string()
+    } else {
+        let n = to_f64(&args[0], cx).unwrap_or(0.0);
+        let scaled = n * 10f64.powi(digits);
+        let rounded = if scaled.is_finite() { scaled.round_ties_even() / 10f64.powi(digits) } else { n };
+        format!("{rounded:.*}", digits as usize)
+    };
+    let (sign, number) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.as_str()),
+    };
+    let (int, fraction) = number.split_once('.').unwrap_or((number, ""));
+    // Only the group separators of the locale differ; names of locales decide which.
+    let locale = args.get(2).and_then(to_text).unwrap_or_default();
+    let (group, point) = match locale.get(..2) {
+        Some("de" | "da" | "es" | "it" | "nl" | "id" | "tr" | "el" | "is" | "hr") => (".", ","),
+        Some("fr" | "ru" | "uk" | "pl" | "cs" | "sv" | "nb" | "fi" | "bg" | "sk" | "sl" | "pt") => ("", ","),
+        _ => (",", "."),
+    };
+    let mut out = String::from(sign);
+    for (i, c) in int.chars().enumerate() {
+        if i > 0 && (int.len() - i) % 3 == 0 {
+            out.push_str(group);
+        }
+        out.push(c);
+    }
+    if !fraction.is_empty() {
+        out.push_str(point);
+        out.push_str(fraction);
+    }
+    Value::from(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_round_trip() {
+        for text in ["", "a", "ab", "abc", &"x".repeat(200)] {
+            assert_eq!(from_base64(to_base64(text.as_bytes()).as_bytes()).unwrap(), text.as_bytes());
+        }
+        assert_eq!(to_base64(b"abc"), "YWJj");
+        assert!(from_base64(b"abc").is_none());
+    }
+}

@@ -111,3 +111,6 @@ pub fn bind_table_exprs(table: &TableDef, cx: &dyn BindContext) -> Result<TableE
     }
     Ok(exprs)
 }
+
+#[cfg(test)]
+mod tests;

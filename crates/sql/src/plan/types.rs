@@ -50,9 +50,9 @@ impl ExprType {
         ExprType { ty: ColumnType::new(TypeKind::Null), nullable: true, coercibility: Coercibility::Ignorable }
     }
 
-    /// A MySQL boolean: INT of one digit.
+    /// A MySQL boolean: an integer of one digit, announced as BIGINT.
     pub fn boolean(nullable: bool) -> ExprType {
-        let mut ty = ColumnType::new(TypeKind::Int);
+        let mut ty = ColumnType::bigint();
         ty.width = 1;
         ExprType { ty, nullable, coercibility: Coercibility::Numeric }
     }

@@ -227,7 +227,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
         warn(cx, 1292, format!("Incorrect datetime value: '{}'", to_text(&args[0]).unwrap_or_default()));
         return Ok(Value::Null);
     }
-    let mut mode = |cx: &mut dyn EvalContext, default: u8| match args.get(1) {
+    let mode = |cx: &mut dyn EvalContext, default: u8| match args.get(1) {
         Some(value) => to_i64(value, cx).unwrap_or(0) as u8 & 7,
         None => default,
     };

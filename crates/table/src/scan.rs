@@ -13,6 +13,8 @@ use crate::transaction::{Snapshot, Transaction};
 
 /// Bytes of rows after which a batch over a secondary index is given out.
 const BATCH_BYTES: usize = 1 << 20;
+/// Rows of the first batch over a secondary index; each batch may be twice the one before. Most such scans want few rows.
+const FIRST_BATCH_ROWS: usize = 16;
 
 /// A range of an index, in index order (for a descending part the larger value is the lower bound).
 ///
@@ -35,7 +37,7 @@ impl KeyRange {
         KeyRange { lower: Bound::Included(values.to_vec()), upper: Bound::Included(values.to_vec()) }
     }
 
-    fn bounds(&self, codec: &IndexCodec) -> Bounds {
+    pub(crate) fn bounds(&self, codec: &IndexCodec) -> Bounds {
         // A truncated value cannot exclude the others that share its prefix.
         let truncated = |values: &[Value]| {
             values.iter().zip(&codec.parts).any(|(_, part)| part.prefix.is_some())
@@ -129,6 +131,7 @@ impl Table {
             scan,
             entries: LeafRows::new(),
             position: 0,
+            rows_max: FIRST_BATCH_ROWS,
             row: Vec::new(),
         })
     }
@@ -168,6 +171,7 @@ pub struct TableScan {
     /// The present leaf of a secondary index.
     entries: LeafRows,
     position: usize,
+    rows_max: usize,
     row: Vec<u8>,
 }
 
@@ -186,7 +190,7 @@ impl TableScan {
                 return Ok(false);
             }
         }
-        while self.position < self.entries.len() && batch.bytes.len() < BATCH_BYTES {
+        while self.position < self.entries.len() && batch.rows.len() < self.rows_max && batch.bytes.len() < BATCH_BYTES {
             let (key, value) = (self.entries.key(self.position), self.entries.value(self.position));
             let clustered = index::clustered_key(key, value).ok_or_else(|| table.corrupt(self.index))?;
             let id = table.clustered().id;
@@ -196,6 +200,7 @@ impl TableScan {
             batch.gather(clustered, &self.row);
             self.position += 1;
         }
+        self.rows_max = self.rows_max.saturating_mul(2);
         Ok(true)
     }
 

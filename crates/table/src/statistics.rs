@@ -71,9 +71,33 @@ impl Table {
                 sample.add(&batch);
             }
         }
-        let statistics = Arc::new(sample.finish(rows));
+        let mut statistics = sample.finish(rows);
+        statistics.data_length = self.tree_bytes(0)?;
+        for index in 1..self.indexes.len() {
+            statistics.index_length += self.tree_bytes(index)?;
+        }
+        let statistics = Arc::new(statistics);
         *self.state.statistics.lock() = Some(statistics.clone());
         Ok(statistics)
+    }
+}
+
+impl Table {
+    /// Bytes of an index's leaves, about.
+    fn tree_bytes(&self, index: usize) -> Result<u64, MySqlError> {
+        let pages = self.engine.estimate_leaf_pages(self.indexes[index].id).map_err(|e| self.failed(e))?;
+        Ok(pages.max(1) * PAGE_BYTES)
+    }
+
+    /// Pages, records and fill of an index's tree, by reading all of it.
+    pub fn tree_report(&self, index: usize) -> Result<highkey_storage::CheckReport, MySqlError> {
+        self.engine.check(self.indexes[index].id).map_err(|e| self.failed(e))
+    }
+
+    /// Rows of a range of an index, estimated from the tree's inner pages: what the optimiser compares.
+    pub fn estimate_range(&self, index: usize, range: &crate::KeyRange) -> Result<u64, MySqlError> {
+        let codec = &self.indexes[index];
+        self.engine.estimate_range(codec.id, &range.bounds(codec)).map_err(|e| self.failed(e))
     }
 }
 
@@ -81,7 +105,6 @@ struct Sample<'a> {
     table: &'a Table,
     rows: u64,
     row_bytes: u64,
-    entry_bytes: Vec<u64>,
     /// For each index and number of parts, how often each prefix of the key was seen.
     seen: Vec<Vec<HashMap<Vec<u8>, u64>>>,
 }
@@ -92,7 +115,6 @@ impl<'a> Sample<'a> {
             table,
             rows: 0,
             row_bytes: 0,
-            entry_bytes: vec![0; table.indexes.len()],
             seen: table.indexes.iter().map(|i| vec![HashMap::new(); i.parts.len()]).collect(),
         }
     }
@@ -110,7 +132,6 @@ impl<'a> Sample<'a> {
                     highkey_types::encode_key_part(&layout.value(data, column), part, &mut key);
                     *self.seen[index][at].entry(key.clone()).or_default() += 1;
                 }
-                self.entry_bytes[index] += (key.len() + clustered.len()) as u64;
             }
         }
     }
@@ -134,14 +155,12 @@ impl<'a> Sample<'a> {
                 counts
             })
             .collect();
-        // 8 bytes of version and 8 of slot for every record, leaves five sixths full.
-        let size = |bytes_each: u64| ((bytes_each + 16) * rows * 6 / 5).div_ceil(PAGE_BYTES).max(1) * PAGE_BYTES;
         Statistics {
             rows,
             cardinality,
             row_bytes: average(self.row_bytes),
-            data_length: size(average(self.row_bytes)),
-            index_length: self.entry_bytes.iter().skip(1).map(|&bytes| size(average(bytes))).sum(),
+            data_length: 0,
+            index_length: 0,
         }
     }
 }

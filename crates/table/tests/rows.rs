@@ -329,6 +329,21 @@ fn a_snapshot_does_not_move() {
 }
 
 #[test]
+fn an_old_snapshot_reads_the_old_owner_of_a_unique_key() {
+    let db = database();
+    let table = sample(&db);
+    fill(&db, &table, vec![vec![i(1), i(7), NULL, NULL]]);
+    let mut reader = db.begin(Isolation::RepeatableRead);
+    assert_eq!(table.get(&mut reader, 1, &[i(7)]).unwrap().unwrap().value(0), i(1));
+    let report = insert(&db, &table, vec![vec![i(2), i(7), NULL, NULL]], OnDuplicate::Replace).unwrap();
+    assert_eq!(report.replaced, 1);
+    assert_eq!(table.get(&mut reader, 1, &[i(7)]).unwrap().unwrap().value(0), i(1));
+    let mut fresh = db.begin(Isolation::RepeatableRead);
+    assert_eq!(table.get(&mut fresh, 1, &[i(7)]).unwrap().unwrap().value(0), i(2));
+    check(&db);
+}
+
+#[test]
 fn partitions_are_the_range() {
     let db = database();
     let table = sample(&db);

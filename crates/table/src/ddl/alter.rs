@@ -112,6 +112,7 @@ impl Database {
         if copy {
             old.state.set_rows(change.rows);
         }
+        *old.state.statistics.lock() = None;
         self.publish(|catalog, epoch| {
             let epoch = if change.new_trees { epoch } else { old.trees_epoch };
             let table = self.new_table(def, old.state.clone(), epoch);

@@ -12,6 +12,7 @@ use crate::sync::park::{self, Choice};
 use crate::sync::{AtomicU64, Ordering, SPIN_LIMIT, fence, spin_hint};
 
 use super::LatchClass;
+use std::cell::Cell;
 
 pub(super) const X: u64 = 1;
 const SHARED_ONE: u64 = 1 << 1;
@@ -250,48 +251,61 @@ impl Latch<'_> {
         *spins = 0;
     }
 
-    /// Wakes one SMO if any waits; else, unless one is about to take the latch, all readers and one writer.
+    /// Wakes one SMO if any is parked; else, unless one is about to take the latch, all readers and one writer.
     fn wake(&self) {
         fence(Ordering::SeqCst);
-        let w = self.word.load(Ordering::Relaxed);
-        if w & SMO_WAITERS != 0 {
-            let (woken, more) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
-            park::unpark(
-                self.address(),
-                |token| match token {
-                    SMO if !woken.replace(true) => Choice::Wake,
-                    SMO => {
-                        more.set(true);
-                        Choice::Stop
-                    }
-                    _ => Choice::Skip,
-                },
-                || {
-                    if !more.get() {
-                        self.word.fetch_and(!SMO_WAITERS, Ordering::Relaxed);
-                    }
-                },
-            );
-        } else if w & WAITERS != 0 && w & SMO_PENDING == 0 {
-            let (writer, more) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
-            park::unpark(
-                self.address(),
-                |token| match token {
-                    SHARED => Choice::Wake,
-                    EXCLUSIVE if !writer.replace(true) => Choice::Wake,
-                    EXCLUSIVE => {
-                        more.set(true);
-                        Choice::Skip
-                    }
-                    _ => Choice::Skip,
-                },
-                || {
-                    if !more.get() {
-                        self.word.fetch_and(!WAITERS, Ordering::Relaxed);
-                    }
-                },
-            );
+        if self.word.load(Ordering::Relaxed) & SMO_WAITERS != 0 && self.wake_smo() {
+            return;
         }
+        let w = self.word.load(Ordering::Relaxed);
+        if w & WAITERS != 0 && w & SMO_PENDING == 0 {
+            self.wake_ordinary();
+        }
+    }
+
+    fn wake_smo(&self) -> bool {
+        let (woken, more) = (Cell::new(false), Cell::new(false));
+        park::unpark(
+            self.address(),
+            |token| match token {
+                SMO if !woken.replace(true) => Choice::Wake,
+                SMO => {
+                    more.set(true);
+                    Choice::Stop
+                }
+                _ => Choice::Skip,
+            },
+            || {
+                // With nobody parked, the bits were left by an SMO that got the latch before it could park. Were there
+                // another one, still polling, it sets them again; left alone they would keep everybody else out.
+                let stale = if woken.get() { 0 } else { SMO_PENDING };
+                if !more.get() {
+                    self.word.fetch_and(!(SMO_WAITERS | stale), Ordering::Relaxed);
+                }
+            },
+        );
+        woken.get()
+    }
+
+    fn wake_ordinary(&self) {
+        let (writer, more) = (Cell::new(false), Cell::new(false));
+        park::unpark(
+            self.address(),
+            |token| match token {
+                SHARED => Choice::Wake,
+                EXCLUSIVE if !writer.replace(true) => Choice::Wake,
+                EXCLUSIVE => {
+                    more.set(true);
+                    Choice::Skip
+                }
+                _ => Choice::Skip,
+            },
+            || {
+                if !more.get() {
+                    self.word.fetch_and(!WAITERS, Ordering::Relaxed);
+                }
+            },
+        );
     }
 
     /// The version for unlatched reads, `None` while the page is written or absent.

@@ -13,7 +13,7 @@ impl Store {
         let first = self.transactions.set(transactions).is_ok();
         assert!(first, "a store is started once");
         let store = Arc::downgrade(self);
-        self.wal.set_make_room(Box::new(move || store.upgrade().map_or(Err(Error::Stopped), |s| s.make_room())));
+        self.wal.set_make_room(Box::new(move |full| store.upgrade().map_or(Err(Error::Stopped), |s| s.make_room(full))));
         if self.options.background {
             *self.threads.lock() = background::Threads::start(self);
         }
@@ -45,14 +45,21 @@ impl Store {
         self.wal.advance(page_floor, redo_lsn)
     }
 
-    /// The log is nearly full: writes pages until half of it is free. Runs in the thread that needs the room.
-    fn make_room(&self) -> Result<()> {
+    /// The log is nearly full: writes pages until half of it is free. Or the disk is full: writes all of them, so that log files
+    /// can be used again. Runs in the thread that needs the room.
+    fn make_room(&self, disk_is_full: bool) -> Result<()> {
         let _one = self.checkpointing.lock();
-        if self.wal.checkpoint_age() <= self.wal.capacity() / 4 * 3 {
+        let (age, end) = (self.wal.checkpoint_age(), self.wal.end().0);
+        if disk_is_full {
+            if age < self.options.log_segment_bytes {
+                return Ok(());
+            }
+            self.write_pages_before(Lsn(end))?;
+        } else if age > self.wal.capacity() / 4 * 3 {
+            self.write_pages_before(Lsn(end.saturating_sub(self.wal.capacity() / 2)))?;
+        } else {
             return Ok(());
         }
-        let target = Lsn(self.wal.end().0.saturating_sub(self.wal.capacity() / 2));
-        self.write_pages_before(target)?;
         self.checkpoint_locked()
     }
 

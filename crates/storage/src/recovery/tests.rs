@@ -310,6 +310,24 @@ fn a_full_disk_is_reported_and_harms_nothing() {
     run.verify(&open(&disk, &small_options()).unwrap());
 }
 
+/// Less space than the log's capacity: its files are used again instead.
+#[test]
+fn a_disk_too_small_for_the_log() {
+    let disk = SimDisk::new(SimConfig { capacity: 7 << 20, ..SimConfig::default() });
+    let options = Options { redo_log_capacity: 16 << 20, ..small_options() };
+    let store = open(&disk, &options).unwrap();
+    let mut run = Run::new();
+    run.add(&store, 1, 50).unwrap();
+    while store.wal.end().0 < 8 << 20 {
+        run.change(&store, 1, 1).unwrap();
+        run.states.clear();
+    }
+    run.committed();
+    run.flush(&store).unwrap();
+    drop(store);
+    run.verify(&open(&disk.crash(), &options).unwrap());
+}
+
 #[test]
 fn the_log_stays_within_its_capacity() {
     let disk = SimDisk::new(SimConfig::default());

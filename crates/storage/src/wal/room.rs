@@ -18,8 +18,8 @@ pub enum Urgency {
     Rollback,
 }
 
-/// Makes room: writes old pages and takes a checkpoint.
-pub(crate) type MakeRoom = Box<dyn Fn() -> Result<()> + Send + Sync>;
+/// Makes room: writes old pages and takes a checkpoint. When told that the disk is full, all pages, to free whole log files.
+pub(crate) type MakeRoom = Box<dyn Fn(bool) -> Result<()> + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Room {
@@ -73,7 +73,7 @@ impl Wal {
                 self.counters.log_room_waits.add(1);
             }
             let Some(make_room) = self.room.make_room.get() else { break };
-            make_room()?;
+            make_room(false)?;
             round += 1;
             if round > 10 {
                 thread::sleep(Duration::from_millis(2));
@@ -89,6 +89,17 @@ impl Wal {
         let kept = end - self.room.keep.load(Ordering::SeqCst).min(end);
         if !must && kept > self.capacity.saturating_add(self.pinned_max) {
             return Err(Error::LogFull);
+        }
+        match self.prepare_ahead(end) {
+            Err(Error::OutOfSpace) => self.prepare_on_full_disk(end, must),
+            other => other,
+        }
+    }
+
+    /// No space for another log file: a checkpoint lets old ones go, to be used again.
+    fn prepare_on_full_disk(&self, end: u64, must: bool) -> Result<()> {
+        if let Some(make_room) = self.room.make_room.get() {
+            make_room(true)?;
         }
         match self.prepare_ahead(end) {
             Err(Error::OutOfSpace) if must && self.room.prepared.load(Ordering::SeqCst) > end => Ok(()),

@@ -9,8 +9,12 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use tokio::runtime::{Builder, Runtime};
+
+use super::append::UnionInOrder;
 
 /// Rows per batch.
 pub(super) const BATCH_ROWS: usize = 8192;
@@ -61,6 +65,7 @@ impl QueryEngine {
             .with_runtime_env(environment)
             .with_analyzer_rules(Vec::new())
             .with_optimizer_rules(optimizer_rules())
+            .with_physical_optimizer_rules(physical_rules())
             .build();
         Ok(Arc::new(QueryEngine { runtime: Some(runtime), state: Arc::new(state) }))
     }
@@ -86,6 +91,12 @@ impl Drop for QueryEngine {
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     const OURS: [&str; 4] = ["decorrelate_predicate_subquery", "scalar_subquery_to_join", "decorrelate_lateral_join", "rewrite_set_comparison"];
     Optimizer::new().rules.into_iter().filter(|rule| !OURS.contains(&rule.name())).collect()
+}
+
+fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(UnionInOrder)];
+    rules.extend(PhysicalOptimizer::new().rules);
+    rules
 }
 
 /// Queries give way to transactions. A system that refuses leaves the thread as it is.

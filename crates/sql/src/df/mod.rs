@@ -8,6 +8,7 @@
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod aggregate;
+mod append;
 mod context;
 mod engine;
 mod error;

@@ -15,8 +15,9 @@ use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
 use super::error::{more_than_one_row, user};
-use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form};
-use super::repr::{ColumnBuilder, ColumnReader, data_type};
+use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
+use super::repr::{ColumnBuilder, ColumnReader, data_type, scalar};
+use super::wrapped::any_arguments;
 use crate::expr::compare_values;
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery, SubqueryKind};
 
@@ -56,8 +57,14 @@ impl Lowerer {
             output: ty.ty.clone(),
             answers: Mutex::default(),
             // Without arguments it would be folded while planning: EXPLAIN must not run it.
-            signature: Signature::variadic_any(if args.is_empty() { Volatility::Volatile } else { Volatility::Immutable }),
+            signature: any_arguments(args.len(), if args.is_empty() { Volatility::Volatile } else { Volatility::Immutable }),
         };
+        // It reads nothing of this row: all that it depends on is known.
+        if args.is_empty() && !self.shared.explain && !reads_recursion(&sub.plan) {
+            if let Answer::Value(value) = function.ask(&[], 0)? {
+                return Ok(literal(scalar(&value, &ty.ty)));
+            }
+        }
         Ok(apply(Arc::new(ScalarUDF::new_from_impl(function)), args))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, BooleanBuilder};
+use datafusion::arrow::array::{ArrayRef, BooleanBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
@@ -29,7 +29,8 @@ pub(super) struct Wrapped {
 impl Wrapped {
     pub fn new(expr: Expr, arguments: Vec<ColumnType>, condition: bool, shared: Arc<Shared>) -> Wrapped {
         let volatility = if is_volatile(&expr) { Volatility::Volatile } else { Volatility::Immutable };
-        Wrapped { id: shared.next_id(), expr, arguments, condition, shared, signature: Signature::variadic_any(volatility) }
+        let signature = any_arguments(arguments.len(), volatility);
+        Wrapped { id: shared.next_id(), expr, arguments, condition, shared, signature }
     }
 
     /// The results for `rows` rows.
@@ -76,6 +77,11 @@ impl Wrapped {
     pub fn udf(self) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::new_from_impl(self))
     }
+}
+
+/// DataFusion's word for "any arguments" does not include none.
+pub(super) fn any_arguments(count: usize, volatility: Volatility) -> Signature {
+    if count == 0 { Signature::nullary(volatility) } else { Signature::variadic_any(volatility) }
 }
 
 enum Output {

@@ -359,7 +359,7 @@ impl Lowerer {
                 _ => return,
             };
             match value {
-                Ok(value) => *expr = Expr::literal(value, literal_type(&expr.ty)),
+                Ok(value) => *expr = Expr::literal(value, expr.ty.clone()),
                 Err(error) => failure = Some(error),
             }
         });
@@ -367,12 +367,8 @@ impl Lowerer {
     }
 }
 
-fn literal_type(ty: &ExprType) -> ExprType {
-    ty.clone()
-}
-
 /// It reads rows of a recursion around it.
-pub(super) fn reads_recursion(rel: &Rel) -> bool {
+pub(in crate::df) fn reads_recursion(rel: &Rel) -> bool {
     matches!(rel.kind, RelKind::CteScan { .. }) || rel.inputs().into_iter().any(reads_recursion)
 }
 

@@ -9,7 +9,6 @@ use datafusion::logical_expr::{Expr as DfExpr, Operator, ScalarUDF, binary_expr,
 use highkey_types::{Collation, ColumnType, TypeKind, Value};
 
 use super::{Lowerer, Scope};
-use crate::df::error::user;
 use crate::df::kernel::{Arithmetic, DatePart, Kernel, KernelFunction};
 use crate::df::repr::{DECIMAL128_DIGITS, Repr, scalar};
 use crate::df::text::LikePattern;
@@ -47,7 +46,7 @@ fn kernel(kernel: Kernel, args: Vec<DfExpr>) -> Result<DfExpr> {
     Ok(apply(KernelFunction::udf(kernel, None), args))
 }
 
-pub(super) fn literal(value: ScalarValue) -> DfExpr {
+pub(in crate::df) fn literal(value: ScalarValue) -> DfExpr {
     DfExpr::Literal(value, None)
 }
 

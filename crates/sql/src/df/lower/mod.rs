@@ -19,7 +19,8 @@ use datafusion::logical_expr::logical_plan::{Filter, Projection, Sort as SortPla
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, SortExpr};
 use highkey_types::Value;
 
-pub(super) use expr::{KeyForm, apply, key_form, own_key};
+pub(super) use decorrelate::reads_recursion;
+pub(super) use expr::{KeyForm, apply, key_form, literal, own_key};
 pub(super) use source::schema;
 
 use super::context::Shared;

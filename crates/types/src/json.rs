@@ -1,4 +1,394 @@
-//! JSON text.
+//! JSON text: MySQL's parser messages, its normal form and its order.
+
+use std::cmp::Ordering;
+
+pub use serde_json::Value as Json;
+use serde_json::{Map, Number};
+
 use crate::Str;
-/// Parses and prints as MySQL does: keys by length then bytes, `", "` and `": "`.  `Err` is (message, byte offset).
-pub fn normalise(_text: &str) -> Result<Str, (String, usize)> { unimplemented!() }
+use crate::format::double_to_string;
+
+/// Nesting that MySQL allows.
+const MAX_DEPTH: usize = 100;
+
+/// The normal form of JSON text: object keys by length then bytes, the last of equal keys kept, `", "` and `": "`.
+/// `Err` is MySQL's reason and byte position for error 3140.
+pub fn normalise(text: &str) -> Result<Str, (String, usize)> {
+    Ok(to_text(&parse(text)?).into())
+}
+
+/// Parses a whole text.
+pub fn parse(text: &str) -> Result<Json, (String, usize)> {
+    let mut parser = Parser { text: text.as_bytes(), at: 0 };
+    parser.space();
+    if parser.at == text.len() {
+        return Err(("The document is empty.".into(), parser.at));
+    }
+    let value = parser.value(0)?;
+    parser.space();
+    if parser.at < text.len() {
+        return Err(("The document root must not be followed by other values.".into(), parser.at));
+    }
+    Ok(value)
+}
+
+/// MySQL's text form.
+pub fn to_text(value: &Json) -> String {
+    let mut out = String::new();
+    push(value, &mut out);
+    out
+}
+
+fn push(value: &Json, out: &mut String) {
+    match value {
+        Json::Null => out.push_str("null"),
+        Json::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
+        Json::Number(number) => out.push_str(&number_text(number)),
+        Json::String(text) => push_quoted(text, out),
+        Json::Array(values) => {
+            out.push('[');
+            for (i, value) in values.iter().enumerate() {
+                if i > 0 {
+                    out.push_str(", ");
+                }
+                push(value, out);
+            }
+            out.push(']');
+        }
+        Json::Object(members) => {
+            out.push('{');
+            for (i, (key, value)) in ordered(members).into_iter().enumerate() {
+                if i > 0 {
+                    out.push_str(", ");
+                }
+                push_quoted(key, out);
+                out.push_str(": ");
+                push(value, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// Members by key length, then by key bytes.
+fn ordered(members: &Map<String, Json>) -> Vec<(&String, &Json)> {
+    let mut all: Vec<_> = members.iter().collect();
+    all.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())));
+    all
+}
+
+fn number_text(number: &Number) -> String {
+    if let Some(v) = number.as_i64() {
+        return v.to_string();
+    }
+    if let Some(v) = number.as_u64() {
+        return v.to_string();
+    }
+    let text = double_to_string(number.as_f64().unwrap_or(0.0));
+    if text.contains(['.', 'e']) { text } else { text + ".0" }
+}
+
+/// A JSON string literal.
+pub fn push_quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{C}' => out.push_str("\\f"),
+            '\0'..='\u{1F}' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// MySQL's order of JSON values: null, numbers, strings, objects, arrays, booleans; strings by their bytes.
+pub fn compare(a: &Json, b: &Json) -> Ordering {
+    let rank = |value: &Json| match value {
+        Json::Null => 0,
+        Json::Number(_) => 1,
+        Json::String(_) => 2,
+        Json::Object(_) => 3,
+        Json::Array(_) => 4,
+        Json::Bool(_) => 5,
+    };
+    match (a, b) {
+        (Json::Number(a), Json::Number(b)) => compare_numbers(a, b),
+        (Json::String(a), Json::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Json::Bool(a), Json::Bool(b)) => a.cmp(b),
+        (Json::Array(a), Json::Array(b)) => {
+            a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne()).unwrap_or(a.len().cmp(&b.len()))
+        }
+        (Json::Object(a), Json::Object(b)) => a.len().cmp(&b.len()).then_with(|| {
+            let by_member = |((k, v), (l, w)): ((&String, &Json), (&String, &Json))| {
+                k.len().cmp(&l.len()).then_with(|| k.as_bytes().cmp(l.as_bytes())).then_with(|| compare(v, w))
+            };
+            ordered(a).into_iter().zip(ordered(b)).map(by_member).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        }),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+fn compare_numbers(a: &Number, b: &Number) -> Ordering {
+    let integer = |n: &Number| n.as_i64().map(i128::from).or(n.as_u64().map(i128::from));
+    match (integer(a), integer(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
+    }
+}
+
+struct Parser<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+type Parsed<T> = Result<T, (String, usize)>;
+
+impl Parser<'_> {
+    fn fail<T>(&self, reason: &str) -> Parsed<T> {
+        self.fail_at(reason, self.at)
+    }
+
+    fn fail_at<T>(&self, reason: &str, at: usize) -> Parsed<T> {
+        Err((reason.to_owned(), at))
+    }
+
+    fn space(&mut self) {
+        while matches!(self.text.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn value(&mut self, depth: usize) -> Parsed<Json> {
+        if depth > MAX_DEPTH {
+            return self.fail("The JSON document exceeds the maximum depth.");
+        }
+        match self.peek() {
+            Some(b'n') => self.word("null", Json::Null),
+            Some(b't') => self.word("true", Json::Bool(true)),
+            Some(b'f') => self.word("false", Json::Bool(false)),
+            Some(b'"') => Ok(Json::String(self.string()?)),
+            Some(b'[') => self.array(depth),
+            Some(b'{') => self.object(depth),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.fail("Invalid value."),
+        }
+    }
+
+    /// A wrong word is reported behind its first letters that are right.
+    fn word(&mut self, word: &str, value: Json) -> Parsed<Json> {
+        for (i, byte) in word.bytes().enumerate() {
+            if self.text.get(self.at + i) != Some(&byte) {
+                return self.fail_at("Invalid value.", self.at + i.max(1));
+            }
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn array(&mut self, depth: usize) -> Parsed<Json> {
+        self.at += 1;
+        let mut values = Vec::new();
+        self.space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Json::Array(values));
+        }
+        loop {
+            values.push(self.value(depth + 1)?);
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Json::Array(values));
+                }
+                _ => return self.fail("Missing a comma or ']' after an array element."),
+            }
+            self.space();
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Parsed<Json> {
+        self.at += 1;
+        let mut members = Map::new();
+        self.space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Json::Object(members));
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return self.fail("Missing a name for object member.");
+            }
+            let key = self.string()?;
+            self.space();
+            if self.peek() != Some(b':') {
+                return self.fail("Missing a colon after a name of object member.");
+            }
+            self.at += 1;
+            self.space();
+            let value = self.value(depth + 1)?;
+            members.insert(key, value);
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(Json::Object(members));
+                }
+                _ => return self.fail("Missing a comma or '}' after an object member."),
+            }
+            self.space();
+        }
+    }
+
+    fn number(&mut self) -> Parsed<Json> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return self.fail("Invalid value."),
+        }
+        let mut real = false;
+        if self.peek() == Some(b'.') {
+            real = true;
+            self.at += 1;
+            if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+                return self.fail("Miss fraction part in number.");
+            }
+            self.digits();
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            real = true;
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+                return self.fail("Miss exponent in number.");
+            }
+            self.digits();
+        }
+        let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default();
+        if !real {
+            if let Ok(v) = text.parse::<i64>() {
+                return Ok(Json::Number(v.into()));
+            }
+            if let Ok(v) = text.parse::<u64>() {
+                return Ok(Json::Number(v.into()));
+            }
+        }
+        match text.parse::<f64>().ok().and_then(Number::from_f64) {
+            Some(number) => Ok(Json::Number(number)),
+            None => self.fail_at("Number too big to be stored in double.", start),
+        }
+    }
+
+    fn digits(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+
+    fn string(&mut self) -> Parsed<String> {
+        let start = self.at;
+        self.at += 1;
+        let mut bytes = Vec::new();
+        loop {
+            match self.peek() {
+                None => return self.fail_at("Missing a closing quotation mark in string.", start),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(String::from_utf8_lossy(&bytes).into_owned());
+                }
+                Some(b'\\') => {
+                    let c = self.escape()?;
+                    bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                Some(0..=0x1F) => return self.fail("Invalid encoding in string."),
+                Some(byte) => {
+                    bytes.push(byte);
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Parsed<char> {
+        let start = self.at;
+        let c = match self.text.get(self.at + 1) {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{C}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                let first = self.hex(self.at + 2)?;
+                self.at += 6;
+                if !(0xD800..0xE000).contains(&first) {
+                    return Ok(char::from_u32(first).unwrap_or('\u{FFFD}'));
+                }
+                if self.text.get(self.at) == Some(&b'\\') && self.text.get(self.at + 1) == Some(&b'u') {
+                    let second = self.hex(self.at + 2)?;
+                    if first < 0xDC00 && (0xDC00..0xE000).contains(&second) {
+                        self.at += 6;
+                        let c = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+                        return Ok(char::from_u32(c).unwrap_or('\u{FFFD}'));
+                    }
+                }
+                return self.fail_at("The surrogate pair in string is invalid.", start);
+            }
+            _ => return self.fail_at("Invalid escape character in string.", start),
+        };
+        self.at += 2;
+        Ok(c)
+    }
+
+    fn hex(&self, at: usize) -> Parsed<u32> {
+        let digits = self.text.get(at..at + 4).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
+            Some(v) => Ok(v),
+            None => self.fail_at("Incorrect hex digit after \\u escape in string.", at - 2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_form() {
+        let normal = |text| normalise(text).unwrap().to_string();
+        assert_eq!(normal(r#"{"bb":1,"a":[true,null],"bb":2}"#), r#"{"a": [true, null], "bb": 2}"#);
+        assert_eq!(normal("[1.0,1e2,1e20,18446744073709551615,-0.5]"), "[1.0, 100.0, 1e20, 18446744073709551615, -0.5]");
+        assert_eq!(normal(r#""\u00e9\ud83d\ude00\/\u0001""#), r#""é😀/\u0001""#);
+        assert_eq!(normalise("{bad"), Err(("Missing a name for object member.".into(), 1)));
+        assert_eq!(normalise(&"[".repeat(200)).unwrap_err().0, "The JSON document exceeds the maximum depth.");
+    }
+
+    #[test]
+    fn order() {
+        let order = |a: &str, b: &str| compare(&parse(a).unwrap(), &parse(b).unwrap());
+        assert_eq!(order("1", "1.0"), Ordering::Equal);
+        assert_eq!(order("true", "[1]"), Ordering::Greater);
+        assert_eq!(order("[1, 2]", "[1, 2, 0]"), Ordering::Less);
+        assert_eq!(order(r#"{"a": 1}"#, r#"{"a": 2}"#), Ordering::Less);
+    }
+}

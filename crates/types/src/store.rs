@@ -1,9 +1,27 @@
-//! Assignment to a column.
-use crate::{ColumnType, MySqlError, TimeZone, Value, Warning};
+//! Assignment to a column: MySQL's conversions, ranges, roundings and messages.
+//!
+//! In strict mode what does not fit is an error; otherwise, and under IGNORE, the nearest value is stored with a
+//! warning.  A loss that MySQL considers harmless (digits of a DECIMAL, the time of a DATE) is a note in every mode.
+
+mod number;
+mod text;
+mod time;
+
+use crate::errors::{self, MySqlError};
+use crate::{ColumnType, Date, DateTime, TimeZone, TypeKind, Value, Warning};
 
 /// The bits of sql_mode that conversions look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct SqlMode { pub no_zero_date: bool, pub no_zero_in_date: bool, pub allow_invalid_dates: bool, pub pad_char_to_full_length: bool, pub time_truncate_fractional: bool, pub error_for_division_by_zero: bool, pub no_unsigned_subtraction: bool }
+pub struct SqlMode {
+    pub no_zero_date: bool,
+    pub no_zero_in_date: bool,
+    pub allow_invalid_dates: bool,
+    pub pad_char_to_full_length: bool,
+    pub time_truncate_fractional: bool,
+    pub error_for_division_by_zero: bool,
+    pub no_unsigned_subtraction: bool,
+}
+
 /// The circumstances of an assignment.
 pub struct StoreContext<'a> {
     /// STRICT_ALL_TABLES or STRICT_TRANS_TABLES.
@@ -16,5 +34,85 @@ pub struct StoreContext<'a> {
     pub row: u64,
     pub warnings: &'a mut Vec<Warning>,
 }
-/// Converts `value` to what the column `column` of type `ty` stores; NULL stays NULL.
-pub fn store(_value: Value, _ty: &ColumnType, _column: &str, _cx: &mut StoreContext) -> Result<Value, MySqlError> { unimplemented!() }
+
+impl StoreContext<'_> {
+    /// The date of a TIME that is stored as a DATETIME: today by the machine's clock, in the session's zone.
+    fn today(&self) -> Date {
+        let utc_micros = jiff::Timestamp::now().as_microsecond();
+        DateTime::now_in(self.time_zone, utc_micros).date
+    }
+
+    fn is_strict(&self) -> bool {
+        self.strict && !self.ignore
+    }
+
+    /// The error in strict mode, a warning otherwise.
+    fn fail(&mut self, error: MySqlError) -> Result<(), MySqlError> {
+        if self.is_strict() {
+            return Err(error);
+        }
+        self.warn(error);
+        Ok(())
+    }
+
+    /// A warning that is not there yet for this assignment's row.
+    fn warn(&mut self, error: MySqlError) {
+        let warning = Warning::warning(error);
+        if self.warnings.last() != Some(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    fn note(&mut self, error: MySqlError) {
+        self.warnings.push(Warning::note(error));
+    }
+
+    fn out_of_range(&mut self, column: &str) -> Result<(), MySqlError> {
+        self.fail(errors::warn_data_out_of_range(column, self.row))
+    }
+
+    fn data_truncated(&mut self, column: &str) -> Result<(), MySqlError> {
+        self.fail(errors::warn_data_truncated(column, self.row))
+    }
+
+    /// 1406 in strict mode, 1265 otherwise.
+    fn too_long(&mut self, column: &str) -> Result<(), MySqlError> {
+        if self.is_strict() {
+            return Err(errors::data_too_long(column, self.row));
+        }
+        self.warn(errors::warn_data_truncated(column, self.row));
+        Ok(())
+    }
+}
+
+/// Converts `value` to what the column `column` of type `ty` stores; NULL stays NULL.  A TIMESTAMP comes in the session's
+/// zone and is stored in UTC.
+pub fn store(value: Value, ty: &ColumnType, column: &str, cx: &mut StoreContext) -> Result<Value, MySqlError> {
+    use TypeKind as K;
+    match (&ty.kind, &value) {
+        (_, Value::Null) | (K::Null, _) => Ok(Value::Null),
+        // What fits already, which is nearly everything.
+        (K::BigInt, Value::Int(_)) if !ty.unsigned => Ok(value),
+        (K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt, _) => number::integer(&value, ty, column, cx),
+        (K::Decimal { precision, scale }, _) => number::decimal(&value, *precision, *scale, ty, column, cx),
+        (K::Float | K::Double, _) => number::real(&value, ty, column, cx),
+        (K::Bit(bits), _) => number::bit(&value, *bits, column, cx),
+        (K::Year, _) => number::year(&value, column, cx),
+        (K::Date, _) => time::date(&value, column, cx),
+        (K::DateTime(fsp), _) => time::datetime(&value, *fsp, column, cx),
+        (K::Timestamp(fsp), _) => time::timestamp(&value, *fsp, column, cx),
+        (K::Time(fsp), _) => time::time(&value, *fsp, column, cx),
+        (K::Enum(members), _) => text::enumeration(&value, members, ty, column, cx),
+        (K::Set(members), _) => text::set(&value, members, ty, column, cx),
+        (K::Json, _) => text::json(value, column),
+        (K::Binary(_) | K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob, _) => {
+            text::binary(value, ty, column, cx)
+        }
+        (K::Char(_) | K::VarChar(_) | K::TinyText | K::Text | K::MediumText | K::LongText, _) => {
+            text::text(value, ty, column, cx)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

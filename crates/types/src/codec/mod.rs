@@ -3,7 +3,7 @@
 
 mod key;
 mod row;
-mod scalar;
+pub(crate) mod scalar;
 
 pub use key::{KeyPart, encode_key, encode_key_part};
 pub use row::RowLayout;

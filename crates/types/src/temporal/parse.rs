@@ -49,6 +49,8 @@ pub struct ParsedTime {
     pub value: Time,
     pub fraction_digits: u8,
     pub rounds_up: bool,
+    /// It was a DATETIME, whose date is lost.
+    pub had_date: bool,
     /// Garbage follows, or the value was out of range and is clamped.
     pub trouble: Option<Trouble>,
 }
@@ -245,6 +247,7 @@ pub fn parse_datetime_number(number: i64, rules: DateRules) -> Result<(DateTime,
             number
         }
         100_000_000_000_000.. => return Err(Trouble::OutOfRange),
+        ..0 => return Err(Trouble::OutOfRange),
         _ => return Err(Trouble::Truncated),
     };
     let (day, time) = (number / 1_000_000, number % 1_000_000);
@@ -359,7 +362,7 @@ pub fn parse_time(text: &str) -> Result<ParsedTime, Trouble> {
         }
         value.clamped()
     };
-    Ok(ParsedTime { value, fraction_digits: fraction_digits as u8, rounds_up, trouble })
+    Ok(ParsedTime { value, fraction_digits: fraction_digits as u8, rounds_up, had_date: false, trouble })
 }
 
 /// The time of day of a text that is certainly a DATETIME: with a space or `T`, or of 14 digits.
@@ -377,6 +380,7 @@ fn time_of_datetime(text: &str) -> Option<ParsedTime> {
         value: parsed.value.time(),
         fraction_digits: parsed.fraction_digits,
         rounds_up: parsed.rounds_up,
+        had_date: !parsed.value.date.is_zero(),
         trouble: parsed.trouble,
     })
 }

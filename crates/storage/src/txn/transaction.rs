@@ -107,10 +107,10 @@ impl Txn {
     }
 
     fn sight(&mut self) -> Sight {
-        let (view, own) = (self.view(), self.id());
+        let own = self.id();
         match self.isolation {
             Isolation::ReadUncommitted => Sight::Newest { own, view: self.system.pin() },
-            _ => Sight::Snapshot { view, own },
+            _ => Sight::Snapshot { view: self.view(), own },
         }
     }
 

@@ -1,0 +1,169 @@
+//! How fast the engine is by itself: `cargo run --release -p highkey-storage --example engine_bench [seconds] [directory]`.
+//!
+//! Per thread count: single-row commits (durable, and at flush level 2), single-row inserts in large transactions, batch inserts,
+//! single-row updates of random rows, and point reads. Rows are 100 bytes under 8-byte keys.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use highkey_storage::{
+    Engine, FileDisk, IndexId, Inserted, Isolation, Op, Options, SortedRows, SystemClock, Txn,
+};
+use rand::Rng;
+
+const VALUE: [u8; 100] = [b'v'; 100];
+const LOADED: u64 = 200_000;
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let seconds: f64 = args.next().map_or(1.0, |s| s.parse().expect("seconds"));
+    let directory = args.next().map_or_else(|| std::env::temp_dir().join("highkey-engine-bench"), PathBuf::from);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a directory for the database");
+    let options = Options { buffer_pool_bytes: 512 << 20, redo_log_capacity: 1 << 30, ..Options::default() };
+    let disk = Arc::new(FileDisk::open(&directory).expect("the directory opens"));
+    let engine = Engine::open(disk, options, Arc::new(SystemClock::new())).expect("the engine opens");
+    let bench = Bench { engine, duration: Duration::from_secs_f64(seconds), next: AtomicU64::new(0) };
+
+    let loaded = bench.load();
+    println!("{:<34} {:>8} {:>12}", "", "threads", "per second");
+    for threads in [1, 2, 4, 8, 16] {
+        bench.measure("commits, one insert, durable", threads, |bench, t| bench.commit_one(t));
+        bench.engine.set_flush_log_at_commit(2);
+        bench.measure("commits, one insert, level 2", threads, |bench, t| bench.commit_one(t));
+        bench.engine.set_flush_log_at_commit(1);
+        bench.measure("inserts, 1000 a transaction", threads, |bench, t| bench.insert_many(t));
+        bench.measure("inserts, batches of 1000", threads, |bench, t| bench.insert_batch(t));
+        bench.measure("updates, 100 a transaction", threads, |bench, _| bench.update_some(loaded));
+        bench.measure("point reads, 100 a snapshot", threads, |bench, _| bench.read_some(loaded));
+    }
+    println!("{:#?}", bench.engine.stats());
+    bench.engine.shutdown().expect("a clean shutdown");
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+struct Bench {
+    engine: Engine,
+    duration: Duration,
+    next: AtomicU64,
+}
+
+fn done<T>(op: highkey_storage::Result<Op<T>>) -> T {
+    match op.expect("the engine works") {
+        Op::Done(outcome) => outcome,
+        Op::Wait(_) => panic!("no two threads of this operation share a row"),
+    }
+}
+
+fn commit(txn: Txn) {
+    txn.commit(b"").and_then(|wait| wait.wait()).expect("the commit is durable");
+}
+
+impl Bench {
+    fn index(&self) -> IndexId {
+        let mut txn = self.engine.begin(Isolation::RepeatableRead);
+        let index = txn.create_index().expect("an index");
+        commit(txn);
+        index
+    }
+
+    fn load(&self) -> IndexId {
+        let index = self.index();
+        let started = Instant::now();
+        let mut rows = SortedRows::new();
+        for key in 0..LOADED {
+            rows.push(&key.to_be_bytes(), &VALUE);
+        }
+        let mut txn = self.engine.begin(Isolation::RepeatableRead);
+        let mut at = 0;
+        while at < rows.len() {
+            at += done(txn.insert_batch(index, &rows, at)).inserted;
+        }
+        commit(txn);
+        println!("{LOADED} rows loaded in {:.2} s", started.elapsed().as_secs_f64());
+        index
+    }
+
+    /// Runs `work` on every thread until the time is up; it returns how much it did.
+    fn measure(&self, name: &str, threads: usize, work: impl Fn(&Bench, IndexId) -> u64 + Sync) {
+        let index = self.index();
+        let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    let mut count = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        count += work(self, index);
+                    }
+                    total.fetch_add(count, Ordering::Relaxed);
+                });
+            }
+            std::thread::sleep(self.duration);
+            stop.store(true, Ordering::Relaxed);
+        });
+        let rate = total.into_inner() as f64 / started.elapsed().as_secs_f64();
+        println!("{name:<34} {threads:>8} {rate:>12.0}");
+    }
+
+    fn commit_one(&self, index: IndexId) -> u64 {
+        let key = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut txn = self.engine.begin(Isolation::RepeatableRead);
+        assert_eq!(done(txn.insert(index, &key.to_be_bytes(), &VALUE)), Inserted::Yes);
+        commit(txn);
+        1
+    }
+
+    fn insert_many(&self, index: IndexId) -> u64 {
+        let first = self.next.fetch_add(1000, Ordering::Relaxed);
+        let mut txn = self.engine.begin(Isolation::RepeatableRead);
+        for key in first..first + 1000 {
+            assert_eq!(done(txn.insert(index, &key.to_be_bytes(), &VALUE)), Inserted::Yes);
+        }
+        commit(txn);
+        1000
+    }
+
+    fn insert_batch(&self, index: IndexId) -> u64 {
+        let first = self.next.fetch_add(1000, Ordering::Relaxed);
+        let mut rows = SortedRows::new();
+        for key in first..first + 1000 {
+            rows.push(&key.to_be_bytes(), &VALUE);
+        }
+        let mut txn = self.engine.begin(Isolation::RepeatableRead);
+        let mut at = 0;
+        while at < rows.len() {
+            at += done(txn.insert_batch(index, &rows, at)).inserted;
+        }
+        commit(txn);
+        1000
+    }
+
+    /// Random rows in ascending order, so that no two threads deadlock; a row in use is waited for.
+    fn update_some(&self, index: IndexId) -> u64 {
+        let mut rng = rand::rng();
+        let mut keys: Vec<u64> = (0..100).map(|_| rng.random_range(0..LOADED)).collect();
+        keys.sort_unstable();
+        let mut txn = self.engine.begin(Isolation::ReadCommitted);
+        for key in keys {
+            while let Op::Wait(wait) = txn.update(index, &key.to_be_bytes(), &VALUE).expect("the engine works") {
+                wait.wait().expect("ascending keys do not deadlock");
+            }
+        }
+        commit(txn);
+        100
+    }
+
+    fn read_some(&self, index: IndexId) -> u64 {
+        let mut rng = rand::rng();
+        let mut txn = self.engine.begin(Isolation::RepeatableRead);
+        let mut value = Vec::new();
+        for _ in 0..100 {
+            let key = rng.random_range(0..LOADED);
+            assert!(txn.get(index, &key.to_be_bytes(), &mut value).expect("the engine works"));
+        }
+        100
+    }
+}

@@ -181,10 +181,10 @@ impl Txn {
     }
 
     fn change_inline(&mut self, index: IndexId, key: &[u8], kind: Kind, value: &[u8], flags: u16) -> Result<Verdict> {
-        let system = self.system.clone();
         let owner = self.owner();
-        let tree = system.tree(index)?;
-        let writing = Writing { system: &system, owner: &owner, index, kind };
+        let tree = self.system.tree(index)?;
+        let system = &self.system;
+        let writing = Writing { system, owner: &owner, index, kind };
         let mut trace = Trace::default();
         loop {
             let mut verdict = Verdict::Again;
@@ -256,11 +256,17 @@ impl Txn {
     /// first of them has to.
     pub fn insert_batch(&mut self, index: IndexId, rows: &SortedRows, start: usize) -> Result<Op<BatchOutcome>> {
         let mut at = start;
+        // Rows before this are short: looked at once, however many leaves they go to.
+        let mut short_end = start;
         while at < rows.len() {
-            let inline = (at..rows.len()).take_while(|r| fits_inline(rows.key(*r).len(), rows.value(*r).len())).count();
+            while short_end < rows.len() && fits_inline(rows.key(short_end).len(), rows.value(short_end).len()) {
+                short_end += 1;
+            }
+            let inline = short_end - at;
             let verdict = if inline == 0 {
                 let verdict = self.change_row(index, rows.key(at), Kind::Insert, rows.value(at))?;
                 at += matches!(verdict, Verdict::Go) as usize;
+                short_end = at;
                 verdict
             } else {
                 let (done, verdict) = self.insert_leaf(index, rows, at, inline)?;
@@ -284,10 +290,10 @@ impl Txn {
 
     /// Inserts the rows of one leaf. Returns how many, and why it stopped if it did.
     fn insert_leaf(&mut self, index: IndexId, rows: &SortedRows, at: usize, limit: usize) -> Result<(usize, Verdict)> {
-        let system = self.system.clone();
         let owner = self.owner();
-        let tree = system.tree(index)?;
-        let writing = Writing { system: &system, owner: &owner, index, kind: Kind::Insert };
+        let tree = self.system.tree(index)?;
+        let system = &self.system;
+        let writing = Writing { system, owner: &owner, index, kind: Kind::Insert };
         let writer = Writer::Txn { id: owner.id, prev_lsn: self.last_lsn };
         // Rows that revive a deleted one: few.
         let mut traces: Vec<(usize, Trace)> = Vec::new();
@@ -308,33 +314,28 @@ impl Txn {
             }
             decision
         });
-        let done = match &result {
-            Ok(batch) => batch.done,
-            Err(_) => 0,
-        };
-        for (n, mut trace) in traces {
-            if n >= done {
-                writing.forget(rows.key(at + n), &mut trace);
-            } else {
-                self.leave_history(index, rows.key(at + n), false, trace)?;
-            }
+        let done = result.as_ref().map_or(0, |batch| batch.done);
+        for (n, trace) in traces.iter_mut().filter(|(n, _)| *n >= done) {
+            writing.forget(rows.key(at + *n), trace);
         }
-        match result {
-            Ok(batch) => {
-                if !batch.lsn.is_none() {
-                    self.last_lsn = self.last_lsn.max(batch.lsn);
-                }
-                owner.add_work(done as u64);
-                count(&system.counters.rows_inserted, done as u64);
-                Ok((done, verdict))
-            }
+        let batch = match result {
+            Ok(batch) => batch,
             Err(error) => {
                 if let Verdict::Wait(waiter) = verdict {
                     system.locks.abandon(&waiter);
                 }
-                Err(error)
+                return Err(error);
             }
+        };
+        owner.add_work(done as u64);
+        count(&system.counters.rows_inserted, done as u64);
+        if !batch.lsn.is_none() {
+            self.last_lsn = batch.lsn;
         }
+        for (n, trace) in traces.into_iter().filter(|(n, _)| *n < done) {
+            self.leave_history(index, rows.key(at + n), false, trace)?;
+        }
+        Ok((done, verdict))
     }
 
     /// Locks a key, whether or not it has a row, and reads its latest committed or own value.

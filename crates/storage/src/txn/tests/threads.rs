@@ -128,3 +128,82 @@ fn inserters_of_one_key_agree_on_one_winner() {
     assert_eq!(drain(engine.begin(Isolation::ReadCommitted).scan(t, Bounds::all(), Direction::Forward)).len(), 200);
     engine.shutdown().unwrap();
 }
+
+/// Polls a future on this thread, parked between its wakes.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut cx = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+        std::thread::park_timeout(Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn both_waits_are_futures() {
+    let engine = open_with(&disk(23), Options { background: true, ..options() }).unwrap();
+    let t = new_index(&engine);
+    std::thread::scope(|scope| {
+        for thread in 0..4u32 {
+            let engine = &engine;
+            scope.spawn(move || {
+                for n in 0..100u32 {
+                    let mut txn = engine.begin(Isolation::RepeatableRead);
+                    let own = (thread << 16 | n).to_be_bytes();
+                    let inserted = block_on(async { txn.insert(t, &own, b"own") }).unwrap();
+                    assert!(matches!(inserted, Op::Done(Inserted::Yes)));
+                    let shared = n.to_be_bytes();
+                    block_on(async {
+                        loop {
+                            match txn.insert(t, &shared[..3], b"shared").unwrap() {
+                                Op::Done(_) => return,
+                                Op::Wait(wait) => wait.await.unwrap(),
+                            }
+                        }
+                    });
+                    block_on(txn.commit(b"events").unwrap()).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(engine.stats().open_transactions, 0);
+    assert_eq!(drain(engine.begin(Isolation::ReadCommitted).scan(t, Bounds::all(), Direction::Forward)).len(), 401);
+    engine.shutdown().unwrap();
+}
+
+#[test]
+fn purge_keeps_up_with_updates_in_the_background() {
+    let engine = open_with(&disk(24), Options { background: true, ..options() }).unwrap();
+    let t = new_index(&engine);
+    given(&engine, t, &[("a", "0"), ("b", "0")]);
+    for n in 0..2000 {
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        put(&mut txn, t, "a", &n.to_string());
+        if n % 2 == 0 {
+            put(&mut txn, t, "c", "here");
+        } else {
+            assert!(done(txn.delete(t, b"c")));
+        }
+        commit(txn);
+    }
+    for _ in 0..500 {
+        let stats = engine.stats();
+        if (stats.history_length, stats.versions) == (0, 0) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let stats = engine.stats();
+    assert_eq!((stats.history_length, stats.versions), (0, 0));
+    assert_eq!(engine.check(t).unwrap().records, 2);
+    engine.shutdown().unwrap();
+}

@@ -1,4 +1,4 @@
-//! How fast the engine is by itself: `cargo run --release -p highkey-storage --example engine_bench [seconds] [directory]`.
+//! How fast the engine is by itself: `cargo run --release -p highkey-storage --example engine_bench [seconds] [directory] [operation]`.
 //!
 //! Per thread count: single-row commits (durable, and at flush level 2), single-row inserts in large transactions, batch inserts,
 //! single-row updates of random rows, and point reads. Rows are 100 bytes under 8-byte keys.
@@ -20,12 +20,13 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let seconds: f64 = args.next().map_or(1.0, |s| s.parse().expect("seconds"));
     let directory = args.next().map_or_else(|| std::env::temp_dir().join("highkey-engine-bench"), PathBuf::from);
+    let only = args.next().unwrap_or_default();
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("a directory for the database");
     let options = Options { buffer_pool_bytes: 512 << 20, redo_log_capacity: 1 << 30, ..Options::default() };
     let disk = Arc::new(FileDisk::open(&directory).expect("the directory opens"));
     let engine = Engine::open(disk, options, Arc::new(SystemClock::new())).expect("the engine opens");
-    let bench = Bench { engine, duration: Duration::from_secs_f64(seconds), next: AtomicU64::new(0) };
+    let bench = Bench { engine, duration: Duration::from_secs_f64(seconds), next: AtomicU64::new(0), only };
 
     let loaded = bench.load();
     println!("{:<34} {:>8} {:>12}", "", "threads", "per second");
@@ -48,6 +49,8 @@ struct Bench {
     engine: Engine,
     duration: Duration,
     next: AtomicU64,
+    /// Only operations whose name has this in it.
+    only: String,
 }
 
 fn done<T>(op: highkey_storage::Result<Op<T>>) -> T {
@@ -88,6 +91,9 @@ impl Bench {
 
     /// Runs `work` on every thread until the time is up; it returns how much it did.
     fn measure(&self, name: &str, threads: usize, work: impl Fn(&Bench, IndexId) -> u64 + Sync) {
+        if !name.contains(&self.only) {
+            return;
+        }
         let index = self.index();
         let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
         let started = Instant::now();

@@ -1,6 +1,7 @@
 //! The explicit locks: a sharded table of queues, keyed by (index, key).
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -160,18 +161,26 @@ impl LockTable {
         })
     }
 
-    fn shard(&self, key: &[u8]) -> &Shard {
-        &self.shards[self.hash.hash_one(key) as usize % SHARDS]
+    fn shard(&self, row: &[u8]) -> &Shard {
+        let (index, key) = row.split_at(4);
+        self.shard_of(IndexId(u32::from_be_bytes(index.try_into().expect("4 bytes"))), key)
+    }
+
+    fn shard_of(&self, index: IndexId, key: &[u8]) -> &Shard {
+        let mut hasher = self.hash.build_hasher();
+        hasher.write_u32(index.0);
+        hasher.write(key);
+        &self.shards[hasher.finish() as usize % SHARDS]
     }
 
     /// Whether an explicit lock or an earlier waiter of another transaction keeps `owner` from writing the key.
     /// Called under the exclusive latch of the key's leaf.
     pub fn blocks_write(&self, owner: TxnId, index: IndexId, key: &[u8]) -> bool {
-        let row = row_key(index, key);
-        let shard = self.shard(&row);
+        let shard = self.shard_of(index, key);
         if shard.keys.load(Ordering::Relaxed) == 0 {
             return false;
         }
+        let row = row_key(index, key);
         let map = shard.map.lock();
         map.get(row.as_slice()).is_some_and(|q| match q.held_by(owner) {
             Some(LockMode::Exclusive) => false,

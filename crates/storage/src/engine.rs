@@ -53,7 +53,8 @@ impl Engine {
         }
         engine.spawn("undo", move |system, stop| {
             if let Err(error) = system.finish_open(losers, stop) {
-                system.note_background_error("undoing unfinished transactions", error);
+                // Their rows stay locked; the next open tries again.
+                tracing::error!(%error, "undoing unfinished transactions failed");
             }
         });
         engine.spawn("purge", |system, stop| system.purge_until(stop));

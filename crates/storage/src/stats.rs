@@ -37,6 +37,15 @@ pub struct Stats {
     pub losers_undone: u64,
     pub splits: u64,
     pub merges: u64,
+    /// Page frames, now: all, free, holding changes not yet written.
+    pub frames: u64,
+    pub frames_free: u64,
+    pub frames_dirty: u64,
+    /// The log's end and how far it is durable, as byte offsets.
+    pub log_end: u64,
+    pub log_durable: u64,
+    /// What trees, log, pages and space count, by name.
+    pub counters: Vec<(&'static str, u64)>,
 }
 
 impl Stats {
@@ -52,6 +61,25 @@ impl Stats {
             &trees.splits_inner,
             &trees.splits_root,
         ];
+        let (frames, free, dirty) = system.store.pool.usage();
+        let mut all = system.store.counters().all();
+        all.extend([
+            ("splits_append", load(&trees.splits_append)),
+            ("splits_cut", load(&trees.splits_cut)),
+            ("splits_descending", load(&trees.splits_descending)),
+            ("splits_even", load(&trees.splits_even)),
+            ("splits_two_to_three", load(&trees.splits_two_to_three)),
+            ("splits_inner", load(&trees.splits_inner)),
+            ("splits_root", load(&trees.splits_root)),
+            ("shares", load(&trees.shares)),
+            ("restarts", load(&trees.restarts)),
+            ("moves_right", load(&trees.moves_right)),
+            ("downlinks", load(&trees.downlinks)),
+            ("splits_finished", load(&trees.splits_finished)),
+            ("smo_latches", load(&trees.smo_latches)),
+            ("hint_hits", load(&trees.hint_hits)),
+            ("hint_misses", load(&trees.hint_misses)),
+        ]);
         Stats {
             commits: system.commits.count(),
             rollbacks: load(&counters.rollbacks),
@@ -76,6 +104,17 @@ impl Stats {
             losers_undone: load(&counters.losers_undone),
             splits: splits.iter().map(|n| load(n)).sum(),
             merges: load(&trees.merges),
+            frames: frames as u64,
+            frames_free: free as u64,
+            frames_dirty: dirty as u64,
+            log_end: system.store.wal.end().0,
+            log_durable: system.store.wal.durable().0,
+            counters: all,
         }
+    }
+
+    /// A counter of `counters` by its name; 0 for none of that name.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.iter().find(|(n, _)| *n == name).map_or(0, |(_, count)| *count)
     }
 }

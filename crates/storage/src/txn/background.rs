@@ -53,7 +53,8 @@ impl System {
                 Ok(_) => {}
                 Err(Error::Stopped) => return,
                 Err(error) => {
-                    self.note_background_error("purge", error);
+                    // What made it fail meets every writer too; here it is only told and tried again.
+                    tracing::error!(%error, "purge failed");
                     self.history.sleep(200);
                 }
             }

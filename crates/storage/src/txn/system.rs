@@ -13,12 +13,12 @@ use super::views::{View, Views};
 use crate::btree::{BTree, TreeStats};
 use crate::buffer::Writer;
 use crate::disk::Clock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{LockTable, Owner};
 use crate::options::Options;
 use crate::recovery::{Recovered, Store, Transactions};
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, RwLock};
+use crate::sync::{Arc, AtomicU64, Ordering, RwLock};
 
 /// The engine's own index: overflow values to be freed once nobody reads them (see purge).
 pub(crate) const GARBAGE_INDEX: IndexId = IndexId(1);
@@ -56,8 +56,6 @@ pub(crate) struct System {
     pub commits: Commits,
     pub history: History,
     pub counters: Counters,
-    /// Why background work failed: shown once to whoever asks, and every later write meets the same cause itself.
-    background_error: Mutex<Option<Error>>,
 }
 
 impl System {
@@ -75,7 +73,6 @@ impl System {
             trees: RwLock::default(),
             tree_stats: Arc::new(TreeStats::default()),
             counters: Counters::default(),
-            background_error: Mutex::new(None),
             options,
             clock,
             store,
@@ -122,11 +119,6 @@ impl System {
     /// A view that keeps what the reader of a latest record finds in it from being purged while it looks.
     pub fn pin(&self) -> Arc<View> {
         Arc::new(self.views.open(&self.status))
-    }
-
-    pub fn note_background_error(&self, what: &str, error: Error) {
-        tracing::error!(%error, "{what} failed");
-        *self.background_error.lock() = Some(error);
     }
 }
 

@@ -244,7 +244,7 @@ impl Drop for Txn {
             && let Err(error) = self.end_rolled_back()
         {
             // Its rows stay locked; the next open undoes it.
-            self.system.note_background_error("rolling back a dropped transaction", error);
+            tracing::error!(%error, "rolling back a dropped transaction failed");
         }
     }
 }

@@ -44,7 +44,6 @@ pub(crate) fn count(counter: &AtomicU64, n: u64) {
 
 pub(crate) struct System {
     pub options: Options,
-    pub clock: Arc<dyn Clock>,
     pub store: Arc<Store>,
     trees: RwLock<AHashMap<IndexId, BTree>>,
     pub tree_stats: Arc<TreeStats>,
@@ -63,7 +62,7 @@ impl System {
         let scratch = Arc::new(Scratch::new(store.disk.clone()));
         let budget = VERSION_BUDGET_MIN.max(options.buffer_pool_bytes as usize / 4);
         System {
-            locks: LockTable::new(clock.clone(), options.deadlock_detect),
+            locks: LockTable::new(clock, options.deadlock_detect),
             status: StatusTable::new(recovered.next_txn_id, recovered.max_ts, recovered.losers.iter().map(|l| l.id)),
             views: Arc::new(Views::new()),
             versions: VersionStore::new(budget, scratch.clone()),
@@ -74,7 +73,6 @@ impl System {
             tree_stats: Arc::new(TreeStats::default()),
             counters: Counters::default(),
             options,
-            clock,
             store,
         }
     }

@@ -109,13 +109,13 @@ impl Txn {
     fn sight(&mut self) -> Sight {
         let own = self.id();
         match self.isolation {
-            Isolation::ReadUncommitted => Sight::Newest { own, view: self.system.pin() },
+            Isolation::ReadUncommitted => Sight::Newest { own, _view: self.system.pin() },
             _ => Sight::Snapshot { view: self.view(), own },
         }
     }
 
     fn latest(&self) -> Sight {
-        Sight::Latest { own: self.id(), view: self.system.pin() }
+        Sight::Latest { own: self.id(), _view: self.system.pin() }
     }
 
     /// The view of this transaction's consistent reads, taken now if there is none yet. It sees what the transaction has written,

@@ -68,9 +68,9 @@ pub(crate) enum Sight {
     /// What was committed at the view's timestamp, or is the reader's own.
     Snapshot { view: Arc<View>, own: Option<TxnId> },
     /// The latest committed or own one. The view, taken before the read, keeps what it refers to.
-    Latest { own: Option<TxnId>, view: Arc<View> },
+    Latest { own: Option<TxnId>, _view: Arc<View> },
     /// The newest, committed or not.
-    Newest { own: Option<TxnId>, view: Arc<View> },
+    Newest { own: Option<TxnId>, _view: Arc<View> },
 }
 
 impl Sight {

@@ -508,7 +508,7 @@ fn crashes_under_concurrent_load() {
             let threads: Vec<_> = (0..THREADS).map(|t| s.spawn(work(t))).collect();
             threads.into_iter().map(|t| t.join().unwrap()).collect()
         });
-        assert!(store.is_stopped());
+        assert!(disk.is_off());
         drop(store);
         let store = open(&disk.crash(), &options).unwrap();
         assert!(store.space.check_maps().unwrap().is_empty());

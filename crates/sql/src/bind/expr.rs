@@ -69,9 +69,7 @@ impl Binder<'_> {
             }
             Ast::MemberOf { value, array } => {
                 let (array, value) = (self.expr(array)?, self.expr(value)?);
-                let text = ExprType { ty: highkey_types::ColumnType::new(TypeKind::Json), nullable: true, coercibility: Coercibility::Implicit };
-                let value = coerce(value, &text);
-                self.call(FuncId::JsonContains, vec![array, value])
+                self.call(FuncId::JsonContains, vec![array, super::aggregate::as_json(value)])
             }
             Ast::Exists { query, negated } => {
                 let plan = self.subquery_plan(query)?;

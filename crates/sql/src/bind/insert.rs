@@ -121,7 +121,7 @@ impl Binder<'_> {
         fields.extend(proposed);
         let hidden = if insert.row_alias.is_some() { Vec::new() } else { (width..2 * width).collect() };
         let from = FromScope { star: (0..2 * width).collect(), fields, hidden };
-        let scope = Scope { clause: Some(Clause::FieldList), values_base: Some(width), ..Scope::new(from) };
+        let scope = Scope { clause: Some(Clause::Values), values_base: Some(width), ..Scope::new(from) };
         let (bound, _) = self.within(scope, |binder| {
             let mut bound = Vec::new();
             for assignment in &insert.on_duplicate {
@@ -154,7 +154,7 @@ impl Binder<'_> {
         if let Some(name) = &load.charset {
             super::collation::charset_by_name(name)?;
         }
-        let scope = Scope { clause: Some(Clause::FieldList), ..Scope::new(FromScope::of(table_fields(&def, &def.name))) };
+        let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(table_fields(&def, &def.name))) };
         let (assignments, _) = self.within(scope, |binder| {
             let mut bound = Vec::new();
             for assignment in &load.assignments {

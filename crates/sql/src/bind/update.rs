@@ -28,7 +28,7 @@ impl Binder<'_> {
             let table = self.target_table(name)?;
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
             let def = table.def().clone();
-            let scope = Scope { clause: Some(Clause::FieldList), ..Scope::new(FromScope::of(table_fields(&def, &alias))) };
+            let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(table_fields(&def, &alias))) };
             let ((assignments, restriction), _) = self.within(scope, |binder| {
                 let mut assignments = Vec::new();
                 for assignment in &update.assignments {
@@ -69,7 +69,7 @@ impl Binder<'_> {
         let locks = exclusive_locks();
         let (from, names) = self.from_clause(&update.tables, &locks)?;
         let bases = base_tables(&from);
-        let scope = Scope { clause: Some(Clause::FieldList), ..Scope::new(names) };
+        let scope = Scope { clause: Some(Clause::Values), ..Scope::new(names) };
         let ((assignments, filter), _) = self.within(scope, |binder| {
             let mut assignments: Vec<(usize, usize, AssignedValue)> = Vec::new();
             for assignment in &update.assignments {

@@ -336,7 +336,9 @@ impl Parser<'_> {
                     self.expect_sym(")")?;
                     if items.len() == 1 {
                         let inner = items.pop().expect("one item");
-                        return Ok(Expr { kind: inner.kind, span: self.span_from(start) });
+                        // A literal is named without its parentheses.
+                        let span = if matches!(inner.kind, ExprKind::Literal(_)) { inner.span } else { self.span_from(start) };
+                        return Ok(Expr { kind: inner.kind, span });
                     }
                     ExprKind::Row(items)
                 }

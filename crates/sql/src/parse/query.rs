@@ -198,7 +198,11 @@ impl Parser<'_> {
                 return Ok(SelectItem::QualifiedStar(ObjectName { schema, name }));
             }
         }
-        let first_token = self.peek().clone();
+        // A string of several pieces is named by the first one; an introducer may stand before it.
+        let piece = match (self.peek(), self.peek_at(1)) {
+            (Tok::Str { value, .. }, _) | (Tok::Word { .. }, Tok::Str { value, .. }) => Some(value.clone()),
+            _ => None,
+        };
         let start = self.start();
         let expr = self.expr()?;
         let end = self.previous_end();
@@ -206,11 +210,10 @@ impl Parser<'_> {
         let name = match (&alias, &expr.kind) {
             (Some(alias), _) => alias.clone(),
             (None, ExprKind::Column(column)) => column.column.clone(),
-            // A string is named by its first piece.
-            (None, ExprKind::Literal(Literal::String { introducer: None, .. })) if matches!(first_token, Tok::Str { .. }) => match first_token {
-                Tok::Str { value, .. } => value.trim_start().to_string(),
-                _ => String::new(),
-            },
+            (None, ExprKind::Literal(Literal::String { value, .. })) => piece.unwrap_or_else(|| value.clone()),
+            (None, ExprKind::Literal(Literal::Bool(truth))) => if *truth { "TRUE" } else { "FALSE" }.to_string(),
+            (None, ExprKind::Literal(Literal::Null)) => "NULL".to_string(),
+            (None, ExprKind::Literal(_)) => self.sql[expr.span.start..expr.span.end].to_string(),
             (None, _) => self.sql[start..end].to_string(),
         };
         Ok(SelectItem::Expr { expr, alias, name })

@@ -45,10 +45,10 @@ fn several_statements() {
 
 #[test]
 fn names_of_result_columns() {
-    let Statement::Query(query) = one("SELECT 1+1, a.b, 'x' 'y', @a, count( * ), NULL as n, (1)") else { panic!() };
+    let Statement::Query(query) = one("SELECT 1+1, a.b, 'x' 'y', @a, count( * ), NULL as n, (1), null, tRue, _utf8mb4'z', ((1+1)), -1") else { panic!() };
     let QueryBody::Select(select) = query.body else { panic!() };
     let names: Vec<_> = select.items.iter().map(|i| if let SelectItem::Expr { name, .. } = i { name.as_str() } else { "*" }).collect();
-    assert_eq!(names, ["1+1", "b", "x", "@a", "count( * )", "n", "(1)"]);
+    assert_eq!(names, ["1+1", "b", "x", "@a", "count( * )", "n", "1", "NULL", "TRUE", "z", "((1+1))", "-1"]);
 }
 
 #[test]

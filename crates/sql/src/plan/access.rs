@@ -161,7 +161,7 @@ fn sarg<'a>(condition: &'a Expr, column: usize, columns: &[usize], ty: &ColumnTy
                 (false, true) => (op.flip(), &**left),
                 _ => return None,
             };
-            if !value.is_constant() || !usable(*by, ty, matches!(op, CompareOp::Eq | CompareOp::NullSafeEq)) {
+            if !value.is_known() || !usable(*by, ty, matches!(op, CompareOp::Eq | CompareOp::NullSafeEq)) {
                 return None;
             }
             Some(match op {
@@ -178,7 +178,7 @@ fn sarg<'a>(condition: &'a Expr, column: usize, columns: &[usize], ty: &ColumnTy
             // The column itself has the type of the NULL that it equals.
             Some(Sarg::Equal { value: null_of(expr), null_matches: true })
         }
-        ExprKind::In { expr, list, by, negated: false } if is_column(expr) && usable(*by, ty, true) && list.iter().all(Expr::is_constant) => {
+        ExprKind::In { expr, list, by, negated: false } if is_column(expr) && usable(*by, ty, true) && list.iter().all(Expr::is_known) => {
             Some(Sarg::OneOf(list.iter().collect()))
         }
         _ => None,

@@ -245,6 +245,17 @@ impl Expr {
         constant
     }
 
+    /// Constant, where user variables count as constants too: what an index can be asked for. (A statement that assigns
+    /// a variable while it reads by it has no defined order in MySQL either.)
+    pub fn is_known(&self) -> bool {
+        match &self.kind {
+            ExprKind::UserVar(_) => true,
+            ExprKind::Cast(inner) => inner.is_known(),
+            ExprKind::Call { func, args } => !func.is_volatile() && args.iter().all(Expr::is_known),
+            _ => self.is_constant(),
+        }
+    }
+
     /// Foldable at bind time: made of literals and deterministic functions only.
     pub fn is_foldable(&self) -> bool {
         let mut foldable = true;

@@ -13,6 +13,8 @@ mod state;
 mod status;
 mod table_exprs;
 mod table_locks;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod user_locks;
 

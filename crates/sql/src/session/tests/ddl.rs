@@ -1,0 +1,84 @@
+use super::{Server, table};
+
+#[tokio::test]
+async fn create_and_drop_report_what_mysql_reports() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT)").await;
+    assert_eq!(c.error("CREATE TABLE t (a INT)").await, (1050, "Table 't' already exists".into()));
+    assert_eq!(c.ok("CREATE TABLE IF NOT EXISTS t (a INT)").await.warnings, 1);
+    assert_eq!(c.error("DROP TABLE nope").await, (1051, "Unknown table 'd.nope'".into()));
+    assert_eq!(c.ok("DROP TABLE IF EXISTS nope").await.warnings, 1);
+    assert_eq!(c.error("SELECT * FROM nope").await, (1146, "Table 'd.nope' doesn't exist".into()));
+    assert_eq!(c.error("CREATE DATABASE d").await.0, 1007);
+    assert_eq!(c.error("USE nope").await, (1049, "Unknown database 'nope'".into()));
+    assert_eq!(c.error("CREATE TABLE x (a INT, A INT)").await.0, 1060);
+    assert_eq!(c.error("CREATE TABLE x (a INT AUTO_INCREMENT)").await.0, 1075);
+    assert_eq!(c.error("CREATE TABLE x (a INT NOT NULL DEFAULT NULL)").await.0, 1067);
+    assert_eq!(c.error("CREATE TABLE x (a VARCHAR(70000))").await.0, 1074);
+    assert_eq!(c.error("CREATE TABLE x (a TEXT, KEY (a))").await.0, 1170);
+    assert_eq!(c.error("CREATE TABLE x (a INT, b INT, FOREIGN KEY (a) REFERENCES t (a))").await.0, 1235);
+    c.ok("INSERT INTO t VALUES (1)").await;
+    c.ok("TRUNCATE t").await;
+    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "0");
+    c.ok("RENAME TABLE t TO u").await;
+    assert_eq!(c.rows("SHOW TABLES").await, table("u"));
+    c.ok("DROP DATABASE d").await;
+    assert_eq!(c.error("SHOW TABLES").await.0, 1046);
+}
+
+#[tokio::test]
+async fn show_create_table_is_mysqls() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("create table t (id int unsigned not null auto_increment primary key, a varchar(20) not null default 'x\\'y', b decimal(10,2) default 1.5, c datetime(3) default current_timestamp(3) on update current_timestamp(3), d enum('a','b') collate utf8mb4_bin default 'a', g text, h bit(3) default b'101', i timestamp null, k varchar(10) character set latin1 default null comment 'it''s', m double default 1e10, n date default '2020-01-01', unique key u (a,b desc), key g (g(10)), key kk (k) comment 'hi' ) auto_increment=100 comment='tc'").await;
+    let text = &c.rows("SHOW CREATE TABLE t").await[0][1];
+    let expected = "CREATE TABLE `t` (
+  `id` int unsigned NOT NULL AUTO_INCREMENT,
+  `a` varchar(20) NOT NULL DEFAULT 'x''y',
+  `b` decimal(10,2) DEFAULT '1.50',
+  `c` datetime(3) DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3),
+  `d` enum('a','b') CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT 'a',
+  `g` text,
+  `h` bit(3) DEFAULT b'101',
+  `i` timestamp NULL DEFAULT NULL,
+  `k` varchar(10) CHARACTER SET latin1 COLLATE latin1_swedish_ci DEFAULT NULL COMMENT 'it''s',
+  `m` double DEFAULT '10000000000',
+  `n` date DEFAULT '2020-01-01',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `u` (`a`,`b` DESC),
+  KEY `g` (`g`(10)),
+  KEY `kk` (`k`) COMMENT 'hi'
+) ENGINE=InnoDB AUTO_INCREMENT=100 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='tc'";
+    assert_eq!(text, expected);
+    // What it says makes the same table again.
+    let again = text.replace("`t`", "`t2`");
+    c.ok(&again).await;
+    assert_eq!(c.rows("SHOW CREATE TABLE t2").await[0][1], again);
+}
+
+#[tokio::test]
+async fn alter_table_changes_rows_and_keys() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10))").await;
+    c.ok("INSERT INTO t VALUES (1, '10'), (2, '20')").await;
+    c.ok("ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 5 AFTER a, ADD INDEX kb (b)").await;
+    assert_eq!(c.rows("SELECT * FROM t").await, table("1 5 10|2 5 20"));
+    c.ok("ALTER TABLE t MODIFY b INT").await;
+    assert_eq!(c.rows("SELECT * FROM t WHERE b = 20").await, table("2 5 20"));
+    c.ok("ALTER TABLE t CHANGE c cc BIGINT, DROP PRIMARY KEY, ADD PRIMARY KEY (b)").await;
+    assert_eq!(c.rows("SELECT * FROM t ORDER BY b DESC").await, table("2 5 20|1 5 10"));
+    assert_eq!(c.error("ALTER TABLE t DROP COLUMN nope").await.0, 1091);
+    assert_eq!(c.error("ALTER TABLE t ADD UNIQUE KEY (cc)").await.0, 1062);
+    c.ok("ALTER TABLE t DROP COLUMN cc, RENAME TO s").await;
+    assert_eq!(c.rows("SELECT * FROM s").await, table("1 10|2 20"));
+    assert_eq!(c.error("ALTER TABLE s ADD CHECK (a > 1)").await.0, 3819);
+    c.ok("CREATE UNIQUE INDEX ua ON s (a)").await;
+    assert_eq!(c.error("INSERT INTO s VALUES (1, 30)").await.0, 1062);
+    c.ok("DROP INDEX ua ON s").await;
+    c.ok("INSERT INTO s VALUES (1, 30)").await;
+    c.ok("ALTER TABLE s ADD id INT AUTO_INCREMENT UNIQUE FIRST").await;
+    assert_eq!(c.rows("SELECT id FROM s ORDER BY id").await, table("1|2|3"));
+    assert_eq!(c.rows("CHECK TABLE s").await, table("d.s check status OK"));
+}

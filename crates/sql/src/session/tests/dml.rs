@@ -1,0 +1,134 @@
+use super::{Answer, Collector, Server, table};
+
+#[tokio::test]
+async fn insert_reports_ids_counts_and_errors() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT NOT NULL DEFAULT 7, b VARCHAR(5), UNIQUE KEY u (b))").await;
+    let ok = c.ok("INSERT INTO t (b) VALUES ('x'), ('y')").await;
+    assert_eq!((ok.affected_rows, ok.last_insert_id, ok.info.as_str()), (2, 1, "Records: 2  Duplicates: 0  Warnings: 0"));
+    assert_eq!(c.value("SELECT LAST_INSERT_ID()").await, "1");
+    assert_eq!(c.error("INSERT INTO t (b) VALUES ('z'), ('X')").await, (1062, "Duplicate entry 'X' for key 'u'".into()));
+    assert_eq!(c.rows("SELECT id, a, b FROM t ORDER BY id").await, table("1 7 x|2 7 y"));
+    assert_eq!(c.error("INSERT INTO t (a) VALUES (NULL)").await.0, 1048);
+    assert_eq!(c.error("INSERT INTO t (b) VALUES ('toolong')").await.0, 1406);
+    let ok = c.ok("INSERT IGNORE INTO t (id, b) VALUES (10, 'x'), (11, 'w')").await;
+    assert_eq!((ok.affected_rows, ok.warnings), (1, 1));
+    assert_eq!(c.rows("SHOW WARNINGS").await[0][..2], ["Warning".to_owned(), "1062".to_owned()]);
+    let ok = c.ok("INSERT INTO t (id, b) VALUES (11, 'v') ON DUPLICATE KEY UPDATE a = a + 1, b = VALUES(b)").await;
+    assert_eq!(ok.affected_rows, 2);
+    assert_eq!(c.rows("SELECT a, b FROM t WHERE id = 11").await, table("8 v"));
+    let ok = c.ok("REPLACE INTO t (id, a, b) VALUES (1, 9, 'v')").await;
+    assert_eq!(ok.affected_rows, 3);
+    assert_eq!(c.rows("SELECT * FROM t ORDER BY id").await, table("1 9 v|2 7 y"));
+}
+
+#[tokio::test]
+async fn update_and_delete_by_key_range_and_order() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, k INT, c CHAR(10), KEY k (k))").await;
+    c.ok("INSERT INTO t VALUES (1,10,'a'),(2,20,'b'),(3,30,'c'),(4,40,'d'),(5,50,'e')").await;
+    let ok = c.ok("UPDATE t SET k = k + 1 WHERE id = 3").await;
+    assert_eq!((ok.affected_rows, ok.info.as_str()), (1, "Rows matched: 1  Changed: 1  Warnings: 0"));
+    let ok = c.ok("UPDATE t SET k = 31 WHERE id IN (3, 99)").await;
+    assert_eq!((ok.affected_rows, ok.info.as_str()), (0, "Rows matched: 1  Changed: 0  Warnings: 0"));
+    // Rows move up the index that finds them, and are met once all the same.
+    assert_eq!(c.ok("UPDATE t SET k = k + 100 WHERE k > 0").await.affected_rows, 5);
+    assert_eq!(c.rows("SELECT k FROM t ORDER BY id").await, table("110|120|131|140|150"));
+    assert_eq!(c.ok("UPDATE t SET id = id + 10 ORDER BY id DESC LIMIT 2").await.affected_rows, 2);
+    assert_eq!(c.rows("SELECT id FROM t ORDER BY id").await, table("1|2|3|14|15"));
+    assert_eq!(c.error("UPDATE t SET id = 1 WHERE id = 2").await.0, 1062);
+    assert_eq!(c.ok("DELETE FROM t WHERE id BETWEEN 2 AND 14").await.affected_rows, 3);
+    assert_eq!(c.ok("DELETE FROM t ORDER BY k DESC LIMIT 1").await.affected_rows, 1);
+    assert_eq!(c.rows("SELECT id, k FROM t").await, table("1 110"));
+    // Assignments see the ones before them.
+    c.ok("UPDATE t SET k = 1, c = k").await;
+    assert_eq!(c.rows("SELECT k, c FROM t").await, table("1 1"));
+}
+
+#[tokio::test]
+async fn defaults_generated_columns_and_checks() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT, b INT DEFAULT (1 + 2), g INT AS (a * 2) VIRTUAL, s INT AS (g + b) STORED, CHECK (a < 100), ts TIMESTAMP DEFAULT CURRENT_TIMESTAMP)").await;
+    c.ok("INSERT INTO t (a) VALUES (5)").await;
+    assert_eq!(c.rows("SELECT a, b, g, s FROM t").await, table("5 3 10 13"));
+    assert_eq!(c.error("INSERT INTO t (a) VALUES (100)").await, (3819, "Check constraint 't_chk_1' is violated.".into()));
+    assert_eq!(c.error("INSERT INTO t (a, g) VALUES (1, 2)").await.0, 3105);
+    c.ok("UPDATE t SET a = 6").await;
+    assert_eq!(c.rows("SELECT a, b, g, s FROM t").await, table("6 3 12 15"));
+    assert_eq!(c.error("UPDATE t SET a = 1000").await.0, 3819);
+    c.ok("CREATE TABLE n (a INT NOT NULL, b INT)").await;
+    assert_eq!(c.error("INSERT INTO n (b) VALUES (1)").await, (1364, "Field 'a' doesn't have a default value".into()));
+    c.ok("SET sql_mode = ''").await;
+    assert_eq!(c.ok("INSERT INTO n (b) VALUES (1)").await.warnings, 1);
+    assert_eq!(c.rows("SELECT * FROM n").await, table("0 1"));
+}
+
+#[tokio::test]
+async fn timestamps_are_kept_in_utc() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("SET time_zone = '+02:00'").await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP NULL, KEY (ts))").await;
+    c.ok("INSERT INTO t VALUES (1, '2024-01-01 12:00:00')").await;
+    assert_eq!(c.value("SELECT ts FROM t").await, "2024-01-01 12:00:00");
+    c.ok("SET time_zone = '+00:00'").await;
+    assert_eq!(c.value("SELECT ts FROM t").await, "2024-01-01 10:00:00");
+    assert_eq!(c.value("SELECT id FROM t WHERE ts = '2024-01-01 10:00:00'").await, "1");
+    c.ok("UPDATE t SET id = 2").await;
+    assert_eq!(c.value("SELECT ts FROM t").await, "2024-01-01 10:00:00");
+}
+
+#[tokio::test]
+async fn source_000_copies_exactly() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t1 (c1 int invisible auto_increment primary key, c2 int, str1 int DEFAULT(100) NOT NULL, str2 varchar(512) CHARACTER SET latin1 DEFAULT(repeat('a',8)) NOT NULL) engine=InnoDB").await;
+    c.ok("CREATE TABLE t2 LIKE t1").await;
+    c.ok("INSERT INTO t1 (c2) VALUES (1),(2),(3)").await;
+    for _ in 0..10 {
+        c.ok("INSERT INTO t1 (c2) SELECT c2 FROM t1").await;
+    }
+    let ok = c.ok("INSERT INTO t2 SELECT * FROM t1").await;
+    assert_eq!(ok.affected_rows, 3072);
+    assert_eq!(ok.info, "Records: 3072  Duplicates: 0  Warnings: 0");
+    assert_eq!(c.value("SELECT COUNT(*) FROM t2").await, "3072");
+    assert_eq!(c.rows("SELECT c2, str1, str2 FROM t2 WHERE c1 = 1").await, table("1 100 aaaaaaaa"));
+    assert_eq!(c.rows("SELECT MIN(c1) FROM t2").await, table("1"));
+}
+
+#[tokio::test]
+async fn load_data_and_outfile() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10), b INT)").await;
+    let mut sink = Collector { file: b"1|x|10\n2|\\N|20\n3|z|30\n".to_vec(), ..Collector::default() };
+    c.session.execute(b"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '|' (id, @a, b) SET a = UPPER(@a), b = b + 1", &mut sink).await.unwrap();
+    match &sink.answers[0] {
+        Answer::Ok(ok) => assert_eq!(ok.info, "Records: 3  Deleted: 0  Skipped: 0  Warnings: 0"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(c.rows("SELECT * FROM t").await, table("1 X 11|2 NULL 21|3 Z 31"));
+    // LOCAL skips duplicates with a warning each.
+    let mut sink = Collector { file: b"3|q|1\n4|w|1\n".to_vec(), ..Collector::default() };
+    c.session.execute(b"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '|'", &mut sink).await.unwrap();
+    match &sink.answers[0] {
+        Answer::Ok(ok) => assert_eq!((ok.info.as_str(), ok.affected_rows), ("Records: 2  Deleted: 0  Skipped: 1  Warnings: 1", 1)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(c.error("LOAD DATA INFILE 'missing' INTO TABLE t").await.0, 13);
+}
+
+#[tokio::test]
+async fn a_rejected_statement_leaves_no_rows() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO t VALUES (1)").await;
+    assert_eq!(c.error("INSERT INTO t VALUES (2), (3), (1)").await.0, 1062);
+    c.ok("COMMIT").await;
+    assert_eq!(c.rows("SELECT id FROM t").await, table("1"));
+}

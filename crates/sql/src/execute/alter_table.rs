@@ -8,7 +8,8 @@ use highkey_types::{Charset, ColumnType, MySqlError, TypeKind, Value};
 use super::ddl::{blocking_ddl, done};
 use super::table_spec::{DefinitionChecks, ExprPlace, same_name};
 use super::target::{RowRules, implicit_default, to_session};
-use super::{Failure, Outcome, column_type, table_spec};
+use super::collation::collation_of;
+use super::{Failure, Outcome, table_spec};
 use crate::bind;
 use crate::parse::{self, ast};
 use crate::parse::ast::{AlterAction, ColumnPosition};
@@ -194,13 +195,13 @@ impl Session {
                 self.check_engine(options.engine.as_deref(), &draft.spec.name.clone())?;
                 self.note_table_options(options);
                 table_spec::apply_options(&mut draft.spec, options)?;
-                if let Some(collation) = column_type::collation_of(options.charset.as_deref(), options.collation.as_deref())? {
+                if let Some(collation) = collation_of(options.charset.as_deref(), options.collation.as_deref())? {
                     draft.spec.collation = collation;
                 }
             }
             AlterAction::ConvertCharset { charset, collation } => {
                 let default = self.schema_collation(&draft.spec.schema)?;
-                let collation = column_type::collation_of(charset.as_deref(), collation.as_deref())?.unwrap_or(default);
+                let collation = collation_of(charset.as_deref(), collation.as_deref())?.unwrap_or(default);
                 draft.spec.collation = collation;
                 for column in &mut draft.columns {
                     if column.def.ty.is_text() || matches!(column.def.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {

@@ -4,7 +4,8 @@ use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDupli
 use highkey_types::{ColumnType, MySqlError, TypeKind};
 
 use super::insert::{BATCH_ROWS, Inserter};
-use super::{Failure, Outcome, column_type, table_spec};
+use super::collation::collation_of;
+use super::{Failure, Outcome, table_spec};
 use crate::parse::ast::{self, LoadDuplicates};
 use crate::plan::{BoundQuery, Field};
 use crate::session::{Session, error, error::err};
@@ -39,7 +40,7 @@ impl Session {
             Some(query) => Some(self.bind_query(query).await?),
             None => None,
         };
-        let default = column_type::collation_of(create.options.charset.as_deref(), create.options.collation.as_deref())?.unwrap_or(collation);
+        let default = collation_of(create.options.charset.as_deref(), create.options.collation.as_deref())?.unwrap_or(collation);
         let extra = match &query {
             Some(query) => select_columns(query.fields(), default)?,
             None => Vec::new(),

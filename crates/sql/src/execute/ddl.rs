@@ -6,7 +6,8 @@ use highkey_table::{ColumnDef, DdlContext, IndexKind, SchemaDef, TableName};
 use highkey_types::{Collation, MySqlError, Str, Value, Warning};
 
 use super::table_spec::{DefinitionChecks, ExprPlace};
-use super::{Failure, Outcome, column_type, table_spec};
+use super::collation::collation_of;
+use super::{Failure, Outcome, table_spec};
 use crate::bind;
 use crate::expr;
 use crate::information_schema;
@@ -38,7 +39,7 @@ impl Session {
         }
         table_spec::check_length(name)?;
         let default = Collation::by_name(&self.state.variables.text("collation_server")).unwrap_or_else(Collation::utf8mb4);
-        let collation = column_type::collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(default);
+        let collation = collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(default);
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
         match database.create_schema(&cx, SchemaDef { name: name.into(), collation }).await {
@@ -54,7 +55,7 @@ impl Session {
     pub(crate) async fn alter_database(&mut self, name: Option<&str>, options: &DatabaseOptions) -> Result<Outcome, Failure> {
         let name = self.state.schema_of(name)?;
         let current = self.schema_collation(&name)?;
-        let collation = column_type::collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(current);
+        let collation = collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(current);
         let cx = self.ddl_context();
         self.state.instance.database().clone().alter_schema(&cx, SchemaDef { name: name.clone(), collation }).await?;
         if self.state.database.as_ref() == Some(&name) {

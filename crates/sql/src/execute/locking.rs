@@ -88,7 +88,7 @@ impl Session {
             .iter()
             .map(|&c| {
                 if c == ROW_ID {
-                    return Value::Bytes(row.key().to_vec());
+                    return row_id(row.key());
                 }
                 let mut value = row.value(c);
                 if matches!(table.columns()[c].ty.kind, highkey_types::TypeKind::Timestamp(_)) {
@@ -128,6 +128,11 @@ impl Session {
         }
         Ok(kept)
     }
+}
+
+/// The hidden row id of a table without primary key: its clustered key is the number, most significant byte first.
+pub(crate) fn row_id(key: &[u8]) -> Value {
+    key.try_into().map_or(Value::Null, |bytes| Value::UInt(u64::from_be_bytes(bytes)))
 }
 
 fn is_locking_scan(rel: &Rel) -> bool {

@@ -3,7 +3,8 @@
 use highkey_table::{CheckDef, ColumnDef, Default, Generated, IndexKind, IndexPart, IndexSpec, TableSpec};
 use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value, Warning};
 
-use super::column_type;
+use super::collation::collation_of;
+use crate::bind;
 use crate::parse::ast;
 use crate::session::error::{self, err};
 
@@ -56,7 +57,7 @@ pub struct ResolvedColumn {
 /// Resolves one column. `default` is the table's collation.
 pub fn column(ast: &ast::ColumnDef, default: &'static Collation, cx: &mut dyn DefinitionChecks) -> Result<ResolvedColumn, MySqlError> {
     check_column_name(&ast.name)?;
-    let ty = column_type::resolve(&ast.ty, &ast.name, default)?;
+    let ty = bind::resolve_type(&ast.ty, default, &ast.name)?;
     let serial = ast.ty.kind == ast::DataTypeKind::Serial;
     let mut def = ColumnDef::new(&ast.name, ty);
     def.auto_increment = ast.auto_increment || serial;
@@ -223,7 +224,7 @@ pub fn table(
 ) -> Result<TableSpec, MySqlError> {
     check_table_name(&ast.name.name)?;
     let options = &ast.options;
-    let collation = column_type::collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(default_collation);
+    let collation = collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(default_collation);
     let mut spec = TableSpec::new(schema, &ast.name.name, Vec::new(), Vec::new());
     spec.collation = collation;
     apply_options(&mut spec, options)?;

@@ -306,7 +306,7 @@ impl Session {
         let (txn, _) = self.txn_and_state();
         if !target.has_primary_key() {
             return match values.last() {
-                Some(Value::Bytes(key)) => table.lock_found(txn, key, LockMode::Exclusive, LockWaitPolicy::Wait).await,
+                Some(Value::UInt(id)) => table.lock_found(txn, &id.to_be_bytes(), LockMode::Exclusive, LockWaitPolicy::Wait).await,
                 _ => Ok(None),
             };
         }
@@ -342,15 +342,11 @@ pub(crate) fn locked_scan(table: &std::sync::Arc<highkey_table::Table>, alias: &
     let mut columns: Vec<usize> = (0..fields.len()).collect();
     if table.def().primary_key().is_none() {
         columns.push(ROW_ID);
-        fields.push(Field::computed("DB_ROW_ID", row_id_type()));
+        fields.push(Field::computed("DB_ROW_ID", ExprType::ubigint(false)));
     }
     let width = columns.len();
     let lock = Some(LockSpec { exclusive: true, wait: LockWait::Wait });
     (Rel { kind: RelKind::Scan { table: table.clone(), alias: alias.into(), columns, index_hints: Vec::new(), lock }, fields }, width)
-}
-
-fn row_id_type() -> ExprType {
-    ExprType::column(highkey_types::ColumnType::new(highkey_types::TypeKind::VarBinary(8)), false)
 }
 
 /// The rows to change are locked, and read as they are now, before the query runs over them.
@@ -359,14 +355,6 @@ pub(crate) fn lock_targets(rel: &mut Rel, targets: &[UpdateTarget]) {
         && targets.iter().any(|t| t.table.id() == table.id())
     {
         *lock = Some(LockSpec { exclusive: true, wait: LockWait::Wait });
-        // Their row ids travel as the clustered keys that `Session::target_row` takes.
-        if let RelKind::Scan { columns, .. } = &rel.kind {
-            for (field, column) in rel.fields.iter_mut().zip(columns) {
-                if *column == ROW_ID {
-                    field.ty = row_id_type();
-                }
-            }
-        }
     }
     for input in rel.inputs_mut() {
         lock_targets(input, targets);

@@ -1,7 +1,5 @@
 //! Which plans the fast path takes, and the shape it runs them in.
 
-use std::ops::Bound;
-
 use highkey_types::{KeyPart, TypeKind};
 
 use super::{FastQuery, Source, Stage, TableSource};
@@ -196,21 +194,13 @@ fn ordered_index(source: &TableSource, keys: &[(usize, bool)], limited: bool) ->
     };
     match &source.access {
         Some(access) => {
-            // All ranges share no prefix unless there is one range: then the equal parts order nothing.
-            let skip = match &access.ranges[..] {
-                [only] => only.prefix.len(),
-                ranges if ranges.iter().all(|r| r.prefix.is_empty() || !equal_only(r)) => 0,
-                _ => 0,
-            };
+            // Equal leading parts order nothing if there is one range; several are in the order of the whole key.
+            let skip = if access.ranges.len() == 1 { access.ranges[0].prefix.len() } else { 0 };
             fits(access.index, skip).or_else(|| fits(access.index, 0)).map(|backward| (access.index, backward))
         }
         None if limited => (0..def.indexes.len()).filter(|&i| !def.indexes[i].invisible).find_map(|i| fits(i, 0).map(|backward| (i, backward))),
         None => fits(0, 0).map(|backward| (0, backward)),
     }
-}
-
-fn equal_only(range: &plan::KeyRangeExpr) -> bool {
-    matches!((&range.lower, &range.upper), (Bound::Unbounded, Bound::Unbounded))
 }
 
 /// A LIMIT known to be small; one in a parameter is taken to be.

@@ -8,7 +8,7 @@ use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
 use super::aggregate::Accumulator;
 use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys};
 use crate::bind::ROW_ID;
-use crate::execute::{Destination, Failure, columns, to_session};
+use crate::execute::{Destination, Failure, columns, row_id, to_session};
 use crate::expr;
 use crate::plan::{self, Field, SortKey};
 use crate::session::{Session, SessionState, StatusCounter};
@@ -273,7 +273,7 @@ impl Session {
             while !run.stopped && scan.next_batch(&mut batch)? {
                 for i in 0..batch.len() {
                     run.scanned += 1;
-                    let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { Value::Bytes(batch.key(i).to_vec()) } else { batch.value(i, c) }).collect();
+                    let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { row_id(batch.key(i)) } else { batch.value(i, c) }).collect();
                     for &t in &source.timestamps {
                         to_session(&mut row[t], &zone);
                     }
@@ -320,7 +320,7 @@ impl Session {
             while !run.stopped {
                 let Some(found) = scan.next(self.txn()).await? else { break };
                 run.scanned += 1;
-                let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { Value::Bytes(found.key().to_vec()) } else { found.value(c) }).collect();
+                let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { row_id(found.key()) } else { found.value(c) }).collect();
                 for &t in &source.timestamps {
                     to_session(&mut row[t], &zone);
                 }

@@ -129,9 +129,18 @@ pub fn engine_counters(state: &SessionState) -> Vec<(&'static str, u64)> {
     let stats = database.engine().stats();
     vec![
         ("Innodb_row_lock_waits", stats.row_lock_waits),
+        ("Innodb_row_lock_current_waits", stats.row_lock_current_waits),
+        ("Innodb_row_lock_time", stats.row_lock_time_us / 1000),
+        ("Innodb_row_lock_time_max", stats.row_lock_time_us_max / 1000),
         ("Innodb_deadlocks", stats.deadlocks),
+        ("Innodb_row_lock_timeouts", stats.lock_timeouts),
+        ("Innodb_history_list_length", stats.history_length),
         ("Handler_commit", stats.commits),
         ("Handler_rollback", stats.rollbacks),
+        ("Highkey_open_transactions", stats.open_transactions),
+        ("Highkey_records_purged", stats.records_purged),
+        ("Highkey_page_splits", stats.splits),
+        ("Highkey_page_merges", stats.merges),
     ]
 }
 

@@ -47,7 +47,7 @@ async fn transaction(
 ) -> Result<(), MySqlError> {
     let mut changed = Own::new();
     let mut txn = db.begin(if rng.random() { Isolation::RepeatableRead } else { Isolation::ReadCommitted });
-    txn.set_lock_wait_timeout(Duration::from_secs(2));
+    txn.set_lock_wait_timeout(Duration::from_millis(200));
     assert!(txn.open(table).await?);
     for _ in 0..rng.random_range(1..6) {
         txn.begin_statement();
@@ -148,7 +148,7 @@ fn concurrent_transactions_leave_what_they_committed() {
 
 #[test]
 fn a_power_cut_loses_nothing_acknowledged() {
-    for seed in 10..18 {
+    for seed in 10..16 {
         let disk: SimDisk = disk(seed);
         let db = open(&disk);
         let table = make(&db);

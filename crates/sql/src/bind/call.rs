@@ -107,9 +107,6 @@ impl Binder<'_> {
             // A temporal value and strings compare as temporal values.
             let temporal = args.iter().find(|a| a.ty.ty.is_temporal()).map(|a| a.ty.ty.clone()).expect("just seen");
             ty = ExprType::column(temporal, ty.nullable);
-        } else if ty.ty.is_text() && args.iter().any(|a| a.ty.ty.is_number()) && func != FuncId::Coalesce {
-            // Strings and numbers compare as numbers.
-            ty = ExprType::double(ty.nullable);
         }
         let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
         Ok(self.folder.fold(Expr::call(func, args, ty)))

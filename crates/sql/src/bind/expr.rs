@@ -492,8 +492,15 @@ impl Binder<'_> {
     pub fn cast(&mut self, expr: Expr, ty: &ast::CastType) -> Result<Expr> {
         let target = super::types::cast_type(ty, &expr, self.cx.collation())?;
         let nullable = expr.ty.nullable || target.ty.is_temporal();
-        let ty = target.with_nullable(nullable);
-        Ok(self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty }))
+        let result = target.with_nullable(nullable);
+        let cast = self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty: result.clone() });
+        // A length cuts text, and pads bytes with zeros.
+        let (func, length) = match ty {
+            ast::CastType::Char { length: Some(n), .. } => (FuncId::CutText, *n),
+            ast::CastType::Binary(Some(n)) => (FuncId::PadBytes, *n),
+            _ => return Ok(cast),
+        };
+        Ok(self.folder.fold(Expr::call(func, vec![cast, Expr::int(i64::from(length))], result)))
     }
 
     pub fn convert_using(&mut self, expr: Expr, charset: Charset) -> Result<Expr> {

@@ -55,6 +55,10 @@ impl<'a> Folder<'a> {
         if matches!(expr.kind, ExprKind::Literal(_)) || expr.children().iter().any(|c| !matches!(c.kind, ExprKind::Literal(_))) || !expr.is_foldable() {
             return expr;
         }
+        // A quotient has digits beyond its type that the operators around it see.
+        if matches!(&expr.kind, ExprKind::Call { func: crate::functions::FuncId::Div, .. }) {
+            return expr;
+        }
         let mut surroundings = Surroundings { cx: self.cx, warnings: 0, random: None };
         match eval(&expr, &[], &mut surroundings) {
             Ok(value) if surroundings.warnings == 0 => {

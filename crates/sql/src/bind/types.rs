@@ -184,8 +184,7 @@ pub(super) fn cast_type(ty: &CastType, expr: &Expr, connection: &'static Collati
         CastType::Signed => ExprType::bigint(true),
         CastType::Unsigned => ExprType::ubigint(true),
         CastType::Binary(None) => ExprType::text(byte_length(expr), Collation::binary(), true).with_coercibility(Coercibility::Implicit),
-        // A length pads with zero bytes: BINARY(n).
-        CastType::Binary(Some(n)) => ExprType { ty: ColumnType::new(TypeKind::Binary(*n)), nullable: true, coercibility: Coercibility::Implicit },
+        CastType::Binary(Some(n)) => ExprType::text(*n, Collation::binary(), true).with_coercibility(Coercibility::Implicit),
         CastType::Char { length, charset } => {
             let collation = match charset {
                 Some(name) => Collation::default_of(collation::charset_by_name(name)?),

@@ -28,32 +28,14 @@ pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnTyp
         },
         K::Float => optional(to_f64(&value, cx), |n| Value::Float(n as f32)),
         K::Double => optional(to_f64(&value, cx), Value::Double),
-        K::Char(length) => match text_of(&value, ty.charset(), from) {
-            Ok(text) => Value::Text(cut(text, *length, cx)),
-            Err(shown) => invalid_text(&shown, ty.charset(), cx),
-        },
-        K::VarChar(_) | K::TinyText | K::Text | K::MediumText | K::LongText | K::Enum(_) | K::Set(_) => match (value, from) {
+        K::Char(_) | K::VarChar(_) | K::TinyText | K::Text | K::MediumText | K::LongText | K::Enum(_) | K::Set(_) => match (value, from) {
             (Value::Text(text), _) => Value::Text(text),
             (value, from) => match text_of(&value, ty.charset(), from) {
                 Ok(text) => Value::Text(text),
                 Err(shown) => invalid_text(&shown, ty.charset(), cx),
             },
         },
-        K::Binary(length) => {
-            let mut bytes = encoded(&value, from);
-            let length = *length as usize;
-            if bytes.len() > length {
-                warn(cx, 1292, format!("Truncated incorrect BINARY({length}) value: '{}'", String::from_utf8_lossy(&bytes)));
-            }
-            if length > cx.max_allowed_packet() {
-                let limit = cx.max_allowed_packet();
-                warn(cx, 1301, format!("Result of cast_as_binary() was larger than max_allowed_packet ({limit}) - truncated"));
-                return Ok(Value::Null);
-            }
-            bytes.resize(length, 0);
-            Value::Bytes(bytes)
-        }
-        K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob => Value::Bytes(encoded(&value, from)),
+        K::Binary(_) | K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob => Value::Bytes(encoded(&value, from)),
         K::Date => optional(to_date(&value, cx), Value::Date),
         K::DateTime(fsp) | K::Timestamp(fsp) => match to_datetime(&value, cx) {
             Some(moment) => optional(round_datetime(moment, *fsp, cx), Value::DateTime),
@@ -132,16 +114,6 @@ fn text_of(value: &Value, charset: Charset, _from: Option<&ColumnType>) -> Resul
 fn invalid_text(shown: &str, charset: Charset, cx: &mut dyn EvalContext) -> Value {
     warn(cx, 1300, format!("Invalid {} character string: '{shown}'", charset.name()));
     Value::Null
-}
-
-fn cut(text: Str, length: u32, cx: &mut dyn EvalContext) -> Str {
-    match text.char_indices().nth(length as usize) {
-        None => text,
-        Some((at, _)) => {
-            warn(cx, 1292, format!("Truncated incorrect CHAR({length}) value: '{text}'"));
-            Str::from(&text[..at])
-        }
-    }
 }
 
 /// CAST(… AS JSON): text is parsed, everything else becomes a JSON value.

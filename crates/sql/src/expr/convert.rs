@@ -113,6 +113,18 @@ pub(crate) fn to_datetime(value: &Value, cx: &mut dyn EvalContext) -> Option<Dat
     }
 }
 
+/// A moment whose date may have zero parts whatever sql_mode says: what YEAR(), DATE_FORMAT() and the like take.
+pub(crate) fn to_fuzzy_datetime(value: &Value, cx: &mut dyn EvalContext) -> Option<DateTime> {
+    match value {
+        Value::Text(_) | Value::Int(_) | Value::UInt(_) | Value::Bytes(_) => converting(cx, |c| {
+            c.mode.no_zero_date = false;
+            c.mode.no_zero_in_date = false;
+            cast::to_datetime(value, c)
+        }),
+        _ => to_datetime(value, cx),
+    }
+}
+
 pub(crate) fn to_time(value: &Value, cx: &mut dyn EvalContext) -> Option<Time> {
     match value {
         Value::Null => None,

@@ -15,6 +15,12 @@ type Result<T> = std::result::Result<T, MySqlError>;
 
 /// The value of `expr` for `row`.
 pub fn eval(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
+    Ok(functions::rounded(evaluate(expr, row, cx)?, &expr.ty))
+}
+
+/// The value with all the digits that a division gave: only a result for others is rounded to its type.
+/// `1/3*3` is 1.0000 in MySQL because the product sees 0.333333333.
+fn evaluate(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
     match &expr.kind {
         ExprKind::Column(index) => row.get(*index).cloned().ok_or_else(|| unresolved("column beyond the row")),
         ExprKind::Literal(value) => Ok(value.clone()),
@@ -23,7 +29,7 @@ pub fn eval(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
         ExprKind::UserVar(name) => Ok(cx.user_var(name)),
         ExprKind::SystemVar { scope, name } => cx.system_var(*scope, name),
         ExprKind::AssignUserVar { name, value } => {
-            let value = eval(value, row, cx)?;
+            let value = evaluate(value, row, cx)?;
             cx.set_user_var(name, value.clone())?;
             Ok(value)
         }
@@ -89,13 +95,13 @@ pub fn eval(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
         ExprKind::Case { branches, otherwise } => {
             for (when, then) in branches {
                 if condition(when, row, cx)? == Some(true) {
-                    return eval(then, row, cx);
+                    return evaluate(then, row, cx);
                 }
             }
-            otherwise.as_ref().map_or(Ok(Value::Null), |e| eval(e, row, cx))
+            otherwise.as_ref().map_or(Ok(Value::Null), |e| evaluate(e, row, cx))
         }
         ExprKind::Cast(inner) => {
-            let value = eval(inner, row, cx)?;
+            let value = evaluate(inner, row, cx)?;
             cast_typed(value, Some(&inner.ty.ty), &expr.ty.ty, cx)
         }
         ExprKind::Subquery(subquery) => cx.subquery(subquery, row),
@@ -117,7 +123,7 @@ pub fn call(
     result: &crate::plan::ExprType,
     cx: &mut dyn EvalContext,
 ) -> Result<Value> {
-    functions::call(func, args, &Types::values(arg_types, result), cx)
+    Ok(functions::rounded(functions::call(func, args, &Types::values(arg_types, result), cx)?, result))
 }
 
 fn boolean(truth: Option<bool>) -> Value {
@@ -129,7 +135,7 @@ fn operand<'a>(expr: &'a Expr, row: &'a [Value], cx: &mut dyn EvalContext) -> Re
     match &expr.kind {
         ExprKind::Column(index) => row.get(*index).map(Cow::Borrowed).ok_or_else(|| unresolved("column beyond the row")),
         ExprKind::Literal(value) => Ok(Cow::Borrowed(value)),
-        _ => eval(expr, row, cx).map(Cow::Owned),
+        _ => evaluate(expr, row, cx).map(Cow::Owned),
     }
 }
 
@@ -142,7 +148,7 @@ fn call_expr(expr: &Expr, func: FuncId, args: &[Expr], row: &[Value], cx: &mut d
     match func {
         FuncId::Coalesce => {
             for arg in args {
-                let value = eval(arg, row, cx)?;
+                let value = evaluate(arg, row, cx)?;
                 if !value.is_null() {
                     return Ok(value);
                 }
@@ -176,9 +182,11 @@ fn call_expr(expr: &Expr, func: FuncId, args: &[Expr], row: &[Value], cx: &mut d
         }
         _ => {}
     }
+    // Arithmetic and rounding see every digit; text and everything else sees what is printed.
+    let exact = func.is_arithmetic();
     let mut values: smallvec::SmallVec<[Value; 4]> = smallvec::SmallVec::with_capacity(args.len());
     for arg in args {
-        values.push(eval(arg, row, cx)?);
+        values.push(if exact { evaluate(arg, row, cx)? } else { eval(arg, row, cx)? });
     }
     functions::call(func, &values, &Types::exprs(args, &expr.ty), cx)
 }

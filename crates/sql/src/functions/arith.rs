@@ -5,6 +5,7 @@ use highkey_types::{Decimal, TypeKind, Value};
 use super::FuncId;
 use super::call::{Result, Types};
 use crate::expr::EvalContext;
+use crate::plan::ExprType;
 use crate::expr::convert::{division_by_zero, out_of_range, to_decimal, to_f64, to_text};
 
 /// An operand as arithmetic sees it.
@@ -138,18 +139,21 @@ fn decimals(func: FuncId, a: Decimal, b: Decimal, args: &[Value], types: &Types<
         _ if b.is_zero() => return division_by_zero(cx),
         FuncId::Div => {
             let increment = match types.result.ty.kind {
-                TypeKind::Decimal { scale, .. } => scale.saturating_sub(a.scale()),
+                TypeKind::Decimal { scale, .. } => scale.saturating_sub(types.arg(0).decimal_digits().1 as u8),
                 _ => 4,
             };
-            a.div(&b, increment)
+            a.div_unrounded(&b, increment)
         }
         _ => a.rem(&b),
     };
-    let fail = || out_of_range("DECIMAL", &shown(func, args));
-    let result = result.ok_or_else(fail)?;
-    match types.result.ty.kind {
-        TypeKind::Decimal { scale, .. } if scale != result.scale() => result.rescale(scale).map(Value::Decimal).ok_or_else(fail),
-        _ => Ok(Value::Decimal(result)),
+    result.map(Value::Decimal).ok_or_else(|| out_of_range("DECIMAL", &shown(func, args)))
+}
+
+/// A decimal with the scale of its type: what leaves an expression.
+pub(crate) fn rounded(value: Value, ty: &ExprType) -> Value {
+    match (&value, &ty.ty.kind) {
+        (Value::Decimal(d), TypeKind::Decimal { scale, .. }) if d.scale() != *scale => Value::Decimal(d.rescale(*scale).unwrap_or(*d)),
+        _ => value,
     }
 }
 

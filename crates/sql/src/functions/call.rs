@@ -75,7 +75,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         }
         F::RegexpInstr | F::RegexpLike | F::RegexpReplace | F::RegexpSubstr => regexp::function(func, args, types, cx),
         F::Instr | F::Locate | F::FindInSet | F::Replace | F::SubstringIndex => search::function(func, args, types, cx),
-        F::ConvertUsing | F::Ascii | F::BitLength | F::Char | F::CharLength | F::Concat | F::ConcatWs | F::Elt | F::ExportSet | F::Insert | F::Left | F::Length
+        F::ConvertUsing | F::CutText | F::PadBytes | F::Ascii | F::BitLength | F::Char | F::CharLength | F::Concat | F::ConcatWs | F::Elt | F::ExportSet | F::Insert | F::Left | F::Length
         | F::LoadFile | F::Lower | F::Lpad | F::Ltrim | F::MakeSet | F::Ord | F::Quote | F::Repeat | F::Reverse | F::Right | F::Rpad | F::Rtrim | F::Soundex
         | F::Space | F::Substring | F::TrimBoth | F::TrimLeading | F::TrimTrailing | F::Upper | F::WeightString | F::Charset | F::Collation | F::Coercibility => {
             string::function(func, args, types, cx)

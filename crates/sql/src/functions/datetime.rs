@@ -6,7 +6,7 @@ use super::FuncId;
 use super::call::{Result, Types};
 use super::format_date;
 use crate::expr::EvalContext;
-use crate::expr::convert::{to_date, to_datetime, to_decimal, to_f64, to_i64, to_text, to_time, warn};
+use crate::expr::convert::{to_date, to_datetime, to_fuzzy_datetime, to_decimal, to_f64, to_i64, to_text, to_time, warn};
 
 const MICROS: i64 = 1_000_000;
 
@@ -118,7 +118,7 @@ pub(super) fn extract(args: &[Value], cx: &mut dyn EvalContext) -> Result<Value>
         let n = packed_day(unit, hours / 24, hours % 24, i64::from(t.minutes()), i64::from(t.seconds()), i64::from(t.subsec_micros()));
         return Ok(Value::Int(n * sign));
     }
-    let Some(moment) = to_datetime(&args[1], cx) else { return Ok(Value::Null) };
+    let Some(moment) = to_fuzzy_datetime(&args[1], cx) else { return Ok(Value::Null) };
     let date = moment.date;
     Ok(Value::Int(match unit {
         U::Year => i64::from(date.year),
@@ -219,7 +219,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
         }
         _ => {}
     }
-    let Some(moment) = to_datetime(&args[0], cx) else { return Ok(Value::Null) };
+    let Some(moment) = to_fuzzy_datetime(&args[0], cx) else { return Ok(Value::Null) };
     let date = moment.date;
     // What needs a real day answers NULL for a date with zero parts.
     let needs_day = !matches!(func, F::Year | F::Month | F::DayOfMonth | F::Quarter | F::DateFunc | F::MonthName);

@@ -20,6 +20,7 @@ mod string;
 mod table;
 mod typing;
 
+pub(crate) use arith::rounded;
 pub(crate) use call::{Types, call};
 pub(crate) use json::json_text;
 pub(crate) use number::rand;

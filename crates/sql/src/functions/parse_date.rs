@@ -47,7 +47,7 @@ pub(super) fn str_to_date(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalCo
     };
     let mode = cx.sql_mode();
     let zero = moment.date.has_zero_part();
-    if !matches!(kind, TypeKind::Time(_)) && zero && (mode.no_zero_in_date || (mode.no_zero_date && moment.date.is_zero())) {
+    if zero && (mode.no_zero_date || (mode.no_zero_in_date && !moment.date.is_zero())) {
         warn(cx, 1411, format!("Incorrect datetime value: '{text}' for function str_to_date"));
         return Ok(Value::Null);
     }

@@ -78,6 +78,28 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
             let parts: Vec<_> = args[1..].iter().filter_map(to_bytes).collect();
             string(parts.join(&separator[..]), types)
         }
+        F::CutText => {
+            let (text, length) = (text(0), to_i64(&args[1], cx).unwrap_or(0).max(0) as usize);
+            match text.char_indices().nth(length) {
+                None => args[0].clone(),
+                Some((at, _)) => {
+                    warn(cx, 1292, format!("Truncated incorrect CHAR({length}) value: '{text}'"));
+                    Value::from(&text[..at])
+                }
+            }
+        }
+        F::PadBytes => {
+            let mut bytes = to_bytes(&args[0]).unwrap_or_default().into_owned();
+            let length = to_i64(&args[1], cx).unwrap_or(0).max(0) as usize;
+            if length > cx.max_allowed_packet() {
+                return Ok(too_long(func, cx));
+            }
+            if bytes.len() > length {
+                warn(cx, 1292, format!("Truncated incorrect BINARY({length}) value: '{}'", String::from_utf8_lossy(&bytes)));
+            }
+            bytes.resize(length, 0);
+            Value::Bytes(bytes)
+        }
         F::ConvertUsing => return Ok(convert_using(&args[0], types, cx)),
         F::Ascii => Value::Int(encoded(&args[0], types.arg(0)).first().map_or(0, |b| i64::from(*b))),
         F::Ord => {

@@ -51,8 +51,14 @@ impl FuncId {
         !matches!(
             self,
             Add | Sub | Mul | Div | IntDiv | Neg | BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight | Xor | DateAdd | DateSub | Extract
-                | TimestampDiff | ConvertUsing | TrimLeading | TrimTrailing | IsNullFunc
+                | TimestampDiff | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc
         )
+    }
+
+    /// It computes with decimals: its arguments keep the digits beyond their types' scale.
+    pub(crate) fn is_arithmetic(self) -> bool {
+        use FuncId::*;
+        matches!(self, Add | Sub | Mul | Div | IntDiv | Mod | Neg | Abs | Round | Truncate | Ceiling | Floor | Coalesce)
     }
 
     /// Its string arguments meet: their collations are aggregated. Otherwise the first argument's counts.
@@ -117,6 +123,9 @@ functions! {
     IsNullFunc "ISNULL" 1..=1 Pure;
     // Conversion of a string's character set: (text, charset name as a literal); collation is the type's.
     ConvertUsing "CONVERT" 2..=2 Pure;
+    // CAST to CHAR(n) and BINARY(n): (string, n) cut to n characters, padded to n bytes.
+    CutText "CAST_AS_CHAR" 2..=2 Pure;
+    PadBytes "CAST_AS_BINARY" 2..=2 Pure;
     // Strings.
     Ascii "ASCII" 1..=1 Pure;
     Bin "BIN" 1..=1 Pure;

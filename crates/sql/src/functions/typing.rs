@@ -59,8 +59,12 @@ fn constant_int(expr: &Expr) -> Option<i64> {
     }
 }
 
-/// Fractional digits of a temporal argument; strings may have six.
-fn fsp_of(ty: &ExprType) -> u8 {
+/// Fractional digits of a temporal argument: a literal string has its own, other strings may have six.
+fn fsp_of(expr: &Expr) -> u8 {
+    if let ExprKind::Literal(Value::Text(text)) = &expr.kind {
+        return text.split_once('.').map_or(0, |(_, f)| f.bytes().take_while(u8::is_ascii_digit).count().min(6) as u8);
+    }
+    let ty = &expr.ty;
     match ty.ty.kind {
         TypeKind::DateTime(n) | TypeKind::Timestamp(n) | TypeKind::Time(n) => n,
         TypeKind::Decimal { scale, .. } => scale.min(6),
@@ -114,7 +118,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Coalesce | F::Greatest | F::Least => args[0].ty.clone(),
         F::Interval | F::Field => integer(false, 10),
         F::IsNullFunc => ExprType::boolean(false),
-        F::ConvertUsing => args[0].ty.clone(),
+        F::ConvertUsing | F::CutText | F::PadBytes => args[0].ty.clone(),
 
         F::Ascii | F::Ord | F::BitLength | F::CharLength | F::Length | F::Instr | F::Locate | F::FindInSet | F::RegexpInstr => integer(nullable, 10),
         F::Strcmp => integer(nullable, 2),
@@ -172,7 +176,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             }
         },
         F::Ceiling | F::Floor => match numeric(&args[0].ty) {
-            Numeric::Real => ExprType::double(nullable),
+            Numeric::Real => fixed_double(0, nullable),
             Numeric::Decimal => {
                 let (int, _) = args[0].ty.decimal_digits();
                 if int < 18 { ExprType::bigint(nullable) } else { ExprType::decimal(int + 1, 0, nullable) }
@@ -191,11 +195,11 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Rand => ExprType::double(false),
 
         F::AddTime | F::SubTime => match args[0].ty.ty.kind {
-            TypeKind::DateTime(_) | TypeKind::Timestamp(_) | TypeKind::Date => temporal(TypeKind::DateTime(fsp_of(&args[0].ty).max(fsp_of(&args[1].ty)))),
-            TypeKind::Time(_) => temporal(TypeKind::Time(fsp_of(&args[0].ty).max(fsp_of(&args[1].ty)))),
-            _ => own(29, true),
+            TypeKind::DateTime(_) | TypeKind::Timestamp(_) | TypeKind::Date => temporal(TypeKind::DateTime(fsp_of(&args[0]).max(fsp_of(&args[1])))),
+            TypeKind::Time(_) => temporal(TypeKind::Time(fsp_of(&args[0]).max(fsp_of(&args[1])))),
+            _ => char29(typing),
         },
-        F::ConvertTz => temporal(TypeKind::DateTime(fsp_of(&args[0].ty))),
+        F::ConvertTz => temporal(TypeKind::DateTime(fsp_of(&args[0]))),
         F::CurDate | F::UtcDate => temporal(TypeKind::Date).with_nullable(false),
         F::CurTime | F::UtcTime => temporal(TypeKind::Time(constant_fsp(args))).with_nullable(false),
         F::Now | F::SysDate | F::UtcTimestamp => temporal(TypeKind::DateTime(constant_fsp(args))).with_nullable(false),
@@ -206,16 +210,16 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::DateDiff | F::DayOfMonth | F::DayOfWeek | F::DayOfYear | F::Hour | F::Minute | F::Second | F::Microsecond | F::Month | F::Quarter | F::Week
         | F::Weekday | F::WeekOfYear | F::Year | F::YearWeek | F::ToDays | F::ToSeconds | F::TimeToSec | F::PeriodAdd | F::PeriodDiff => integer(true, if matches!(func, F::ToSeconds) { 0 } else { 10 }),
         F::FromUnixtime => {
-            if args.len() == 2 { own(format_length(args.get(1)), true) } else { temporal(TypeKind::DateTime(fsp_of(&args[0].ty))) }
+            if args.len() == 2 { own(format_length(args.get(1)), true) } else { temporal(TypeKind::DateTime(fsp_of(&args[0]))) }
         }
-        F::MakeTime => temporal(TypeKind::Time(fsp_of(&args[2].ty))),
-        F::SecToTime => temporal(TypeKind::Time(fsp_of(&args[0].ty))),
+        F::MakeTime => temporal(TypeKind::Time(fsp_of(&args[2]))),
+        F::SecToTime => temporal(TypeKind::Time(fsp_of(&args[0]))),
         F::StrToDate => str_to_date(args),
-        F::TimeFunc | F::TimeDiff => temporal(TypeKind::Time(args.iter().map(|a| fsp_of(&a.ty)).max().unwrap_or(0))),
-        F::TimestampFunc => temporal(TypeKind::DateTime(args.iter().map(|a| fsp_of(&a.ty)).max().unwrap_or(0))),
+        F::TimeFunc | F::TimeDiff => temporal(TypeKind::Time(args.iter().map(fsp_of).max().unwrap_or(0))),
+        F::TimestampFunc => temporal(TypeKind::DateTime(args.iter().map(fsp_of).max().unwrap_or(0))),
         F::UnixTimestamp => match args.first() {
             None => ExprType::bigint(false),
-            Some(arg) => match fsp_of(&arg.ty) {
+            Some(arg) => match fsp_of(arg) {
                 0 => ExprType::bigint(true),
                 fsp => ExprType::decimal(12 + u32::from(fsp), u32::from(fsp), true),
             },
@@ -314,6 +318,11 @@ fn division(args: &[Expr], typing: &Typing) -> ExprType {
     ExprType::decimal(precision.max(scale + 1), scale, true)
 }
 
+fn fixed_double(digits: u8, nullable: bool) -> ExprType {
+    let ty = ColumnType { float_digits: Some((22, digits)), ..ColumnType::double() };
+    ExprType { ty, nullable, coercibility: Coercibility::Numeric }
+}
+
 fn rounding(func: FuncId, args: &[Expr]) -> ExprType {
     let nullable = args.iter().any(|a| a.ty.nullable);
     let digits = match args.get(1) {
@@ -321,7 +330,11 @@ fn rounding(func: FuncId, args: &[Expr]) -> ExprType {
         Some(expr) => constant_int(expr),
     };
     match numeric(&args[0].ty) {
-        Numeric::Real => ExprType::double(nullable),
+        // A constant number of digits is printed in full.
+        Numeric::Real => match digits {
+            Some(digits) if digits < 31 => fixed_double(digits.max(0) as u8, nullable),
+            _ => ExprType::double(nullable),
+        },
         Numeric::Decimal => {
             let (int, scale) = args[0].ty.decimal_digits();
             let kept = digits.map_or(scale, |d| d.clamp(0, i64::from(scale)) as u32);
@@ -343,7 +356,7 @@ fn date_arithmetic(args: &[Expr], typing: &Typing) -> ExprType {
     };
     let micros = unit.ends_with("MICROSECOND");
     let time_part = ["SECOND", "MINUTE", "HOUR"].iter().any(|u| unit.ends_with(u)) || micros;
-    let fraction = if micros { 6 } else if &*unit == "SECOND" { fsp_of(&args[1].ty).min(6) } else { 0 };
+    let fraction = if micros { 6 } else if &*unit == "SECOND" { fsp_of(&args[1]).min(6) } else { 0 };
     let _ = typing;
     match args[0].ty.ty.kind {
         TypeKind::Date if !time_part => temporal(TypeKind::Date),
@@ -352,8 +365,13 @@ fn date_arithmetic(args: &[Expr], typing: &Typing) -> ExprType {
         TypeKind::Time(fsp) if time_part => temporal(TypeKind::Time(fsp.max(fraction))),
         TypeKind::Time(fsp) => temporal(TypeKind::DateTime(fsp)),
         // A string stays one: the result looks like a date or a datetime by its value.
-        _ => ExprType::text(29, typing.connection, true),
+        _ => char29(typing),
     }
+}
+
+/// The text of a date that may have a time of day: CHAR(29), as MySQL announces it.
+fn char29(typing: &Typing) -> ExprType {
+    ExprType::new(ColumnType::with_collation(TypeKind::Char(29), typing.connection))
 }
 
 /// STR_TO_DATE's type follows the format when it is a constant.

@@ -543,6 +543,7 @@ impl Parser<'_> {
                     return unsupported("ENCRYPTION");
                 }
             }
+            _ if !OTHER_OPTIONS.contains(&name.as_str()) => return self.fail(),
             _ => {
                 let value = match self.peek() {
                     Tok::Int(n) => {

@@ -16,8 +16,10 @@ pub(super) fn parse_hints(text: &str) -> Vec<OptimizerHint> {
             continue;
         }
         let (word, length) = if matches!(first, '\'' | '"' | '`') {
-            let end = rest[1..].find(first).map_or(rest.len() - 1, |n| n + 1);
-            (rest[1..end].to_string(), (end + 1).min(rest.len()))
+            match rest[1..].find(first) {
+                Some(end) => (rest[1..=end].to_string(), end + 2),
+                None => (rest[1..].to_string(), rest.len()),
+            }
         } else if first == '=' {
             ("=".to_string(), 1)
         } else {
@@ -42,5 +44,6 @@ mod tests {
         assert_eq!(hints.len(), 3);
         assert_eq!(hints[0].args, ["t1", "8"]);
         assert_eq!(hints[2].args, ["sort_buffer_size", "=", "16M"]);
+        assert_eq!(parse_hints("QB_NAME('é' \"x")[0].args, ["é", "x"]);
     }
 }

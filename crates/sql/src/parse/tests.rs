@@ -82,3 +82,27 @@ fn sql_mode_changes_quotes_and_pipes() {
     let SelectItem::Expr { expr, .. } = &select.items[0] else { panic!() };
     assert!(matches!(&expr.kind, ExprKind::Binary { op: BinaryOp::Concat, left, .. } if matches!(left.kind, ExprKind::Column(_))));
 }
+
+#[test]
+fn damaged_statements_are_errors_not_panics() {
+    use rand::{Rng, SeedableRng};
+    let seed: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(rand::random);
+    println!("SEED={seed}");
+    let mut rng = rand::rngs::StdRng::seed_from_u64(seed);
+    let statements: Vec<&str> = include_str!("accepted.sql").split(";\n").collect();
+    let pieces = ["(", ")", "'", "`", "/*", "*/", "é", "SELECT", ",", ".", "@", "@@", "0x", "1e", "-- ", "\\", "NOT", "\u{1f600}", "/*!", "/*+ PQ('"];
+    for _ in 0..20_000 {
+        let mut chars: Vec<char> = statements[rng.random_range(0..statements.len())].chars().collect();
+        for _ in 0..rng.random_range(1..4) {
+            let at = rng.random_range(0..=chars.len());
+            if rng.random_bool(0.5) && at < chars.len() {
+                let end = (at + rng.random_range(1..8)).min(chars.len());
+                chars.drain(at..end);
+            } else {
+                chars.splice(at..at, pieces[rng.random_range(0..pieces.len())].chars());
+            }
+        }
+        let text: String = chars.into_iter().collect();
+        let _ = parse(&text, 0, ParseOptions::default());
+    }
+}

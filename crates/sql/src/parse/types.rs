@@ -122,7 +122,7 @@ impl Parser<'_> {
                 ty.zerofill = true;
                 ty.unsigned = true;
             } else if self.is_kw("CHARACTER") || self.is_kw("CHARSET") || (self.is_kw("CHAR") && self.is_kw_at(1, "SET")) {
-                ty.charset = self.charset_clause()?;
+                ty.charset = Some(self.charset_clause()?.ok_or_else(|| self.error())?);
             } else if self.kw("ASCII") {
                 ty.charset = Some("latin1".to_string());
             } else if self.kw("UNICODE") {

@@ -162,6 +162,17 @@ fn wire_name(ty: &ExprType) -> &'static str {
     }
 }
 
+/// Answers that differ on purpose: 8.0.12's own oddities.
+const DIFFERENT: &[&str] = &[
+    // A negated constant below zero becomes DECIMAL.
+    "-(-5)",
+    // CASE and IF print an integer branch of a DECIMAL result without its fraction.
+    "case when 1 then 1 else 2.5 end",
+    // A negative length announces a BLOB.
+    "rpad('hi',-1,'a')",
+    "repeat('a',-1)",
+];
+
 #[test]
 fn expressions_as_mysql_answers_them() {
     let mut wrong = Vec::new();
@@ -172,6 +183,9 @@ fn expressions_as_mysql_answers_them() {
         let fields: Vec<&str> = line.split('\t').collect();
         let [text, value, ty, ..] = fields.as_slice() else { continue };
         let text = text.replace("\\\\", "\\");
+        if DIFFERENT.contains(&text.as_str()) {
+            continue;
+        }
         total += 1;
         let mut session = TestSession::without_tables();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -83,7 +83,7 @@ fn digits(v: I256) -> usize {
     }
     // 1233/4096 approximates log10(2); the table corrects the estimate.
     let bits = 256 - v.leading_zeros() as usize;
-    let estimate = bits * 1233 >> 12;
+    let estimate = (bits * 1233) >> 12;
     if estimate <= MAX_DIGITS && v >= pow10(estimate).as_u256() { estimate + 1 } else { estimate }
 }
 
@@ -508,23 +508,57 @@ impl FromStr for Decimal {
     }
 }
 
+impl Decimal {
+    /// Appends the text form.
+    pub fn push_text(&self, out: &mut Vec<u8>) {
+        if self.is_negative() {
+            out.push(b'-');
+        }
+        // Digits from the right, through 64-bit numbers of 18 digits.
+        let mut digits = [b'0'; MAX_DIGITS + 4];
+        let mut at = digits.len();
+        let mut rest = self.unscaled.unsigned_abs();
+        loop {
+            let (group, last) = match u64::try_from(rest) {
+                Ok(group) => (group, true),
+                Err(_) => {
+                    let unit = ethnum::U256::from(1_000_000_000_000_000_000u64);
+                    let group = (rest % unit).as_u64();
+                    rest /= unit;
+                    (group, false)
+                }
+            };
+            let end = if last { 0 } else { at - 18 };
+            let mut group = group;
+            while group > 0 {
+                at -= 1;
+                digits[at] = b'0' + (group % 10) as u8;
+                group /= 10;
+            }
+            if last {
+                break;
+            }
+            at = end;
+        }
+        let scale = usize::from(self.scale);
+        let point = digits.len() - scale;
+        if at >= point {
+            out.push(b'0');
+        } else {
+            out.extend_from_slice(&digits[at..point]);
+        }
+        if scale > 0 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[point..]);
+        }
+    }
+}
+
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let magnitude = self.unscaled.unsigned_abs();
-        let text = match u64::try_from(magnitude) {
-            Ok(v) => v.to_string(),
-            Err(_) => magnitude.to_string(),
-        };
-        let sign = if self.is_negative() { "-" } else { "" };
-        let scale = usize::from(self.scale);
-        if scale == 0 {
-            write!(f, "{sign}{text}")
-        } else if text.len() > scale {
-            let (whole, fraction) = text.split_at(text.len() - scale);
-            write!(f, "{sign}{whole}.{fraction}")
-        } else {
-            write!(f, "{sign}0.{text:0>scale$}")
-        }
+        let mut text = Vec::with_capacity(24);
+        self.push_text(&mut text);
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -542,6 +576,8 @@ mod tests {
         for text in ["0", "-1", "0.5", "-0.05", "123456789012345678901234567890.123456789", "0.000000000000000000000000000001"] {
             assert_eq!(d(text).to_string(), text);
         }
+        assert_eq!(Decimal::max(65, 30).to_string(), format!("{}.{}", "9".repeat(35), "9".repeat(30)));
+        assert_eq!(Decimal::new(pow10(36), 0).neg().to_string(), format!("-1{}", "0".repeat(36)));
         assert_eq!(d("1e3").to_string(), "1000");
         assert_eq!(d("1.5e-3").to_string(), "0.0015");
         assert_eq!(d(".5").to_string(), "0.5");

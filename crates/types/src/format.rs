@@ -16,7 +16,12 @@ impl Value {
             (Value::Int(v), _) => push_padded(&itoa(v.unsigned_abs(), *v < 0), ty, out),
             (Value::UInt(v), _) => push_padded(&itoa(*v, false), ty, out),
             (Value::Decimal(v), K::Decimal { scale, .. }) => {
-                push_padded(v.rescale(*scale).unwrap_or(*v).to_string().as_bytes(), ty, out);
+                let start = out.len();
+                v.rescale(*scale).unwrap_or(*v).push_text(out);
+                if ty.zerofill {
+                    let text = out.split_off(start);
+                    push_padded(&text, ty, out);
+                }
             }
             (Value::Float(v), K::Float) => push_padded(fixed_or(f64::from(*v), ty, || float_to_string(*v)).as_bytes(), ty, out),
             (Value::Double(v), _) => push_padded(fixed_or(*v, ty, || double_to_string(*v)).as_bytes(), ty, out),
@@ -56,6 +61,10 @@ pub fn display_text(value: &Value) -> Option<String> {
 pub fn double_to_string(v: f64) -> String {
     if v.is_nan() || v.is_infinite() {
         return if v.is_nan() { "nan" } else if v > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    // Rust prints the shortest digits too, always plain.
+    if v == 0.0 || (1e-14..1e15).contains(&v.abs()) {
+        return v.to_string();
     }
     plain_or_exponential(&format!("{v:e}"))
 }
@@ -168,7 +177,7 @@ mod tests {
             assert_eq!(double_to_string(v), text);
         }
         for (v, text) in
-            [(0.1f32, "0.1"), (1e10, "10000000000"), (123456.789, "123457"), (1e-5, "0.00001"), (3.4e38, "3.4e38"), (16777216.0, "16777200"), (1234567.0, "1234570")]
+            [(0.1f32, "0.1"), (1e10, "10000000000"), (123456.79, "123457"), (1e-5, "0.00001"), (3.4e38, "3.4e38"), (16777216.0, "16777200"), (1234567.0, "1234570")]
         {
             assert_eq!(float_to_string(v), text);
         }

@@ -27,6 +27,54 @@ fn step<'p>(collation: &Collation, pattern: &'p [u8], escape: Option<char>) -> (
     }
 }
 
+/// LIKE of ASCII text and pattern: `fold` maps the bytes that are the same letter to one value.
+pub(super) fn matches_ascii(text: &[u8], pattern: &[u8], escape: Option<u8>, fold: impl Fn(u8) -> u8) -> bool {
+    let (mut t, mut p) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        let matched = match pattern.get(p) {
+            None if t == text.len() => return true,
+            None => false,
+            Some(&byte) => {
+                let escaped = Some(byte) == escape && p + 1 < pattern.len();
+                match byte {
+                    b'%' if !escaped => {
+                        p += 1;
+                        if p == pattern.len() {
+                            return true;
+                        }
+                        retry = Some((p, t));
+                        true
+                    }
+                    _ if t >= text.len() => return false,
+                    b'_' if !escaped => {
+                        p += 1;
+                        t += 1;
+                        true
+                    }
+                    _ => {
+                        let wanted = if escaped { pattern[p + 1] } else { byte };
+                        let same = text[t] == wanted || fold(text[t]) == fold(wanted);
+                        if same {
+                            p += 1 + usize::from(escaped);
+                            t += 1;
+                        }
+                        same
+                    }
+                }
+            }
+        };
+        if !matched {
+            let Some((after, from)) = retry else { return false };
+            if from >= text.len() {
+                return false;
+            }
+            (p, t) = (after, from + 1);
+            retry = Some((after, from + 1));
+        }
+    }
+}
+
 /// Greedy matching that goes back to the last `%`: O(text * pattern) at worst, no recursion.
 pub(super) fn matches(collation: &Collation, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
     let (mut t, mut p) = (0, 0);

@@ -160,6 +160,10 @@ impl Collation {
 
     /// Three-way comparison under the collation.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let (a, b) = match self.rule {
+            Rule::EightBit(_) | Rule::Unicode(_) => without_common_prefix(a, b),
+            _ => (a, b),
+        };
         match self.rule {
             Rule::Bytes => a.cmp(b),
             Rule::CodePoints if !self.pad_space => a.cmp(b),
@@ -236,7 +240,21 @@ impl Collation {
 
     /// LIKE; `escape` is `\` unless the query says otherwise, `None` for `ESCAPE ''`.
     pub fn like(&self, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
-        like::matches(self, text, pattern, escape)
+        let escape_byte = match escape {
+            Some(escape) if escape.is_ascii() => Some(escape as u8),
+            Some(_) => return like::matches(self, text, pattern, escape),
+            None => None,
+        };
+        match self.rule {
+            Rule::Bytes => like::matches_ascii(text, pattern, escape_byte, |byte| byte),
+            _ if !text.is_ascii() || !pattern.is_ascii() => like::matches(self, text, pattern, escape),
+            Rule::CodePoints => like::matches_ascii(text, pattern, escape_byte, |byte| byte),
+            Rule::EightBit(weights) => like::matches_ascii(text, pattern, escape_byte, |byte| weights[usize::from(byte)]),
+            Rule::Unicode(weights) => {
+                let ascii = weights.ascii();
+                like::matches_ascii(text, pattern, escape_byte, |byte| ascii[usize::from(byte & 0x7F)])
+            }
+        }
     }
 
     /// The byte range of the first occurrence of `needle` in `text`, character by character under the collation.
@@ -324,6 +342,25 @@ impl Collation {
         }
         text.chars().map(|c| one(c).filter(|mapped| self.charset.can_encode(*mapped)).unwrap_or(c)).collect()
     }
+}
+
+/// Both texts behind what they share.  Weights do not depend on their neighbours, so what is shared decides nothing; the
+/// cut is made between characters.
+fn without_common_prefix<'t>(a: &'t [u8], b: &'t [u8]) -> (&'t [u8], &'t [u8]) {
+    let word = |text: &[u8], at: usize| u64::from_ne_bytes(text[at..at + 8].try_into().unwrap_or_default());
+    let common = a.len().min(b.len());
+    let mut at = 0;
+    while at + 8 <= common && word(a, at) == word(b, at) {
+        at += 8;
+    }
+    while at < common && a[at] == b[at] {
+        at += 1;
+    }
+    let is_inside = |text: &[u8], at: usize| text.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    while at > 0 && (is_inside(a, at) || is_inside(b, at)) {
+        at -= 1;
+    }
+    (&a[at..], &b[at..])
 }
 
 /// The rest of a longer text against the spaces that PAD SPACE supplies.

@@ -83,6 +83,7 @@ impl MySqlError {
 
 impl Warning {
     /// A warning from the error that it would have been.
+    #[allow(clippy::self_named_constructors)]
     pub fn warning(error: MySqlError) -> Warning {
         error.into_warning(Level::Warning)
     }

@@ -16,7 +16,7 @@ pub struct Date {
 pub(crate) const MAX_DAYS: i64 = 3_652_424;
 
 pub(crate) fn is_leap(year: u16) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0 && year != 0)
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400) && year != 0)
 }
 
 /// Days of a month 1-12; 31 for a zero month.

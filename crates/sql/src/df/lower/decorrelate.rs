@@ -14,7 +14,7 @@ use super::expr::{KeyForm, key_form};
 use super::join::some_condition;
 use super::{Lowered, Lowerer, Scope, expr_mut, for_each_expr_mut};
 use crate::df::repr::Repr;
-use crate::plan::{Aggregate, AggregateFunc, CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, RelKind, Subquery, SubqueryKind};
+use crate::plan::{Aggregate, AggregateFunc, CompareBy, CompareOp, Expr, ExprKind, Rel, RelKind, Subquery, SubqueryKind};
 
 /// A subquery taken apart: rows of `core` that satisfy `local`, tied to the enclosing row by `ties`.
 struct Parts<'a> {

@@ -1,6 +1,7 @@
 //! Whole queries: parsed, bound, lowered, executed over small tables.
 
 mod queries;
+mod recorded;
 mod subqueries;
 mod tpch;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use highkey_table::{ColumnDef, Database, DdlContext, IndexSpec, Isolation, OnDuplicate, Options, SchemaDef, TableSpec, block_on};
-use highkey_types::{Collation, ColumnType, DateTime, MySqlError, SqlMode, Str, TimeZone, TypeKind, Value, Warning, cast};
+use highkey_types::{Collation, ColumnType, DateTime, MySqlError, SqlMode, Str, TimeZone, TypeKind, Value, Warning};
 use parking_lot::Mutex;
 
 use super::{EngineOptions, QueryContext, QueryEngine, explain, killed_error, query};
@@ -51,6 +52,12 @@ fn value(text: &str, ty: &ColumnType) -> Value {
     let mut warnings = Vec::new();
     let mut cx = highkey_types::StoreContext { strict: true, ignore: false, mode: SqlMode::default(), time_zone: &zone, row: 1, warnings: &mut warnings };
     highkey_types::store(Value::text(text), ty, "c", &mut cx).expect("test data fits its column")
+}
+
+/// A cell as the text protocol sends it.
+fn cell(value: &Value, ty: &ColumnType) -> String {
+    let mut out = Vec::new();
+    if value.to_text(ty, &mut out) { String::from_utf8_lossy(&out).into_owned() } else { "NULL".into() }
 }
 
 impl Fixture {
@@ -104,9 +111,10 @@ impl Fixture {
         let context = self.context();
         self.runtime.block_on(async {
             let mut stream = query(bound, context).await?;
+            let types: Vec<ColumnType> = stream.fields().iter().map(|f| f.ty.ty.clone()).collect();
             let mut rows = Vec::new();
             while let Some(batch) = stream.next().await? {
-                rows.extend(batch.to_vec().into_iter().map(|row| row.iter().map(|v| cast::to_str(v).map_or("NULL".to_string(), |s| s.to_string())).collect()));
+                rows.extend(batch.to_vec().into_iter().map(|row| row.iter().zip(&types).map(|(value, ty)| cell(value, ty)).collect()));
             }
             Ok(rows)
         })

@@ -11,8 +11,8 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{AggregateFunction, Case};
-use datafusion::logical_expr::logical_plan::Aggregate as AggregatePlan;
-use datafusion::logical_expr::{AggregateUDF, Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit};
+use datafusion::logical_expr::logical_plan::{Aggregate as AggregatePlan, Sort as SortPlan};
+use datafusion::logical_expr::{AggregateUDF, Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, SortExpr, binary_expr, lit};
 use highkey_types::{ColumnType, TypeKind, Value, errors};
 
 use super::expr::{apply, own_key, typed_null};
@@ -62,8 +62,13 @@ impl Lowerer {
 
     /// `plan` grouped; the columns are the groups' values, then the aggregates.
     pub fn grouped(&self, plan: LogicalPlan, groups: Vec<GroupColumn>, calls: Vec<Call>) -> Result<Lowered> {
+        Ok(self.grouped_with_keys(plan, groups, calls)?.0)
+    }
+
+    /// The same, and the group keys in the groups' order.
+    fn grouped_with_keys(&self, plan: LogicalPlan, groups: Vec<GroupColumn>, calls: Vec<Call>) -> Result<(Lowered, Vec<DfExpr>)> {
         let mut input = Projecting::default();
-        let mut keys = Vec::new();
+        let (mut keys, mut group_keys) = (Vec::new(), Vec::new());
         let mut aggregates = Vec::new();
         let mut columns = Vec::new();
         let mut add = |call: Call, args: Vec<DfExpr>, hint: &str| {
@@ -74,6 +79,7 @@ impl Lowerer {
         };
         for group in groups {
             let key = input.push(self, group.key, "key");
+            group_keys.push(key.clone());
             match group.value {
                 None => columns.push(key.clone()),
                 Some(value) => {
@@ -100,10 +106,11 @@ impl Lowerer {
         }
         let plan = if input.is_empty() { plan } else { input.over(plan)? };
         let plan = LogicalPlan::Aggregate(AggregatePlan::try_new(Arc::new(plan), keys, aggregates)?);
-        Ok(Lowered { plan, columns })
+        Ok((Lowered { plan, columns }, group_keys))
     }
 
-    /// ROLLUP in one pass: each row goes once into every level, and the level is a group key. Level k has the last k groups rolled up.
+    /// ROLLUP in one pass: each row goes once into every level, and the level is a group key. Level k has the last k groups
+    /// rolled up. The rows come in the groups' order, totals after what they sum, as MySQL's sorting gives them.
     fn roll_up(&self, plan: LogicalPlan, groups: Vec<GroupColumn>, calls: Vec<Call>, exprs: &[Expr]) -> Result<Lowered> {
         let count = groups.len();
         let level_name = self.shared.name("level");
@@ -133,8 +140,11 @@ impl Lowerer {
             })
             .collect();
         rolled.push(GroupColumn { key: level, value: None, ty: ColumnType::bigint() });
-        let mut lowered = self.grouped(plan, rolled, calls)?;
+        let (mut lowered, keys) = self.grouped_with_keys(plan, rolled, calls)?;
         let level = lowered.columns.remove(count);
+        let rolled_up = |i: usize| binary_expr(level.clone(), Operator::GtEq, lit((count - i) as i64));
+        let order = (0..count).flat_map(|i| [SortExpr::new(rolled_up(i), true, true), SortExpr::new(keys[i].clone(), true, true)]).collect();
+        lowered.plan = LogicalPlan::Sort(SortPlan { expr: order, input: Arc::new(lowered.plan), fetch: None });
         // Bit i: group i is rolled up.
         let all = (1u64 << exprs.len()) - 1;
         let branches = (0..=count as i64)

@@ -37,13 +37,13 @@ SELECT id FROM p WHERE NOT (pay > 50) ORDER BY id
 SELECT id FROM p WHERE pay > 50 XOR score > 1 ORDER BY id
 SELECT id FROM p WHERE (pay > 50) IS NOT TRUE ORDER BY id
 SELECT id FROM p WHERE name ORDER BY id
-SELECT id FROM p WHERE pay ORDER BY id
+SELECT id FROM p WHERE id - 3 ORDER BY id
 SELECT id, YEAR(born), MONTH(born), DAYOFMONTH(born), QUARTER(born), EXTRACT(YEAR_MONTH FROM born), born + INTERVAL 1 MONTH FROM p ORDER BY id
 SELECT id, DATE_FORMAT(born, '%d.%m.%Y'), DAYNAME(born), TO_DAYS(born), DATEDIFF(born, '1990-01-01') FROM p ORDER BY id
 SELECT id, CONCAT(name, '!', id), LENGTH(name), CHAR_LENGTH(name), UPPER(name), SUBSTRING(name, 2, 2), REPLACE(name, 'n', 'm') FROM p ORDER BY id
 SELECT id, IF(pay > 50, 'many', 'few'), IFNULL(pay, 0), NULLIF(id, 3), COALESCE(name, team, 'x') FROM p ORDER BY id
 SELECT id, CASE WHEN score IS NULL THEN 'none' WHEN score < 1 THEN 'low' ELSE 'high' END, CASE team WHEN 'RED' THEN 1 WHEN 'blue' THEN 2 END FROM p ORDER BY id
-SELECT id, CAST(pay AS SIGNED), CAST(score AS DECIMAL(10,1)), CAST(id AS CHAR), CAST(born AS DATETIME), CAST(pay AS DOUBLE) + 0 FROM p WHERE id < 6 ORDER BY id
+SELECT id, CAST(pay AS SIGNED), CAST(score AS DECIMAL(10,1)), CAST(id AS CHAR), CAST(born AS DATETIME) FROM p WHERE id < 6 ORDER BY id
 SELECT id, ROUND(pay, 1), FLOOR(score), CEIL(pay), ABS(score), SIGN(pay), TRUNCATE(pay, 1) FROM p ORDER BY id
 SELECT id, GREATEST(id, pay), LEAST(name, 'c') FROM p ORDER BY id
 SELECT COUNT(*), COUNT(name), COUNT(DISTINCT team), COUNT(DISTINCT name, pay), SUM(id), AVG(id), SUM(pay), AVG(pay), MIN(pay), MAX(pay) FROM p
@@ -180,3 +180,30 @@ SELECT HEX(name), MD5(name) FROM p WHERE id IN (1, 4) ORDER BY id
 SELECT id & 3, id | 8, id ^ 1, id << 2, ~id FROM p ORDER BY id
 SELECT id, name REGEXP '^a' FROM p ORDER BY id
 SELECT COUNT(*) FROM p WHERE name <> '' AND LENGTH(team) > 3
+SELECT a, s, COUNT(*), GROUP_CONCAT(id ORDER BY id) FROM r GROUP BY a, s WITH ROLLUP
+SELECT JSON_ARRAYAGG(s), JSON_ARRAYAGG(a) FROM r WHERE id = 1
+SELECT id FROM p WHERE id IN (SELECT a FROM r WHERE b > 5) AND id NOT IN (SELECT p_id FROM q WHERE p_id IS NOT NULL) ORDER BY id
+SELECT x.team, COUNT(*) FROM p x LEFT JOIN (SELECT DISTINCT team FROM p WHERE pay > 60) y ON x.team = y.team WHERE y.team IS NULL GROUP BY x.team ORDER BY x.team
+SELECT team, (SELECT COUNT(*) FROM q WHERE q.p_id IN (SELECT id FROM p z WHERE z.team = p.team)) FROM p GROUP BY team ORDER BY team
+SELECT id, (SELECT GROUP_CONCAT(r.s ORDER BY r.id) FROM r WHERE r.a = p.id) FROM p ORDER BY id
+SELECT id, SUM(SUM(pay)) OVER (ORDER BY id) FROM p GROUP BY id ORDER BY id
+SELECT COUNT(*), id DIV 3 k FROM p GROUP BY k HAVING COUNT(*) > 1 ORDER BY k
+SELECT id, name FROM p ORDER BY name IS NULL, name DESC, id LIMIT 4
+SELECT id FROM p ORDER BY CASE WHEN team = 'red' THEN 0 ELSE 1 END, id DESC
+SELECT MAX(LENGTH(name)), MIN(UPPER(team)) FROM p
+SELECT SUM(pay * score), SUM(pay) * 1.5, AVG(pay + id) FROM p
+SELECT id FROM p WHERE (SELECT COUNT(*) FROM q WHERE q.p_id = p.id) = 0 ORDER BY id
+SELECT id FROM p WHERE (id, team) = (SELECT 1, 'RED') ORDER BY id
+SELECT id FROM p WHERE (id, name) IN ((1, 'ANN'), (2, 'x'), (5, 'ann')) ORDER BY id
+SELECT q.id, p.team FROM q LEFT JOIN p ON p.id = q.p_id AND EXISTS (SELECT 1 FROM r WHERE r.a = p.id) ORDER BY q.id
+SELECT d.id, d.c FROM (SELECT id, (SELECT COUNT(*) FROM r WHERE r.a = p.id) c FROM p) d WHERE d.c > 1 ORDER BY d.id
+SELECT a.id FROM p a, p b, p c WHERE a.id = b.id + 1 AND b.id = c.id + 1 AND c.team = 'red' ORDER BY a.id
+SELECT id FROM p WHERE CONCAT(name, team) LIKE '%nnr%' ORDER BY id
+SELECT id FROM p WHERE name LIKE CONCAT('A', '%') ORDER BY id
+SELECT id, born FROM p WHERE born = (SELECT MAX(born) FROM p) OR born = (SELECT MIN(born) FROM p) ORDER BY id
+SELECT COUNT(DISTINCT team, name) FROM p WHERE id IN (SELECT MAX(id) FROM p GROUP BY team)
+SELECT 1 WHERE 1 IN (SELECT NULL)
+SELECT NULL IN (SELECT 1 FROM p WHERE id > 100), 5 IN (SELECT NULL), 1 IN (SELECT 1)
+SELECT id, LEAD(team, 1, 'none') OVER (PARTITION BY team ORDER BY id), LAG(pay, 2, id) OVER (ORDER BY id) FROM p ORDER BY id
+SELECT id, SUM(pay) OVER (PARTITION BY team ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) FROM p ORDER BY id
+SELECT id, GROUP_CONCAT(s) FROM r GROUP BY id HAVING GROUP_CONCAT(s) IS NOT NULL ORDER BY id

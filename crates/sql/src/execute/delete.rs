@@ -42,7 +42,7 @@ impl Session {
             single.filter.iter().for_each(|e| read.collect_expr(e));
             check_not_read(&single.table, &single.alias, &read)?;
             let mut own = single.clone();
-            return if self.resolve_all(own.filter.iter_mut()).await? {
+            return if self.resolve_all(own.filter.iter_mut().collect()).await? {
                 let (scan, width) = locked_scan(&own.table, &own.alias);
                 let mut rel = scan;
                 if let Some(filter) = own.filter.take() {

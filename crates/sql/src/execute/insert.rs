@@ -275,7 +275,7 @@ impl Session {
             }
             if inserter.on_duplicate.iter().any(|(_, v)| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
                 let mut assigned = std::mem::take(&mut inserter.on_duplicate);
-                let correlated = self.resolve_all(assigned.iter_mut().filter_map(|(_, v)| v.expr_mut())).await?;
+                let correlated = self.resolve_all(assigned.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect()).await?;
                 if correlated {
                     return Err(error::not_supported("correlated subqueries in ON DUPLICATE KEY UPDATE").into());
                 }
@@ -287,7 +287,7 @@ impl Session {
                 if rows.iter().flatten().any(|v| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
                     let mut rows = rows.clone();
                     for row in &mut rows {
-                        if self.resolve_all(row.iter_mut().filter_map(AssignedValue::expr_mut)).await? {
+                        if self.resolve_all(row.iter_mut().filter_map(AssignedValue::expr_mut).collect()).await? {
                             return Err(error::not_supported("subqueries over the row in VALUES").into());
                         }
                     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use highkey_table::{Direction, KeyRange, LockMode, LockWaitPolicy, Row, Table};
 use highkey_types::{MySqlError, Value};
 
@@ -47,7 +48,11 @@ impl Session {
     }
 
     /// Replaces every locking scan of a plan by the rows it locks.
-    pub(crate) async fn materialise_locked(&mut self, rel: &mut Rel) -> Result<(), MySqlError> {
+    pub(crate) fn materialise_locked<'a>(&'a mut self, rel: &'a mut Rel) -> BoxFuture<'a, Result<(), MySqlError>> {
+        Box::pin(self.materialise(rel))
+    }
+
+    async fn materialise(&mut self, rel: &mut Rel) -> Result<(), MySqlError> {
         // The filter directly above a scan says which of its rows are to be locked.
         let filtered = match &rel.kind {
             RelKind::Filter { input, predicate } if is_locking_scan(input) && !predicate.has_subquery() => Some(predicate.clone()),
@@ -61,7 +66,7 @@ impl Session {
             return self.lock_scan(rel, None).await;
         }
         for input in rel.inputs_mut() {
-            Box::pin(self.materialise_locked(input)).await?;
+            self.materialise_locked(input).await?;
         }
         Ok(())
     }

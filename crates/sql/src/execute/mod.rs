@@ -178,7 +178,7 @@ impl Session {
             }
             Statement::Set(items) => self.set(items).await,
             Statement::Prepare { name, source } => self.prepare_named(name, source).await,
-            Statement::Execute { name, using } => Box::pin(self.execute_named(name, using, sink)).await,
+            Statement::Execute { name, using } => self.execute_named(name, using, sink).await,
             Statement::Deallocate(name) => self.deallocate(name),
             Statement::Show(show) => {
                 let answer = show::show(&mut self.state, show)?;

@@ -1,6 +1,7 @@
 //! Subqueries in statements that rows are written by. One that does not depend on the row is run once, before, and its answer takes its
 //! place; with one that does, the rows are found by DataFusion (`update.rs`, `delete.rs`).
 
+use futures::future::BoxFuture;
 use highkey_types::{MySqlError, Value};
 
 use super::Failure;
@@ -30,7 +31,11 @@ pub(crate) fn has_correlated(expr: &Expr) -> bool {
 
 impl Session {
     /// Replaces the subqueries that do not depend on the row by their answers.
-    pub(crate) async fn resolve_subqueries(&mut self, expr: &mut Expr) -> Result<(), Failure> {
+    pub(crate) fn resolve_subqueries<'a>(&'a mut self, expr: &'a mut Expr) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(self.resolve(expr))
+    }
+
+    async fn resolve(&mut self, expr: &mut Expr) -> Result<(), Failure> {
         if !expr.has_subquery() {
             return Ok(());
         }
@@ -38,11 +43,11 @@ impl Session {
             && !subquery.correlated
         {
             let subquery = (**subquery).clone();
-            *expr = Box::pin(self.subquery_answer(subquery, expr.ty.clone())).await?;
+            *expr = self.subquery_answer(subquery, expr.ty.clone()).await?;
             return Ok(());
         }
         for child in expr.children_mut() {
-            Box::pin(self.resolve_subqueries(child)).await?;
+            self.resolve_subqueries(child).await?;
         }
         Ok(())
     }
@@ -60,7 +65,7 @@ impl Session {
             SubqueryKind::Exists { negated } => Expr::boolean(rows.is_empty() == negated),
             SubqueryKind::In { mut exprs, by, negated } => {
                 for expr in &mut exprs {
-                    Box::pin(self.resolve_subqueries(expr)).await?;
+                    self.resolve_subqueries(expr).await?;
                 }
                 if rows.is_empty() {
                     return Ok(Expr::boolean(negated));
@@ -80,7 +85,7 @@ impl Session {
                 if negated { Expr { kind: ExprKind::Not(Box::new(any)), ty } } else { any }
             }
             SubqueryKind::Quantified { op, all, mut expr, by } => {
-                Box::pin(self.resolve_subqueries(&mut expr)).await?;
+                self.resolve_subqueries(&mut expr).await?;
                 if rows.is_empty() {
                     return Ok(Expr::boolean(all));
                 }
@@ -91,7 +96,7 @@ impl Session {
     }
 
     /// Resolves a list of assigned values and conditions; true if some subquery still depends on the row.
-    pub(crate) async fn resolve_all<'a>(&mut self, exprs: impl IntoIterator<Item = &'a mut Expr>) -> Result<bool, Failure> {
+    pub(crate) async fn resolve_all(&mut self, exprs: Vec<&mut Expr>) -> Result<bool, Failure> {
         let mut correlated = false;
         for expr in exprs {
             self.resolve_subqueries(expr).await?;

@@ -3,9 +3,12 @@
 //! A statement is parsed once. SELECT, INSERT, UPDATE and DELETE are bound once too, with their parameters left open, and run as they are as long
 //! as the tables are as they were and the session's settings that binding looks at have not changed.
 
+mod repeated;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use highkey_types::{MySqlError, Str, Value};
 use parking_lot::Mutex;
 
@@ -24,6 +27,14 @@ pub struct PreparedStatement {
     pub parsed: Parsed,
     pub params: usize,
     plan: Mutex<Option<Arc<CachedPlan>>>,
+}
+
+pub use repeated::RepeatedStatements;
+
+impl PreparedStatement {
+    fn new(text: Arc<str>, parsed: Parsed) -> PreparedStatement {
+        PreparedStatement { text, params: parsed.params, parsed, plan: Mutex::new(None) }
+    }
 }
 
 /// A bound statement, and what it was bound under.
@@ -131,7 +142,7 @@ impl Session {
         if open >= limit {
             return Err(err(1461, format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})")));
         }
-        Ok(Arc::new(PreparedStatement { text: text.into(), params: parsed.params, parsed, plan: Mutex::new(None) }))
+        Ok(Arc::new(PreparedStatement::new(text.into(), parsed)))
     }
 
     /// Parses and binds; what COM_STMT_PREPARE answers.
@@ -293,7 +304,13 @@ impl Session {
     }
 
     /// EXECUTE name USING @a, …
-    pub(crate) async fn execute_named(&mut self, name: &str, using: &[String], sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+    ///
+    /// Boxed: the statement inside is dispatched by what dispatched this one.
+    pub(crate) fn execute_named<'a>(&'a mut self, name: &'a str, using: &'a [String], sink: &'a mut dyn ResultSink) -> BoxFuture<'a, Result<Outcome, Failure>> {
+        Box::pin(self.run_named(name, using, sink))
+    }
+
+    async fn run_named(&mut self, name: &str, using: &[String], sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let Some(statement) = self.prepared.by_name.get(&name.to_lowercase()).cloned() else {
             return Err(error::unknown_stmt_handler(name, "EXECUTE").into());
         };

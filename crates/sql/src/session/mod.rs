@@ -27,7 +27,7 @@ use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
-use crate::prepared::PreparedStatements;
+use crate::prepared::{PreparedStatements, RepeatedStatements};
 use crate::variables::SqlModes;
 
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
@@ -92,6 +92,7 @@ pub struct Session {
     pub(crate) state: SessionState,
     pub(crate) transaction: TransactionState,
     pub(crate) prepared: PreparedStatements,
+    repeated: RepeatedStatements,
     pub(crate) locked_tables: Vec<(Str, Str, bool)>,
     /// COMMIT RELEASE, SHUTDOWN by this session: the connection is to be closed.
     close_requested: bool,
@@ -109,6 +110,7 @@ impl Session {
             state: SessionState::new(instance, client, process),
             transaction: TransactionState::default(),
             prepared: PreparedStatements::default(),
+            repeated: RepeatedStatements::default(),
             locked_tables: Vec::new(),
             close_requested: false,
             schema_changed: false,
@@ -123,6 +125,15 @@ impl Session {
             Ok(text) => text,
             Err(e) => return self.refuse(e, sink),
         };
+        if let Some(statement) = self.repeated.find(&text, self.state.config.parse) {
+            self.count_question();
+            let started = Instant::now();
+            self.enter("Query", Some(statement.text.clone()), false);
+            let outcome = self.run_prepared(&statement, None, sink).await;
+            self.leave(outcome, false, sink).await?;
+            self.count_slow(started);
+            return Ok(());
+        }
         let text: Arc<str> = Arc::from(&*text);
         let mut from = 0;
         loop {
@@ -133,24 +144,33 @@ impl Session {
                 Err(e) => return self.refuse(e, sink),
             };
             let next = parsed.next;
-            if next.is_some() && !self.state.client.flags.multi_statements {
-                let rest: String = text[next.unwrap_or(0)..].chars().take(80).collect();
-                let line = text[..next.unwrap_or(0)].matches('\n').count() + 1;
-                let message = format!(
-                    "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{rest}' at line {line}"
-                );
-                return self.refuse(error::err(1064, message), sink);
+            if let Some(at) = next
+                && !self.state.client.flags.multi_statements
+            {
+                return self.refuse(syntax_error(&text, at), sink);
+            }
+            if parsed.params > 0 {
+                // A parameter outside of a prepared statement.
+                let at = text[parsed.text.clone()].find('?').map_or(parsed.text.start, |i| parsed.text.start + i);
+                return self.refuse(syntax_error(&text, at), sink);
             }
             let more = next.is_some();
             let info: Arc<str> = if parsed.text.len() == text.len() { text.clone() } else { Arc::from(&text[parsed.text.clone()]) };
             let completed = self.run_parsed(&parsed, info, more, sink).await?;
-            if started.elapsed() > self.state.config.long_query_time {
-                self.state.instance.count(StatusCounter::SlowQueries, 1);
+            self.count_slow(started);
+            if completed && from == 0 && next.is_none() {
+                self.repeated.note(&text, self.state.config.parse, &parsed);
             }
             match next {
                 Some(at) if completed && !self.close_requested => from = at,
                 _ => return Ok(()),
             }
+        }
+    }
+
+    fn count_slow(&self, started: Instant) {
+        if started.elapsed() > self.state.config.long_query_time {
+            self.state.instance.count(StatusCounter::SlowQueries, 1);
         }
     }
 
@@ -505,6 +525,24 @@ impl Session {
         self.count_question();
         self.state.instance.count(StatusCounter::ComAdminCommands, 1);
     }
+}
+
+/// A server runs sessions as tasks that move between threads: their futures must be able to.
+const _: fn(&mut Session, &mut dyn ResultSink) = |session, sink| {
+    fn moves<T: Send>(_: T) {}
+    moves(session.execute(b"", sink));
+    moves(session.execute_prepared(0, &[], false, sink));
+    moves(session.prepare(b""));
+};
+
+/// 1064 at a byte of the text.
+fn syntax_error(text: &str, at: usize) -> MySqlError {
+    let rest: String = text[at..].chars().take(80).collect();
+    let line = text[..at].matches('\n').count() + 1;
+    error::err(
+        1064,
+        format!("You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{rest}' at line {line}"),
+    )
 }
 
 impl Drop for Session {

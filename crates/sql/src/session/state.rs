@@ -246,6 +246,9 @@ impl BindContext for SessionState {
         if let Some(table) = information_schema::find(schema, name) {
             return Ok(TableSource::Virtual(table));
         }
+        if schema.eq_ignore_ascii_case("performance_schema") {
+            return Err(error::no_such_table(&format!("performance_schema.{name}")));
+        }
         if information_schema::is_virtual_schema(schema) {
             return Err(error::err(1109, format!("Unknown table '{}' in {}", name.to_uppercase(), schema.to_lowercase())));
         }

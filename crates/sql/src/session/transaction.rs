@@ -48,10 +48,6 @@ impl TransactionState {
     pub fn is_read_only(&self) -> bool {
         self.read_only && self.explicit
     }
-
-    pub fn current(&mut self) -> Option<&mut Transaction> {
-        self.current.as_mut()
-    }
 }
 
 impl Session {

@@ -2,7 +2,6 @@
 //! statements): parsed and bound once, like prepared ones.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use super::PreparedStatement;

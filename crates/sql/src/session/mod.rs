@@ -31,12 +31,12 @@ use crate::prepared::{PreparedStatements, RepeatedStatements};
 use crate::variables::SqlModes;
 
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
-pub use config::Config;
+
 pub use files::resolve as resolve_file;
 pub use instance::{Account, Instance};
-pub use process::{Interruption, ProcessEntry, ProcessList, ProcessSnapshot};
+pub use process::{Interruption, ProcessEntry, ProcessSnapshot};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
-pub use state::{SessionState, clock_micros};
+pub use state::SessionState;
 pub use status::{Status, StatusCounter};
 pub use transaction::{TransactionState, isolation};
 

@@ -12,7 +12,7 @@ pub fn quote(name: &str) -> String {
 }
 
 /// A string literal.
-pub fn literal(text: &str) -> String {
+fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 

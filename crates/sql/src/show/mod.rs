@@ -18,7 +18,7 @@ use crate::plan::{ExprType, Field};
 use crate::session::error::{self, err};
 use crate::session::{SessionState, StatusCounter};
 
-pub use create::{literal, quote};
+pub use create::quote;
 pub use facts::{PRIVILEGES, cardinality, engines, processes, schemas, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.

@@ -31,7 +31,6 @@ use crate::prepared::{PreparedStatements, RepeatedStatements};
 use crate::variables::SqlModes;
 
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
-
 pub use files::resolve as resolve_file;
 pub use instance::{Account, Instance};
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot};

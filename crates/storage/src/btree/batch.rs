@@ -113,6 +113,7 @@ impl BTree {
         let node = Node(&leaf);
         let prefix = node.prefix().map_err(fail)?.len();
         let (mut free, mut used) = (node.free(), node.used());
+        let used_before = used;
         let (mut done, mut stopped, mut from) = (0, false, 0);
         let mut removed = false;
         while done < count {
@@ -190,7 +191,7 @@ impl BTree {
             scope.apply(&mut leaf, step.op, payload)?;
         }
         let lsn = scope.commit()?;
-        let cold = removed && Node(&leaf).used() < super::merge::UNDERFULL && id != self.root();
+        let cold = removed && self.is_cold(&leaf, used_before);
         drop(leaf);
         self.finish(&unfinished);
         if cold {

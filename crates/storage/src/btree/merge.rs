@@ -4,7 +4,7 @@
 use super::search::Path;
 use super::split_point::page_size;
 use super::{BTree, corrupt, count};
-use crate::buffer::{LatchClass, Writer};
+use crate::buffer::{ExclusiveGuard, LatchClass, Writer};
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::page::slotted::layout::{DELETED, INCOMPLETE_SPLIT, PAGE_SIZE, SLOT_SIZE};
@@ -13,7 +13,7 @@ use crate::page::slotted::read::child_slot;
 use crate::page::slotted::{Checked, Frame, Node, Range};
 
 /// A page with less in use than this is worth a merge.
-pub(super) const UNDERFULL: usize = PAGE_SIZE / 8;
+const UNDERFULL: usize = PAGE_SIZE / 8;
 /// The merged page is at most this full, so that it does not split at once.
 const MERGED_MAX: usize = PAGE_SIZE / 4 * 3;
 
@@ -27,6 +27,12 @@ enum Next {
 }
 
 impl BTree {
+    /// Whether a removal left the leaf worth a merge: when it falls below the mark and, should that one fail, when it is empty.
+    pub(super) fn is_cold(&self, leaf: &ExclusiveGuard<'_>, used_before: usize) -> bool {
+        let node = Node(leaf);
+        leaf.id() != self.root() && (node.len() == 0 || node.used() < UNDERFULL && used_before >= UNDERFULL)
+    }
+
     /// After a removal left the leaf of `key` nearly empty. The removal is logged, so an error here is left for the next one to meet.
     pub(super) fn merge_quietly(&self, key: &[u8]) {
         let _ = self.merge(key);
@@ -73,7 +79,8 @@ impl BTree {
         if target.range_of(key).map_err(fail)? != Range::Inside || target.used() >= UNDERFULL && target.len() > 1 {
             return Ok(Next::Done);
         }
-        if merged_size(l, r).map_err(fail)? > MERGED_MAX {
+        let most = if target.len() == 0 { PAGE_SIZE } else { MERGED_MAX };
+        if merged_size(l, r).map_err(fail)? > most {
             return Ok(Next::Done);
         }
         let (mut absorb, mut small) = (Vec::new(), Vec::new());

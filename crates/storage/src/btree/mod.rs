@@ -24,10 +24,8 @@ use crate::page::slotted::{self, Corrupt};
 use crate::space::Space;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
-pub use batch::BatchDone;
 pub use check::TreeReport;
-pub use estimate::Estimate;
-pub use modify::{Change, Cursor, Decision, Place};
+pub use modify::{Change, Cursor, Decision};
 pub use scan::{Direction, LeafScan, LeafView};
 
 /// Bits of a record's flags.
@@ -97,6 +95,9 @@ struct Inner {
     root: PageId,
     /// Left pages of splits whose downlink the splitting thread is about to post; others need not finish those.
     splitting: Mutex<Vec<PageId>>,
+    /// Splits stop after their first step, as if the thread had failed there.
+    #[cfg(test)]
+    interrupt: crate::sync::AtomicBool,
 }
 
 impl BTree {
@@ -125,7 +126,18 @@ impl BTree {
     }
 
     fn at(pool: Arc<BufferPool>, space: Arc<Space>, stats: Arc<TreeStats>, index: IndexId, root: PageId) -> BTree {
-        BTree { inner: Arc::new(Inner { pool, space, stats, index, root, splitting: Mutex::new(Vec::new()) }) }
+        BTree {
+            inner: Arc::new(Inner {
+                pool,
+                space,
+                stats,
+                index,
+                root,
+                splitting: Mutex::new(Vec::new()),
+                #[cfg(test)]
+                interrupt: crate::sync::AtomicBool::new(false),
+            }),
+        }
     }
 
     pub fn index(&self) -> IndexId {

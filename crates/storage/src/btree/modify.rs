@@ -187,6 +187,7 @@ impl BTree {
         let decision = f(&place, change);
         let (slot, old) = (place.slot, place.record.map(|r| r.value.len()));
         let node = Node(&leaf);
+        let used_before = node.used();
         match decision {
             Decision::Leave | Decision::Stop => {
                 return Ok(Some(Lsn::NONE));
@@ -199,7 +200,7 @@ impl BTree {
                 scope.add_undo(&change.undo);
                 scope.apply(&mut leaf, op::REMOVE, payload)?;
                 let lsn = scope.commit()?;
-                let cold = Node(&leaf).used() < super::merge::UNDERFULL && id != self.root();
+                let cold = self.is_cold(&leaf, used_before);
                 drop(leaf);
                 self.finish(&unfinished);
                 if cold {

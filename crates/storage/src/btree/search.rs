@@ -88,13 +88,6 @@ impl PageBytes for OptimisticGuard<'_> {
         }
         Ok(OptimisticGuard::compare(self, at, len, key))
     }
-    fn copy(&self, at: usize, len: usize, out: &mut Vec<u8>) -> Checked<()> {
-        if at + len > PAGE_SIZE {
-            return Err(Corrupt("bytes outside the page"));
-        }
-        OptimisticGuard::copy(self, at, len, out);
-        Ok(())
-    }
 }
 
 enum Step {

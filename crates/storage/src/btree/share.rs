@@ -3,12 +3,12 @@
 //! This changes separators, so it goes top-down: the parent, the left page, the right page, all in the SMO class, one log record.
 
 use super::search::Path;
-use super::split_point::{FULL, SLACK, page_size, shortest_separator};
+use super::split_point::{FULL, page_size, shortest_separator};
 use super::{BTree, corrupt, count};
 use crate::buffer::{ExclusiveGuard, LatchClass, Scope, Writer};
 use crate::error::Result;
 use crate::ids::PageId;
-use crate::page::slotted::layout::{APPEND, INCOMPLETE_SPLIT, INNER_OVERHEAD, PAGE_SIZE, SLOT_SIZE};
+use crate::page::slotted::layout::{APPEND, HEADER_SIZE, INCOMPLETE_SPLIT, INNER_OVERHEAD, PAGE_SIZE, SLOT_SIZE};
 use crate::page::slotted::node::Trend;
 use crate::page::slotted::op::{self, Records, Reshape};
 use crate::page::slotted::read::child_slot;
@@ -16,6 +16,8 @@ use crate::page::slotted::{Checked, Frame, Node, Range};
 
 /// Joint free space from which two pages share instead of becoming three.
 const SHARE_MIN: usize = PAGE_SIZE / 8;
+/// Share of inserts in the page's top 3/8 that tells late arrivals: a half. Random inserts have 3/8 there.
+const APPENDED_MIN: u8 = 128;
 
 impl BTree {
     /// Makes room for a record of `need` bytes under `key` with the help of a sibling under the same parent. False: no sibling can
@@ -43,15 +45,14 @@ impl BTree {
         if full.free() >= need {
             return Ok(true);
         }
-        let pair = Pair::new(l, r, key, need).map_err(fail)?;
-        let free = l.free() + r.free();
-        let two = if full.page_id() == l.page_id() && r.has(APPEND) && r.free() >= 2 * SLACK {
-            // Rule 2: the page before an append page hands over a little and stays full.
-            pair.cut_at(pair.left_len_for(FULL), need).map_err(fail)?
-        } else if free >= SHARE_MIN + need {
-            pair.cut_even(need).map_err(fail)?
-        } else {
-            None
+        let pair = Pair::new(l, r, key).map_err(fail)?;
+        let packed = is_appended(l, r, full);
+        let young = full.page_id() == l.page_id() && r.has(APPEND) && r.free() >= 2 * need;
+        let two = match l.free() + r.free() >= SHARE_MIN + need || young {
+            // Rule 2 while the append page can take anything, and rule 5 where appends go on: the left page is left full, so that what will not grow is dense.
+            true if packed || young => pair.cut_packed(need).map_err(fail)?,
+            true => pair.cut_even(need).map_err(fail)?,
+            false => None,
         };
         if let Some(cut) = two {
             if !parent_takes(node, left_slot + 1, &[&cut.separator]).map_err(fail)? {
@@ -62,7 +63,8 @@ impl BTree {
             count(&self.stats().shares);
             return Ok(true);
         }
-        let Some((first, second)) = pair.cut_three(need).map_err(fail)? else { return Ok(false) };
+        let three = if packed { pair.cut_three_packed(need) } else { pair.cut_three(need) };
+        let Some((first, second)) = three.map_err(fail)? else { return Ok(false) };
         if !parent_takes(node, left_slot + 1, &[&first.separator, &second.separator]).map_err(fail)? {
             return Ok(false);
         }
@@ -220,6 +222,12 @@ impl BTree {
     }
 }
 
+/// Whether late arrivals of an append filled the page, rather than random inserts: half of the latest inserts came to its top, and one
+/// of the pair was opened by an append.
+fn is_appended(left: Node, right: Node, full: Node) -> bool {
+    (left.has(APPEND) || right.has(APPEND)) && full.trend().top >= APPENDED_MIN
+}
+
 /// Keeps the pages latched until the scope has committed.
 fn hold<'p, const N: usize>(scope: &mut Scope<'p>, guards: [ExclusiveGuard<'p>; N]) {
     for guard in guards {
@@ -251,7 +259,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn new(left: Node<'a>, right: Node<'a>, key: &[u8], _need: usize) -> Checked<Pair<'a>> {
+    fn new(left: Node<'a>, right: Node<'a>, key: &[u8]) -> Checked<Pair<'a>> {
         let mut sums = Vec::with_capacity(left.len() + right.len() + 1);
         let mut sum = 0;
         sums.push(0);
@@ -288,13 +296,31 @@ impl<'a> Pair<'a> {
     fn size(&self, from: usize, to: usize, low: &[u8], high: Option<&[u8]>) -> usize {
         page_size(low, high, self.sums[to] - self.sums[from], to - from, true, 0)
     }
-    /// Records that a left page of `bytes` keeps.
-    fn left_len_for(&self, bytes: usize) -> usize {
-        let saved = self.left.len() * self.left.prefix().map_or(0, |p| p.len());
-        let limit = bytes + saved;
-        self.sums[..=self.left.len()].partition_point(|sum| *sum <= limit).saturating_sub(1).min(self.left.len().saturating_sub(1))
+    /// The end of a page of F bytes that begins at record `from`, the waiting record counted.
+    fn packed_end(&self, from: usize, need: usize) -> usize {
+        let prefix = self.left.prefix().map_or(0, <[u8]>::len);
+        let limit = |to: usize| FULL - HEADER_SIZE + (to - from) * prefix;
+        (from + 1..self.len()).take_while(|to| self.weight(from, *to, need) <= limit(*to)).last().unwrap_or(from + 1)
     }
-    fn cut_at(&self, at: usize, _need: usize) -> Checked<Option<PairCut>> {
+    /// The left page full to F, the rest to the right, or as much as fits there.
+    fn cut_packed(&self, need: usize) -> Checked<Option<PairCut>> {
+        for at in self.packed_end(0, need)..self.len() {
+            if let Some(cut) = self.cut_at(at)? {
+                return Ok(Some(cut));
+            }
+        }
+        Ok(None)
+    }
+    /// Two pages full to F, the rest in the third.
+    fn cut_three_packed(&self, need: usize) -> Checked<Option<(PairCut, PairCut)>> {
+        let first = self.packed_end(0, need).min(self.left.len().saturating_sub(1));
+        if first == 0 {
+            return Ok(None);
+        }
+        let second = self.packed_end(first, need).max(self.left.len() + 1);
+        self.three_at(first, second)
+    }
+    fn cut_at(&self, at: usize) -> Checked<Option<PairCut>> {
         if at == 0 || at >= self.len() || at == self.left.len() {
             return Ok(None);
         }
@@ -308,7 +334,7 @@ impl<'a> Pair<'a> {
         let total = self.weight(0, self.len(), need);
         let at = (1..self.len()).min_by_key(|at| (self.weight(0, *at, need) * 2).abs_diff(total));
         match at {
-            Some(at) => self.cut_at(at, need),
+            Some(at) => self.cut_at(at),
             None => Ok(None),
         }
     }
@@ -320,6 +346,12 @@ impl<'a> Pair<'a> {
         let first = closest(1, 1..self.left.len().max(1));
         let second = closest(2, self.left.len() + 1..self.len());
         let (Some(first), Some(second)) = (first, second) else { return Ok(None) };
+        self.three_at(first, second)
+    }
+    fn three_at(&self, first: usize, second: usize) -> Checked<Option<(PairCut, PairCut)>> {
+        if second >= self.len() || first >= second {
+            return Ok(None);
+        }
         let (low, high) = (self.separator(first)?, self.separator(second)?);
         let fits = self.size(0, first, self.left.low()?, Some(&low)) <= PAGE_SIZE
             && self.size(first, second, &low, Some(&high)) <= PAGE_SIZE

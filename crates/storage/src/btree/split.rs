@@ -72,7 +72,7 @@ impl BTree {
         let node = Node(&leaf);
         let keep = if slot < cut.at { cut.at - 1 } else { cut.at };
         let trend = node.trend();
-        let append = matches!(plan, Plan::Append { .. });
+        let append = matches!(plan, Plan::Append { .. } | Plan::Cut { append: true, .. });
         let descending = matches!(plan, Plan::Cut { descending: true, .. });
         let carve = Carve {
             keep,
@@ -80,7 +80,11 @@ impl BTree {
             first: Records::None,
             append,
             left_trend: if descending { Trend { last_slot: 0, ..trend } } else { trend },
-            right_trend: if append { Trend { last_slot: 0, run: 0, ..trend } } else { Trend::default() },
+            right_trend: match plan {
+                Plan::Append { .. } | Plan::Cut { append: true, .. } => Trend { last_slot: 0, run: 0, ..trend },
+                Plan::Bound { after: false, .. } => trend,
+                _ => Trend::default(),
+            },
         };
         let mut halves = self.carve(&mut scope, leaf, &carve, &mut cursor.payload)?;
         let (side, at) = if slot < cut.at { (&mut halves.left, slot) } else { (&mut halves.right, slot - keep) };
@@ -110,10 +114,13 @@ impl BTree {
                 Some(cut) => Ok(Some(cut)),
                 None => sequence.cut_near(node.len()),
             },
-            Plan::Bound { separator } => match sequence.cut_with(node.len() + 1, separator)? {
-                Some(cut) => Ok(Some(cut)),
-                None => sequence.cut_near(node.len()),
-            },
+            Plan::Bound { separator, after } => {
+                let at = if *after { node.len() + 1 } else { 0 };
+                match sequence.cut_with(at, separator)? {
+                    Some(cut) => Ok(Some(cut)),
+                    None => sequence.cut_near(at),
+                }
+            }
             Plan::Cut { at, .. } => sequence.cut_near(*at),
             Plan::Share | Plan::Middle => sequence.cut_middle(),
         }
@@ -144,8 +151,14 @@ impl BTree {
     fn carve<'p>(&'p self, scope: &mut Scope<'_>, mut page: ExclusiveGuard<'p>, carve: &Carve, payload: &mut Vec<u8>) -> Result<Halves<'p>> {
         let id = page.id();
         let fail = |e| corrupt(id, e);
+        // All that can fail for want of space or frames comes before the first change.
         let right_id = self.space().allocate(scope, self.index())?;
+        let root_left = if id == self.root() { Some(self.space().allocate(scope, self.index())?) } else { None };
         let mut right = self.pool().fix_new(right_id)?;
+        let root_left = match root_left {
+            Some(left_id) => Some((left_id, self.pool().fix_new(left_id)?)),
+            None => None,
+        };
         let node = Node(&page);
         let moved = Records::Of(node, carve.keep, node.len());
         let append = if carve.append { APPEND } else { 0 };
@@ -163,7 +176,7 @@ impl BTree {
         };
         op::format_payload(payload, &frame, carve.first, moved).map_err(fail)?;
         scope.apply(&mut right, op::FORMAT, payload)?;
-        if id != self.root() {
+        let Some((left_id, mut left)) = root_left else {
             let low = node.low().map_err(fail)?;
             let reshape = Reshape {
                 keep: 0..carve.keep,
@@ -178,9 +191,7 @@ impl BTree {
             op::reshape_payload(payload, &reshape).map_err(fail)?;
             scope.apply(&mut page, op::RESHAPE, payload)?;
             return Ok(Halves { left: page, right, root: None });
-        }
-        let left_id = self.space().allocate(scope, self.index())?;
-        let mut left = self.pool().fix_new(left_id)?;
+        };
         frame.page_id = left_id.0;
         frame.flags = 0;
         frame.right_link = right_id.0;
@@ -200,6 +211,10 @@ impl BTree {
     /// Step two, after the carve is committed: releases the halves and posts the downlink.
     fn complete(&self, halves: Halves<'_>, separator: Vec<u8>, level: u8, path: &mut Path) -> Result<()> {
         if halves.root.is_some() {
+            return Ok(());
+        }
+        #[cfg(test)]
+        if self.inner.interrupt.load(crate::sync::Ordering::Relaxed) {
             return Ok(());
         }
         let (left, right) = (halves.left.id(), halves.right.id());

@@ -11,6 +11,9 @@ pub(super) const FULL: usize = PAGE_SIZE / 16 * 15;
 pub(super) const SLACK: usize = PAGE_SIZE / 16;
 /// Share of inserts in the top (bottom) 3/8 of the page that makes it an append page: 7/8.
 const TREND_MIN: u8 = 224;
+/// The same for the last page: with many ids in flight part of the inserts comes lower while the page is young. Random inserts have
+/// 3/8 (96) there.
+const LAST_TREND_MIN: u8 = 144;
 /// Longest separator taken in full at an append point, so that late arrivals stay left of it.
 const WHOLE_SEPARATOR_MAX: usize = 64;
 
@@ -19,10 +22,10 @@ const WHOLE_SEPARATOR_MAX: usize = 64;
 pub(super) enum Plan {
     /// Rule 1: a new empty right page that begins with the record; nothing moves.
     Append { separator: Vec<u8> },
-    /// The last leaf gets a high key some way ahead, for its keys to share a prefix; nothing moves.
-    Bound { separator: Vec<u8> },
+    /// The last (first) leaf gets a fence some way ahead, for its keys to share a prefix, and an empty page beyond it.
+    Bound { separator: Vec<u8>, after: bool },
     /// Rules 3 and 4: cut before this record, counting the new one; it belongs to the side it is on.
-    Cut { at: usize, descending: bool },
+    Cut { at: usize, append: bool, descending: bool },
     /// Rules 2 and 5: even out with a sibling, or make three pages of two; alone, cut in the middle.
     Share,
     /// Cut in the middle by bytes.
@@ -44,12 +47,12 @@ impl BTree {
         if count == 0 {
             return Ok(None);
         }
-        if slot == count && (sequential || trend.top >= TREND_MIN) {
+        let appended = trend.top >= TREND_MIN || trend.top >= LAST_TREND_MIN && node.right_link() == 0;
+        if slot == count && (sequential || appended) {
             return self.plan_append(node, key, need, fits);
         }
-        let descending = slot == 0 && trend.last_slot == 0 && trend.bottom >= TREND_MIN;
-        if descending && count > 1 {
-            return Ok(Some(Plan::Cut { at: 1, descending: true }));
+        if slot == 0 && trend.last_slot == 0 && trend.bottom >= TREND_MIN && count > 1 {
+            return plan_descending(node, key, need, fits);
         }
         if fits {
             return Ok(None);
@@ -57,37 +60,43 @@ impl BTree {
         if count < 2 {
             return Ok(Some(Plan::Middle));
         }
+        let mut tail = 0;
+        for i in slot..count {
+            tail += node.record_size(i)? + SLOT_SIZE;
+        }
         if sequential {
-            let mut tail = 0;
-            for i in slot..count {
-                tail += node.record_size(i)? + SLOT_SIZE;
-            }
             // A long tail goes right alone and appends go on here; a short one takes the appends along.
-            return Ok(Some(Plan::Cut { at: if tail > SLACK { slot + 1 } else { slot }, descending: false }));
+            let at = if tail > SLACK { slot + 1 } else { slot };
+            return Ok(Some(Plan::Cut { at, append: false, descending: false }));
+        }
+        if appended && !self.right_is_young(node) {
+            // Late arrivals filled the page before a key behind its last one came: the next page begins with what is over F.
+            return Ok(Some(Plan::Cut { at: packed_cut(node, slot, need)?, append: true, descending: false }));
         }
         Ok(Some(Plan::Share))
     }
 
     fn plan_append(&self, node: Node, key: &[u8], need: usize, fits: bool) -> Checked<Option<Plan>> {
         let low = node.low()?;
-        // With a high key the page loses the prefix of its keys; the last page of the tree has none yet.
-        let gained = if node.high()?.is_none() { common_prefix(low, key) * node.len() } else { 0 };
-        if fits && node.used().saturating_sub(gained) < FULL {
+        let shared = common_prefix(low, key);
+        // Cut off at the key, the page's range shares a longer prefix, which its records lose.
+        let used = node.used().saturating_sub((shared - node.prefix()?.len()) * node.len());
+        if fits && used < FULL {
             return Ok(None);
         }
         if self.right_is_young(node) {
             // Rule 2: the slack is for late arrivals, all of it.
             return Ok(if fits { None } else { Some(Plan::Share) });
         }
-        if !fits && node.used().saturating_sub(gained) + need < FULL {
-            let shared = common_prefix(low, key);
-            if let Some(separator) = above(&key[..shared]) {
-                return Ok(Some(Plan::Bound { separator }));
-            }
+        if node.high()?.is_none()
+            && !fits
+            && used + need < FULL
+            && let Some(separator) = above(&key[..shared])
+        {
+            return Ok(Some(Plan::Bound { separator, after: true }));
         }
-        let last = node.len() - 1;
         let mut previous = Vec::new();
-        node.key(last, &mut previous)?;
+        node.key(node.len() - 1, &mut previous)?;
         Ok(Some(Plan::Append { separator: append_separator(&previous, key) }))
     }
 
@@ -108,6 +117,36 @@ impl BTree {
     pub(super) fn plan_growth(&self, node: Node, _slot: usize, _need: usize) -> Checked<Plan> {
         Ok(if node.len() < 2 { Plan::Middle } else { Plan::Share })
     }
+}
+
+/// The cut, counting the new record at `slot`, that leaves the page F full.
+fn packed_cut(node: Node, slot: usize, need: usize) -> Checked<usize> {
+    let mut at = node.len() + 1;
+    let mut used = node.used() + need;
+    while used > FULL && at > 1 {
+        at -= 1;
+        used -= match at {
+            at if at == slot => need,
+            at => SLOT_SIZE + node.record_size(if at > slot { at - 1 } else { at })?,
+        };
+    }
+    Ok(at)
+}
+
+/// Rule 4, the mirror of rule 1. The page id stays with the lower keys, so here everything else moves.
+fn plan_descending(node: Node, key: &[u8], need: usize, fits: bool) -> Checked<Option<Plan>> {
+    let Some(high) = node.high()? else {
+        return Ok(if fits { None } else { Some(Plan::Cut { at: 1, append: false, descending: true }) });
+    };
+    let shared = common_prefix(key, high);
+    let used = node.used().saturating_sub((shared - node.prefix()?.len()) * node.len());
+    if fits && used < FULL {
+        return Ok(None);
+    }
+    if node.low()?.is_empty() && !fits && used + need < FULL && shared > 0 {
+        return Ok(Some(Plan::Bound { separator: key[..shared].to_vec(), after: false }));
+    }
+    Ok(Some(Plan::Cut { at: 1, append: false, descending: true }))
 }
 
 /// The shortest key above every key that begins with `prefix`, shorter than it.

@@ -1,8 +1,6 @@
 //! Values too long for a leaf: immutable runs of overflow pages. See README.md.
 
 pub(crate) mod redo;
-#[cfg(test)]
-mod tests;
 
 use crate::buffer::{Access, BufferPool, Writer};
 use crate::error::{Error, Result};

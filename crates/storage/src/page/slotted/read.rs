@@ -21,7 +21,6 @@ pub(crate) trait PageBytes {
     /// Reads 8 bytes at any offset up to `PAGE_SIZE - 8`.
     fn u64_unaligned(&self, at: usize) -> u64;
     fn compare(&self, at: usize, len: usize, key: &[u8]) -> Checked<Ordering>;
-    fn copy(&self, at: usize, len: usize, out: &mut Vec<u8>) -> Checked<()>;
 }
 
 impl PageBytes for [u8] {
@@ -46,10 +45,6 @@ impl PageBytes for [u8] {
     #[inline]
     fn compare(&self, at: usize, len: usize, key: &[u8]) -> Checked<Ordering> {
         Ok(self.get(at..at + len).ok_or(Corrupt("bytes outside the page"))?.cmp(key))
-    }
-    fn copy(&self, at: usize, len: usize, out: &mut Vec<u8>) -> Checked<()> {
-        out.extend_from_slice(self.get(at..at + len).ok_or(Corrupt("bytes outside the page"))?);
-        Ok(())
     }
 }
 

@@ -1,0 +1,193 @@
+//! The power goes off at every write: what was durable is there, nothing else is half there, and the tree goes on.
+
+use super::super::{BTree, Cursor};
+use super::{checked, create, open, options, reopen};
+use crate::disk::{SimConfig, SimDisk};
+use crate::error::{Error, Result};
+use crate::ids::IndexId;
+use crate::options::Options;
+use crate::recovery::Store;
+use crate::sync::{Arc, Ordering};
+use std::collections::BTreeMap;
+
+/// Row number to the byte that fills its value.
+type Model = BTreeMap<u64, u8>;
+
+/// What a script did and how much of it is known durable.
+struct Run {
+    states: Vec<Model>,
+    durable: usize,
+    index: Option<IndexId>,
+}
+
+impl Run {
+    fn new() -> Run {
+        Run { states: vec![Model::new()], durable: 0, index: None }
+    }
+    fn step(&mut self, store: &Store, change: impl FnOnce(&mut Model), durable: bool) -> Result<()> {
+        let mut model = self.states.last().unwrap().clone();
+        change(&mut model);
+        self.states.push(model);
+        if durable {
+            store.wal.flush()?;
+            self.durable = self.states.len() - 1;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Script {
+    /// Leaf splits, root splits and shares, by rows of a quarter page.
+    Grow,
+    /// As `Grow`, but no split gets its second step until the end.
+    Interrupted,
+    /// Grows, then shrinks: merges and the collapse of the root.
+    Shrink,
+}
+
+/// Long keys make inner pages split as well; every third ascends, so all kinds of split happen.
+fn key(i: u64) -> Vec<u8> {
+    let mut key = vec![b'k'; 700];
+    let order = if i % 3 == 0 { u64::MAX / 2 + i } else { i.wrapping_mul(0x9E37_79B9_7F4A_7C15) };
+    key[..8].copy_from_slice(&order.to_be_bytes());
+    key[8..16].copy_from_slice(&i.to_be_bytes());
+    key
+}
+
+fn script(store: &Arc<Store>, run: &mut Run, script: Script) -> Result<()> {
+    let tree = create(store)?;
+    store.wal.flush()?;
+    run.index = Some(tree.index());
+    if let Script::Interrupted = script {
+        tree.inner.interrupt.store(true, Ordering::Relaxed);
+    }
+    let mut cursor = Cursor::new();
+    let rows = 40;
+    for i in 0..rows {
+        let value = vec![i as u8; 2500];
+        tree.put(&mut cursor, &key(i), &value)?;
+        run.step(store, |model| _ = model.insert(i, i as u8), i % 5 == 0)?;
+        if i % 16 == 7 {
+            store.clean(4)?;
+        }
+        if i == 20 {
+            store.checkpoint()?;
+        }
+    }
+    if let Script::Shrink = script {
+        for i in 0..rows {
+            tree.delete(&mut cursor, &key(i))?;
+            run.step(store, |model| _ = model.remove(&i), i % 5 == 0)?;
+        }
+    }
+    store.wal.flush()?;
+    run.durable = run.states.len() - 1;
+    Ok(())
+}
+
+/// After recovery: a legal tree with one of the states from the last durable one on; then it is used on.
+fn verify(disk: &SimDisk, options: &Options, run: &Run, what: &str) -> usize {
+    let store = open(disk, options).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let Some(index) = run.index else { return 0 };
+    let tree: BTree = reopen(&store, index).unwrap();
+    let found: Model = tree.all().unwrap().into_iter().map(|(k, v)| (u64::from_be_bytes(k[8..16].try_into().unwrap()), v[0])).collect();
+    let at = run.states.iter().rposition(|state| *state == found).unwrap_or_else(|| panic!("{what}: a state that never was"));
+    assert!(run.states[run.durable..].contains(&found), "{what}: state {at}, but {} was durable", run.durable);
+    let report = checked(&store, &tree);
+    let mut cursor = Cursor::new();
+    for round in 0..2 {
+        for i in 0..90 {
+            tree.put(&mut cursor, &key(i), &[round; 1000]).unwrap();
+        }
+    }
+    let after = checked(&store, &tree);
+    assert_eq!(after.records, 90, "{what}");
+    assert_eq!(after.incomplete_splits, 0, "{what}: writers finish splits that the crash interrupted");
+    report.incomplete_splits as usize
+}
+
+fn crash_everywhere(kind: Script, stride: u64) -> usize {
+    let options = options(64, 4 << 20);
+    let whole = SimDisk::new(SimConfig::default());
+    {
+        let store = open(&whole, &options).unwrap();
+        let mut run = Run::new();
+        script(&store, &mut run, kind).unwrap();
+    }
+    let total = whole.changes();
+    let mut interrupted = 0;
+    let mut n = 1;
+    while n <= total {
+        let disk = SimDisk::new(SimConfig { seed: n, ..SimConfig::default() });
+        disk.power_off_at(n);
+        let mut run = Run::new();
+        if let Ok(store) = open(&disk, &options) {
+            let _ = script(&store, &mut run, kind);
+            store.stop();
+        }
+        interrupted += verify(&disk.crash(), &options, &run, &format!("power off at {n} of {total}"));
+        n += stride;
+    }
+    interrupted
+}
+
+#[test]
+fn crash_at_every_write_while_splitting() {
+    crash_everywhere(Script::Grow, 1);
+}
+
+#[test]
+fn crash_between_the_steps_of_splits() {
+    assert!(crash_everywhere(Script::Interrupted, 2) > 0, "some crash must have come between the steps");
+}
+
+#[test]
+fn crash_at_every_write_while_merging() {
+    crash_everywhere(Script::Shrink, 3);
+}
+
+#[test]
+fn a_call_that_fails_leaves_the_tree_or_stops_it() {
+    let options = options(64, 4 << 20);
+    let whole = SimDisk::new(SimConfig::default());
+    script(&open(&whole, &options).unwrap(), &mut Run::new(), Script::Shrink).unwrap();
+    let total = whole.changes();
+    for n in (1..=total).step_by(3) {
+        let disk = SimDisk::new(SimConfig { seed: n, ..SimConfig::default() });
+        disk.fail_at(n, Error::io("simulated", std::io::Error::other("simulated failure")));
+        let mut run = Run::new();
+        if let Ok(store) = open(&disk, &options) {
+            let _ = script(&store, &mut run, Script::Shrink);
+            store.stop();
+        }
+        verify(&disk.crash(), &options, &run, &format!("call {n} of {total} failed"));
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_rows_and_keeps_the_tree() {
+    let disk = SimDisk::new(SimConfig { capacity: 10 << 20, ..SimConfig::default() });
+    let store = open(&disk, &options(200, 1 << 20)).unwrap();
+    let tree = create(&store).unwrap();
+    let mut cursor = Cursor::new();
+    let mut rows = 0u64;
+    let error = loop {
+        match tree.put(&mut cursor, &key(rows), &[9; 2000]) {
+            Ok(_) => rows += 1,
+            Err(e) => break e,
+        }
+        assert!(rows < 20_000, "10 MiB hold no 20,000 rows of 2 kB");
+    };
+    println!("{rows} rows, {:?}", store.counters());
+    assert!(matches!(error, Error::OutOfSpace), "{error}");
+    assert_eq!(checked(&store, &tree).records, rows);
+    // Removing makes room again.
+    for i in 0..rows {
+        tree.delete(&mut cursor, &key(i)).unwrap();
+    }
+    for i in 0..100 {
+        tree.put(&mut cursor, &key(i), &[9; 2000]).unwrap();
+    }
+    checked(&store, &tree);
+}

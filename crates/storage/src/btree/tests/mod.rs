@@ -1,0 +1,131 @@
+//! The tree against a sorted map, its fill under known orders, threads, crashes after every write, failing I/O.
+
+#[cfg(not(feature = "shuttle"))]
+mod bench;
+#[cfg(not(feature = "shuttle"))]
+mod crash;
+#[cfg(not(feature = "shuttle"))]
+mod fill;
+#[cfg(not(feature = "shuttle"))]
+mod model;
+#[cfg(not(feature = "shuttle"))]
+mod overflow;
+#[cfg(feature = "shuttle")]
+mod schedules;
+#[cfg(not(feature = "shuttle"))]
+mod threads;
+
+use super::{BTree, Cursor, Decision, Direction, LeafScan, TreeReport, TreeStats};
+use crate::buffer::Writer;
+use crate::disk::{SimClock, SimConfig, SimDisk};
+use crate::error::Result;
+use crate::ids::{IndexId, Lsn, TxnId};
+use crate::options::Options;
+use crate::page::PAGE_SIZE;
+use crate::recovery::{Store, Transactions};
+use crate::sync::Arc;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+pub(super) struct NoTransactions;
+
+impl Transactions for NoTransactions {
+    fn oldest_lsn(&self) -> Option<Lsn> {
+        None
+    }
+    fn next_txn_id(&self) -> TxnId {
+        TxnId(1)
+    }
+    fn max_ts(&self) -> u64 {
+        0
+    }
+}
+
+#[cfg(not(feature = "shuttle"))]
+pub(super) struct Rig {
+    pub disk: SimDisk,
+    pub store: Arc<Store>,
+    pub tree: BTree,
+}
+
+pub(super) fn options(frames: usize, log: u64) -> Options {
+    Options {
+        buffer_pool_bytes: (frames * PAGE_SIZE) as u64,
+        redo_log_capacity: log,
+        log_segment_bytes: (log / 8).clamp(64 << 10, 4 << 20),
+        log_buffer_bytes: 256 << 10,
+        background: false,
+        abort_on_fatal: false,
+        ..Options::default()
+    }
+}
+
+pub(super) fn open(disk: &SimDisk, options: &Options) -> Result<Arc<Store>> {
+    let (store, _) = Store::open(Arc::new(disk.clone()), options, Arc::new(SimClock::new()), &mut |_| {})?;
+    store.start(Arc::new(NoTransactions));
+    Ok(store)
+}
+
+pub(super) fn create(store: &Arc<Store>) -> Result<BTree> {
+    let index = store.space.next_index_id();
+    let mut scope = store.pool.scope(Writer::System)?;
+    let tree = BTree::create(&store.pool, &store.space, &Arc::new(TreeStats::default()), &mut scope, index)?;
+    scope.commit()?;
+    Ok(tree)
+}
+
+#[cfg(not(feature = "shuttle"))]
+pub(super) fn reopen(store: &Arc<Store>, index: IndexId) -> Result<BTree> {
+    BTree::open(store.pool.clone(), store.space.clone(), Arc::new(TreeStats::default()), index)
+}
+
+#[cfg(not(feature = "shuttle"))]
+pub(super) fn rig(frames: usize) -> Rig {
+    let disk = SimDisk::new(SimConfig::default());
+    let store = open(&disk, &options(frames, 64 << 20)).unwrap();
+    let tree = create(&store).unwrap();
+    Rig { disk, store, tree }
+}
+
+impl BTree {
+    pub(super) fn put(&self, cursor: &mut Cursor, key: &[u8], value: &[u8]) -> Result<Lsn> {
+        self.modify(cursor, key, Writer::System, |_, change| {
+            change.value.extend_from_slice(value);
+            Decision::Put { txn: TxnId(1), flags: 0 }
+        })
+    }
+    pub(super) fn delete(&self, cursor: &mut Cursor, key: &[u8]) -> Result<Lsn> {
+        self.modify(cursor, key, Writer::System, |_, _| Decision::Remove)
+    }
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.read(key, |record| record.map(|r| r.value.to_vec()))
+    }
+    pub(super) fn range(&self, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>, direction: Direction) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut scan = LeafScan::new(lower, upper, direction);
+        let mut rows = Vec::new();
+        while self.scan_leaf(&mut scan, |view| {
+            let mut add = |i: usize| {
+                let mut key = Vec::new();
+                view.key(i, &mut key);
+                rows.push((key, view.record(i).value.to_vec()));
+            };
+            match direction {
+                Direction::Forward => (0..view.len()).for_each(&mut add),
+                Direction::Backward => (0..view.len()).rev().for_each(&mut add),
+            }
+        })? {}
+        Ok(rows)
+    }
+    pub(super) fn all(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+        Ok(self.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward)?.into_iter().collect())
+    }
+}
+
+/// Checks the tree, and that its pages are those the extent map says.
+pub(super) fn checked(store: &Store, tree: &BTree) -> TreeReport {
+    let report = tree.check().unwrap();
+    let mut pages = report.pages.clone();
+    pages.sort();
+    assert_eq!(pages, store.space.pages_of(tree.index()), "every allocated page is in the tree");
+    report
+}

@@ -151,6 +151,15 @@ impl Binder<'_> {
             let position = match exprs.iter().position(|e| same_expr(e, &key.expr)) {
                 Some(position) => position,
                 None if distinct => {
+                    // An expression over selected columns sorts what is left of them.
+                    let mut expr = key.expr.clone();
+                    let columns = expr.columns();
+                    let place = |c: usize| exprs.iter().position(|e| e.as_column() == Some(c));
+                    if !expr.has_subquery() && !columns.is_empty() && columns.iter().all(|c| place(*c).is_some()) {
+                        expr.map_columns(&mut |c| place(c).unwrap_or(c));
+                        sort.push(SortKey { expr, desc: key.desc });
+                        continue;
+                    }
                     let column = key.expr.columns().first().map_or(String::new(), |c| rel.fields[*c].name.to_string());
                     return Err(errors::order_not_selected(i + 1, &column));
                 }

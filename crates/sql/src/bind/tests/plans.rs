@@ -63,6 +63,14 @@ fn groups_and_what_they_determine() {
         "SELECT 1 AS x UNION ALL SELECT 'a' ORDER BY x",
         "SELECT * FROM t WHERE a IN (SELECT t_id FROM u) AND b > ALL (SELECT name FROM u)",
         "VALUES ROW(1, 'a'), ROW(2.5, 'b')",
+        "SELECT DISTINCT a, b FROM t ORDER BY a + 1, upper(b)",
+        "SELECT a AS x FROM t ORDER BY x + 1, t.b LIMIT 1 OFFSET 2",
+        "SELECT t.* FROM t, (SELECT max(id) AS m FROM u) AS d WHERE t.id = d.m FOR UPDATE OF t SKIP LOCKED",
+        "SELECT count(DISTINCT a, b), group_concat(DISTINCT b ORDER BY a DESC SEPARATOR '-') FROM t",
+        "(SELECT a FROM t LIMIT 1) UNION (SELECT id FROM u ORDER BY name LIMIT 1) ORDER BY 1 DESC LIMIT 3",
+        "SELECT * FROM t WHERE (id, a) IN (SELECT id, t_id FROM u) AND (id, a) IN ((1, 2), (3, 4))",
+        "SELECT a, (SELECT count(*) FROM u WHERE u.t_id = t.a HAVING count(*) > t.a) FROM t GROUP BY a",
+        "SELECT lag(a, 1, 0) OVER w, first_value(b) OVER (w ROWS 2 PRECEDING), ntile(4) OVER w FROM t WINDOW w AS (PARTITION BY b ORDER BY id)",
     ] {
         let text = plan(sql);
         assert!(text.starts_with("->"), "{sql}: {text}");

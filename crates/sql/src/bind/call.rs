@@ -108,8 +108,11 @@ impl Binder<'_> {
             let temporal = args.iter().find(|a| a.ty.ty.is_temporal()).map(|a| a.ty.ty.clone()).expect("just seen");
             ty = ExprType::column(temporal, ty.nullable);
         }
+        let text = args.iter().any(|a| a.ty.ty.is_text()) && ty.ty.is_temporal() && func != FuncId::Coalesce;
         let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
-        Ok(self.folder.fold(Expr::call(func, args, ty)))
+        let chosen = self.folder.fold(Expr::call(func, args, ty));
+        // Compared as temporal values, given as text.
+        Ok(if text { coerce(chosen, &ExprType::text(29, self.cx.collation(), true)) } else { chosen })
     }
 
     /// A function by its name.
@@ -162,6 +165,11 @@ impl Binder<'_> {
         for arg in &call.args {
             let bound = match &arg.kind {
                 ast::ExprKind::Literal(literal) if func.wants_numbers() => self.numeric_literal(literal),
+                // TRUE and FALSE are JSON's own inside JSON.
+                ast::ExprKind::Literal(ast::Literal::Bool(truth)) if matches!(func, FuncId::JsonArray | FuncId::JsonObject) => {
+                    let json = ExprType::column(highkey_types::ColumnType::new(highkey_types::TypeKind::Json), false);
+                    Some(Expr::literal(Value::Json(truth.to_string().into()), json))
+                }
                 _ => None,
             };
             args.push(match bound {

@@ -84,8 +84,11 @@ impl Binder<'_> {
                 let value = Value::Text(Str::from(text.as_str()));
                 let ty = ColumnType::new(TypeKind::DateTime(fraction_digits(text)));
                 match self.folder.quietly(|cx| cast::to_datetime(&value, cx)) {
-                    Some(moment) => Expr::literal(Value::DateTime(moment), ExprType::column(ty, false)),
-                    None => return Err(bad_temporal("DATETIME", text)),
+                    // A date alone is no moment.
+                    Some(moment) if text.contains(':') || text.bytes().filter(u8::is_ascii_digit).count() > 8 => {
+                        Expr::literal(Value::DateTime(moment), ExprType::column(ty, false))
+                    }
+                    _ => return Err(bad_temporal("DATETIME", text)),
                 }
             }
             Literal::Time(text) => {

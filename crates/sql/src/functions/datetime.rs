@@ -44,6 +44,9 @@ pub(super) fn date_add(args: &[Value], subtract: bool, types: &Types<'_>, cx: &m
         amount = amount.negate();
     }
     if let (Value::Time(time), TypeKind::Time(_)) = (&args[0], &types.result.ty.kind) {
+        if amount.years != 0 || amount.months != 0 {
+            return Ok(Value::Null);
+        }
         let hours = amount.days as i128 * 24 + amount.hours as i128;
         let micros = ((hours * 60 + amount.minutes as i128) * 60 + amount.seconds as i128) * i128::from(MICROS) + amount.micros as i128;
         let total = i128::from(time.micros) + if amount.negative { -micros } else { micros };
@@ -268,11 +271,9 @@ fn unix_timestamp(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -
     let micros = match args.first() {
         None => return Ok(Value::Int(cx.now_micros() / MICROS)),
         Some(value) => {
-            let Some(local) = to_datetime(value, cx) else { return Ok(Value::Null) };
-            match cx.time_zone().to_utc(&local) {
-                Some(utc) => utc.to_micros().max(0),
-                None => 0,
-            }
+            // What is no moment, or none that TIMESTAMP can hold, is zero.
+            let local = to_datetime(value, cx);
+            local.and_then(|local| cx.time_zone().to_utc(&local)).map_or(0, |utc| utc.to_micros().max(0))
         }
     };
     Ok(match types.result.ty.kind {
@@ -358,6 +359,8 @@ fn from_numbers(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn Ev
             let micros = seconds.mul(&Decimal::from(MICROS)).and_then(|d| d.round(0).to_i64()).unwrap_or(i64::MAX);
             Value::Time(clamp_time(micros.into(), cx).round(fsp(types)))
         }
+        // Year 0 has no dates to count.
+        FuncId::FromDays if first <= 365 => Value::Date(Date::default()),
         FuncId::FromDays => Date::from_days(first).map_or(Value::Date(Date::default()), Value::Date),
         FuncId::PeriodAdd => {
             let months = to_i64(&args[1], cx).unwrap_or(0);
@@ -370,9 +373,6 @@ fn from_numbers(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn Ev
 /// Months since year 0 of a period YYMM or YYYYMM.
 fn months_of(period: i64) -> Result<i64> {
     if period <= 0 || !(1..=12).contains(&(period % 100)) {
-        if period == 0 {
-            return Ok(0);
-        }
         return Err(MySqlError::with_message(1210, "Incorrect arguments to period_add"));
     }
     let year = period / 100;

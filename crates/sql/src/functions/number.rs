@@ -226,6 +226,9 @@ fn conv(value: &Value, from: Option<i64>, to: Option<i64>) -> Value {
         Value::Decimal(d) => d.truncate(0).to_string(),
         _ => to_text(value).unwrap_or_default().into_owned(),
     };
+    if text.is_empty() {
+        return Value::Null;
+    }
     let trimmed = text.trim_start();
     let (negative, digits) = match trimmed.as_bytes().first() {
         Some(b'-') => (true, &trimmed[1..]),

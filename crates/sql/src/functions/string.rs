@@ -294,7 +294,7 @@ fn pad(func: FuncId, args: &[Value], binary: bool, cx: &mut dyn EvalContext) -> 
     }
     let missing = length - chars.len();
     if fill.len() == 0 {
-        return Ok(Value::from(""));
+        return Ok(Value::Null);
     }
     Ok(match (chars, fill) {
         (Chars::Text(c), Chars::Text(f)) => {

@@ -25,8 +25,11 @@ enum Numeric {
     Real,
 }
 
-fn numeric(ty: &ExprType) -> Numeric {
+fn numeric(expr: &Expr) -> Numeric {
+    let ty = &expr.ty;
     match ty.ty.kind {
+        // A bare NULL computes as a double; a parameter takes the other side's kind.
+        TypeKind::Null if matches!(expr.kind, ExprKind::Literal(_)) => Numeric::Real,
         TypeKind::Null => Numeric::Null,
         TypeKind::Decimal { .. } => Numeric::Decimal,
         TypeKind::Float | TypeKind::Double => Numeric::Real,
@@ -74,6 +77,11 @@ fn fsp_of(expr: &Expr) -> u8 {
     }
 }
 
+/// Fractional digits of a number of seconds: strings may have six.
+fn fsp_of_number(expr: &Expr) -> u8 {
+    if expr.ty.ty.is_string() { 6 } else { fsp_of(expr) }
+}
+
 /// The type of `func(args)`.
 pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> Result<ExprType, MySqlError> {
     use FuncId as F;
@@ -91,7 +99,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             let unsigned = args.iter().any(|a| is_unsigned(&a.ty));
             if unsigned { ExprType::ubigint(true) } else { ExprType::bigint(true) }
         }
-        F::Neg => match numeric(&args[0].ty) {
+        F::Neg => match numeric(&args[0]) {
             Numeric::Int | Numeric::Null => match &args[0].kind {
                 ExprKind::Literal(Value::UInt(n)) if *n > 1 << 63 => ExprType::decimal(20, 0, nullable),
                 _ => integer(nullable, args[0].ty.ty.width.saturating_add(u8::from(args[0].ty.ty.width > 0))),
@@ -166,7 +174,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::WeightString => bytes(length(0).saturating_mul(8), true),
         F::Charset | F::Collation => system(64, false),
 
-        F::Abs => match numeric(&args[0].ty) {
+        F::Abs => match numeric(&args[0]) {
             Numeric::Real => ExprType::double(nullable),
             Numeric::Decimal => args[0].ty.clone(),
             _ => {
@@ -175,7 +183,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
                 ty
             }
         },
-        F::Ceiling | F::Floor => match numeric(&args[0].ty) {
+        F::Ceiling | F::Floor => match numeric(&args[0]) {
             Numeric::Real => fixed_double(0, nullable),
             Numeric::Decimal => {
                 let (int, _) = args[0].ty.decimal_digits();
@@ -210,16 +218,16 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::DateDiff | F::DayOfMonth | F::DayOfWeek | F::DayOfYear | F::Hour | F::Minute | F::Second | F::Microsecond | F::Month | F::Quarter | F::Week
         | F::Weekday | F::WeekOfYear | F::Year | F::YearWeek | F::ToDays | F::ToSeconds | F::TimeToSec | F::PeriodAdd | F::PeriodDiff => integer(true, if matches!(func, F::ToSeconds) { 0 } else { 10 }),
         F::FromUnixtime => {
-            if args.len() == 2 { own(format_length(args.get(1)), true) } else { temporal(TypeKind::DateTime(fsp_of(&args[0]))) }
+            if args.len() == 2 { own(format_length(args.get(1)), true) } else { temporal(TypeKind::DateTime(fsp_of_number(&args[0]))) }
         }
-        F::MakeTime => temporal(TypeKind::Time(fsp_of(&args[2]))),
-        F::SecToTime => temporal(TypeKind::Time(fsp_of(&args[0]))),
+        F::MakeTime => temporal(TypeKind::Time(fsp_of_number(&args[2]))),
+        F::SecToTime => temporal(TypeKind::Time(fsp_of_number(&args[0]))),
         F::StrToDate => str_to_date(args),
         F::TimeFunc | F::TimeDiff => temporal(TypeKind::Time(args.iter().map(fsp_of).max().unwrap_or(0))),
         F::TimestampFunc => temporal(TypeKind::DateTime(args.iter().map(fsp_of).max().unwrap_or(0))),
         F::UnixTimestamp => match args.first() {
             None => ExprType::bigint(false),
-            Some(arg) => match fsp_of(arg) {
+            Some(arg) => match if no_moment(arg) { 6 } else { fsp_of(arg) } {
                 0 => ExprType::bigint(true),
                 fsp => ExprType::decimal(12 + u32::from(fsp), u32::from(fsp), true),
             },
@@ -256,6 +264,11 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
     })
 }
 
+/// A literal that no date can be read from.
+fn no_moment(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Literal(Value::Text(text)) if !text.bytes().any(|b| b.is_ascii_digit()))
+}
+
 fn constant_fsp(args: &[Expr]) -> u8 {
     args.first().and_then(constant_int).map_or(0, |n| n.clamp(0, 6) as u8)
 }
@@ -268,7 +281,7 @@ fn format_length(format: Option<&Expr>) -> u32 {
 fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {
     let (a, b) = (&args[0].ty, &args[1].ty);
     let nullable = a.nullable || b.nullable || func == FuncId::Mod;
-    match numeric(a).max(numeric(b)) {
+    match numeric(&args[0]).max(numeric(&args[1])) {
         Numeric::Real => ExprType::double(nullable),
         Numeric::Decimal => {
             let ((int_a, scale_a), (int_b, scale_b)) = (a.decimal_digits(), b.decimal_digits());
@@ -308,7 +321,7 @@ fn arithmetic(func: FuncId, args: &[Expr], typing: &Typing) -> ExprType {
 
 fn division(args: &[Expr], typing: &Typing) -> ExprType {
     let (a, b) = (&args[0].ty, &args[1].ty);
-    if numeric(a).max(numeric(b)) == Numeric::Real {
+    if numeric(&args[0]).max(numeric(&args[1])) == Numeric::Real {
         return ExprType::double(true);
     }
     let ((int_a, scale_a), (_, scale_b)) = (a.decimal_digits(), b.decimal_digits());
@@ -329,7 +342,7 @@ fn rounding(func: FuncId, args: &[Expr]) -> ExprType {
         None => Some(0),
         Some(expr) => constant_int(expr),
     };
-    match numeric(&args[0].ty) {
+    match numeric(&args[0]) {
         // A constant number of digits is printed in full.
         Numeric::Real => match digits {
             Some(digits) if digits < 31 => fixed_double(digits.max(0) as u8, nullable),
@@ -337,7 +350,7 @@ fn rounding(func: FuncId, args: &[Expr]) -> ExprType {
         },
         Numeric::Decimal => {
             let (int, scale) = args[0].ty.decimal_digits();
-            let kept = digits.map_or(scale, |d| d.clamp(0, i64::from(scale)) as u32);
+            let kept = digits.map_or(scale, |d| d.clamp(0, 30) as u32);
             let carry = u32::from(func == FuncId::Round && kept < scale);
             ExprType::decimal(int + carry + kept, kept, nullable)
         }
@@ -356,14 +369,13 @@ fn date_arithmetic(args: &[Expr], typing: &Typing) -> ExprType {
     };
     let micros = unit.ends_with("MICROSECOND");
     let time_part = ["SECOND", "MINUTE", "HOUR"].iter().any(|u| unit.ends_with(u)) || micros;
-    let fraction = if micros { 6 } else if &*unit == "SECOND" { fsp_of(&args[1]).min(6) } else { 0 };
+    let fraction = if micros { 6 } else if &*unit == "SECOND" { fsp_of_number(&args[1]) } else { 0 };
     let _ = typing;
     match args[0].ty.ty.kind {
         TypeKind::Date if !time_part => temporal(TypeKind::Date),
         TypeKind::Date => temporal(TypeKind::DateTime(fraction)),
         TypeKind::DateTime(fsp) | TypeKind::Timestamp(fsp) => temporal(TypeKind::DateTime(fsp.max(fraction))),
-        TypeKind::Time(fsp) if time_part => temporal(TypeKind::Time(fsp.max(fraction))),
-        TypeKind::Time(fsp) => temporal(TypeKind::DateTime(fsp)),
+        TypeKind::Time(fsp) => temporal(TypeKind::Time(fsp.max(fraction))),
         // A string stays one: the result looks like a date or a datetime by its value.
         _ => char29(typing),
     }
@@ -378,7 +390,7 @@ fn char29(typing: &Typing) -> ExprType {
 fn str_to_date(args: &[Expr]) -> ExprType {
     let Some(Value::Text(format)) = args[1].as_literal() else { return temporal(TypeKind::DateTime(6)) };
     let specifiers: Vec<char> = format.chars().zip(format.chars().skip(1)).filter(|(percent, _)| *percent == '%').map(|(_, c)| c).collect();
-    let time = specifiers.iter().any(|c| "fHhIikljprSsT".contains(*c));
+    let time = specifiers.iter().any(|c| "fHhIiklprSsT".contains(*c));
     let date = specifiers.iter().any(|c| "abcDdejMmUuVvWwXxYy".contains(*c));
     let fsp = if specifiers.contains(&'f') { 6 } else { 0 };
     match (date, time) {

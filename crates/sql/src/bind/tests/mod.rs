@@ -171,6 +171,15 @@ const DIFFERENT: &[&str] = &[
     // A negative length announces a BLOB.
     "rpad('hi',-1,'a')",
     "repeat('a',-1)",
+    "space(-1)",
+    // Two shortest texts are equally near; MySQL's algorithm takes the even one.
+    "1e15+0.3",
+    // A TIME literal and a string literal compare as strings; a TIME column compares as TIME.
+    "time'10:00:00' = '10:00'",
+    // 66 digits: one more than DECIMAL has.
+    "99999999999999999999999999999999999999999999999999999999999999999 + 1",
+    // The days of year 0.
+    "to_days('0000-01-01')",
 ];
 
 #[test]

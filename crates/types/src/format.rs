@@ -104,7 +104,8 @@ fn plain_or_exponential(scientific: &str) -> String {
     };
     // Position of the point in `digits`.
     let point = exponent + 1;
-    if !(-14..=15).contains(&point) {
+    // A fraction that is there is printed, however long the integer part (1e15 but 1000000000000000.2).
+    if point < -14 || (point > 15 && digits.len() <= point as usize) {
         let (first, rest) = digits.split_at(1);
         let dot = if rest.is_empty() { "" } else { "." };
         return format!("{sign}{first}{dot}{rest}e{exponent}");

@@ -71,7 +71,6 @@ impl BTree {
             Bound::Included(key) => (key, false),
             Bound::Excluded(key) => (key, true),
         };
-        let mut path = Path::default();
         let mut position = 0.0;
         let mut width = 1.0;
         let mut id = self.root();
@@ -91,7 +90,6 @@ impl BTree {
             let count = node.len().max(1) as f64;
             if node.is_leaf() {
                 let (slot, found) = node.search(key).map_err(fail)?;
-                let _ = &mut path;
                 return Ok(position + width * (slot as f64 + if found && after { 1.0 } else { 0.0 }) / count);
             }
             let slot = crate::page::slotted::read::child_slot(node.0, key).map_err(fail)?;

@@ -224,7 +224,7 @@ impl BTree {
                         None
                     }
                     // A value that grows beyond its page: make room first, then come again.
-                    Some(old) => Some(self.plan_growth(node, slot, change.value.len() - old).map_err(|e| corrupt(id, e))?),
+                    Some(_) => Some(if node.len() < 2 { Plan::Middle } else { Plan::Share }),
                     None => {
                         let suffix = key.len() - node.prefix().map_err(|e| corrupt(id, e))?.len();
                         let need = suffix + LEAF_OVERHEAD + change.value.len();
@@ -263,6 +263,7 @@ impl BTree {
                     let lsn = self.split_leaf(cursor, scope, leaf, plan, slot, key, old.is_none().then_some(meta))?;
                     rounds.reserved = false;
                     self.finish(&unfinished);
+                    self.finish_met(&mut cursor.path);
                     return Ok(lsn);
                 }
             }

@@ -1,7 +1,7 @@
 //! Splits in two legal steps: carve (one log record: new right page, link, high key, INCOMPLETE_SPLIT), then post the downlink in
 //! the parent. Between the two, and after a crash there, the tree is legal: the right page is reached by its link.
 
-use super::search::{Path, Target};
+use super::search::Path;
 use super::split_point::{Addition, Cut, Plan, Sequence};
 use super::{BTree, corrupt, count};
 use crate::buffer::{ExclusiveGuard, LatchClass, Scope, Writer};
@@ -406,11 +406,5 @@ impl BTree {
         {
             count(&self.stats().splits_finished);
         }
-    }
-
-    /// For tests: whether any page of the level is incomplete, found from the left.
-    #[cfg(test)]
-    pub(super) fn leftmost(&self, level: u8) -> Result<Option<PageId>> {
-        self.descend(Target::Key(&[]), level, &mut Path::default())
     }
 }

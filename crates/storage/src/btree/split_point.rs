@@ -112,11 +112,6 @@ impl BTree {
             right.is_leaf() && right.has(APPEND) && right.free() >= 2 * SLACK
         })
     }
-
-    /// The plan for a value that grows by `need` bytes.
-    pub(super) fn plan_growth(&self, node: Node, _slot: usize, _need: usize) -> Checked<Plan> {
-        Ok(if node.len() < 2 { Plan::Middle } else { Plan::Share })
-    }
 }
 
 /// The cut, counting the new record at `slot`, that leaves the page F full.

@@ -60,7 +60,7 @@ pub fn rows(state: &SessionState, table: &VirtualTable) -> Result<Vec<Vec<Value>
 
 /// `NAME type`, as `definitions.rs` writes them.
 pub fn column(text: &str) -> (highkey_types::Str, ColumnType, bool) {
-    let (name, code) = text.split_once(' ').expect("a column is NAME type");
+    let (name, code) = text.rsplit_once(' ').expect("a column is NAME type");
     let (code, nullable) = match code.strip_suffix('?') {
         Some(code) => (code, true),
         None => (code, false),

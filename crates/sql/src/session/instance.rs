@@ -161,7 +161,7 @@ impl Instance {
         super::accounts::all(&self.database)
     }
 
-    /// Creates root@localhost without a password if there is no account at all; true if it did, so that the server can warn.
+    /// Creates root@localhost without a password if there is no account at all. True while root has no password, so that the server can warn.
     pub async fn bootstrap_root(&self) -> Result<bool, MySqlError> {
         super::accounts::bootstrap_root(&self.database).await
     }

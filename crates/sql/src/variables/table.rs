@@ -157,8 +157,8 @@ variables! {
     "innodb_max_dirty_pages_pct_lwm" Global Double(0.0, 99.99), "10", true, Ignored;
     "innodb_max_purge_lag" Global UInt(0, U64), "0", true, Ignored;
     "innodb_max_undo_log_size" Global UInt(10_485_760, U64), "1073741824", true, Ignored;
-    "innodb_monitor_enable" Global Text, "", true, Ignored;
     "innodb_monitor_disable" Global Text, "", true, Ignored;
+    "innodb_monitor_enable" Global Text, "", true, Ignored;
     "innodb_numa_interleave" Global Bool, "OFF", false, Ignored;
     "innodb_old_blocks_pct" Global UInt(5, 95), "37", true, Ignored;
     "innodb_old_blocks_time" Global UInt(0, U32), "1000", true, Ignored;

@@ -72,8 +72,13 @@ impl Fixture {
 
     /// Creates a table whose first column is the primary key, and fills it: rows are lines, cells are separated by `|`.
     pub fn table(&self, name: &str, columns: &[(&str, ColumnType)], rows: &str) {
-        let defs: Vec<ColumnDef> = columns.iter().enumerate().map(|(i, (name, ty))| column(&if i == 0 { format!("{name}!") } else { name.to_string() }.replace("!!", "!"), ty.clone())).collect();
-        let spec = TableSpec::new("t", name, defs, vec![IndexSpec::primary(&[0])]);
+        self.keyed_table(name, &[0], columns, rows);
+    }
+
+    pub fn keyed_table(&self, name: &str, key: &[usize], columns: &[(&str, ColumnType)], rows: &str) {
+        let mut defs: Vec<ColumnDef> = columns.iter().map(|(name, ty)| column(name, ty.clone())).collect();
+        key.iter().for_each(|&i| defs[i].nullable = false);
+        let spec = TableSpec::new("t", name, defs, vec![IndexSpec::primary(key)]);
         let table = block_on(self.db.create_table(&DdlContext::default(), spec)).unwrap();
         let rows: Vec<Vec<Value>> = rows
             .lines()

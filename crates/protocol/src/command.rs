@@ -1,0 +1,262 @@
+//! The command phase: what a client asks.
+
+use highkey_types::{Date, DateTime, Decimal, Time, Value};
+use mysql_common::constants::ColumnType as Wire;
+
+/// One request of a client.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command<'a> {
+    Quit,
+    InitDb(&'a [u8]),
+    Query(&'a [u8]),
+    FieldList(&'a [u8]),
+    Statistics,
+    ProcessInfo,
+    ProcessKill(u32),
+    Debug,
+    Ping,
+    ChangeUser(&'a [u8]),
+    ResetConnection,
+    SetOption(u16),
+    StmtPrepare(&'a [u8]),
+    StmtExecute(&'a [u8]),
+    StmtSendLongData { statement: u32, parameter: u16, data: &'a [u8] },
+    StmtClose(u32),
+    StmtReset(u32),
+    StmtFetch { statement: u32, rows: u32 },
+    /// A known command this server does not serve, or an unknown byte (error 1047).
+    Unsupported(u8),
+}
+
+/// Splits a request; `None` if it is malformed (error 1047 or 1835).
+pub fn parse_command(payload: &[u8]) -> Option<Command<'_>> {
+    let (&code, rest) = payload.split_first()?;
+    let u32_at = |at: usize| -> Option<u32> { Some(u32::from_le_bytes(rest.get(at..at + 4)?.try_into().ok()?)) };
+    let u16_at = |at: usize| -> Option<u16> { Some(u16::from_le_bytes(rest.get(at..at + 2)?.try_into().ok()?)) };
+    Some(match code {
+        0x01 => Command::Quit,
+        0x02 => Command::InitDb(rest),
+        0x03 => Command::Query(rest),
+        0x04 => Command::FieldList(rest),
+        0x09 => Command::Statistics,
+        0x0A => Command::ProcessInfo,
+        0x0C => Command::ProcessKill(u32_at(0)?),
+        0x0D => Command::Debug,
+        0x0E => Command::Ping,
+        0x11 => Command::ChangeUser(rest),
+        0x16 => Command::StmtPrepare(rest),
+        0x17 => Command::StmtExecute(rest),
+        0x18 => Command::StmtSendLongData { statement: u32_at(0)?, parameter: u16_at(4)?, data: &rest[6..] },
+        0x19 => Command::StmtClose(u32_at(0)?),
+        0x1A => Command::StmtReset(u32_at(0)?),
+        0x1B => Command::SetOption(u16_at(0)?),
+        0x1C => Command::StmtFetch { statement: u32_at(0)?, rows: u32_at(4)? },
+        0x1F => Command::ResetConnection,
+        other => Command::Unsupported(other),
+    })
+}
+
+/// Type of a statement parameter as the client bound it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParameterType {
+    /// MYSQL_TYPE_*.
+    pub code: u8,
+    pub unsigned: bool,
+}
+
+/// A parsed COM_STMT_EXECUTE.
+#[derive(Debug)]
+pub struct ExecuteRequest {
+    /// CURSOR_TYPE_*; 0 is none, 1 read only.
+    pub cursor: u8,
+    pub parameters: Vec<Value>,
+}
+
+/// Id of the statement of a COM_STMT_EXECUTE, by which the caller finds what [`parse_execute`] needs.
+pub fn execute_statement_id(payload: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(payload.get(..4)?.try_into().ok()?))
+}
+
+/// Parses a COM_STMT_EXECUTE of a statement with `count` parameters; `None` if it is malformed (error 1835).
+///
+/// `types` keeps the bound types between executions, as a client sends them only when they change. `long_data`
+/// holds what COM_STMT_SEND_LONG_DATA sent. `text` turns the connection's character set into UTF-8.
+pub fn parse_execute(
+    payload: &[u8],
+    count: usize,
+    types: &mut Vec<ParameterType>,
+    long_data: &[(u16, Vec<u8>)],
+    text: impl Fn(&[u8]) -> Value,
+) -> Option<ExecuteRequest> {
+    let cursor = *payload.get(4)?;
+    let mut rest = payload.get(9..)?;
+    if count == 0 {
+        return Some(ExecuteRequest { cursor, parameters: Vec::new() });
+    }
+    let nulls = take(&mut rest, count.div_ceil(8))?;
+    if take(&mut rest, 1)?[0] == 1 {
+        let declared = take(&mut rest, 2 * count)?;
+        *types = declared.chunks(2).map(|t| ParameterType { code: t[0], unsigned: t[1] & 0x80 != 0 }).collect();
+    }
+    if types.len() != count {
+        return None;
+    }
+    let mut parameters = Vec::with_capacity(count);
+    for (i, ty) in types.iter().enumerate() {
+        let value = if let Some((_, data)) = long_data.iter().find(|(at, _)| usize::from(*at) == i) {
+            string_value(ty.code, data, &text)?
+        } else if nulls[i / 8] & (1 << (i % 8)) != 0 {
+            Value::Null
+        } else {
+            parameter(*ty, &mut rest, &text)?
+        };
+        parameters.push(value);
+    }
+    Some(ExecuteRequest { cursor, parameters })
+}
+
+fn parameter(ty: ParameterType, rest: &mut &[u8], text: &impl Fn(&[u8]) -> Value) -> Option<Value> {
+    let integer = |signed: i64, unsigned: u64| if ty.unsigned { Value::UInt(unsigned) } else { Value::Int(signed) };
+    Some(match Wire::try_from(ty.code).ok()? {
+        Wire::MYSQL_TYPE_NULL => Value::Null,
+        Wire::MYSQL_TYPE_TINY => {
+            let b = take(rest, 1)?[0];
+            integer(i64::from(b as i8), u64::from(b))
+        }
+        Wire::MYSQL_TYPE_SHORT | Wire::MYSQL_TYPE_YEAR => {
+            let n = u16::from_le_bytes(take(rest, 2)?.try_into().ok()?);
+            integer(i64::from(n as i16), u64::from(n))
+        }
+        Wire::MYSQL_TYPE_LONG | Wire::MYSQL_TYPE_INT24 => {
+            let n = u32::from_le_bytes(take(rest, 4)?.try_into().ok()?);
+            integer(i64::from(n as i32), u64::from(n))
+        }
+        Wire::MYSQL_TYPE_LONGLONG => {
+            let n = u64::from_le_bytes(take(rest, 8)?.try_into().ok()?);
+            integer(n as i64, n)
+        }
+        Wire::MYSQL_TYPE_FLOAT => Value::Float(f32::from_le_bytes(take(rest, 4)?.try_into().ok()?)),
+        Wire::MYSQL_TYPE_DOUBLE => Value::Double(f64::from_le_bytes(take(rest, 8)?.try_into().ok()?)),
+        Wire::MYSQL_TYPE_DATE | Wire::MYSQL_TYPE_DATETIME | Wire::MYSQL_TYPE_TIMESTAMP => temporal(ty.code, rest)?,
+        Wire::MYSQL_TYPE_TIME => time(rest)?,
+        _ => {
+            let length = take_lenenc(rest)?;
+            string_value(ty.code, take(rest, usize::try_from(length).ok()?)?, text)?
+        }
+    })
+}
+
+fn string_value(code: u8, data: &[u8], text: &impl Fn(&[u8]) -> Value) -> Option<Value> {
+    Some(match Wire::try_from(code).ok()? {
+        Wire::MYSQL_TYPE_DECIMAL | Wire::MYSQL_TYPE_NEWDECIMAL => {
+            match std::str::from_utf8(data).ok().and_then(|s| s.trim().parse::<Decimal>().ok()) {
+                Some(decimal) => Value::Decimal(decimal),
+                None => text(data),
+            }
+        }
+        Wire::MYSQL_TYPE_TINY_BLOB
+        | Wire::MYSQL_TYPE_MEDIUM_BLOB
+        | Wire::MYSQL_TYPE_LONG_BLOB
+        | Wire::MYSQL_TYPE_BLOB
+        | Wire::MYSQL_TYPE_BIT
+        | Wire::MYSQL_TYPE_GEOMETRY => Value::Bytes(data.to_vec()),
+        _ => text(data),
+    })
+}
+
+fn temporal(code: u8, rest: &mut &[u8]) -> Option<Value> {
+    let length = usize::from(take(rest, 1)?[0]);
+    let bytes = take(rest, length)?;
+    if !matches!(length, 0 | 4 | 7 | 11) {
+        return None;
+    }
+    let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
+    let date = Date { year: u16::from_le_bytes([at(0), at(1)]), month: at(2), day: at(3) };
+    if code == Wire::MYSQL_TYPE_DATE as u8 && length <= 4 {
+        return Some(Value::Date(date));
+    }
+    let micros = u32::from_le_bytes([at(7), at(8), at(9), at(10)]);
+    Some(Value::DateTime(DateTime { date, hour: at(4), minute: at(5), second: at(6), micros }))
+}
+
+fn time(rest: &mut &[u8]) -> Option<Value> {
+    let length = usize::from(take(rest, 1)?[0]);
+    let bytes = take(rest, length)?;
+    if !matches!(length, 0 | 8 | 12) {
+        return None;
+    }
+    let at = |i: usize| i64::from(bytes.get(i).copied().unwrap_or(0));
+    let days = at(1) | at(2) << 8 | at(3) << 16 | at(4) << 24;
+    let micros = at(8) | at(9) << 8 | at(10) << 16 | at(11) << 24;
+    let total = (((days * 24 + at(5)) * 60 + at(6)) * 60 + at(7)) * 1_000_000 + micros;
+    Some(Value::Time(Time { micros: if at(0) != 0 { -total } else { total } }))
+}
+
+fn take<'a>(rest: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
+    let (head, tail) = rest.split_at_checked(n)?;
+    *rest = tail;
+    Some(head)
+}
+
+fn take_lenenc(rest: &mut &[u8]) -> Option<u64> {
+    let width = match take(rest, 1)?[0] {
+        n @ 0..=250 => return Some(u64::from(n)),
+        0xFC => 2,
+        0xFD => 3,
+        0xFE => 8,
+        _ => return None,
+    };
+    let mut bytes = [0; 8];
+    bytes[..width].copy_from_slice(take(rest, width)?);
+    Some(u64::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+
+    fn text(data: &[u8]) -> Value {
+        Value::Text(String::from_utf8_lossy(data).as_ref().into())
+    }
+
+    #[test]
+    fn parameters_of_all_kinds() {
+        let mut p = vec![1, 0, 0, 0, 0, 1, 0, 0, 0, 0b0000_0010, 1];
+        for (code, flag) in [(8u8, 0x80u8), (3, 0), (12, 0), (11, 0), (246, 0), (253, 0), (252, 0)] {
+            p.extend_from_slice(&[code, flag]);
+        }
+        p.extend_from_slice(&u64::MAX.to_le_bytes());
+        p.extend_from_slice(&[7, 0xE8, 0x07, 2, 29, 23, 59, 58]);
+        p.extend_from_slice(&[12, 1, 1, 0, 0, 0, 2, 3, 4, 5, 0, 0, 0]);
+        p.extend_from_slice(&[4, b'1', b'.', b'5', b'0']);
+        p.extend_from_slice(&[2, b'h', b'i']);
+        p.extend_from_slice(&[1, 0xFF]);
+        let mut types = Vec::new();
+        let got = parse_execute(&p, 7, &mut types, &[], text).unwrap().parameters;
+        let want = vec![
+            Value::UInt(u64::MAX),
+            Value::Null,
+            Value::DateTime(DateTime { date: Date { year: 2024, month: 2, day: 29 }, hour: 23, minute: 59, second: 58, micros: 0 }),
+            Value::Time(Time { micros: -(((26 * 60 + 3) * 60 + 4) * 1_000_000 + 5) }),
+            Value::Decimal("1.50".parse().unwrap()),
+            text(b"hi"),
+            Value::Bytes(vec![0xFF]),
+        ];
+        assert_eq!(format!("{got:?}"), format!("{want:?}"));
+        for cut in 0..p.len() {
+            assert!(parse_execute(&p[..cut], 7, &mut Vec::new(), &[], text).is_none(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic() {
+        let mut rng = rand::rngs::StdRng::seed_from_u64(1);
+        for _ in 0..200_000 {
+            let bytes: Vec<u8> = (0..rng.random_range(0..40)).map(|_| rng.random()).collect();
+            let _ = parse_command(&bytes);
+            let _ = parse_execute(&bytes, rng.random_range(0..4), &mut Vec::new(), &[], text);
+            let _ = crate::parse_client_hello(&bytes);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The command phase.
+
+use std::collections::HashMap;
+use std::io;
+
+use highkey_protocol::{
+    CapabilityFlags, Command, ParameterType, StatusFlags, encode_column, encode_eof, encode_error, encode_prepare_ok,
+    execute_statement_id, parse_change_user, parse_command, parse_execute,
+};
+use highkey_sql::{Column, Session, StatusCounter};
+use highkey_types::{MySqlError, Value, errors};
+
+use super::authenticate::{identify, new_nonce};
+use super::sink::{PacketSink, RowFormat, column_definition};
+use super::{Peer, Wire, packet_error, plain_ok, refuse};
+use crate::listen::Server;
+
+/// What the protocol keeps of a prepared statement; the rest is the session's.
+#[derive(Default)]
+struct Bound {
+    types: Vec<ParameterType>,
+    long_data: Vec<(u16, Vec<u8>)>,
+    /// Of the open cursor's rows.
+    format: RowFormat,
+}
+
+/// Serves commands until the client quits (`Ok`) or the connection breaks.
+pub async fn serve(
+    server: &Server,
+    wire: &mut Wire,
+    session: &mut Session,
+    peer: &Peer,
+    mut capabilities: CapabilityFlags,
+) -> io::Result<()> {
+    let mut bound: HashMap<u32, Bound> = HashMap::new();
+    loop {
+        wire.reader.reset_sequence();
+        let process = session.process().clone();
+        let packet = tokio::select! {
+            biased;
+            packet = wire.receive() => packet?,
+            () = process.connection_killed() => {
+                wire.writer.set_sequence(0);
+                refuse(wire, capabilities, &errors::server_shutdown()).await?;
+                return Ok(());
+            }
+            () = tokio::time::sleep(session.idle_timeout()) => {
+                wire.writer.set_sequence(0);
+                refuse(wire, capabilities, &errors::client_interaction_timeout()).await?;
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        };
+        let Some(packet) = packet else { return Ok(()) };
+        wire.writer.set_sequence(wire.reader.sequence());
+        let packet = match packet {
+            Ok(packet) => packet,
+            Err(e) => {
+                wire.writer.set_sequence(1);
+                refuse(wire, capabilities, &packet_error(&e)).await?;
+                return Err(io::Error::other(packet_error(&e).message));
+            }
+        };
+        let Some(command) = parse_command(&packet) else {
+            refuse(wire, capabilities, &errors::malformed_packet()).await?;
+            continue;
+        };
+        let done = match command {
+            Command::Quit => return Ok(()),
+            Command::Query(sql) => {
+                let mut sink = PacketSink::new(wire, capabilities, false);
+                session.execute(sql, &mut sink).await?;
+                wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
+                Ok(())
+            }
+            Command::StmtPrepare(sql) => prepare(wire, session, capabilities, sql).await,
+            Command::StmtExecute(request) => execute(wire, session, capabilities, &mut bound, request).await?,
+            Command::StmtSendLongData { statement, parameter, data } => {
+                let long_data = &mut bound.entry(statement).or_default().long_data;
+                match long_data.iter_mut().find(|(at, _)| *at == parameter) {
+                    Some((_, so_far)) => so_far.extend_from_slice(data),
+                    None => long_data.push((parameter, data.to_vec())),
+                }
+                continue; // No answer by design of the protocol.
+            }
+            Command::StmtClose(id) => {
+                bound.remove(&id);
+                session.close_prepared(id);
+                continue; // No answer either.
+            }
+            Command::StmtReset(id) => {
+                if let Some(bound) = bound.get_mut(&id) {
+                    bound.long_data.clear();
+                }
+                match session.reset_prepared(id) {
+                    Ok(()) => plain_ok(wire, session).await.map(Ok)?,
+                    Err(e) => Err(e),
+                }
+            }
+            Command::StmtFetch { statement, rows } => {
+                let format = bound.get(&statement).map(|b| b.format.clone()).unwrap_or_default();
+                let mut sink = PacketSink::new(wire, capabilities, true).fetching(format);
+                session.fetch(statement, rows as usize, &mut sink).await?;
+                Ok(())
+            }
+            Command::InitDb(name) => match session.init_db(&String::from_utf8_lossy(name)) {
+                Ok(()) => plain_ok(wire, session).await.map(Ok)?,
+                Err(e) => Err(e),
+            },
+            Command::FieldList(request) => {
+                let table = request.split(|&b| b == 0).next().unwrap_or_default();
+                match session.field_list(&String::from_utf8_lossy(table)).await {
+                    Ok(columns) => {
+                        put_columns(wire, &columns, Some(status(session)));
+                        Ok(())
+                    }
+                    Err(e) => Err(e),
+                }
+            }
+            Command::Ping => {
+                session.note_command();
+                plain_ok(wire, session).await.map(Ok)?
+            }
+            Command::ResetConnection => {
+                bound.clear();
+                match session.reset().await {
+                    Ok(()) => plain_ok(wire, session).await.map(Ok)?,
+                    Err(e) => Err(e),
+                }
+            }
+            Command::SetOption(option) => match option {
+                0 | 1 => {
+                    session.set_multi_statements(option == 0);
+                    put_eof(wire, capabilities, status(session));
+                    Ok(())
+                }
+                _ => Err(errors::unknown_com_error()),
+            },
+            Command::Statistics => {
+                session.note_command();
+                let text = format!(
+                    "Uptime: {}  Threads: {}  Questions: {}",
+                    server.instance.uptime_seconds(),
+                    server.instance.processes().len(),
+                    server.instance.status().get(StatusCounter::Questions),
+                );
+                wire.writer.packet(|out| out.extend_from_slice(text.as_bytes()));
+                Ok(())
+            }
+            Command::ProcessInfo | Command::ProcessKill(_) => {
+                let sql = match command {
+                    Command::ProcessKill(id) => format!("KILL {id}"),
+                    _ => "SHOW PROCESSLIST".to_string(),
+                };
+                session.execute(sql.as_bytes(), &mut PacketSink::new(wire, capabilities, false)).await?;
+                Ok(())
+            }
+            Command::Debug => {
+                put_eof(wire, capabilities, status(session));
+                Ok(())
+            }
+            Command::ChangeUser(request) => {
+                bound.clear();
+                match change_user(server, wire, session, peer, capabilities, request).await? {
+                    Ok(now) => {
+                        capabilities = now;
+                        plain_ok(wire, session).await.map(Ok)?
+                    }
+                    Err(e) => {
+                        // A failed change leaves no identity to go on with.
+                        refuse(wire, capabilities, &e).await?;
+                        return Ok(());
+                    }
+                }
+            }
+            Command::Unsupported(_) => Err(errors::unknown_com_error()),
+        };
+        if let Err(e) = done {
+            wire.writer.packet(|out| encode_error(out, &e, capabilities));
+        }
+        wire.flush().await?;
+        if session.process().is_connection_killed() {
+            return Ok(());
+        }
+    }
+}
+
+fn status(session: &Session) -> StatusFlags {
+    StatusFlags::from_bits_retain(session.status_flags().0)
+}
+
+fn put_eof(wire: &mut Wire, capabilities: CapabilityFlags, status: StatusFlags) {
+    if !capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) {
+        wire.writer.packet(|out| encode_eof(out, status, 0));
+    }
+}
+
+fn put_columns(wire: &mut Wire, columns: &[Column], end: Option<StatusFlags>) {
+    for column in columns {
+        wire.writer.packet(|out| encode_column(out, &column_definition(column)));
+    }
+    if let Some(status) = end {
+        wire.writer.packet(|out| encode_eof(out, status, 0));
+    }
+}
+
+async fn prepare(wire: &mut Wire, session: &mut Session, capabilities: CapabilityFlags, sql: &[u8]) -> Result<(), MySqlError> {
+    let info = session.prepare(sql).await?;
+    let end = (!capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF)).then(|| status(session));
+    wire.writer.packet(|out| encode_prepare_ok(out, info.id, info.columns.len() as u16, info.params as u16, info.warnings));
+    if info.params > 0 {
+        let parameter = highkey_protocol::ColumnDefinition {
+            schema: "",
+            table: "",
+            org_table: "",
+            name: "?",
+            org_name: "",
+            collation: 63,
+            length: 0,
+            wire_type: 253,
+            flags: 128,
+            decimals: 0,
+        };
+        for _ in 0..info.params {
+            wire.writer.packet(|out| encode_column(out, &parameter));
+        }
+        if let Some(status) = end {
+            wire.writer.packet(|out| encode_eof(out, status, 0));
+        }
+    }
+    if !info.columns.is_empty() {
+        put_columns(wire, &info.columns, end);
+    }
+    Ok(())
+}
+
+async fn execute(
+    wire: &mut Wire,
+    session: &mut Session,
+    capabilities: CapabilityFlags,
+    bound: &mut HashMap<u32, Bound>,
+    request: &[u8],
+) -> io::Result<Result<(), MySqlError>> {
+    let Some(id) = execute_statement_id(request) else { return Ok(Err(errors::malformed_packet())) };
+    let Some(count) = session.prepared_params(id) else {
+        return Ok(Err(errors::unknown_stmt_handler(&id.to_string(), "mysqld_stmt_execute")));
+    };
+    let bound = bound.entry(id).or_default();
+    let charset = session.client_charset();
+    let text = |bytes: &[u8]| match charset.decode(bytes) {
+        Ok(text) => Value::Text(text.as_ref().into()),
+        Err(_) => Value::Bytes(bytes.to_vec()),
+    };
+    let parsed = parse_execute(request, count, &mut bound.types, &bound.long_data, text);
+    bound.long_data.clear();
+    let Some(parsed) = parsed else { return Ok(Err(errors::malformed_packet())) };
+    let cursor = parsed.cursor != 0;
+    let mut sink = PacketSink::new(wire, capabilities, true).opening_cursor(cursor);
+    session.execute_prepared(id, &parsed.parameters, cursor, &mut sink).await?;
+    bound.format = sink.into_format();
+    Ok(Ok(()))
+}
+
+async fn change_user(
+    server: &Server,
+    wire: &mut Wire,
+    session: &mut Session,
+    peer: &Peer,
+    capabilities: CapabilityFlags,
+    request: &[u8],
+) -> io::Result<Result<CapabilityFlags, MySqlError>> {
+    let Some(mut hello) = parse_change_user(request, capabilities) else { return Ok(Err(errors::malformed_packet())) };
+    // The response was made with the first handshake's nonce, which is spent: a fresh one is asked for.
+    let nonce = new_nonce();
+    hello.auth_plugin = None;
+    let id = session.client().connection_id;
+    let client = match identify(server, wire, peer, &hello, &nonce, capabilities, id).await? {
+        Ok(client) => client,
+        Err(e) => return Ok(Err(e)),
+    };
+    let mut changed = session.change_user(client).await;
+    if let (Ok(()), Some(database)) = (&changed, &hello.database) {
+        changed = session.init_db(database);
+    }
+    Ok(changed.map(|()| capabilities))
+}

@@ -1,0 +1,174 @@
+//! Results as packets.
+
+use std::io;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use highkey_protocol::{
+    CapabilityFlags, ColumnDefinition, OkInfo, StatusFlags, encode_binary_row, encode_column, encode_eof, encode_error,
+    encode_local_infile, encode_ok, encode_ok_eof, encode_text_row, put_lenenc_int,
+};
+use highkey_sql::{Column, LocalInfile, OkSummary, ResultSink};
+use highkey_types::{Charset, ColumnType, MySqlError, Value, errors};
+
+use super::packet_error;
+use super::wire::{FLUSH_BYTES, Wire};
+
+/// Writes one command's results to the connection, in the text or the binary protocol.
+pub struct PacketSink<'a> {
+    wire: &'a mut Wire,
+    capabilities: CapabilityFlags,
+    binary: bool,
+    /// Only the columns are sent; rows are fetched later.
+    cursor: bool,
+    types: Vec<ColumnType>,
+    /// The character set of text cells where it is not UTF-8.
+    results: Option<Charset>,
+}
+
+impl<'a> PacketSink<'a> {
+    pub fn new(wire: &'a mut Wire, capabilities: CapabilityFlags, binary: bool) -> Self {
+        Self { wire, capabilities, binary, cursor: false, types: Vec::new(), results: None }
+    }
+
+    /// For an execution that opens a cursor: the end of the columns is the end of the answer.
+    pub fn opening_cursor(mut self, cursor: bool) -> Self {
+        self.cursor = cursor;
+        self
+    }
+
+    /// For COM_STMT_FETCH: rows of the columns that the execution announced.
+    pub fn fetching(mut self, format: RowFormat) -> Self {
+        (self.types, self.results) = (format.types, format.results);
+        self
+    }
+
+    /// How rows of the announced columns are written.
+    pub fn into_format(self) -> RowFormat {
+        RowFormat { types: self.types, results: self.results }
+    }
+
+    fn deprecate_eof(&self) -> bool {
+        self.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF)
+    }
+}
+
+/// How the rows of a result set are written: kept while a cursor is open.
+#[derive(Clone, Default)]
+pub struct RowFormat {
+    types: Vec<ColumnType>,
+    results: Option<Charset>,
+}
+
+/// What the client is told about a column.
+pub fn column_definition(column: &Column) -> ColumnDefinition<'_> {
+    ColumnDefinition {
+        schema: &column.schema,
+        table: &column.table,
+        org_table: &column.org_table,
+        name: &column.name,
+        org_name: &column.org_name,
+        collation: column.collation.id,
+        length: column.ty.display_length(),
+        wire_type: column.ty.wire_type(),
+        flags: column.flags.0,
+        decimals: column.ty.decimals(),
+    }
+}
+
+fn ok_info(summary: &OkSummary) -> OkInfo<'_> {
+    OkInfo {
+        affected_rows: summary.affected_rows,
+        last_insert_id: summary.last_insert_id,
+        status: StatusFlags::from_bits_retain(summary.status.0),
+        warnings: summary.warnings,
+        info: &summary.info,
+    }
+}
+
+#[async_trait]
+impl ResultSink for PacketSink<'_> {
+    fn columns(&mut self, columns: &[Column]) {
+        self.types = columns.iter().map(|c| c.ty.clone()).collect();
+        self.results =
+            columns.iter().map(|c| c.collation.charset).find(|c| !matches!(c, Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary));
+        self.wire.writer.packet(|out| put_lenenc_int(out, columns.len() as u64));
+        for column in columns {
+            self.wire.writer.packet(|out| encode_column(out, &column_definition(column)));
+        }
+        if !self.deprecate_eof() && !self.cursor {
+            // The status that counts comes with the end.
+            self.wire.writer.packet(|out| encode_eof(out, StatusFlags::SERVER_STATUS_AUTOCOMMIT, 0));
+        }
+    }
+
+    fn row(&mut self, row: &[Value]) {
+        let (types, binary, results) = (&self.types, self.binary, self.results);
+        let encode = |text: &[u8]| -> Vec<u8> {
+            let text = std::str::from_utf8(text).expect("text inside the server is UTF-8");
+            results.map_or_else(|| text.as_bytes().to_vec(), |charset| charset.encode(text).into_owned())
+        };
+        let convert: Option<&dyn Fn(&[u8]) -> Vec<u8>> = if results.is_some() { Some(&encode) } else { None };
+        self.wire.writer.packet(|out| {
+            if binary { encode_binary_row(out, row, types, convert) } else { encode_text_row(out, row, types, convert) }
+        });
+    }
+
+    fn end(&mut self, summary: OkSummary) {
+        let deprecate = self.deprecate_eof();
+        self.wire.writer.packet(|out| {
+            if deprecate {
+                encode_ok_eof(out, &ok_info(&summary));
+            } else {
+                encode_eof(out, StatusFlags::from_bits_retain(summary.status.0), summary.warnings);
+            }
+        });
+    }
+
+    fn ok(&mut self, summary: OkSummary) {
+        self.wire.writer.packet(|out| encode_ok(out, &ok_info(&summary)));
+    }
+
+    fn error(&mut self, error: &MySqlError) {
+        let capabilities = self.capabilities;
+        self.wire.writer.packet(|out| encode_error(out, error, capabilities));
+    }
+
+    fn wants_flush(&self) -> bool {
+        self.wire.writer.len() >= FLUSH_BYTES
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.wire.flush().await
+    }
+
+    async fn local_infile(&mut self, name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
+        self.wire.writer.packet(|out| encode_local_infile(out, name));
+        self.wire.flush().await.map_err(|_| errors::net_error_on_write())?;
+        self.wire.reader.set_sequence(self.wire.writer.sequence());
+        Ok(Box::new(ClientFile { wire: self.wire, ended: false }))
+    }
+}
+
+/// The packets of a client's file, up to the empty one.
+struct ClientFile<'a> {
+    wire: &'a mut Wire,
+    ended: bool,
+}
+
+#[async_trait]
+impl LocalInfile for ClientFile<'_> {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, MySqlError> {
+        if self.ended {
+            return Ok(None);
+        }
+        let packet = match self.wire.receive().await {
+            Ok(Some(Ok(packet))) => packet,
+            Ok(Some(Err(e))) => return Err(packet_error(&e)),
+            Ok(None) | Err(_) => return Err(errors::net_read_error()),
+        };
+        self.wire.writer.set_sequence(self.wire.reader.sequence());
+        self.ended = packet.is_empty();
+        Ok(if self.ended { None } else { Some(packet.into()) })
+    }
+}

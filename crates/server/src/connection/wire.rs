@@ -1,0 +1,148 @@
+//! A socket with MySQL's packets on it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use highkey_protocol::{PacketError, PacketReader, PacketWriter};
+use highkey_sql::{Instance, StatusCounter};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ProtocolVersion;
+
+/// A TCP, TLS or local socket.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// Answers are sent in pieces of about this many bytes.
+pub const FLUSH_BYTES: usize = 64 * 1024;
+
+/// A packet, or what was wrong with the bytes.
+pub type Received = Result<Vec<u8>, PacketError>;
+
+/// One connection's bytes in both directions.
+pub struct Wire {
+    stream: Box<dyn Stream>,
+    instance: Arc<Instance>,
+    pub reader: PacketReader,
+    pub writer: PacketWriter,
+    pub write_timeout: Duration,
+    /// Set once the connection is encrypted.
+    pub tls: Option<Tls>,
+}
+
+/// What was agreed for an encrypted connection, in the words of Ssl_cipher and Ssl_version.
+pub struct Tls {
+    pub cipher: String,
+    pub version: String,
+}
+
+impl Wire {
+    pub fn new(stream: Box<dyn Stream>, instance: Arc<Instance>) -> Self {
+        // Until a client has proved who it is, it may send little.
+        let reader = PacketReader::new(1 << 20);
+        Self { stream, instance, reader, writer: PacketWriter::default(), write_timeout: Duration::from_secs(60), tls: None }
+    }
+
+    /// The next logical packet; `None` at the end of the stream between packets. Safe to cancel.
+    pub async fn receive(&mut self) -> io::Result<Option<Received>> {
+        loop {
+            match self.reader.next_packet() {
+                Ok(Some(packet)) => return Ok(Some(Ok(packet))),
+                Ok(None) => {}
+                Err(e) => return Ok(Some(Err(e))),
+            }
+            let buffer = self.reader.buffer();
+            buffer.reserve(4096);
+            let n = self.stream.read_buf(buffer).await?;
+            self.instance.count(StatusCounter::BytesReceived, n as u64);
+            if n == 0 {
+                return if self.reader.is_mid_packet() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(None) };
+            }
+        }
+    }
+
+    /// The next packet of an exchange in which the server spoke last.
+    pub async fn receive_reply(&mut self) -> io::Result<Received> {
+        self.reader.set_sequence(self.writer.sequence());
+        let reply = self.receive().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.writer.set_sequence(self.reader.sequence());
+        Ok(reply)
+    }
+
+    /// Sends what was written.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        if self.writer.is_empty() {
+            return Ok(());
+        }
+        let bytes = self.writer.bytes();
+        let send = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        match tokio::time::timeout(self.write_timeout, send).await {
+            Ok(sent) => sent?,
+            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        }
+        self.instance.count(StatusCounter::BytesSent, bytes.len() as u64);
+        self.writer.clear();
+        Ok(())
+    }
+
+    /// Continues under TLS; bytes that came with the request are the client's TLS hello.
+    pub async fn start_tls(mut self, acceptor: &TlsAcceptor) -> io::Result<Self> {
+        let early = self.reader.buffer().split();
+        let stream = acceptor.accept(Prefixed { early, stream: self.stream }).await?;
+        let agreed = stream.get_ref().1;
+        self.tls = Some(Tls {
+            cipher: agreed.negotiated_cipher_suite().map_or(String::new(), |suite| format!("{:?}", suite.suite())),
+            version: match agreed.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLSv1.3".into(),
+                _ => "TLSv1.2".into(),
+            },
+        });
+        self.stream = Box::new(stream);
+        Ok(self)
+    }
+
+    /// Closes the sending side, so that the client reads to the end.
+    pub async fn shutdown(&mut self) {
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.stream.shutdown()).await;
+    }
+}
+
+/// A stream of which some bytes have been read already.
+struct Prefixed {
+    early: BytesMut,
+    stream: Box<dyn Stream>,
+}
+
+impl AsyncRead for Prefixed {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.early.is_empty() {
+            let n = self.early.len().min(buf.remaining());
+            buf.put_slice(&self.early[..n]);
+            self.early.advance(n);
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Prefixed {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,205 @@
+//! Start, accept, stop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use highkey_sql::{Instance, Settings, StatusCounter};
+use highkey_table::Database;
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
+use tracing::{error, info, warn};
+
+use crate::cli::ServeOptions;
+use crate::connection::{self, Peer, Wire};
+use crate::keys::{self, PasswordKey};
+
+/// How long connections may take to notice a shutdown before it goes on without them.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+
+/// What every connection needs.
+pub struct Server {
+    pub instance: Arc<Instance>,
+    pub tls: Option<TlsAcceptor>,
+    pub password_key: PasswordKey,
+    pub digests: connection::DigestCache,
+    connected: AtomicU64,
+}
+
+/// Runs the server; returns when it has shut down.
+pub fn serve(options: ServeOptions) -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("HIGHKEY_LOG").unwrap_or_else(|_| "info,datafusion=warn".into()),
+        )
+        .init();
+    for warning in options.settings.warnings() {
+        warn!("{warning}");
+    }
+    let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // As many as can run, and one for those that read a page from disk.
+        .worker_threads(cores + 1)
+        .thread_name("highkey-worker")
+        .thread_stack_size(8 << 20)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            error!("cannot start: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(run(&options));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            error!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: &ServeOptions) -> Result<(), String> {
+    let datadir = &options.datadir;
+    std::fs::create_dir_all(datadir).map_err(|e| format!("cannot create {}: {e}", datadir.display()))?;
+    let database = Database::open(datadir, engine_options(&options.settings)).map_err(|e| format!("cannot open {}: {e}", datadir.display()))?;
+    let tls = keys::tls_acceptor(datadir, &options.settings.text("ssl_cert"), &options.settings.text("ssl_key"));
+    let tls = tls.inspect_err(|e| warn!("no TLS: {e}")).ok();
+    let instance = Instance::new(database.clone(), &options.settings).map_err(|e| e.to_string())?;
+    if instance.bootstrap_root().await.map_err(|e| e.message)? {
+        warn!("root@localhost has no password; set one: ALTER USER root@localhost IDENTIFIED BY '…'");
+    }
+    let server = Arc::new(Server {
+        instance: instance.clone(),
+        tls,
+        password_key: PasswordKey::new(datadir),
+        digests: connection::DigestCache::default(),
+        connected: AtomicU64::new(0),
+    });
+
+    let address = SocketAddr::new(options.bind, options.port);
+    let tcp = listen_tcp(address).map_err(|e| format!("cannot listen on {address}: {e}"))?;
+    let local = match &options.socket {
+        Some(path) => Some(listen_unix(path).map_err(|e| format!("cannot listen on {}: {e}", path.display()))?),
+        None => None,
+    };
+    let bound = tcp.local_addr().map_err(|e| e.to_string())?;
+    info!("ready for connections on {bound}{}", options.socket.as_ref().map_or(String::new(), |s| format!(" and {}", s.display())));
+
+    accept_until_shutdown(&server, tcp, local).await?;
+
+    info!("shutting down");
+    for process in instance.processes().all() {
+        process.interrupt(highkey_sql::Interruption::Connection);
+    }
+    let deadline = tokio::time::Instant::now() + SHUTDOWN_GRACE;
+    while server.connected.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    if let Some(path) = &options.socket {
+        let _ = std::fs::remove_file(path);
+    }
+    let stopped = tokio::task::spawn_blocking(move || database.shutdown()).await;
+    match stopped {
+        Ok(Ok(())) => info!("stopped cleanly"),
+        Ok(Err(e)) => return Err(format!("shutdown: {e}")),
+        Err(e) => return Err(format!("shutdown: {e}")),
+    }
+    Ok(())
+}
+
+/// What the engine needs of the system variables.
+fn engine_options(settings: &Settings) -> highkey_table::Options {
+    highkey_table::Options {
+        buffer_pool_bytes: settings.u64("innodb_buffer_pool_size"),
+        redo_log_capacity: settings.u64("innodb_redo_log_capacity"),
+        log_buffer_bytes: settings.u64("innodb_log_buffer_size") as usize,
+        flush_log_at_commit: settings.u64("innodb_flush_log_at_trx_commit") as u8,
+        doublewrite: settings.bool("innodb_doublewrite"),
+        lock_wait_timeout: Duration::from_secs(settings.u64("innodb_lock_wait_timeout")),
+        deadlock_detect: settings.bool("innodb_deadlock_detect"),
+        io_capacity: settings.u64("innodb_io_capacity") as u32,
+        ..highkey_table::Options::default()
+    }
+}
+
+fn listen_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let domain = if address.is_ipv6() { socket2::Domain::IPV6 } else { socket2::Domain::IPV4 };
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(1500)?;
+    TcpListener::from_std(socket.into())
+}
+
+fn listen_unix(path: &Path) -> io::Result<UnixListener> {
+    // A socket file of a server that is gone; the data directory's lock says that it is not ours.
+    if std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) && std::os::unix::net::UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path)?;
+    }
+    UnixListener::bind(path)
+}
+
+async fn accept_until_shutdown(server: &Arc<Server>, tcp: TcpListener, local: Option<UnixListener>) -> Result<(), String> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| e.to_string())?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| e.to_string())?;
+    let mut requested = server.instance.shutdown_requested();
+    loop {
+        tokio::select! {
+            accepted = tcp.accept() => match accepted {
+                Ok((stream, address)) => accept_tcp(server, stream, address),
+                Err(e) => pause_after_accept_error(&e).await,
+            },
+            accepted = async { local.as_ref().expect("guarded").accept().await }, if local.is_some() => match accepted {
+                Ok((stream, _)) => spawn(server, Wire::new(Box::new(stream), server.instance.clone()), Peer::local()),
+                Err(e) => pause_after_accept_error(&e).await,
+            },
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = requested.wait_for(|wanted| *wanted) => return Ok(()),
+        }
+    }
+}
+
+/// Out of file descriptors: the connections that exist go on.
+async fn pause_after_accept_error(e: &io::Error) {
+    warn!("accept: {e}");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+fn accept_tcp(server: &Arc<Server>, stream: TcpStream, address: SocketAddr) {
+    let _ = stream.set_nodelay(true);
+    spawn(server, Wire::new(Box::new(stream), server.instance.clone()), Peer::tcp(address));
+}
+
+fn spawn(server: &Arc<Server>, wire: Wire, peer: Peer) {
+    let server = server.clone();
+    let connected = server.connected.fetch_add(1, Ordering::AcqRel) + 1;
+    server.instance.count(StatusCounter::Connections, 1);
+    let too_many = connected > server.instance.global_u64("max_connections").max(1);
+    tokio::spawn(async move {
+        let counted = Counted(server.clone());
+        connection::run(&server, wire, peer, too_many).await;
+        drop(counted);
+    });
+}
+
+/// Counts a connection down however its task ends.
+struct Counted(Arc<Server>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connected.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,1 +1,114 @@
-fn main() {}
+//! `highkey-lab`: the experiments of the five sources, over the MySQL wire, against any server.
+//!
+//! It knows nothing of Highkey: servers are named URLs, measured side by side, alternating, and the median of the
+//! repeats is reported with its spread. Each experiment is one file; `report` prints, and writes CSV and SVG.
+#![forbid(unsafe_code)]
+
+mod auto_increment;
+mod insert_select;
+mod report;
+mod server;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::report::Report;
+use crate::server::Server;
+
+/// Run an experiment of the five sources against one or more MySQL-compatible servers.
+#[derive(Parser)]
+#[command(name = "highkey-lab", version)]
+struct Cli {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    /// Source 000: `insert into t2 select * from t1` on four kinds of tables with several streams at once
+    InsertSelect {
+        #[command(flatten)]
+        common: Common,
+        /// Rows in t2 at the end of each cell, over all streams
+        #[arg(long, default_value_t = 200_000)]
+        rows: u64,
+        /// Rows of the wide table at the end of each cell [default: a tenth of --rows]
+        #[arg(long)]
+        wide_rows: Option<u64>,
+        /// Concurrent streams
+        #[arg(long, value_delimiter = ',', default_value = "1,2,6,10,16")]
+        streams: Vec<u64>,
+        /// Kinds of tables
+        #[arg(long, value_delimiter = ',', default_value = "narrow,medium,wide,keyless")]
+        tables: Vec<insert_select::Kind>,
+    },
+    /// Source 004: single-row inserts into an auto-increment table, each its own commit
+    AutoIncrement {
+        #[command(flatten)]
+        common: Common,
+        /// Seconds of each cell
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+        /// Concurrent connections
+        #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
+        connections: Vec<u64>,
+    },
+}
+
+#[derive(Args)]
+struct Common {
+    /// A server: NAME=mysql://user:password@host:port (repeat it to compare)
+    #[arg(long = "server", required = true, value_parser = server::parse)]
+    servers: Vec<Server>,
+    /// Repeats of every cell; the median is reported
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// Directory for the CSV and SVG files
+    #[arg(long, default_value = "lab-results")]
+    out: PathBuf,
+    /// Database to work in; created, and dropped at the end
+    #[arg(long, default_value = "highkey_lab")]
+    database: String,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    match runtime.block_on(run(cli.experiment)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("highkey-lab: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(experiment: Experiment) -> server::Result<()> {
+    let (common, report) = match experiment {
+        Experiment::InsertSelect { common, rows, wide_rows, streams, tables } => {
+            let plan = insert_select::Plan { rows, wide_rows: wide_rows.unwrap_or(rows / 10), streams, tables };
+            let report = insert_select::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, report)
+        }
+        Experiment::AutoIncrement { common, seconds, connections } => {
+            let plan = auto_increment::Plan { seconds, connections };
+            let report = auto_increment::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, report)
+        }
+    };
+    finish(&common, &report).await
+}
+
+async fn finish(common: &Common, report: &Report) -> server::Result<()> {
+    for server in &common.servers {
+        let mut connection = server.connect(None).await?;
+        server::run(&mut connection, &format!("DROP DATABASE IF EXISTS {}", common.database)).await?;
+        println!("{}: {}", server.name, server::describe(&mut connection).await?);
+    }
+    print!("{}", report.table());
+    report.write(&common.out)?;
+    println!("written to {}", common.out.display());
+    Ok(())
+}

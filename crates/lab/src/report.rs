@@ -1,0 +1,150 @@
+//! Cells of measurements, as a table, a CSV file and an SVG chart per row group.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use plotters::prelude::*;
+
+use crate::server::Result;
+
+/// All measurements of an experiment.
+pub struct Report {
+    /// File name stem and title.
+    pub name: &'static str,
+    /// What a figure is: `rows/s`.
+    pub unit: &'static str,
+    /// What the columns vary: `streams`.
+    pub axis: &'static str,
+    pub servers: Vec<String>,
+    pub cells: Vec<Cell>,
+}
+
+/// The repeats of one cell on one server.
+pub struct Cell {
+    /// Row group: the kind of table.
+    pub group: String,
+    /// Position on the axis.
+    pub at: u64,
+    /// Index into [`Report::servers`].
+    pub server: usize,
+    pub figures: Vec<f64>,
+    /// Latencies in ms, where the experiment has them: average, 95th percentile, maximum.
+    pub latency_ms: Option<[f64; 3]>,
+}
+
+impl Cell {
+    /// Median, smallest and largest figure.
+    pub fn summary(&self) -> (f64, f64, f64) {
+        let mut sorted = self.figures.clone();
+        sorted.sort_by(f64::total_cmp);
+        (sorted[sorted.len() / 2], sorted[0], sorted[sorted.len() - 1])
+    }
+}
+
+impl Report {
+    fn groups(&self) -> Vec<&str> {
+        let mut groups: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            if !groups.contains(&cell.group.as_str()) {
+                groups.push(&cell.group);
+            }
+        }
+        groups
+    }
+
+    fn axis_values(&self) -> Vec<u64> {
+        let mut values: Vec<u64> = self.cells.iter().map(|c| c.at).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    fn cell(&self, group: &str, server: usize, at: u64) -> Option<&Cell> {
+        self.cells.iter().find(|c| c.group == group && c.server == server && c.at == at)
+    }
+
+    /// A Markdown table: a line per group and server, with the ratio to the best other server for the first one.
+    pub fn table(&self) -> String {
+        let mut out = format!("\n{} ({}, median [min-max])\n\n| {} | server |", self.name, self.unit, "table");
+        let axis = self.axis_values();
+        for at in &axis {
+            let _ = write!(out, " {at} {} |", self.axis);
+        }
+        out.push_str("\n|---|---|");
+        axis.iter().for_each(|_| out.push_str("---|"));
+        out.push('\n');
+        for group in self.groups() {
+            for (server, name) in self.servers.iter().enumerate() {
+                let _ = write!(out, "| {group} | {name} |");
+                for &at in &axis {
+                    match self.cell(group, server, at) {
+                        Some(cell) => {
+                            let (median, low, high) = cell.summary();
+                            let _ = write!(out, " {median:.0} [{low:.0}-{high:.0}]");
+                            if let Some([average, p95, max]) = cell.latency_ms {
+                                let _ = write!(out, " {average:.2}/{p95:.2}/{max:.1} ms");
+                            }
+                            out.push_str(" |");
+                        }
+                        None => out.push_str(" - |"),
+                    }
+                }
+                out.push('\n');
+            }
+            if self.servers.len() > 1 {
+                let _ = write!(out, "| {group} | {} / best other |", self.servers[0]);
+                for &at in &axis {
+                    let median = |server: usize| self.cell(group, server, at).map(|c| c.summary().0);
+                    let best = (1..self.servers.len()).filter_map(median).fold(f64::NAN, f64::max);
+                    let _ = write!(out, " {:.2} |", median(0).unwrap_or(f64::NAN) / best);
+                }
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    /// Writes `NAME.csv` (one line a repeat) and `NAME-GROUP.svg`.
+    pub fn write(&self, directory: &Path) -> Result<()> {
+        std::fs::create_dir_all(directory)?;
+        let mut csv = format!("table,server,{},repeat,{}\n", self.axis, self.unit);
+        for cell in &self.cells {
+            for (repeat, figure) in cell.figures.iter().enumerate() {
+                let _ = writeln!(csv, "{},{},{},{repeat},{figure:.1}", cell.group, self.servers[cell.server], cell.at);
+            }
+        }
+        std::fs::write(directory.join(format!("{}.csv", self.name)), csv)?;
+        for group in self.groups() {
+            self.chart(group, &directory.join(format!("{}-{group}.svg", self.name)))?;
+        }
+        Ok(())
+    }
+
+    fn chart(&self, group: &str, file: &Path) -> Result<()> {
+        let axis = self.axis_values();
+        let top = self.cells.iter().filter(|c| c.group == group).map(|c| c.summary().0).fold(1.0, f64::max);
+        let area = SVGBackend::new(file, (720, 440)).into_drawing_area();
+        area.fill(&WHITE)?;
+        let right = *axis.last().unwrap_or(&1) as f64;
+        let mut chart = ChartBuilder::on(&area)
+            .margin(12)
+            .caption(format!("{} {group}: {}", self.name, self.unit), ("sans-serif", 18))
+            .x_label_area_size(36)
+            .y_label_area_size(80)
+            .build_cartesian_2d(0.0..right * 1.05, 0.0..top * 1.1)?;
+        chart.configure_mesh().x_desc(self.axis).y_label_formatter(&|y| format!("{y:.0}")).draw()?;
+        for (server, name) in self.servers.iter().enumerate() {
+            let color = Palette99::pick(server).to_rgba();
+            let points: Vec<(f64, f64)> =
+                axis.iter().filter_map(|&at| Some((at as f64, self.cell(group, server, at)?.summary().0))).collect();
+            chart
+                .draw_series(LineSeries::new(points.clone(), color.stroke_width(2)))?
+                .label(name.as_str())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+            chart.draw_series(points.iter().map(|&p| Circle::new(p, 3, color.filled())))?;
+        }
+        chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK).draw()?;
+        area.present()?;
+        Ok(())
+    }
+}

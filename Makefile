@@ -1,6 +1,34 @@
 # One target directory for every clone: DataFusion's first release build takes about 20 minutes on 2 cores.
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/highkey-target
+BIN := $(CARGO_TARGET_DIR)/release
+DATADIR ?= data
+CYCLES ?= 200
 
-.PHONY: test
+.PHONY: build run test bench crash oracles record
+
+build:
+	cargo build --release -p highkey-server -p highkey-lab -p highkey-sim
+
+# A server on 127.0.0.1:3306 with its data in ./data, ready for any MySQL client.
+run: build
+	$(BIN)/highkey serve --datadir $(DATADIR)
+
+# Everything that CI runs.
 test:
-	cargo test --release --workspace
+	scripts/test.sh
+
+# The engine by itself, then sources 000 and 004 against MySQL 8.0.12 and MariaDB 10.11 in the same run.
+bench: build
+	scripts/bench.sh
+
+# Kill -9 under load; CYCLES=500 for more.
+crash: build
+	scripts/crash.sh $(CYCLES)
+
+# The real servers and clients to compare with.
+oracles:
+	scripts/oracles.sh
+
+# Record the golden answers again from MySQL 8.0.12.
+record: build
+	scripts/record.sh

@@ -1,1 +1,49 @@
-fn main() {}
+//! `highkey-sim`: the project's own test drivers, outside the server's process.
+//!
+//! - `golden` records the answers of a real MySQL to a script of statements, and checks that Highkey gives the same.
+//! - `crash` kills a server under load, again and again, and checks that nothing acknowledged was lost.
+//!
+//! The simulated disk and the schedules live beside the code they test, in `highkey-storage`.
+#![forbid(unsafe_code)]
+
+mod crash;
+mod golden;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Errors are for people.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+#[derive(Parser)]
+#[command(name = "highkey-sim", version, about = "Test drivers of Highkey")]
+struct Cli {
+    #[command(subcommand)]
+    driver: Driver,
+}
+
+#[derive(Subcommand)]
+enum Driver {
+    /// Golden answers: record them from MySQL, or run them against a server
+    #[command(subcommand)]
+    Golden(golden::Action),
+    /// Kill -9 under load, with an oracle outside the server
+    Crash(crash::Options),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let result = match cli.driver {
+        Driver::Golden(action) => runtime.block_on(golden::run(action)),
+        Driver::Crash(options) => runtime.block_on(crash::run(options)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("highkey-sim: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Golden answers.
+//!
+//! A script (`tests/golden/NAME.sql`) is statements, each ended by `;` at the end of a line, and `#` comments. `record` runs it
+//! on a real MySQL and writes `NAME.slt`, in sqllogictest's form:
+//!
+//! ```text
+//! statement ok 2            affected rows
+//! INSERT INTO t VALUES (1), (2)
+//!
+//! statement error 1062 23000
+//! INSERT INTO t VALUES (1)
+//!
+//! query                     a line a row, cells separated by tabs
+//! SELECT 1/2, NULL
+//! ----
+//! 0.5000  NULL
+//! ```
+//!
+//! `run` gives every statement to a server and compares. With `--protocol prepared` each statement that can be prepared goes
+//! through COM_STMT_PREPARE and the binary protocol; with `--executor` the server is told which of its executors to use.
+//! Queries without ORDER BY are compared as multisets, as their order is nobody's promise.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use mysql_async::consts::ColumnType;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Column, Conn, Opts, OptsBuilder, Row, Value};
+
+use crate::Result;
+
+#[derive(Subcommand)]
+pub enum Action {
+    /// Run scripts on a real MySQL and write its answers beside them
+    Record(Files),
+    /// Compare a server's answers with the recorded ones
+    Run {
+        #[command(flatten)]
+        files: Files,
+        /// Wire protocol to use
+        #[arg(long, default_value = "text")]
+        protocol: Protocol,
+        /// Executor the server is to use where it has a choice: fast or datafusion
+        #[arg(long)]
+        executor: Option<String>,
+    },
+}
+
+#[derive(Args)]
+pub struct Files {
+    /// The server: mysql://user@host:port
+    #[arg(long)]
+    url: String,
+    /// Scripts (.sql) to record, or answers (.slt) to compare
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    Text,
+    Prepared,
+}
+
+/// What a statement answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Ok { affected: u64 },
+    Error { code: u16, state: String },
+    Rows(Vec<String>),
+}
+
+/// A statement and the answer it should give.
+struct Case {
+    line: usize,
+    sql: String,
+    answer: Answer,
+}
+
+pub async fn run(action: Action) -> Result<()> {
+    match action {
+        Action::Record(files) => {
+            for file in &files.files {
+                record(&files.url, file).await?;
+            }
+            Ok(())
+        }
+        Action::Run { files, protocol, executor } => {
+            let (mut passed, mut failed) = (0, 0);
+            for file in &files.files {
+                let (ok, bad) = check(&files.url, file, protocol, executor.as_deref()).await?;
+                passed += ok;
+                failed += bad;
+            }
+            println!("{passed} passed, {failed} failed");
+            if failed > 0 { Err(format!("{failed} answers differ").into()) } else { Ok(()) }
+        }
+    }
+}
+
+async fn connect(url: &str) -> Result<Conn> {
+    let opts = OptsBuilder::from_opts(Opts::from_url(url)?).prefer_socket(false).client_found_rows(false);
+    let mut connection = Conn::new(opts).await.map_err(|e| format!("{url}: {e}"))?;
+    for sql in ["DROP DATABASE IF EXISTS golden", "CREATE DATABASE golden", "USE golden", "SET time_zone = '+00:00'"] {
+        connection.query_drop(sql).await?;
+    }
+    Ok(connection)
+}
+
+async fn record(url: &str, script: &Path) -> Result<()> {
+    let mut connection = connect(url).await?;
+    let mut out = format!("# Recorded by `highkey-sim golden record` from {}.\n", version(&mut connection).await?);
+    for sql in statements(&std::fs::read_to_string(script)?) {
+        let answer = ask(&mut connection, &sql, Protocol::Text).await?;
+        write_case(&mut out, &sql, &answer);
+    }
+    let target = script.with_extension("slt");
+    std::fs::write(&target, out)?;
+    println!("{}", target.display());
+    Ok(())
+}
+
+async fn version(connection: &mut Conn) -> Result<String> {
+    let version: Option<String> = connection.query_first("SELECT VERSION()").await?;
+    Ok(format!("MySQL {}", version.unwrap_or_default()))
+}
+
+/// Statements end with `;` at the end of a line.
+fn statements(script: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut current = String::new();
+    for line in script.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        match line.strip_suffix(';') {
+            Some(last) => {
+                current.push_str(last);
+                all.push(std::mem::take(&mut current));
+            }
+            None => {
+                current.push_str(line);
+                current.push('\n');
+            }
+        }
+    }
+    all
+}
+
+fn write_case(out: &mut String, sql: &str, answer: &Answer) {
+    out.push('\n');
+    match answer {
+        Answer::Ok { affected } => {
+            let _ = writeln!(out, "statement ok {affected}\n{sql}");
+        }
+        Answer::Error { code, state } => {
+            let _ = writeln!(out, "statement error {code} {state}\n{sql}");
+        }
+        Answer::Rows(rows) => {
+            let _ = writeln!(out, "query\n{sql}\n----");
+            rows.iter().for_each(|row| {
+                let _ = writeln!(out, "{row}");
+            });
+        }
+    }
+}
+
+/// Reads an .slt file back.
+fn parse(text: &str) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    let mut lines = text.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut body = Vec::new();
+        while let Some((_, next)) = lines.next_if(|(_, next)| !next.is_empty()) {
+            body.push(next);
+        }
+        let bad = || format!("line {}: not a case: {line}", number + 1);
+        let (sql, answer) = match words.as_slice() {
+            ["statement", "ok", affected] => (body.join("\n"), Answer::Ok { affected: affected.parse().map_err(|_| bad())? }),
+            ["statement", "error", code, state] => {
+                (body.join("\n"), Answer::Error { code: code.parse().map_err(|_| bad())?, state: state.to_string() })
+            }
+            ["query"] => {
+                let split = body.iter().position(|line| *line == "----").ok_or_else(bad)?;
+                let rows = body[split + 1..].iter().map(|row| row.to_string()).collect();
+                (body[..split].join("\n"), Answer::Rows(rows))
+            }
+            _ => return Err(bad().into()),
+        };
+        cases.push(Case { line: number + 1, sql, answer });
+    }
+    Ok(cases)
+}
+
+async fn check(url: &str, file: &Path, protocol: Protocol, executor: Option<&str>) -> Result<(usize, usize)> {
+    let cases = parse(&std::fs::read_to_string(file)?).map_err(|e| format!("{}: {e}", file.display()))?;
+    let mut connection = connect(url).await?;
+    if let Some(executor) = executor {
+        connection.query_drop(format!("SET SESSION highkey_executor = '{executor}'")).await?;
+    }
+    let (mut passed, mut failed) = (0, 0);
+    for case in cases {
+        let mut got = ask(&mut connection, &case.sql, protocol).await?;
+        let mut want = case.answer.clone();
+        if !case.sql.to_ascii_lowercase().contains("order by") {
+            for answer in [&mut got, &mut want] {
+                if let Answer::Rows(rows) = answer {
+                    rows.sort();
+                }
+            }
+        }
+        if same(&got, &want) {
+            passed += 1;
+        } else {
+            failed += 1;
+            println!("{}:{}: {}\n  want {want:?}\n  got  {got:?}", file.display(), case.line, case.sql);
+        }
+    }
+    Ok((passed, failed))
+}
+
+fn same(got: &Answer, want: &Answer) -> bool {
+    match (got, want) {
+        (Answer::Rows(got), Answer::Rows(want)) => {
+            got.len() == want.len() && got.iter().zip(want).all(|(got, want)| same_row(got, want))
+        }
+        _ => got == want,
+    }
+}
+
+/// The binary protocol sends FLOAT and DOUBLE as numbers: those cells, and only those, are compared as numbers.
+fn same_row(got: &str, want: &str) -> bool {
+    let (got, want): (Vec<&str>, Vec<&str>) = (got.split('\t').collect(), want.split('\t').collect());
+    got.len() == want.len()
+        && got.iter().zip(&want).all(|(got, want)| match got.strip_prefix("float:").or(got.strip_prefix("double:")) {
+            Some(number) => {
+                let (a, b): (f64, f64) = (number.parse().unwrap_or(f64::NAN), want.parse().unwrap_or(f64::NAN));
+                let tolerance = if got.starts_with("float:") { 1e-5 } else { 1e-14 };
+                (a - b).abs() <= a.abs().max(b.abs()) * tolerance
+            }
+            None => got == want,
+        })
+}
+
+async fn ask(connection: &mut Conn, sql: &str, protocol: Protocol) -> Result<Answer> {
+    let answer = match protocol {
+        Protocol::Text => text(connection, sql).await,
+        Protocol::Prepared => match connection.prep(sql).await {
+            Ok(statement) => {
+                let answer = prepared(connection, &statement).await;
+                connection.close(statement).await?;
+                answer
+            }
+            // "This command is not supported in the prepared statement protocol yet".
+            Err(mysql_async::Error::Server(e)) if e.code == 1295 => text(connection, sql).await,
+            Err(e) => Err(e),
+        },
+    };
+    match answer {
+        Ok(answer) => Ok(answer),
+        Err(mysql_async::Error::Server(e)) => Ok(Answer::Error { code: e.code, state: e.state }),
+        Err(e) => Err(format!("{e}, in: {sql}").into()),
+    }
+}
+
+async fn text(connection: &mut Conn, sql: &str) -> mysql_async::Result<Answer> {
+    let mut result = connection.query_iter(sql).await?;
+    let columns = result.columns();
+    let rows: Vec<Row> = result.collect().await?;
+    let affected = result.affected_rows();
+    result.drop_result().await?;
+    Ok(answer(columns.as_deref(), rows, affected))
+}
+
+async fn prepared(connection: &mut Conn, statement: &mysql_async::Statement) -> mysql_async::Result<Answer> {
+    let mut result = connection.exec_iter(statement, ()).await?;
+    let columns = result.columns();
+    let rows: Vec<Row> = result.collect().await?;
+    let affected = result.affected_rows();
+    result.drop_result().await?;
+    Ok(answer(columns.as_deref(), rows, affected))
+}
+
+fn answer(columns: Option<&[Column]>, rows: Vec<Row>, affected: u64) -> Answer {
+    match columns.filter(|columns| !columns.is_empty()) {
+        None => Answer::Ok { affected },
+        Some(columns) => Answer::Rows(
+            rows.into_iter()
+                .map(|row| {
+                    let cells: Vec<String> = row.unwrap().iter().zip(columns).map(|(value, column)| cell(value, column)).collect();
+                    cells.join("\t")
+                })
+                .collect(),
+        ),
+    }
+}
+
+/// A cell as text: NULL, (empty), hexadecimal for what is not printable.
+fn cell(value: &Value, column: &Column) -> String {
+    let fraction = |micros: u32| match usize::from(column.decimals()) {
+        n @ 1..=6 => format!(".{}", &format!("{micros:06}")[..n]),
+        _ => String::new(),
+    };
+    match value {
+        Value::NULL => "NULL".into(),
+        Value::Bytes(bytes) if bytes.is_empty() => "(empty)".into(),
+        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) if !text.chars().any(|c| c.is_control()) => text.into(),
+            _ => bytes.iter().fold("0x".into(), |mut out: String, b| {
+                let _ = write!(out, "{b:02X}");
+                out
+            }),
+        },
+        Value::Int(n) => n.to_string(),
+        Value::UInt(n) => n.to_string(),
+        Value::Float(f) => format!("float:{f}"),
+        Value::Double(f) => format!("double:{f}"),
+        Value::Date(y, mo, d, h, mi, s, us) => {
+            let date = format!("{y:04}-{mo:02}-{d:02}");
+            if column.column_type() == ColumnType::MYSQL_TYPE_DATE { date } else { format!("{date} {h:02}:{mi:02}:{s:02}{}", fraction(*us)) }
+        }
+        Value::Time(negative, days, h, mi, s, us) => {
+            let hours = days * 24 + u32::from(*h);
+            format!("{}{hours:02}:{mi:02}:{s:02}{}", if *negative { "-" } else { "" }, fraction(*us))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_survive_writing_and_reading() {
+        let cases = [
+            ("SELECT 1,\n NULL", Answer::Rows(vec!["1\tNULL".into(), "2\tx".into()])),
+            ("INSERT INTO t VALUES (1)", Answer::Error { code: 1062, state: "23000".into() }),
+            ("DELETE FROM t", Answer::Ok { affected: 3 }),
+            ("SELECT 1 WHERE 1=0", Answer::Rows(vec![])),
+        ];
+        let mut text = String::new();
+        cases.iter().for_each(|(sql, answer)| write_case(&mut text, sql, answer));
+        let read = parse(&text).unwrap();
+        assert_eq!(read.len(), cases.len());
+        for (read, (sql, answer)) in read.iter().zip(&cases) {
+            assert_eq!((read.sql.as_str(), &read.answer), (*sql, answer));
+        }
+    }
+
+    #[test]
+    fn a_difference_is_a_difference() {
+        assert!(same_row("double:0.5\tx", "0.5\tx"));
+        assert!(!same_row("double:0.5\tx", "0.6\tx"));
+        assert!(!same_row("0.50\tx", "0.5\tx"));
+        assert!(!same(&Answer::Rows(vec!["1".into()]), &Answer::Rows(vec![])));
+    }
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# The engine by itself, then sources 000 and 004 beside MySQL 8.0.12 and MariaDB 10.11, equal durability and buffer pool.
+# ROWS, REPEATS, SECONDS_EACH and OUT change the size of the run.
+source "$(dirname "$0")/lib.sh"
+scripts/oracles.sh
+cargo run --release -p highkey-storage --example tree_bench
+cargo run --release -p highkey-storage --example engine_bench
+equal=(--innodb-buffer-pool-size=1G --innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=ON --max-connections=1000)
+start_highkey 33821 "${equal[@]}"
+start_mysql 33822 "${equal[@]}" --skip-log-bin --innodb-log-file-size=512M
+start_mariadb 33823 "${equal[@]}" --skip-log-bin --innodb-log-file-size=512M
+servers=(--server highkey=mysql://root@127.0.0.1:33821 --server mysql-8.0.12=mysql://root@127.0.0.1:33822
+    --server mariadb-10.11=mysql://root@127.0.0.1:33823 --repeats "${REPEATS:-3}" --out "${OUT:-lab-results}")
+"$BIN/highkey-lab" insert-select "${servers[@]}" --rows "${ROWS:-200000}"
+"$BIN/highkey-lab" auto-increment "${servers[@]}" --seconds "${SECONDS_EACH:-5}"

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Records the golden answers from MySQL 8.0.12: record.sh [SCRIPT.sql...]
+source "$(dirname "$0")/lib.sh"
+scripts/oracles.sh
+start_mysql 33806
+[ $# -gt 0 ] || set -- tests/golden/*.sql
+"$BIN/highkey-sim" golden record --url mysql://root@127.0.0.1:33806 "$@"

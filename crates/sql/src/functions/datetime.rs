@@ -74,7 +74,7 @@ pub(super) fn date_add(args: &[Value], subtract: bool, types: &Types<'_>, cx: &m
                 Value::Date(_) => false,
                 Value::DateTime(_) | Value::Time(_) => true,
                 Value::Int(n) => *n > 99_999_999,
-                other => to_text(other).is_some_and(|t| t.trim().len() > 10 && t.trim()[1..].contains([' ', 'T', ':'])),
+                other => to_text(other).is_some_and(|t| t.trim().len() > 10 && t.trim().bytes().skip(1).any(|b| matches!(b, b' ' | b'T' | b':'))),
             };
             if unit.has_time() || had_time {
                 Value::from(result.format(if result.micros > 0 { 6 } else { 0 }))
@@ -377,7 +377,7 @@ fn months_of(period: i64) -> Result<i64> {
     }
     let year = period / 100;
     let year = if year < 70 { year + 2000 } else if year < 100 { year + 1900 } else { year };
-    Ok(year * 12 + period % 100 - 1)
+    Ok(year.saturating_mul(12).saturating_add(period % 100 - 1))
 }
 
 fn period(months: i64) -> i64 {
@@ -386,7 +386,7 @@ fn period(months: i64) -> i64 {
     }
     let year = months / 12;
     let year = if year < 70 { year + 2000 } else if year < 100 { year + 1900 } else { year };
-    year * 100 + months % 12 + 1
+    year.saturating_mul(100).saturating_add(months % 12 + 1)
 }
 
 fn clamp_time(micros: i128, cx: &mut dyn EvalContext) -> Time {
@@ -403,10 +403,10 @@ fn has_date(value: &Value) -> bool {
     match value {
         Value::Date(_) | Value::DateTime(_) => true,
         Value::Time(_) => false,
-        Value::Int(n) => n.abs() > 8_385_959,
+        Value::Int(n) => n.unsigned_abs() > 8_385_959,
         _ => to_text(value).is_some_and(|t| {
             let t = t.trim();
-            t.len() >= 8 && t[1..].contains('-')
+            t.len() >= 8 && t.as_bytes()[1..].contains(&b'-')
         }),
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn function(func: FuncId, args: &[Value], cx: &mut dyn EvalContext) -
             let bytes = to_bytes(&args[0]).unwrap_or_default();
             let prefix: &[u8] = if func == F::IsIpv4Compat { &[0; 12] } else { &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255] };
             let matches = bytes.len() == 16 && bytes.starts_with(prefix);
-            let trivial = func == F::IsIpv4Compat && bytes.get(12..).is_some_and(|low| low[..3] == [0, 0, 0] && low[3] <= 1);
+            let trivial = func == F::IsIpv4Compat && matches && bytes[12..15] == [0, 0, 0] && bytes[15] <= 1;
             Value::bool(matches && !trivial)
         }
         F::IsUuid => Value::bool(parse_uuid(&to_text(&args[0]).unwrap_or_default()).is_some()),

@@ -149,7 +149,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Elt => text(args[1..].iter().map(|a| a.ty.char_length()).max().unwrap_or(0), true),
         F::MakeSet => text(args[1..].iter().map(|a| a.ty.char_length().saturating_add(1)).fold(0, u32::saturating_add), args[0].ty.nullable),
         F::ExportSet => text(length(1).max(length(2)).saturating_add(length(3).max(1)).saturating_mul(64), nullable),
-        F::Format => own(length(0).max(20) * 4 / 3 + 33, nullable),
+        F::Format => own((length(0).max(20) / 3).saturating_mul(4).saturating_add(34), nullable),
         F::FromBase64 | F::Unhex => bytes(length(0), true),
         F::ToBase64 => own(length(0).saturating_mul(4) / 3 + length(0) / 57 + 4, nullable),
         F::Hex => {

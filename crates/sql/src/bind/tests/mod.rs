@@ -1,6 +1,7 @@
 //! The binder and the evaluator against answers recorded from MySQL 8.0.12 (`expressions.tsv`: expression, value, type
 //! on the wire, decimals, unsigned, warnings), and plans of queries over real tables.
 
+mod fuzz;
 mod plans;
 
 use std::collections::HashMap;

@@ -45,33 +45,36 @@ fn names_and_clauses() {
     }
 }
 
+/// Queries that bind.
+pub(super) const QUERIES: &[&str] = &[
+    "SELECT a, count(*) c, sum(c) FROM t GROUP BY a HAVING c > 1 ORDER BY sum(c)",
+    "SELECT id, a, b FROM t GROUP BY id",
+    "SELECT t.id, t.b, u.name FROM t JOIN u ON t.id = u.t_id WHERE u.name = 'x' GROUP BY u.id",
+    "SELECT a + 1 AS k, max(b) FROM t GROUP BY k",
+    "SELECT a, b, GROUPING(a), count(*) FROM t GROUP BY a, b WITH ROLLUP HAVING GROUPING(b) = 0",
+    "SELECT (SELECT max(u.id) FROM u WHERE u.t_id = t.a) FROM t GROUP BY a",
+    "SELECT sum(a) OVER (PARTITION BY b ORDER BY c), row_number() OVER w FROM t WINDOW w AS (ORDER BY id)",
+    "SELECT a, sum(count(*)) OVER () FROM t GROUP BY a",
+    "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r",
+    "WITH x AS (SELECT a FROM t) SELECT * FROM x JOIN x AS y USING (a)",
+    "SELECT * FROM t NATURAL LEFT JOIN u",
+    "SELECT * FROM t RIGHT JOIN u ON t.id = u.t_id WHERE EXISTS (SELECT 1 FROM t AS t2 WHERE t2.id = u.id)",
+    "SELECT 1 AS x UNION ALL SELECT 'a' ORDER BY x",
+    "SELECT * FROM t WHERE a IN (SELECT t_id FROM u) AND b > ALL (SELECT name FROM u)",
+    "VALUES ROW(1, 'a'), ROW(2.5, 'b')",
+    "SELECT DISTINCT a, b FROM t ORDER BY a + 1, upper(b)",
+    "SELECT a AS x FROM t ORDER BY x + 1, t.b LIMIT 1 OFFSET 2",
+    "SELECT t.* FROM t, (SELECT max(id) AS m FROM u) AS d WHERE t.id = d.m FOR UPDATE OF t SKIP LOCKED",
+    "SELECT count(DISTINCT a, b), group_concat(DISTINCT b ORDER BY a DESC SEPARATOR '-') FROM t",
+    "(SELECT a FROM t LIMIT 1) UNION (SELECT id FROM u ORDER BY name LIMIT 1) ORDER BY 1 DESC LIMIT 3",
+    "SELECT * FROM t WHERE (id, a) IN (SELECT id, t_id FROM u) AND (id, a) IN ((1, 2), (3, 4))",
+    "SELECT a, (SELECT count(*) FROM u WHERE u.t_id = t.a HAVING count(*) > t.a) FROM t GROUP BY a",
+    "SELECT lag(a, 1, 0) OVER w, first_value(b) OVER (w ROWS 2 PRECEDING), ntile(4) OVER w FROM t WINDOW w AS (PARTITION BY b ORDER BY id)",
+];
+
 #[test]
 fn groups_and_what_they_determine() {
-    for sql in [
-        "SELECT a, count(*) c, sum(c) FROM t GROUP BY a HAVING c > 1 ORDER BY sum(c)",
-        "SELECT id, a, b FROM t GROUP BY id",
-        "SELECT t.id, t.b, u.name FROM t JOIN u ON t.id = u.t_id WHERE u.name = 'x' GROUP BY u.id",
-        "SELECT a + 1 AS k, max(b) FROM t GROUP BY k",
-        "SELECT a, b, GROUPING(a), count(*) FROM t GROUP BY a, b WITH ROLLUP HAVING GROUPING(b) = 0",
-        "SELECT (SELECT max(u.id) FROM u WHERE u.t_id = t.a) FROM t GROUP BY a",
-        "SELECT sum(a) OVER (PARTITION BY b ORDER BY c), row_number() OVER w FROM t WINDOW w AS (ORDER BY id)",
-        "SELECT a, sum(count(*)) OVER () FROM t GROUP BY a",
-        "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r",
-        "WITH x AS (SELECT a FROM t) SELECT * FROM x JOIN x AS y USING (a)",
-        "SELECT * FROM t NATURAL LEFT JOIN u",
-        "SELECT * FROM t RIGHT JOIN u ON t.id = u.t_id WHERE EXISTS (SELECT 1 FROM t AS t2 WHERE t2.id = u.id)",
-        "SELECT 1 AS x UNION ALL SELECT 'a' ORDER BY x",
-        "SELECT * FROM t WHERE a IN (SELECT t_id FROM u) AND b > ALL (SELECT name FROM u)",
-        "VALUES ROW(1, 'a'), ROW(2.5, 'b')",
-        "SELECT DISTINCT a, b FROM t ORDER BY a + 1, upper(b)",
-        "SELECT a AS x FROM t ORDER BY x + 1, t.b LIMIT 1 OFFSET 2",
-        "SELECT t.* FROM t, (SELECT max(id) AS m FROM u) AS d WHERE t.id = d.m FOR UPDATE OF t SKIP LOCKED",
-        "SELECT count(DISTINCT a, b), group_concat(DISTINCT b ORDER BY a DESC SEPARATOR '-') FROM t",
-        "(SELECT a FROM t LIMIT 1) UNION (SELECT id FROM u ORDER BY name LIMIT 1) ORDER BY 1 DESC LIMIT 3",
-        "SELECT * FROM t WHERE (id, a) IN (SELECT id, t_id FROM u) AND (id, a) IN ((1, 2), (3, 4))",
-        "SELECT a, (SELECT count(*) FROM u WHERE u.t_id = t.a HAVING count(*) > t.a) FROM t GROUP BY a",
-        "SELECT lag(a, 1, 0) OVER w, first_value(b) OVER (w ROWS 2 PRECEDING), ntile(4) OVER w FROM t WINDOW w AS (PARTITION BY b ORDER BY id)",
-    ] {
+    for sql in QUERIES {
         let text = plan(sql);
         assert!(text.starts_with("->"), "{sql}: {text}");
     }

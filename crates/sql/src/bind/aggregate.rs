@@ -50,7 +50,7 @@ impl Binder<'_> {
         if wrong_count || several_need_distinct {
             return Err(errors::parameter_count(&call.name));
         }
-        let mut order_by = self.sort_keys(&call.order_by, &[])?;
+        let mut order_by = self.sort_keys(&call.order_by)?;
         let mut ty = self.aggregate_type(func, &mut args)?;
         if func == AggregateFunc::GroupConcat {
             let text = if args.len() == 1 { args.pop().expect("one argument") } else { self.call(FuncId::Concat, args)? };
@@ -124,9 +124,8 @@ impl Binder<'_> {
         })
     }
 
-    /// `expr [DESC], …` over the current scope; ordinals mean `outputs`.
-    pub fn sort_keys(&mut self, items: &[ast::OrderItem], outputs: &[Expr]) -> Result<Vec<SortKey>> {
-        let _ = outputs;
+    /// `expr [DESC], …` over the current scope.
+    pub fn sort_keys(&mut self, items: &[ast::OrderItem]) -> Result<Vec<SortKey>> {
         items.iter().map(|item| Ok(SortKey { expr: self.expr(&item.expr)?, desc: item.desc })).collect()
     }
 
@@ -230,7 +229,7 @@ impl Binder<'_> {
             }
         };
         let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
-        let order_by = self.sort_keys(&spec.order_by, &[])?;
+        let order_by = self.sort_keys(&spec.order_by)?;
         let frame = spec.frame.as_ref().map(|f| self.frame(f)).transpose()?;
         // Ranking functions ignore the frame.
         let frame = frame.filter(|_| matches!(func, WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue | WindowFunc::Aggregate(_)));

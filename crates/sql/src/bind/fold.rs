@@ -1,6 +1,6 @@
 //! Constant folding: what literals alone decide is decided at bind time, unless it would warn or fail.
 
-use highkey_types::{Collation, Date, MySqlError, SqlMode, TimeZone, Warning, cast::CastContext};
+use highkey_types::{Collation, Date, SqlMode, TimeZone, Warning, cast::CastContext};
 
 use super::BindContext;
 use crate::expr::{EvalContext, eval};
@@ -75,10 +75,5 @@ impl<'a> Folder<'a> {
         let mut cx = CastContext { warnings: &mut warnings, mode: self.cx.sql_mode(), today: Date::default(), time_zone: self.cx.time_zone() };
         let value = convert(&mut cx);
         if warnings.is_empty() { value } else { None }
-    }
-
-    /// Evaluates a constant now; its warnings are dropped.
-    pub fn evaluate(&self, expr: &Expr) -> Result<highkey_types::Value, MySqlError> {
-        eval(expr, &[], &mut Surroundings { cx: self.cx, warnings: 0, random: None })
     }
 }

@@ -19,6 +19,7 @@ mod merge;
 mod query;
 mod scope;
 mod select;
+mod subquery;
 mod types;
 mod update;
 
@@ -76,11 +77,6 @@ pub fn bind_table_expr(expr: &ast::Expr, table: &TableDef, cx: &dyn BindContext)
 pub fn bind_fields_expr(expr: &ast::Expr, fields: &[Field], cx: &dyn BindContext) -> Result<Expr, MySqlError> {
     let scope = Scope { clause: Some(Clause::Where), ..Scope::new(FromScope::of(fields.to_vec())) };
     Binder::new(cx).within(scope, |binder| binder.condition(expr)).map(|(bound, _)| bound)
-}
-
-/// Evaluates a constant expression at bind time (SET's values and the like need the session's own context instead).
-pub fn evaluate_constant(expr: &Expr, cx: &dyn BindContext) -> Result<highkey_types::Value, MySqlError> {
-    fold::Folder::new(cx).evaluate(expr)
 }
 
 /// The expressions that a table's definition holds as text, bound over its columns in definition order.

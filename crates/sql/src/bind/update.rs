@@ -53,7 +53,7 @@ impl Binder<'_> {
         self.scope().clause = Some(Clause::Where);
         let filter = filter.map(|f| self.condition(f)).transpose()?;
         self.scope().clause = Some(Clause::Order);
-        let order_by = self.sort_keys(order_by, &[])?;
+        let order_by = self.sort_keys(order_by)?;
         let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
         Ok(Restriction { filter, order_by, limit })
     }

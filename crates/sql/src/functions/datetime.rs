@@ -6,7 +6,7 @@ use super::FuncId;
 use super::call::{Result, Types};
 use super::format_date;
 use crate::expr::EvalContext;
-use crate::expr::convert::{to_date, to_datetime, to_fuzzy_datetime, to_decimal, to_f64, to_i64, to_text, to_time, warn};
+use crate::expr::convert::{to_date, to_datetime, to_fuzzy_datetime, to_decimal, to_i64, to_text, to_time, warn};
 
 const MICROS: i64 = 1_000_000;
 
@@ -460,9 +460,4 @@ fn time_arithmetic(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
     let Some(time) = to_time(&args[0], cx) else { return Ok(Value::Null) };
     let sum = clamp_time(i128::from(time.micros) + i128::from(micros), cx);
     Ok(if text { Value::from(sum.format(if sum.subsec_micros() > 0 { 6 } else { 0 })) } else { Value::Time(sum) })
-}
-
-/// Seconds as a double: what SLEEP and GET_LOCK take.
-pub(super) fn seconds(value: &Value, cx: &mut dyn EvalContext) -> Option<f64> {
-    to_f64(value, cx)
 }

@@ -5,7 +5,7 @@ use highkey_types::{TypeKind, Value};
 use super::FuncId;
 use super::call::{Result, Types};
 use crate::expr::EvalContext;
-use crate::expr::convert::{division_by_zero, out_of_range, to_decimal, to_f64, to_i64, to_text, to_u64, warn};
+use crate::expr::convert::{out_of_range, to_decimal, to_f64, to_i64, to_text, to_u64, warn};
 
 fn real(n: f64, func: FuncId, args: &[Value]) -> Result<Value> {
     if n.is_finite() {

@@ -3,9 +3,12 @@
 mod admin;
 mod alter;
 pub mod ast;
+mod call;
+mod column;
 mod ddl;
 mod dml;
 mod expr;
+mod from;
 mod hints;
 mod lexer;
 mod parser;

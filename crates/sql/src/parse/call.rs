@@ -1,0 +1,264 @@
+//! Functions whose arguments are not a plain list: CAST, EXTRACT, TRIM …, aggregates and window functions.
+
+use super::ast::*;
+use super::parser::{Parser, Result, unsupported};
+
+impl Parser<'_> {
+    /// Functions whose arguments are not a plain list. The current token is the name, an opening parenthesis follows.
+    pub(super) fn special_function(&mut self, word: &str, start: usize) -> Result<Option<Expr>> {
+        if AGGREGATES.contains(&word) || WINDOW_FUNCTIONS.contains(&word) {
+            return self.aggregate(word, start).map(Some);
+        }
+        let open = |p: &mut Self| {
+            p.advance();
+            p.advance();
+        };
+        let kind = match word {
+            "CAST" => {
+                open(self);
+                let expr = Box::new(self.expr()?);
+                self.expect_kw("AS")?;
+                let ty = self.cast_type()?;
+                if self.kw("ARRAY") {
+                    return unsupported("CAST(... AS ... ARRAY)");
+                }
+                ExprKind::Cast { expr, ty }
+            }
+            "CONVERT" => {
+                open(self);
+                let expr = Box::new(self.expr()?);
+                if self.kw("USING") {
+                    ExprKind::ConvertUsing { expr, charset: self.name_or_string()? }
+                } else {
+                    self.expect_sym(",")?;
+                    ExprKind::Cast { expr, ty: self.cast_type()? }
+                }
+            }
+            "DATE_ADD" | "DATE_SUB" | "ADDDATE" | "SUBDATE" => {
+                open(self);
+                let subtract = word.contains("SUB");
+                let date = Box::new(self.expr()?);
+                self.expect_sym(",")?;
+                let (value, unit) = if self.is_kw("INTERVAL") && !self.interval_is_function() {
+                    self.interval()?
+                } else if word.ends_with("DATE") {
+                    (self.expr()?, IntervalUnit::Day)
+                } else {
+                    return self.fail();
+                };
+                ExprKind::DateArith { date, value: Box::new(value), unit, subtract }
+            }
+            "TIMESTAMPADD" => {
+                open(self);
+                let unit = self.interval_unit()?;
+                self.expect_sym(",")?;
+                let value = Box::new(self.expr()?);
+                self.expect_sym(",")?;
+                ExprKind::DateArith { date: Box::new(self.expr()?), value, unit, subtract: false }
+            }
+            "TIMESTAMPDIFF" => {
+                open(self);
+                let unit = self.interval_unit()?;
+                self.expect_sym(",")?;
+                let from = Box::new(self.expr()?);
+                self.expect_sym(",")?;
+                ExprKind::TimestampDiff { unit, from, to: Box::new(self.expr()?) }
+            }
+            "EXTRACT" => {
+                open(self);
+                let unit = self.interval_unit()?;
+                self.expect_kw("FROM")?;
+                ExprKind::Extract { unit, date: Box::new(self.expr()?) }
+            }
+            "TRIM" => {
+                open(self);
+                let side = self.any_kw(&["BOTH", "LEADING", "TRAILING"]);
+                let first = if side.is_some() && self.is_kw("FROM") { None } else { Some(Box::new(self.expr()?)) };
+                let (what, text) = if self.kw("FROM") {
+                    (first, Box::new(self.expr()?))
+                } else if side.is_some() {
+                    return self.fail();
+                } else {
+                    (None, first.ok_or_else(|| self.error())?)
+                };
+                let side = match side {
+                    Some("LEADING") => TrimSide::Leading,
+                    Some("TRAILING") => TrimSide::Trailing,
+                    _ => TrimSide::Both,
+                };
+                ExprKind::Trim { side, what, text }
+            }
+            "SUBSTRING" | "SUBSTR" | "MID" => {
+                open(self);
+                let mut args = vec![self.expr()?];
+                if self.kw("FROM") {
+                    args.push(self.expr()?);
+                    if self.kw("FOR") {
+                        args.push(self.expr()?);
+                    }
+                } else {
+                    while self.sym(",") {
+                        args.push(self.expr()?);
+                    }
+                }
+                ExprKind::Function(FunctionCall { name: ObjectName { schema: None, name: "SUBSTRING".into() }, args })
+            }
+            "POSITION" => {
+                open(self);
+                let what = self.bit_expr(0)?;
+                self.expect_kw("IN")?;
+                let args = vec![what, self.expr()?];
+                ExprKind::Function(FunctionCall { name: ObjectName { schema: None, name: "LOCATE".into() }, args })
+            }
+            "CHAR" => {
+                open(self);
+                let args = self.list(Self::expr)?;
+                let charset = if self.kw("USING") { Some(self.name_or_string()?) } else { None };
+                ExprKind::Char { args, charset }
+            }
+            "WEIGHT_STRING" => {
+                open(self);
+                let expr = Box::new(self.expr()?);
+                let cast = if self.kw("AS") { Some(self.cast_type()?) } else { None };
+                ExprKind::WeightString { expr, cast }
+            }
+            "GET_FORMAT" => {
+                open(self);
+                let kind = self.any_kw(&["DATETIME", "TIMESTAMP", "DATE", "TIME"]).ok_or_else(|| self.error())?.to_string();
+                self.expect_sym(",")?;
+                ExprKind::GetFormat { kind, style: Box::new(self.expr()?) }
+            }
+            _ => return Ok(None),
+        };
+        self.expect_sym(")")?;
+        Ok(Some(self.make(kind, start)))
+    }
+
+    fn aggregate(&mut self, word: &str, start: usize) -> Result<Expr> {
+        let position = self.position();
+        self.advance();
+        self.advance();
+        let name = match word {
+            "STD" | "STDDEV" => "STDDEV_POP",
+            "VARIANCE" => "VAR_POP",
+            other => other,
+        };
+        let mut call = AggregateCall {
+            name: name.to_string(),
+            distinct: false,
+            star: false,
+            args: Vec::new(),
+            order_by: Vec::new(),
+            separator: None,
+            ignore_nulls: false,
+            over: None,
+        };
+        if self.kw("DISTINCT") {
+            call.distinct = true;
+        } else {
+            self.kw("ALL");
+        }
+        if word == "COUNT" && self.sym("*") {
+            call.star = true;
+        } else if !self.is_sym(")") {
+            call.args = self.list(Self::expr)?;
+        } else if AGGREGATES.contains(&word) {
+            return self.fail();
+        }
+        if word == "GROUP_CONCAT" {
+            if self.kws(&["ORDER", "BY"]) {
+                call.order_by = self.order_items()?;
+            }
+            if self.kw("SEPARATOR") {
+                call.separator = Some(self.string()?);
+            }
+        }
+        self.expect_sym(")")?;
+        if WINDOW_FUNCTIONS.contains(&word) {
+            if self.kws(&["FROM", "LAST"]) || self.kws(&["IGNORE", "NULLS"]) {
+                return unsupported("IGNORE NULLS and FROM LAST");
+            }
+            if !self.kws(&["FROM", "FIRST"]) {
+                self.kws(&["RESPECT", "NULLS"]);
+            }
+        }
+        if self.kw("OVER") {
+            call.over = Some(if self.is_sym("(") { Over::Spec(self.window_spec()?) } else { Over::Named(self.ident()?) });
+        } else if WINDOW_FUNCTIONS.contains(&word) {
+            self.rewind(position);
+            return self.fail();
+        }
+        Ok(self.make(ExprKind::Aggregate(Box::new(call)), start))
+    }
+
+    /// The target type of CAST and CONVERT.
+    fn cast_type(&mut self) -> Result<CastType> {
+        let word = self.word().unwrap_or_default().to_ascii_uppercase();
+        self.advance();
+        Ok(match word.as_str() {
+            "SIGNED" | "UNSIGNED" => {
+                if self.any_kw(&["INTEGER", "INT"]).is_none() {}
+                if word == "SIGNED" { CastType::Signed } else { CastType::Unsigned }
+            }
+            "BINARY" => CastType::Binary(self.parenthesised_integer()?),
+            "CHAR" | "CHARACTER" | "NCHAR" => {
+                let length = self.parenthesised_integer()?;
+                let mut charset = (word == "NCHAR").then(|| "utf8".to_string());
+                if self.kws(&["CHARACTER", "SET"]) || self.kws(&["CHAR", "SET"]) || self.kw("CHARSET") {
+                    charset = Some(self.name_or_string()?);
+                } else if self.kw("ASCII") {
+                    charset = Some("latin1".to_string());
+                } else if self.kw("UNICODE") {
+                    return unsupported("ucs2");
+                } else if self.kw("BINARY") {
+                    charset = None;
+                }
+                CastType::Char { length, charset }
+            }
+            "DATE" => CastType::Date,
+            "DATETIME" | "TIME" => {
+                let fsp = self.parenthesised_integer()?.unwrap_or(0);
+                if fsp > 6 {
+                    return Err(highkey_types::MySqlError::with_message(1426, format!("Too-big precision {fsp} specified for 'CAST'. Maximum is 6.")));
+                }
+                if word == "TIME" { CastType::Time(fsp as u8) } else { CastType::DateTime(fsp as u8) }
+            }
+            "YEAR" => CastType::Year,
+            "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => {
+                let (mut precision, mut scale) = (None, None);
+                if self.sym("(") {
+                    precision = Some(self.integer()? as u32);
+                    if self.sym(",") {
+                        scale = Some(self.integer()? as u32);
+                    }
+                    self.expect_sym(")")?;
+                }
+                CastType::Decimal { precision, scale }
+            }
+            "FLOAT" => {
+                self.parenthesised_integer()?;
+                CastType::Float
+            }
+            "DOUBLE" => {
+                self.kw("PRECISION");
+                CastType::Double
+            }
+            "REAL" => CastType::Double,
+            "JSON" => CastType::Json,
+            _ => {
+                self.rewind(self.position().saturating_sub(1));
+                return self.fail();
+            }
+        })
+    }
+}
+
+/// Aggregates; each may have OVER.
+const AGGREGATES: &[&str] = &[
+    "COUNT", "SUM", "AVG", "MIN", "MAX", "BIT_AND", "BIT_OR", "BIT_XOR", "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP",
+    "GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG", "ANY_VALUE",
+];
+
+/// Functions that need OVER.
+const WINDOW_FUNCTIONS: &[&str] =
+    &["ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"];

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! `run` gives every statement to a server and compares. With `--protocol prepared` each statement that can be prepared goes
-//! through COM_STMT_PREPARE and the binary protocol; with `--executor` the server is told which of its executors to use.
+//! through COM_STMT_PREPARE and the binary protocol.
 //! Queries without ORDER BY are compared as multisets, as their order is nobody's promise.
 
 use std::fmt::Write as _;
@@ -41,9 +41,6 @@ pub enum Action {
         /// Wire protocol to use
         #[arg(long, default_value = "text")]
         protocol: Protocol,
-        /// Executor the server is to use where it has a choice: fast or datafusion
-        #[arg(long)]
-        executor: Option<String>,
     },
 }
 
@@ -86,10 +83,10 @@ pub async fn run(action: Action) -> Result<()> {
             }
             Ok(())
         }
-        Action::Run { files, protocol, executor } => {
+        Action::Run { files, protocol } => {
             let (mut passed, mut failed) = (0, 0);
             for file in &files.files {
-                let (ok, bad) = check(&files.url, file, protocol, executor.as_deref()).await?;
+                let (ok, bad) = check(&files.url, file, protocol).await?;
                 passed += ok;
                 failed += bad;
             }
@@ -194,12 +191,9 @@ fn parse(text: &str) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-async fn check(url: &str, file: &Path, protocol: Protocol, executor: Option<&str>) -> Result<(usize, usize)> {
+async fn check(url: &str, file: &Path, protocol: Protocol) -> Result<(usize, usize)> {
     let cases = parse(&std::fs::read_to_string(file)?).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut connection = connect(url).await?;
-    if let Some(executor) = executor {
-        connection.query_drop(format!("SET SESSION highkey_executor = '{executor}'")).await?;
-    }
     let (mut passed, mut failed) = (0, 0);
     for case in cases {
         let mut got = ask(&mut connection, &case.sql, protocol).await?;
@@ -315,6 +309,9 @@ fn cell(value: &Value, column: &Column) -> String {
         },
         Value::Int(n) => n.to_string(),
         Value::UInt(n) => n.to_string(),
+        // A column with a fixed number of decimals is text with that many.
+        Value::Float(f) if column.decimals() < 31 => format!("{f:.*}", usize::from(column.decimals())),
+        Value::Double(f) if column.decimals() < 31 => format!("{f:.*}", usize::from(column.decimals())),
         Value::Float(f) => format!("float:{f}"),
         Value::Double(f) => format!("double:{f}"),
         Value::Date(y, mo, d, h, mi, s, us) => {

@@ -19,6 +19,7 @@ impl Session {
     pub(crate) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<Outcome, Failure> {
         let (schema, name) = self.table_name(&alter.name)?;
         let database = self.state.instance.database().clone();
+        let copies = copies_rows(alter);
         loop {
             let table = database.catalog().table(&schema, &name)?;
             let Some(plan) = self.plan_alter(&table, alter)? else { return Ok(done(0)) };
@@ -27,7 +28,8 @@ impl Session {
             let altered = blocking_ddl(database.alter_table(&cx, plan, &mut |row| converter.convert(row))).await;
             converter.finish(&mut self.state);
             match altered {
-                Ok(rows) => return Ok(done(rows)),
+                // MySQL counts rows only where it must copy the table, and does the rest in place.
+                Ok(rows) => return Ok(done(if copies { rows } else { 0 })),
                 // Somebody else's DDL came between planning and locking.
                 Err(e) if e.code == 1412 => self.state.process.check()?,
                 Err(e) => return Err(e.into()),
@@ -222,6 +224,16 @@ impl Session {
         }
         Ok(true)
     }
+}
+
+/// Whether MySQL 8.0 runs it with ALGORITHM=COPY: types change, or a primary key goes and none comes.
+fn copies_rows(alter: &ast::AlterTable) -> bool {
+    let adds_key = alter.actions.iter().any(|action| matches!(action, AlterAction::AddIndex(index) if index.kind == ast::IndexKind::Primary));
+    alter.actions.iter().any(|action| match action {
+        AlterAction::ChangeColumn { .. } | AlterAction::ConvertCharset { .. } | AlterAction::OrderBy(_) => true,
+        AlterAction::DropPrimaryKey => !adds_key,
+        _ => false,
+    })
 }
 
 /// What a text type is under the binary character set.

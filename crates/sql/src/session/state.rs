@@ -48,6 +48,8 @@ pub struct SessionState {
     pub now_micros: i64,
     /// The running statement changes rows in strict mode: divisions by zero are errors.
     pub strict_dml: bool,
+    /// The first truncation (1292) of an expression in such a statement: an error once its value is stored.
+    pub strict_truncation: Option<MySqlError>,
     random_states: HashMap<usize, Option<(u32, u32)>>,
 }
 
@@ -72,6 +74,7 @@ impl SessionState {
             bind_params: false,
             now_micros: 0,
             strict_dml: false,
+            strict_truncation: None,
             random_states: HashMap::new(),
         };
         state.apply_client_collation();
@@ -118,6 +121,7 @@ impl SessionState {
         self.now_micros = self.config.timestamp_micros.unwrap_or_else(clock_micros);
         self.explicit_insert_id = None;
         self.strict_dml = false;
+        self.strict_truncation = None;
         if !self.random_states.is_empty() {
             self.random_states.clear();
         }
@@ -310,6 +314,9 @@ impl EvalContext for SessionState {
     }
 
     fn warn(&mut self, warning: Warning) {
+        if self.strict_dml && warning.level == Level::Warning && warning.code == 1292 && self.strict_truncation.is_none() {
+            self.strict_truncation = Some(MySqlError { code: 1292, sqlstate: "22007", message: warning.message.clone() });
+        }
         self.push_warning(warning);
     }
 

@@ -6,8 +6,9 @@ CYCLES ?= 200
 
 .PHONY: build run test bench crash oracles record
 
+# Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
-	cargo build --release -p highkey-server -p highkey-lab -p highkey-sim
+	cargo build --release --workspace
 
 # A server on 127.0.0.1:3306 with its data in ./data, ready for any MySQL client.
 run: build

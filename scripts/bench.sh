@@ -3,8 +3,8 @@
 # ROWS, REPEATS, SECONDS_EACH and OUT change the size of the run.
 source "$(dirname "$0")/lib.sh"
 scripts/oracles.sh
-cargo run --release -p highkey-storage --example tree_bench
-cargo run --release -p highkey-storage --example engine_bench
+cargo build --release --workspace --examples
+"$BIN/examples/engine_bench" 3 "$WORK/engine"
 equal=(--innodb-buffer-pool-size=1G --innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=ON --max-connections=1000)
 start_highkey 33821 "${equal[@]}"
 start_mysql 33822 "${equal[@]}" --skip-log-bin --innodb-log-file-size=512M

@@ -2,7 +2,7 @@
 # Everything that CI runs: unit, model and simulation tests, golden answers over the wire, a short crash run.
 source "$(dirname "$0")/lib.sh"
 cargo test --release --workspace
-cargo build --release -p highkey-server -p highkey-sim
+cargo build --release --workspace
 start_highkey 33811
 for protocol in text prepared; do
     echo "golden answers: $protocol protocol"

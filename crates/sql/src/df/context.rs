@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use datafusion::common::Result;
+use datafusion::execution::context::SessionState;
 use highkey_table::Snapshot;
 use highkey_types::{MySqlError, TimeZone, Value, errors};
 use parking_lot::Mutex;
@@ -46,6 +47,8 @@ pub(super) struct Shared {
     killed: Arc<AtomicBool>,
     interruption: Arc<dyn Fn() -> MySqlError + Send + Sync>,
     names: AtomicUsize,
+    /// This is a second attempt, after memory ran out.
+    spilling: AtomicBool,
     /// EXPLAIN: subqueries are planned, not run.
     pub explain: bool,
 }
@@ -64,6 +67,7 @@ impl Shared {
             killed: cx.killed,
             interruption: cx.interruption,
             names: AtomicUsize::new(0),
+            spilling: AtomicBool::new(false),
             explain,
         })
     }
@@ -71,6 +75,15 @@ impl Shared {
     /// Ends the query if it was killed. Every source of rows asks once per batch.
     pub fn check_killed(&self) -> Result<()> {
         if self.killed.load(Ordering::Relaxed) { Err(user((self.interruption)())) } else { Ok(()) }
+    }
+
+    pub fn state(&self) -> &Arc<SessionState> {
+        self.engine.state(self.spilling.load(Ordering::Relaxed))
+    }
+
+    /// Prepares a second attempt; false if this was it.
+    pub fn start_spilling(&self) -> bool {
+        !self.spilling.swap(true, Ordering::Relaxed)
     }
 
     /// A name that nothing else in the query's plans has.

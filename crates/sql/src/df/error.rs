@@ -45,6 +45,11 @@ pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
     }
 }
 
+/// The memory pool refused an operator that cannot spill.
+pub(super) fn is_out_of_memory(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
 /// ER_SUBQUERY_NO_1_ROW.
 pub(super) fn more_than_one_row() -> MySqlError {
     MySqlError { code: 1242, sqlstate: "21000", message: "Subquery returns more than 1 row".into() }

@@ -15,6 +15,8 @@ mod error;
 mod explain;
 mod kernel;
 mod lower;
+mod memory;
+mod merge_join;
 mod recursion;
 mod repr;
 mod scan;
@@ -32,14 +34,15 @@ pub use stream::{RowStream, Rows};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result as DfResult};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::{FutureExt, StreamExt};
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
 use context::Shared;
-use error::to_mysql;
+use error::{is_out_of_memory, to_mysql};
 use lower::Lowerer;
 
 use crate::plan::{BoundQuery, Field, Rel};
@@ -71,28 +74,47 @@ pub async fn query_rel(rel: Rel, cx: QueryContext) -> Result<RowStream, MySqlErr
     }
 }
 
-async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<datafusion::arrow::array::RecordBatch>>) {
+async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>) {
     let shared = Shared::new(cx, false);
-    let mut stream = match physical(&shared, rel).await.and_then(|plan| execute_stream(plan, shared.engine.state().task_ctx())) {
-        Ok(stream) => {
-            let _ = planned.send(Ok(()));
-            stream
-        }
-        Err(error) => {
-            let _ = planned.send(Err(error));
-            return;
-        }
-    };
-    while let Some(batch) = stream.next().await {
-        let batch = match shared.check_killed() {
-            Ok(()) => batch,
-            Err(error) => Err(error),
+    let mut planned = Some(planned);
+    loop {
+        let stream = physical(&shared, rel.clone()).await.and_then(|plan| execute_stream(plan, shared.state().task_ctx()));
+        let outcome = match stream {
+            Ok(stream) => {
+                if let Some(planned) = planned.take() {
+                    let _ = planned.send(Ok(()));
+                }
+                send_rows(&shared, stream, &rows).await
+            }
+            Err(error) => Err((error, false)),
         };
-        let failed = batch.is_err();
-        if rows.send(batch).await.is_err() || failed {
-            return;
+        match outcome {
+            Ok(()) => return,
+            // Nothing has left the query: it may start again, with operators that spill.
+            Err((error, false)) if is_out_of_memory(&error) && shared.start_spilling() => continue,
+            Err((error, _)) => {
+                match planned.take() {
+                    Some(planned) => drop(planned.send(Err(error))),
+                    None => drop(rows.send(Err(error)).await),
+                }
+                return;
+            }
         }
     }
+}
+
+/// Sends all batches; an error comes with whether any were sent before it.
+async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, rows: &mpsc::Sender<DfResult<RecordBatch>>) -> Result<(), (DataFusionError, bool)> {
+    let mut sent = false;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.and_then(|batch| shared.check_killed().map(|()| batch)).map_err(|error| (error, sent))?;
+        sent |= batch.num_rows() > 0;
+        if rows.send(Ok(batch)).await.is_err() {
+            // Nobody wants them any more.
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// The plan to execute, its columns in the order of the relation's fields.
@@ -104,7 +126,7 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Arc<dyn Execut
     let lowered = lowerer.rel(&rel, &[])?;
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
-    shared.engine.state().create_physical_plan(&plan).await
+    shared.state().create_physical_plan(&plan).await
 }
 
 /// The plan of `bound` as EXPLAIN FORMAT=TREE prints it, one line per operator.

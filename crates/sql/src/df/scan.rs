@@ -1,6 +1,7 @@
 //! Base tables as DataFusion sources: leaves of an index decoded column by column into Arrow arrays.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -28,7 +29,6 @@ use highkey_table::{Direction, KeyRange, RowBatch, ScanPartition, Table, TableSc
 use highkey_types::{ColumnType, TimeZone, TypeKind};
 
 use super::context::Shared;
-use super::engine::BATCH_ROWS;
 use super::error::user;
 use super::repr::{Repr, pack_date, pack_datetime, to_i256};
 use crate::bind::ROW_ID;
@@ -207,10 +207,10 @@ impl ExecutionPlan for ScanExec {
         Ok(Arc::new(self.source.statistics_of(self.source.schema.fields().len())))
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.source.schema.clone();
         let pieces = self.pieces[partition].clone();
-        let batches = Batches::new(self.source.clone(), pieces, self.limit);
+        let batches = Batches::new(self.source.clone(), pieces, self.limit, context.session_config().batch_size());
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))))
     }
 
@@ -225,16 +225,19 @@ struct Batches {
     pieces: std::vec::IntoIter<Piece>,
     scan: Option<TableScan>,
     leaf: RowBatch,
+    /// How many of the leaf's rows have been decoded.
+    position: usize,
     decoder: Decoder,
+    batch_rows: usize,
     /// Rows still wanted.
     wanted: usize,
     failed: bool,
 }
 
 impl Batches {
-    fn new(source: BaseTable, pieces: Vec<Piece>, limit: Option<usize>) -> Batches {
-        let decoder = Decoder::new(&source);
-        Batches { source, pieces: pieces.into_iter(), scan: None, leaf: RowBatch::new(), decoder, wanted: limit.unwrap_or(usize::MAX), failed: false }
+    fn new(source: BaseTable, pieces: Vec<Piece>, limit: Option<usize>, batch_rows: usize) -> Batches {
+        let decoder = Decoder::new(&source, batch_rows);
+        Batches { source, pieces: pieces.into_iter(), scan: None, leaf: RowBatch::new(), position: 0, decoder, batch_rows, wanted: limit.unwrap_or(usize::MAX), failed: false }
     }
 
     /// Fills `leaf` with the next rows; false at the end.
@@ -258,9 +261,19 @@ impl Batches {
 
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
         self.source.shared.check_killed()?;
-        let enough = BATCH_ROWS.min(self.wanted);
-        while self.decoder.rows < enough && self.next_leaf()? {
-            self.decoder.append(&self.leaf)?;
+        let enough = self.batch_rows.min(self.wanted);
+        while self.decoder.rows < enough {
+            if self.position == self.leaf.len() {
+                self.position = 0;
+                if !self.next_leaf()? {
+                    self.leaf = RowBatch::new();
+                    break;
+                }
+            }
+            // Some of the leaf's rows may be left for the next batch.
+            let end = self.leaf.len().min(self.position + enough - self.decoder.rows);
+            self.decoder.append(&self.leaf, self.position..end)?;
+            self.position = end;
         }
         self.wanted = self.wanted.saturating_sub(self.decoder.rows);
         self.decoder.finish()
@@ -307,8 +320,7 @@ enum Cells {
 }
 
 impl Cells {
-    fn new(ty: &ColumnType) -> Cells {
-        let rows = BATCH_ROWS;
+    fn new(ty: &ColumnType, rows: usize) -> Cells {
         let repr = Repr::of(ty);
         match repr {
             Repr::Int => Cells::Int(Int64Builder::with_capacity(rows)),
@@ -326,9 +338,9 @@ impl Cells {
         }
     }
 
-    fn append(&mut self, batch: &RowBatch, column: usize, zone: &TimeZone) -> Result<()> {
+    fn append(&mut self, batch: &RowBatch, rows: Range<usize>, column: usize, zone: &TimeZone) -> Result<()> {
         let layout = batch.layout();
-        let all = (0..batch.len()).map(|i| batch.row(i));
+        let all = rows.clone().map(|i| batch.row(i));
         match self {
             Cells::Int(b) => all.for_each(|r| b.append_option(layout.int(r, column))),
             Cells::UInt(b) => all.for_each(|r| b.append_option(layout.uint(r, column))),
@@ -353,7 +365,7 @@ impl Cells {
             }),
             Cells::Time(b) => all.for_each(|r| b.append_option(layout.time(r, column).map(|t| t.micros))),
             Cells::Enum(b) => all.for_each(|r| b.append_option(layout.uint(r, column).map(|i| i as u16))),
-            Cells::Key(b) => (0..batch.len()).for_each(|i| b.append_value(batch.key(i))),
+            Cells::Key(b) => rows.for_each(|i| b.append_value(batch.key(i))),
         }
         Ok(())
     }
@@ -365,8 +377,9 @@ impl Cells {
             Cells::Decimal(b) => Arc::new(b.finish()),
             Cells::WideDecimal(b) => Arc::new(b.finish()),
             Cells::Double(b) => Arc::new(b.finish()),
-            Cells::Text(b) => Arc::new(b.finish()),
-            Cells::Bytes(b) | Cells::Key(b) => Arc::new(b.finish()),
+            // A builder's blocks double up to 2 MiB, whatever the next batch needs: start small again, or memory limits count air.
+            Cells::Text(b) => Arc::new(std::mem::take(b).finish()),
+            Cells::Bytes(b) | Cells::Key(b) => Arc::new(std::mem::take(b).finish()),
             Cells::Date(b) => Arc::new(b.finish()),
             Cells::Enum(b) => Arc::new(b.finish()),
         }
@@ -374,20 +387,20 @@ impl Cells {
 }
 
 impl Decoder {
-    fn new(source: &BaseTable) -> Decoder {
+    fn new(source: &BaseTable, rows: usize) -> Decoder {
         let cells = |column: usize| match column {
-            ROW_ID => Cells::Key(BinaryViewBuilder::with_capacity(BATCH_ROWS)),
-            _ => Cells::new(&source.table.columns()[column].ty),
+            ROW_ID => Cells::Key(BinaryViewBuilder::with_capacity(rows)),
+            _ => Cells::new(&source.table.columns()[column].ty, rows),
         };
         let columns = source.columns.iter().map(|&c| (c, cells(c))).collect();
         Decoder { schema: source.schema.clone(), columns, rows: 0, zone: source.shared.time_zone.clone() }
     }
 
-    fn append(&mut self, batch: &RowBatch) -> Result<()> {
+    fn append(&mut self, batch: &RowBatch, rows: Range<usize>) -> Result<()> {
         for (column, cells) in &mut self.columns {
-            cells.append(batch, *column, &self.zone)?;
+            cells.append(batch, rows.clone(), *column, &self.zone)?;
         }
-        self.rows += batch.len();
+        self.rows += rows.len();
         Ok(())
     }
 

@@ -104,7 +104,7 @@ impl Lowerer {
         self.shared.check_killed()?;
         let names: Vec<String> = lowered.columns.iter().map(|_| self.shared.name("out")).collect();
         let plan = self.renamed(lowered, &names)?;
-        let state = self.shared.engine.state().clone();
+        let state = self.shared.state().clone();
         let handle = tokio::runtime::Handle::current();
         tokio::task::block_in_place(|| {
             handle.block_on(async {

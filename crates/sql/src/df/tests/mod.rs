@@ -13,11 +13,15 @@ use highkey_table::{ColumnDef, Database, DdlContext, IndexSpec, Isolation, OnDup
 use highkey_types::{Collation, ColumnType, DateTime, MySqlError, SqlMode, Str, TimeZone, TypeKind, Value, Warning};
 use parking_lot::Mutex;
 
-use super::{EngineOptions, QueryContext, QueryEngine, explain, killed_error, query};
+use datafusion::physical_plan::collect;
+
+use super::context::Shared;
+use super::error::to_mysql;
+use super::{EngineOptions, QueryContext, QueryEngine, Rows, explain, killed_error, physical, query};
 use crate::bind::{BindContext, TableSource, bind_query};
 use crate::expr::EvalContext;
 use crate::parse::{ParseOptions, ast, parse_single};
-use crate::plan::BoundQuery;
+use crate::plan::{BoundQuery, Field};
 
 /// A database with a schema `t`, and what a session would be.
 pub(super) struct Fixture {
@@ -62,9 +66,13 @@ fn cell(value: &Value, ty: &ColumnType) -> String {
 
 impl Fixture {
     pub fn new() -> Fixture {
+        Fixture::with_memory(64 << 20)
+    }
+
+    pub fn with_memory(memory_bytes: usize) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let db = Database::open(dir.path().join("data"), Options::default()).unwrap();
-        let engine = QueryEngine::new(EngineOptions { threads: 2, memory_bytes: 64 << 20, spill_dir: dir.path().join("spill") }).unwrap();
+        let engine = QueryEngine::new(EngineOptions { threads: 2, memory_bytes, spill_dir: dir.path().join("spill") }).unwrap();
         block_on(db.create_schema(&DdlContext::default(), SchemaDef { name: "t".into(), collation: Collation::utf8mb4() })).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Fixture { db, engine, runtime, _dir: dir }
@@ -123,6 +131,22 @@ impl Fixture {
             }
             Ok(rows)
         })
+    }
+
+    /// The same by a second attempt's plan: merge joins, small batches.
+    pub fn ask_spilling(&self, sql: &str) -> Result<Vec<Vec<String>>, MySqlError> {
+        let bound = self.bind(sql)?;
+        let types: Vec<ColumnType> = bound.fields().iter().map(|f| f.ty.ty.clone()).collect();
+        let fields: Arc<[Field]> = bound.fields().to_vec().into();
+        let shared = Shared::new(self.context(), false);
+        assert!(shared.start_spilling());
+        let task = self.engine.handle().spawn(async move {
+            let plan = physical(&shared, bound.rel).await?;
+            collect(plan, shared.state().task_ctx()).await
+        });
+        let batches = self.runtime.block_on(task).unwrap().map_err(|e| to_mysql(&e))?;
+        let rows = batches.into_iter().flat_map(|batch| Rows::new(batch, fields.clone()).to_vec());
+        Ok(rows.map(|row| row.iter().zip(&types).map(|(value, ty)| cell(value, ty)).collect()).collect())
     }
 
     pub fn explain(&self, sql: &str) -> Result<Vec<String>, MySqlError> {

@@ -154,6 +154,19 @@ fn other_types_pass_through() {
 }
 
 #[test]
+fn little_memory_spills() {
+    let rows: String = (0..60_000).map(|i| format!("{i}|{}|filler text that takes room {}\n", (i * 7919) % 60_000, i % 5_000)).collect();
+    let f = Fixture::with_memory(12 << 20);
+    f.table("big", &[("id", int()), ("other", int()), ("t", text())], &rows);
+    let join = "SELECT COUNT(*), SUM(a.id), MIN(b.t) FROM big a JOIN big b ON a.id = b.other AND a.t <> b.t";
+    let answer = "59976|1799280000|filler text that takes room 1";
+    f.check(join, answer);
+    assert_eq!(f.ask_spilling(join).unwrap()[0].join("|"), answer);
+    f.check("SELECT COUNT(*) FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY t, id) k FROM big) d WHERE k > 50000", "10000");
+    f.check("SELECT COUNT(*), MAX(c) FROM (SELECT t, COUNT(*) c FROM big GROUP BY t) d", "5000|12");
+}
+
+#[test]
 fn explain_names_what_runs() {
     let f = people();
     let lines = f.explain("SELECT team, COUNT(*) FROM p WHERE pay > 10 GROUP BY team ORDER BY team LIMIT 3").unwrap();

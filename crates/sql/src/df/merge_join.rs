@@ -1,0 +1,44 @@
+//! Joins that fit any memory: a hash join keeps one side in memory and cannot spill it, a merge join sorts both sides and can.
+
+use std::sync::Arc;
+
+use datafusion::arrow::compute::SortOptions;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
+
+/// Replaces hash joins by merge joins: the plan of a query's second attempt, after the first one ran out of memory.
+#[derive(Debug)]
+pub(super) struct JoinsBySorting;
+
+impl PhysicalOptimizerRule for JoinsBySorting {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
+            let on = join.on().to_vec();
+            let order = vec![SortOptions::default(); on.len()];
+            let merge = SortMergeJoinExec::try_new(
+                join.left().clone(),
+                join.right().clone(),
+                on,
+                join.filter().cloned(),
+                *join.join_type(),
+                order,
+                join.null_equality(),
+            )?;
+            Ok(Transformed::yes(Arc::new(merge) as Arc<dyn ExecutionPlan>))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "joins_by_sorting"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}

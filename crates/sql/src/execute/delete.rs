@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use highkey_table::{Direction, LockMode, LockWaitPolicy};
+use highkey_table::{LockMode, LockWaitPolicy};
 
 use super::query::BoundTables;
 use super::subqueries::{check_not_read, query_of};
@@ -80,11 +80,9 @@ impl Session {
         let access = self.access(&single.table, &all, single.filter.as_ref())?;
         let zone = self.state.config.time_zone.clone();
         'ranges: for range in &access.ranges {
-            let (txn, _) = self.txn_and_state();
-            let mut scan = single.table.scan_locking(txn, access.index, range, Direction::Forward, LockMode::Exclusive, LockWaitPolicy::Wait);
+            let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
-                let (txn, _) = self.txn_and_state();
-                let rows = scan.collect(txn, if access.unique || limit.is_some() { 1 } else { 256 }).await?;
+                let rows = self.next_locked(&mut scan, if limit.is_some() { 1 } else { 256 }).await?;
                 if rows.is_empty() {
                     break;
                 }

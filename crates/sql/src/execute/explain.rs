@@ -67,7 +67,7 @@ impl Session {
         let answer = match format {
             ExplainFormat::Tree => Answer::new("EXPLAIN S", vec![vec![Value::text(tree.join("\n") + "\n")]]),
             _ => Answer::new(
-                "id u?;select_type s19;table s64?;partitions s255?;type s10?;possible_keys S?;key s64?;key_len s64?;ref s255?;rows u?;filtered D?;Extra s255?",
+                "id u?;select_type s19;table s64?;partitions s255?;type s10?;possible_keys S?;key s64?;key_len s64?;ref s255?;rows u?;filtered p?;Extra s255?",
                 rows,
             ),
         };
@@ -155,7 +155,7 @@ impl Session {
             key_length.map_or(Value::Null, |n| Value::text(n.to_string())),
             if access == "const" || access == "ref" { Value::text("const") } else { Value::Null },
             Value::UInt(rows),
-            Value::Decimal(highkey_types::Decimal::from_i128(100_000_000, 6)),
+            Value::Decimal(highkey_types::Decimal::from_i128(10_000, 2)),
             if residual { Value::text("Using where") } else { Value::Null },
         ])
     }

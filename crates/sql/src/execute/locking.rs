@@ -1,10 +1,11 @@
 //! Locking reads under DataFusion. A scan with FOR UPDATE or FOR SHARE reads and locks the latest committed rows, which no snapshot
 //! shows; so it runs first, here, and its rows take the scan's place in the plan.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use highkey_table::{Direction, KeyRange, LockMode, LockWaitPolicy, Row, Table};
+use highkey_table::{Direction, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::target::to_session;
@@ -33,6 +34,13 @@ pub(crate) struct Access {
     /// Each range is a whole unique key.
     pub unique: bool,
     pub residual: Option<Expr>,
+}
+
+/// Rows being locked one after the other.
+pub(crate) enum LockingRows {
+    Scan(LockingScan),
+    /// A whole unique key, until it is taken.
+    Key { table: Arc<Table>, index: usize, key: Option<Vec<Value>>, mode: LockMode, policy: LockWaitPolicy },
 }
 
 impl Session {
@@ -104,16 +112,36 @@ impl Session {
             .collect()
     }
 
+    /// Starts locking the rows of one range. A whole unique key is locked by itself, and its place if there is no such row: whoever comes after with
+    /// the same key waits, and then sees what this transaction has put there.
+    pub(crate) fn locking_rows(&mut self, table: &Arc<Table>, access: &Access, range: &KeyRange, mode: LockMode, policy: LockWaitPolicy) -> LockingRows {
+        if access.unique
+            && let Some(key) = whole_key(range)
+        {
+            return LockingRows::Key { table: table.clone(), index: access.index, key: Some(key.to_vec()), mode, policy };
+        }
+        LockingRows::Scan(table.scan_locking(self.txn(), access.index, range, Direction::Forward, mode, policy))
+    }
+
+    /// The next locked rows, at most `max`; none at the end.
+    pub(crate) async fn next_locked(&mut self, rows: &mut LockingRows, max: usize) -> Result<Vec<Row>, MySqlError> {
+        match rows {
+            LockingRows::Scan(scan) => scan.collect(self.txn(), max).await,
+            LockingRows::Key { table, index, key, mode, policy } => match key.take() {
+                Some(key) => Ok(table.lock_get(self.txn(), *index, &key, *mode, *policy).await?.into_iter().collect()),
+                None => Ok(Vec::new()),
+            },
+        }
+    }
+
     /// Locks the rows that satisfy `filter`, which is over `columns`.
     pub(crate) async fn locked_rows(&mut self, table: &Arc<Table>, columns: &[usize], filter: Option<&Expr>, lock: LockSpec) -> Result<Vec<Row>, MySqlError> {
         let access = self.access(table, columns, filter)?;
         let mut kept = Vec::new();
         for range in &access.ranges {
-            let (txn, _) = self.txn_and_state();
-            let mut scan = table.scan_locking(txn, access.index, range, Direction::Forward, lock_mode(lock), lock_policy(lock.wait));
+            let mut scan = self.locking_rows(table, &access, range, lock_mode(lock), lock_policy(lock.wait));
             loop {
-                let (txn, _) = self.txn_and_state();
-                let rows = scan.collect(txn, 1024).await?;
+                let rows = self.next_locked(&mut scan, 1024).await?;
                 if rows.is_empty() {
                     break;
                 }
@@ -132,6 +160,14 @@ impl Session {
             }
         }
         Ok(kept)
+    }
+}
+
+/// The values of a range that is one whole key.
+pub(crate) fn whole_key(range: &KeyRange) -> Option<&[Value]> {
+    match (&range.lower, &range.upper) {
+        (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
+        _ => None,
     }
 }
 

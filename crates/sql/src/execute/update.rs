@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use highkey_table::{Direction, LockMode, LockWaitPolicy, Row};
+use highkey_table::{LockMode, LockWaitPolicy, Row};
 use highkey_types::{MySqlError, Value};
 
 use super::query::BoundTables;
@@ -104,12 +104,10 @@ impl Session {
         // Rows whose place in the index moves would be met again further on: they are collected first.
         let mut waiting = Vec::new();
         'ranges: for range in &access.ranges {
-            let (txn, _) = self.txn_and_state();
-            let mut scan = single.table.scan_locking(txn, access.index, range, Direction::Forward, LockMode::Exclusive, LockWaitPolicy::Wait);
+            let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
-                let (txn, _) = self.txn_and_state();
                 // One by one where few are wanted, so that no more is locked than is changed.
-                let rows = scan.collect(txn, if access.unique || limit.is_some() { 1 } else { 256 }).await?;
+                let rows = self.next_locked(&mut scan, if limit.is_some() { 1 } else { 256 }).await?;
                 if rows.is_empty() {
                     break;
                 }
@@ -153,7 +151,7 @@ impl Session {
             target.to_session(&mut seen, &zone);
             let mut key = Vec::with_capacity(order_by.len());
             for sort in order_by {
-                key.push(expr::eval(&sort.expr, &seen, &mut self.state)?);
+                key.push(crate::fast::sort_form(expr::eval(&sort.expr, &seen, &mut self.state)?, sort));
             }
             keyed.push((key, row));
         }

@@ -89,11 +89,26 @@ pub fn compare_keys(a: &[Value], b: &[Value], keys: &[SortKey], cx: &mut CastCon
     std::cmp::Ordering::Equal
 }
 
+/// A sort key in the form that compares fastest: text becomes its collation's sort key once, instead of being compared weight by weight
+/// with every other.
+pub fn sort_form(value: Value, key: &SortKey) -> Value {
+    match value {
+        Value::Text(text) => {
+            let mut bytes = Vec::new();
+            key.expr.ty.collation().sort_key(text.as_bytes(), &mut bytes);
+            Value::Bytes(bytes)
+        }
+        other => other,
+    }
+}
+
 fn order_values(a: &Value, b: &Value, collation: &'static highkey_types::Collation, cx: &mut CastContext) -> std::cmp::Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
         (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
         (Value::Text(a), Value::Text(b)) => collation.compare(a.as_bytes(), b.as_bytes()),
+        // Binary strings, and text that `sort_form` has brought into its collation's order.
+        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
         // ENUM and SET sort by number.
         (Value::Enum(a, _), Value::Enum(b, _)) => a.cmp(b),
         (Value::Set(a, _), Value::Set(b, _)) => a.cmp(b),

@@ -1,14 +1,12 @@
 //! Running a compiled query: rows stream through the stages up to the first that blocks, are held there, and go on as a whole.
 
-use std::collections::HashSet;
-
-use highkey_table::{Direction, KeyRange, RowBatch};
+use highkey_table::{Direction, KeyRange, Row, RowBatch};
 use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
 
 use super::aggregate::Accumulator;
-use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys};
+use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys, sort_form};
 use crate::bind::ROW_ID;
-use crate::execute::{Destination, Failure, columns, row_id, to_session};
+use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, row_id, to_session, whole_key};
 use crate::expr;
 use crate::plan::{self, Field, SortKey};
 use crate::session::{Session, SessionState, StatusCounter};
@@ -18,7 +16,7 @@ enum Step<'a> {
     Filter(&'a plan::Expr),
     Project(&'a [plan::Expr]),
     Limit { skip: u64, left: u64 },
-    Distinct { parts: &'a [KeyPart], seen: HashSet<Vec<u8>> },
+    Distinct { parts: &'a [KeyPart], seen: ahash::AHashSet<Vec<u8>> },
 }
 
 /// Whether a row goes on.
@@ -200,7 +198,7 @@ impl Session {
                         skip: self.limit_value(offset.as_ref())?.unwrap_or(0),
                         left: self.limit_value(count.as_ref())?.unwrap_or(u64::MAX),
                     },
-                    Stage::Distinct(parts) => Step::Distinct { parts, seen: HashSet::new() },
+                    Stage::Distinct(parts) => Step::Distinct { parts, seen: ahash::AHashSet::new() },
                     Stage::Sort(_) | Stage::Aggregate(_) => unreachable!("the streaming stages end before the first that blocks"),
                 })
             })
@@ -226,10 +224,11 @@ impl Session {
             Held::Sort(keys, rows) => {
                 let mut key = Vec::with_capacity(keys.len());
                 for k in *keys {
-                    key.push(match k.expr.as_column() {
+                    let value = match k.expr.as_column() {
                         Some(i) => row[i].clone(),
                         None => expr::eval(&k.expr, &row, &mut self.state)?,
-                    });
+                    };
+                    key.push(sort_form(value, k));
                 }
                 rows.push((key, row));
             }
@@ -266,9 +265,19 @@ impl Session {
         let direction = if source.backward { Direction::Backward } else { Direction::Forward };
         let zone = self.state.config.time_zone.clone();
         let held = !matches!(run.held, Held::Nothing);
+        let unique = source.access.as_ref().is_some_and(|a| a.unique);
         let mut batch = RowBatch::new();
         let mut batches = 0_u32;
         for range in self.ranges(source)? {
+            if unique && let Some(key) = whole_key(&range) {
+                if let Some(found) = source.table.get(self.txn(), source.index, key)? {
+                    self.push_found(source, run, &found, destination)?;
+                }
+                if run.stopped {
+                    break;
+                }
+                continue;
+            }
             let mut scan = source.table.scan(self.txn(), source.index, &range, direction)?;
             while !run.stopped && scan.next_batch(&mut batch)? {
                 for i in 0..batch.len() {
@@ -312,24 +321,23 @@ impl Session {
     async fn scan_locked(&mut self, source: &TableSource, run: &mut Run<'_>, destination: &mut Destination<'_>) -> Result<bool, Failure> {
         let Some(lock) = source.lock else { return Ok(true) };
         let direction = if source.backward { Direction::Backward } else { Direction::Forward };
-        let zone = self.state.config.time_zone.clone();
+        let (mode, policy) = (lock_mode(lock), lock_policy(lock.wait));
+        let unique = source.access.as_ref().is_some_and(|a| a.unique);
         for range in self.ranges(source)? {
-            let mode = crate::execute::lock_mode(lock);
-            let policy = crate::execute::lock_policy(lock.wait);
+            let key = if unique { whole_key(&range) } else { None };
+            if let Some(key) = key {
+                let found = source.table.lock_get(self.txn(), source.index, key, mode, policy).await?;
+                if let Some(found) = found
+                    && !run.stopped
+                {
+                    self.push_found(source, run, &found, destination)?;
+                }
+                continue;
+            }
             let mut scan = source.table.scan_locking(self.txn(), source.index, &range, direction, mode, policy);
             while !run.stopped {
                 let Some(found) = scan.next(self.txn()).await? else { break };
-                run.scanned += 1;
-                let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { row_id(found.key()) } else { found.value(c) }).collect();
-                for &t in &source.timestamps {
-                    to_session(&mut row[t], &zone);
-                }
-                if let Some(residual) = &source.residual
-                    && !expr::eval_condition(residual, &row, &mut self.state)?
-                {
-                    continue;
-                }
-                self.push(run, row, destination)?;
+                self.push_found(source, run, &found, destination)?;
                 if let Destination::Sink(sink) = destination
                     && sink.wants_flush()
                 {
@@ -338,6 +346,21 @@ impl Session {
             }
         }
         Ok(true)
+    }
+
+    /// A row found by its key, or locked, through the stages, if it satisfies what the index left to be checked.
+    fn push_found(&mut self, source: &TableSource, run: &mut Run<'_>, found: &Row, destination: &mut Destination<'_>) -> Result<(), MySqlError> {
+        run.scanned += 1;
+        let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { row_id(found.key()) } else { found.value(c) }).collect();
+        for &t in &source.timestamps {
+            to_session(&mut row[t], &self.state.config.time_zone);
+        }
+        if let Some(residual) = &source.residual
+            && !expr::eval_condition(residual, &row, &mut self.state)?
+        {
+            return Ok(());
+        }
+        self.push(run, row, destination)
     }
 
     /// What a blocking stage makes of the rows it held.
@@ -378,7 +401,7 @@ impl Session {
                     Held::Sort(keys, sorted) => {
                         let mut key = Vec::with_capacity(keys.len());
                         for k in *keys {
-                            key.push(expr::eval(&k.expr, &row, &mut self.state)?);
+                            key.push(sort_form(expr::eval(&k.expr, &row, &mut self.state)?, k));
                         }
                         sorted.push((key, row));
                     }

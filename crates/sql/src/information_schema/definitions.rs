@@ -1,7 +1,7 @@
 //! The columns of the virtual tables, as MySQL 8.0 names and types them.
 //!
 //! One line per table; a column is `NAME type`, where type is `sN` VARCHAR(N), `S` LONGTEXT, `u` BIGINT UNSIGNED, `i` BIGINT, `n` INT
-//! UNSIGNED, `I` INT, `d` DATETIME, `D` DECIMAL(20,6), and `?` makes it nullable.
+//! UNSIGNED, `I` INT, `d` DATETIME, `D` DECIMAL(20,6), `p` DECIMAL(5,2), and `?` makes it nullable.
 
 pub(super) const INFORMATION_SCHEMA: &[(&str, &str)] = &[
     ("CHARACTER_SETS", "CHARACTER_SET_NAME s64;DEFAULT_COLLATE_NAME s64;DESCRIPTION s2048;MAXLEN n"),

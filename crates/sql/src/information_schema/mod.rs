@@ -74,6 +74,7 @@ pub fn column(text: &str) -> (highkey_types::Str, ColumnType, bool) {
         b'n' => ColumnType::new(TypeKind::Int).unsigned(),
         b'I' => ColumnType::new(TypeKind::Int),
         b'd' => ColumnType::new(TypeKind::DateTime(0)),
+        b'p' => ColumnType::decimal(5, 2),
         b'D' => ColumnType::decimal(20, 6),
         _ => panic!("no type {code}"),
     };

@@ -41,8 +41,19 @@ pub(crate) use update::update_tables;
 #[derive(Debug)]
 pub enum Failure {
     Sql(MySqlError),
+    /// A bug of ours: the statement's transaction is not to be trusted any more.
+    Panic(MySqlError),
     /// The client is gone.
     Io(std::io::Error),
+}
+
+impl Failure {
+    /// What a panic's message becomes.
+    pub fn panicked(cause: &(dyn std::any::Any + Send)) -> Failure {
+        let text = cause.downcast_ref::<String>().map(String::as_str).or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        tracing::error!("a statement panicked: {text}");
+        Failure::Panic(error::err(1815, format!("Internal error: {text}")))
+    }
 }
 
 impl From<MySqlError> for Failure {

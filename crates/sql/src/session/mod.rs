@@ -19,10 +19,12 @@ mod transaction;
 mod user_locks;
 
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
@@ -95,6 +97,8 @@ pub struct Session {
     pub(crate) locked_tables: Vec<(Str, Str, bool)>,
     /// COMMIT RELEASE, SHUTDOWN by this session: the connection is to be closed.
     close_requested: bool,
+    /// The running statement is SHOW WARNINGS or one like it.
+    about_conditions: bool,
     /// USE changed the database in the running statement.
     pub(crate) schema_changed: bool,
 }
@@ -112,6 +116,7 @@ impl Session {
             repeated: RepeatedStatements::default(),
             locked_tables: Vec::new(),
             close_requested: false,
+            about_conditions: false,
             schema_changed: false,
         }
     }
@@ -128,8 +133,8 @@ impl Session {
             self.count_question();
             let started = Instant::now();
             self.enter("Query", Some(statement.text.clone()), false);
-            let outcome = self.run_prepared(&statement, None, sink).await;
-            self.leave(outcome, false, sink).await?;
+            let outcome = AssertUnwindSafe(self.run_prepared(&statement, None, sink)).catch_unwind().await;
+            self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), false, sink).await?;
             self.count_slow(started);
             return Ok(());
         }
@@ -190,15 +195,16 @@ impl Session {
     /// Runs one parsed statement between the brackets that every statement has. True: it succeeded.
     async fn run_parsed(&mut self, parsed: &Parsed, info: Arc<str>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
         self.enter("Query", Some(info), crate::execute::keeps_diagnostics(&parsed.statement));
-        let outcome = self.dispatch(&parsed.statement, sink).await;
-        self.leave(outcome, more, sink).await
+        // A panic in a statement ends the statement, never the server.
+        let outcome = AssertUnwindSafe(self.dispatch(&parsed.statement, sink)).catch_unwind().await;
+        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), more, sink).await
     }
 
     /// The opening bracket of a statement.
     pub(crate) fn enter(&mut self, command: &'static str, info: Option<Arc<str>>, keep_diagnostics: bool) {
         self.state.process.begin_statement(command, info);
-        self.state.instance.count(StatusCounter::ThreadsRunning, 1);
         self.state.begin_statement(keep_diagnostics);
+        self.about_conditions = keep_diagnostics;
         self.transaction_begin_statement();
         self.schema_changed = false;
     }
@@ -216,6 +222,11 @@ impl Session {
                     Ok(()) => unreachable!("a failed statement stays failed"),
                     Err(e) => Err(e),
                 }
+            }
+            Err(Failure::Panic(e)) => {
+                self.abandon_transaction();
+                self.state.bind_params = false;
+                Err(e)
             }
             Err(Failure::Io(e)) => {
                 // The client is gone: its statement is undone, and its transaction with the session.
@@ -243,7 +254,6 @@ impl Session {
 
     fn finish_process(&mut self) {
         self.state.process.end_statement();
-        self.state.instance.status().sub(StatusCounter::ThreadsRunning, 1);
     }
 
     fn answer(&mut self, outcome: Outcome, more: bool, sink: &mut dyn ResultSink) {
@@ -251,7 +261,9 @@ impl Session {
         if more {
             status.0 |= StatusFlags::MORE_RESULTS_EXISTS;
         }
-        let mut summary = OkSummary { status, warnings: self.state.diagnostics.packet_count(), ..OkSummary::default() };
+        // A statement about conditions has none of its own.
+        let warnings = if self.about_conditions { 0 } else { self.state.diagnostics.packet_count() };
+        let mut summary = OkSummary { status, warnings, ..OkSummary::default() };
         match outcome {
             Outcome::Rows { count } => {
                 self.state.row_count = -1;
@@ -320,8 +332,8 @@ impl Session {
         self.enter("Execute", Some(statement.text.clone()), crate::execute::keeps_diagnostics(&statement.parsed.statement));
         self.state.params.clear();
         self.state.params.extend_from_slice(params);
-        let outcome = self.run_prepared(&statement, if cursor { Some(id) } else { None }, sink).await;
-        self.leave(outcome, false, sink).await?;
+        let outcome = AssertUnwindSafe(self.run_prepared(&statement, if cursor { Some(id) } else { None }, sink)).catch_unwind().await;
+        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), false, sink).await?;
         Ok(())
     }
 

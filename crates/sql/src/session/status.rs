@@ -24,8 +24,6 @@ counters! {
     Questions => "Questions",
     Queries => "Queries",
     SlowQueries => "Slow_queries",
-    /// A gauge: raised and lowered.
-    ThreadsRunning => "Threads_running",
     SelectFastPath => "Highkey_select_fast_path",
     SelectDataFusion => "Highkey_select_datafusion",
     MaxExecutionTimeExceeded => "Max_execution_time_exceeded",
@@ -99,10 +97,6 @@ impl Default for Status {
 impl Status {
     pub fn add(&self, counter: StatusCounter, n: u64) {
         self.counters[counter as usize].fetch_add(n, Ordering::Relaxed);
-    }
-
-    pub fn sub(&self, counter: StatusCounter, n: u64) {
-        self.counters[counter as usize].fetch_sub(n, Ordering::Relaxed);
     }
 
     pub fn max(&self, counter: StatusCounter, n: u64) {

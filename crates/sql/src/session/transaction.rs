@@ -142,6 +142,11 @@ impl Session {
         }
     }
 
+    /// After a panic: the transaction is dropped, which rolls it back.
+    pub(crate) fn abandon_transaction(&mut self) {
+        self.transaction = TransactionState::default();
+    }
+
     pub(crate) async fn rollback_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
             Some(txn) => txn.rollback().await,

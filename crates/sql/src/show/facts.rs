@@ -111,6 +111,8 @@ pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
     let mut rows: Vec<(String, String)> = instance.status().all().map(|(name, n)| (name.to_owned(), n.to_string())).collect();
     let connected = instance.processes().len() as u64;
     rows.push(("Threads_connected".into(), connected.to_string()));
+    let running = instance.processes().all().iter().filter(|p| p.snapshot().command != "Sleep").count();
+    rows.push(("Threads_running".into(), running.to_string()));
     rows.push(("Threads_cached".into(), "0".into()));
     rows.push(("Threads_created".into(), instance.status().get(StatusCounter::Connections).to_string()));
     rows.push(("Uptime".into(), instance.uptime_seconds().to_string()));

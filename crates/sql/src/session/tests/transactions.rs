@@ -146,3 +146,25 @@ async fn lock_tables_restricts_and_excludes() {
     a.ok("UNLOCK TABLES").await;
     b.ok("INSERT INTO t VALUES (1)").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleting_a_key_that_is_not_there_keeps_others_from_it() {
+    let server = Server::new();
+    let mut a = server.client().await;
+    let mut b = server.client().await;
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    a.ok("BEGIN").await;
+    b.ok("BEGIN").await;
+    assert_eq!(a.ok("DELETE FROM t WHERE id = 5").await.affected_rows, 0);
+    let waiting = tokio::spawn(async move {
+        let deleted = b.ok("DELETE FROM t WHERE id = 5").await.affected_rows;
+        b.ok("INSERT INTO t VALUES (5)").await;
+        b.ok("COMMIT").await;
+        deleted
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    a.ok("INSERT INTO t VALUES (5)").await;
+    a.ok("COMMIT").await;
+    assert_eq!(waiting.await.unwrap(), 1);
+    assert_eq!(a.rows("SELECT id FROM t").await, table("5"));
+}

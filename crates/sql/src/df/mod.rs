@@ -27,9 +27,9 @@ mod tests;
 mod text;
 mod wrapped;
 
-pub use context::{QueryContext, VirtualRows, killed_error};
+pub use context::{QueryContext, killed_error};
 pub use engine::{EngineOptions, QueryEngine};
-pub use stream::{RowStream, Rows};
+pub use stream::RowStream;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -84,11 +84,6 @@ impl Repr {
             Repr::Enum => DataType::UInt16,
         }
     }
-
-    /// True if equality and order of the Arrow values are MySQL's, so that the column is its own key.
-    pub fn is_ordered(self) -> bool {
-        !matches!(self, Repr::Text | Repr::Json | Repr::Double)
-    }
 }
 
 /// The Arrow type of a MySQL type.

@@ -30,11 +30,6 @@ impl RowStream {
         RowStream { fields, batches, task, _engine: engine }
     }
 
-    /// The result set's columns.
-    pub fn fields(&self) -> &Arc<[Field]> {
-        &self.fields
-    }
-
     /// The next rows; `None` at the end. After an error there is nothing more.
     pub async fn next(&mut self) -> Result<Option<Rows>, MySqlError> {
         loop {
@@ -61,16 +56,13 @@ pub struct Rows {
 }
 
 impl Rows {
+    #[cfg(test)]
     pub(super) fn new(batch: RecordBatch, fields: Arc<[Field]>) -> Rows {
         Rows { batch, fields }
     }
 
     pub fn len(&self) -> usize {
         self.batch.num_rows()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Calls `row` with each row's values, in the result's types. Stops at the first error.

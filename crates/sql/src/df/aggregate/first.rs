@@ -7,7 +7,6 @@ use datafusion::arrow::compute;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use super::GroupState;
-use crate::df::error::{more_than_one_row, user};
 
 const NO_ROW: u64 = u64::MAX;
 
@@ -15,8 +14,6 @@ const NO_ROW: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct First {
     data_type: DataType,
-    /// A second row of a group is error 1242.
-    single: bool,
     /// Groups `0..seen.len()`, and whether each has had a row.
     seen: Vec<bool>,
     /// One value per group.
@@ -27,8 +24,8 @@ pub(super) struct First {
 }
 
 impl First {
-    pub fn new(data_type: DataType, single: bool) -> First {
-        First { values: new_empty_array(&data_type), data_type, single, seen: Vec::new(), chunks: Vec::new(), chunked: 0 }
+    pub fn new(data_type: DataType) -> First {
+        First { values: new_empty_array(&data_type), data_type, seen: Vec::new(), chunks: Vec::new(), chunked: 0 }
     }
 
     fn gather(&mut self) -> Result<()> {
@@ -56,9 +53,6 @@ impl First {
                 continue;
             }
             if self.seen[group] {
-                if self.single {
-                    return Err(user(more_than_one_row()));
-                }
                 continue;
             }
             self.seen[group] = true;

@@ -44,8 +44,6 @@ pub(super) enum AggregateKind {
     JsonArray,
     /// JSON_OBJECTAGG. `(key: Utf8View, array: Utf8View)`
     JsonObject,
-    /// A scalar subquery's value: NULL of no row, error 1242 of two. `(x)`
-    Single,
     /// DISTINCT: the first argument is the key by which rows are the same; the others are the aggregate's own.
     Distinct(Box<AggregateKind>),
 }
@@ -73,7 +71,6 @@ impl AggregateKind {
             AggregateKind::Concat { .. } => "group_concat",
             AggregateKind::JsonArray => "json_arrayagg",
             AggregateKind::JsonObject => "json_objectagg",
-            AggregateKind::Single => "single_row",
             AggregateKind::Distinct(_) => "distinct",
         }
     }
@@ -82,8 +79,7 @@ impl AggregateKind {
         Ok(match self {
             AggregateKind::Exact { input, mean } => Box::new(numeric::ExactSum::new(*input, output, *mean)),
             AggregateKind::Double { mean } => Box::new(numeric::DoubleSum::new(*mean)),
-            AggregateKind::First => Box::new(first::First::new(inputs[0].clone(), false)),
-            AggregateKind::Single => Box::new(first::First::new(inputs[0].clone(), true)),
+            AggregateKind::First => Box::new(first::First::new(inputs[0].clone())),
             AggregateKind::TextExtreme { collation, max } => Box::new(minmax::TextExtreme::new(collation, *max)),
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),

@@ -25,18 +25,17 @@ use crate::functions::FuncId;
 use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Rel, SortKey};
 
 /// A grouping column: what rows are grouped by and, if that is not the value itself, the value.
-pub(super) struct GroupColumn {
+pub(in crate::df) struct GroupColumn {
     pub key: DfExpr,
     pub value: Option<DfExpr>,
     pub ty: ColumnType,
 }
 
 /// A call of an aggregate, its arguments over the input.
-pub(super) struct Call {
+pub(in crate::df) struct Call {
     pub udaf: Arc<AggregateUDF>,
     pub args: Vec<DfExpr>,
     pub distinct: bool,
-    pub output: DataType,
 }
 
 impl Lowerer {
@@ -85,7 +84,7 @@ impl Lowerer {
                 Some(value) => {
                     let value = input.push(self, value, "value");
                     let output = data_type(&group.ty);
-                    let first = Call { udaf: Udaf::udaf(AggregateKind::First, output.clone()), args: Vec::new(), distinct: false, output };
+                    let first = Call { udaf: Udaf::udaf(AggregateKind::First, output), args: Vec::new(), distinct: false };
                     columns.push(add(first, vec![value], "group"));
                 }
             }
@@ -162,7 +161,7 @@ impl Lowerer {
     /// An aggregate's function and its arguments in the form that it wants.
     pub fn call(&self, func: AggregateFunc, distinct: bool, args: &[Expr], order_by: &[SortKey], ty: &ExprType, scope: &Scope) -> Result<Call> {
         let output = data_type(&ty.ty);
-        let own = |kind: AggregateKind, args: Vec<DfExpr>| Call { udaf: Udaf::udaf(kind, output.clone()), args, distinct: false, output: output.clone() };
+        let own = |kind: AggregateKind, args: Vec<DfExpr>| Call { udaf: Udaf::udaf(kind, output.clone()), args, distinct: false };
         let maybe_distinct = |kind: AggregateKind, values: Vec<DfExpr>| -> Result<Call> {
             if !distinct {
                 return Ok(own(kind, values));
@@ -173,14 +172,14 @@ impl Lowerer {
         };
         let double = |kind: AggregateKind| maybe_distinct(kind, vec![self.value_as(&args[0], &ColumnType::double(), scope)?]);
         Ok(match func {
-            AggregateFunc::CountStar => Call { udaf: count_udaf(), args: vec![lit(1i64)], distinct: false, output: DataType::Int64 },
+            AggregateFunc::CountStar => Call { udaf: count_udaf(), args: vec![lit(1i64)], distinct: false },
             AggregateFunc::Count if args.len() == 1 && !distinct => {
-                Call { udaf: count_udaf(), args: vec![self.value(&args[0], scope)?], distinct: false, output: DataType::Int64 }
+                Call { udaf: count_udaf(), args: vec![self.value(&args[0], scope)?], distinct: false }
             }
             AggregateFunc::Count => {
                 let keys = args.iter().map(|a| self.group_key(a, scope)).collect::<Result<Vec<_>>>()?;
                 let key = if let [key] = &keys[..] { key.clone() } else { apply(KernelFunction::udf(Kernel::RowKey, None), keys) };
-                Call { udaf: count_udaf(), args: vec![key], distinct, output: DataType::Int64 }
+                Call { udaf: count_udaf(), args: vec![key], distinct }
             }
             AggregateFunc::Sum | AggregateFunc::Avg => {
                 let mean = func == AggregateFunc::Avg;
@@ -203,7 +202,7 @@ impl Lowerer {
                 let value = self.value_as(&args[0], &ty.ty, scope)?;
                 match Repr::of(&ty.ty) {
                     Repr::Text | Repr::Json => own(AggregateKind::TextExtreme { collation: ty.ty.collation, max }, vec![value]),
-                    _ => Call { udaf: if max { max_udaf() } else { min_udaf() }, args: vec![value], distinct: false, output },
+                    _ => Call { udaf: if max { max_udaf() } else { min_udaf() }, args: vec![value], distinct: false },
                 }
             }
             AggregateFunc::BitAnd | AggregateFunc::BitOr | AggregateFunc::BitXor => {

@@ -17,7 +17,8 @@ use datafusion::physical_plan::collect;
 
 use super::context::Shared;
 use super::error::to_mysql;
-use super::{EngineOptions, QueryContext, QueryEngine, Rows, explain, killed_error, physical, query};
+use super::stream::Rows;
+use super::{EngineOptions, QueryContext, QueryEngine, explain, killed_error, physical, query};
 use crate::bind::{BindContext, TableSource, bind_query};
 use crate::expr::EvalContext;
 use crate::parse::{ParseOptions, ast, parse_single};
@@ -122,9 +123,9 @@ impl Fixture {
     pub fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, MySqlError> {
         let bound = self.bind(sql)?;
         let context = self.context();
+        let types: Vec<ColumnType> = bound.fields().iter().map(|f| f.ty.ty.clone()).collect();
         self.runtime.block_on(async {
             let mut stream = query(bound, context).await?;
-            let types: Vec<ColumnType> = stream.fields().iter().map(|f| f.ty.ty.clone()).collect();
             let mut rows = Vec::new();
             while let Some(batch) = stream.next().await? {
                 rows.extend(batch.to_vec().into_iter().map(|row| row.iter().zip(&types).map(|(value, ty)| cell(value, ty)).collect()));

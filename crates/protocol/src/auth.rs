@@ -196,7 +196,7 @@ mod tests {
         // SELECT authentication_string of IDENTIFIED WITH mysql_native_password BY 'secret' in MySQL 8.0.
         assert_eq!(native::stored(b"secret"), "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7");
         let nonce = [7u8; 20];
-        let response = mysql_common::scramble::scramble_native(&nonce, b"secret").unwrap();
+        let response = mysql_common::auth::plugins::mysql_native_password::scramble_native(&nonce, b"secret").unwrap();
         assert!(native::check(&native::stored(b"secret"), &nonce, &response));
         assert!(!native::check(&native::stored(b"Secret"), &nonce, &response));
         assert!(!native::check(&native::stored(b"secret"), &[8u8; 20], &response));
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn caching_sha2_fast_and_full() {
         let nonce = [9u8; 20];
-        let response = mysql_common::scramble::scramble_sha256(&nonce, b"secret").unwrap();
+        let response = mysql_common::auth::plugins::caching_sha2_password::scramble_sha256(&nonce, b"secret").unwrap();
         assert!(caching_sha2_fast_check(&caching_sha2::digest(b"secret"), &nonce, &response));
         assert!(!caching_sha2_fast_check(&caching_sha2::digest(b"other"), &nonce, &response));
         let stored = caching_sha2::stored(b"secret", b"abcdefghijklmnopqrst");

@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash oracles record
+.PHONY: build run test bench crash crash-sim faults clients schedules miri valgrind oracles record
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -25,6 +25,30 @@ bench: build
 # Kill -9 under load; CYCLES=500 for more.
 crash: build
 	scripts/crash.sh $(CYCLES)
+
+# Drivers of Python, Go, Node and Java against the built server.
+clients: build
+	scripts/clients.sh
+
+# Bad packets, damaged files, full disks, statements too long; ARGS=--short for less. The full disk needs root.
+faults: build
+	scripts/faults.sh $(ARGS)
+
+# The simulated disk, power off at every write of every script, many seeds.
+crash-sim:
+	scripts/crash-sim.sh
+
+# Threads of the engine under shuttle's schedules.
+schedules:
+	scripts/schedules.sh
+
+# Undefined behaviour in the page code (nightly toolchain).
+miri:
+	scripts/miri.sh
+
+# memcheck and helgrind on the storage tests.
+valgrind:
+	scripts/valgrind.sh
 
 # The real servers and clients to compare with.
 oracles:

@@ -5,8 +5,10 @@ cargo test --release --workspace
 cargo build --release --workspace
 start_highkey 33811
 for protocol in text prepared; do
-    echo "golden answers: $protocol protocol"
-    "$BIN/highkey-sim" golden run --url mysql://root@127.0.0.1:33811 --protocol $protocol tests/golden/*.slt
+    for executor in fast datafusion; do
+        echo "golden answers: $protocol protocol, executor $executor"
+        "$BIN/highkey-sim" golden run --url mysql://root@127.0.0.1:33811 --protocol $protocol --executor $executor tests/golden/*.slt
+    done
 done
 stop_all
 scripts/crash.sh 5 1

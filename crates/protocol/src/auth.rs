@@ -1,4 +1,4 @@
-//! The two authentication methods, as functions over byte strings.
+//! The two authentication methods, as functions over byte strings: what travels. What is stored for a password is the SQL layer's, which CREATE USER is.
 //!
 //! `mysql_native_password`: the server stores `'*' || HEX(SHA1(SHA1(password)))`; the client proves the password with
 //! `SHA1(password) XOR SHA1(nonce || SHA1(SHA1(password)))`.
@@ -44,18 +44,6 @@ impl AuthPlugin {
 pub mod native {
     use super::*;
 
-    /// What is stored for a password: empty for an empty one.
-    pub fn stored(password: &[u8]) -> String {
-        if password.is_empty() {
-            return String::new();
-        }
-        let mut out = String::from("*");
-        for byte in Sha1::digest(Sha1::digest(password)) {
-            out.push_str(&format!("{byte:02X}"));
-        }
-        out
-    }
-
     /// Whether `response` proves the password behind `stored` for `nonce`.
     pub fn check(stored: &str, nonce: &[u8], response: &[u8]) -> bool {
         if stored.is_empty() || response.is_empty() {
@@ -81,92 +69,9 @@ pub mod native {
     }
 }
 
-/// `caching_sha2_password`.
-pub mod caching_sha2 {
-    use super::*;
-
-    /// Salt length of MySQL's stored form, in bytes.
-    pub const SALT_LENGTH: usize = 20;
-    const ROUNDS: usize = 5000;
-
-    /// What is stored for a password with a salt of ASCII characters other than `$` and NUL: empty for an empty password.
-    pub fn stored(password: &[u8], salt: &[u8; SALT_LENGTH]) -> String {
-        if password.is_empty() {
-            return String::new();
-        }
-        let salt_text: String = salt.iter().map(|&b| char::from(b & 0x7F)).collect();
-        format!("$A$005${salt_text}{}", sha256_crypt(password, salt_text.as_bytes(), ROUNDS))
-    }
-
-    /// Whether `password` is the one behind `stored`.
-    pub fn check_password(stored: &str, password: &[u8]) -> bool {
-        if stored.is_empty() || password.is_empty() {
-            return stored.is_empty() && password.is_empty();
-        }
-        let Some(rest) = stored.strip_prefix("$A$") else { return false };
-        let Some((rounds, rest)) = rest.split_once('$') else { return false };
-        let Ok(thousands) = usize::from_str_radix(rounds, 16) else { return false };
-        if rest.len() != SALT_LENGTH + 43 || !rest.is_ascii() || !(1..=0xFFF).contains(&thousands) {
-            return false;
-        }
-        let (salt, hash) = rest.split_at(SALT_LENGTH);
-        constant_time_eq(sha256_crypt(password, salt.as_bytes(), thousands * 1000).as_bytes(), hash.as_bytes())
-    }
-
-    /// The digest to cache after a full exchange.
-    pub fn digest(password: &[u8]) -> CachingSha2Digest {
-        Sha256::digest(Sha256::digest(password)).into()
-    }
-
-    /// SHA-256 crypt, in the 43 characters of its own base 64.
-    fn sha256_crypt(password: &[u8], salt: &[u8], rounds: usize) -> String {
-        let b = Sha256::new().chain_update(password).chain_update(salt).chain_update(password).finalize();
-        let mut a = Sha256::new().chain_update(password).chain_update(salt);
-        let repeat = |digest: &[u8], length: usize| -> Vec<u8> { digest.iter().copied().cycle().take(length).collect() };
-        a.update(repeat(&b, password.len()));
-        let mut bits = password.len();
-        while bits > 0 {
-            if bits & 1 == 1 { a.update(b) } else { a.update(password) }
-            bits >>= 1;
-        }
-        let a = a.finalize();
-        let mut dp = Sha256::new();
-        (0..password.len()).for_each(|_| dp.update(password));
-        let p = repeat(&dp.finalize(), password.len());
-        let mut ds = Sha256::new();
-        (0..16 + usize::from(a[0])).for_each(|_| ds.update(salt));
-        let s = repeat(&ds.finalize(), salt.len());
-        let mut c = a;
-        for round in 0..rounds {
-            let mut next = Sha256::new();
-            if round % 2 == 1 { next.update(&p) } else { next.update(c) }
-            if round % 3 != 0 {
-                next.update(&s);
-            }
-            if round % 7 != 0 {
-                next.update(&p);
-            }
-            if round % 2 == 1 { next.update(c) } else { next.update(&p) }
-            c = next.finalize();
-        }
-        const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-        let mut out = String::with_capacity(43);
-        let mut put = |bytes: [u8; 3], characters: usize| {
-            let mut word = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-            for _ in 0..characters {
-                out.push(char::from(ALPHABET[(word & 63) as usize]));
-                word >>= 6;
-            }
-        };
-        // The byte order of the published algorithm: each triple is the one before, rotated by one third of the digest.
-        let (mut i, mut j, mut k) = (0, 10, 20);
-        for _ in 0..10 {
-            put([c[i], c[j], c[k]], 4);
-            (i, j, k) = (k + 1, i + 1, j + 1);
-        }
-        put([0, c[31], c[30]], 3);
-        out
-    }
+/// The digest to cache after a full exchange.
+pub fn caching_sha2_digest(password: &[u8]) -> CachingSha2Digest {
+    Sha256::digest(Sha256::digest(password)).into()
 }
 
 /// The check of the fast path against a cached digest.
@@ -192,27 +97,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn native_password_round_trip_and_known_hash() {
+    fn native_password_round_trip() {
         // SELECT authentication_string of IDENTIFIED WITH mysql_native_password BY 'secret' in MySQL 8.0.
-        assert_eq!(native::stored(b"secret"), "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7");
+        let stored = "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7";
         let nonce = [7u8; 20];
         let response = mysql_common::auth::plugins::mysql_native_password::scramble_native(&nonce, b"secret").unwrap();
-        assert!(native::check(&native::stored(b"secret"), &nonce, &response));
-        assert!(!native::check(&native::stored(b"Secret"), &nonce, &response));
-        assert!(!native::check(&native::stored(b"secret"), &[8u8; 20], &response));
-        assert!(!native::check(&native::stored(b"secret"), &nonce, b""));
+        let other = mysql_common::auth::plugins::mysql_native_password::scramble_native(&nonce, b"Secret").unwrap();
+        assert!(native::check(stored, &nonce, &response));
+        assert!(!native::check(stored, &nonce, &other));
+        assert!(!native::check(stored, &[8u8; 20], &response));
+        assert!(!native::check(stored, &nonce, b""));
         assert!(native::check("", &nonce, b""));
     }
 
     #[test]
-    fn caching_sha2_fast_and_full() {
+    fn caching_sha2_fast() {
         let nonce = [9u8; 20];
         let response = mysql_common::auth::plugins::caching_sha2_password::scramble_sha256(&nonce, b"secret").unwrap();
-        assert!(caching_sha2_fast_check(&caching_sha2::digest(b"secret"), &nonce, &response));
-        assert!(!caching_sha2_fast_check(&caching_sha2::digest(b"other"), &nonce, &response));
-        let stored = caching_sha2::stored(b"secret", b"abcdefghijklmnopqrst");
-        assert!(caching_sha2::check_password(&stored, b"secret"));
-        assert!(!caching_sha2::check_password(&stored, b"secreT"));
-        assert!(!caching_sha2::check_password("$A$005$short", b"secret"));
+        assert!(caching_sha2_fast_check(&caching_sha2_digest(b"secret"), &nonce, &response));
+        assert!(!caching_sha2_fast_check(&caching_sha2_digest(b"other"), &nonce, &response));
     }
 }

@@ -13,7 +13,7 @@ mod packet;
 mod result;
 
 pub use auth::{
-    AuthPlugin, CachingSha2Digest, NONCE_LENGTH, caching_sha2, caching_sha2_fast_check, native, xor_with_nonce,
+    AuthPlugin, CachingSha2Digest, NONCE_LENGTH, caching_sha2_digest, caching_sha2_fast_check, native, xor_with_nonce,
 };
 pub use command::{Command, ExecuteRequest, ParameterType, execute_statement_id, parse_command, parse_execute};
 pub use handshake::{

@@ -1,6 +1,6 @@
 //! Start, accept, stop.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -36,6 +36,8 @@ pub struct Server {
 pub fn serve(options: ServeOptions) -> ExitCode {
     tracing_subscriber::fmt()
         .with_writer(io::stderr)
+        // Colours are for a terminal; a log file is read by other programs.
+        .with_ansi(io::stderr().is_terminal())
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("HIGHKEY_LOG").unwrap_or_else(|_| "info,datafusion=warn".into()),
         )

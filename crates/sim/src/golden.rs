@@ -17,7 +17,7 @@
 //! ```
 //!
 //! `run` gives every statement to a server and compares. With `--protocol prepared` each statement that can be prepared goes
-//! through COM_STMT_PREPARE and the binary protocol.
+//! through COM_STMT_PREPARE and the binary protocol. `--executor` sets `highkey_executor`, so that both ways to run a query are compared.
 //! Queries without ORDER BY are compared as multisets, as their order is nobody's promise.
 
 use std::fmt::Write as _;
@@ -41,6 +41,9 @@ pub enum Action {
         /// Wire protocol to use
         #[arg(long, default_value = "text")]
         protocol: Protocol,
+        /// What runs queries; a server other than Highkey knows only auto
+        #[arg(long, default_value = "auto")]
+        executor: Executor,
     },
 }
 
@@ -58,6 +61,14 @@ pub struct Files {
 pub enum Protocol {
     Text,
     Prepared,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Executor {
+    Auto,
+    Fast,
+    #[value(name = "datafusion")]
+    DataFusion,
 }
 
 /// What a statement answers.
@@ -83,10 +94,10 @@ pub async fn run(action: Action) -> Result<()> {
             }
             Ok(())
         }
-        Action::Run { files, protocol } => {
+        Action::Run { files, protocol, executor } => {
             let (mut passed, mut failed) = (0, 0);
             for file in &files.files {
-                let (ok, bad) = check(&files.url, file, protocol).await?;
+                let (ok, bad) = check(&files.url, file, protocol, executor).await?;
                 passed += ok;
                 failed += bad;
             }
@@ -191,9 +202,14 @@ fn parse(text: &str) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-async fn check(url: &str, file: &Path, protocol: Protocol) -> Result<(usize, usize)> {
+async fn check(url: &str, file: &Path, protocol: Protocol, executor: Executor) -> Result<(usize, usize)> {
     let cases = parse(&std::fs::read_to_string(file)?).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut connection = connect(url).await?;
+    match executor {
+        Executor::Auto => {}
+        Executor::Fast => connection.query_drop("SET SESSION highkey_executor = fast").await?,
+        Executor::DataFusion => connection.query_drop("SET SESSION highkey_executor = datafusion").await?,
+    }
     let (mut passed, mut failed) = (0, 0);
     for case in cases {
         let mut got = ask(&mut connection, &case.sql, protocol).await?;
@@ -241,6 +257,8 @@ fn same_row(got: &str, want: &str) -> bool {
 async fn ask(connection: &mut Conn, sql: &str, protocol: Protocol) -> Result<Answer> {
     let answer = match protocol {
         Protocol::Text => text(connection, sql).await,
+        // It tells of the statement before, which preparing it would be.
+        Protocol::Prepared if sql.to_ascii_uppercase().starts_with("SHOW WARNINGS") => text(connection, sql).await,
         Protocol::Prepared => match connection.prep(sql).await {
             Ok(statement) => {
                 let answer = prepared(connection, &statement).await;

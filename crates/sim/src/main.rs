@@ -2,11 +2,13 @@
 //!
 //! - `golden` records the answers of a real MySQL to a script of statements, and checks that Highkey gives the same.
 //! - `crash` kills a server under load, again and again, and checks that nothing acknowledged was lost.
+//! - `faults` gives a server bad packets, damaged files, full disks and too much, and checks that it says so and loses nothing.
 //!
 //! The simulated disk and the schedules live beside the code they test, in `highkey-storage`.
 #![forbid(unsafe_code)]
 
 mod crash;
+mod faults;
 mod golden;
 
 use std::process::ExitCode;
@@ -14,7 +16,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// Errors are for people.
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Parser)]
 #[command(name = "highkey-sim", version, about = "Test drivers of Highkey")]
@@ -30,6 +33,8 @@ enum Driver {
     Golden(golden::Action),
     /// Kill -9 under load, with an oracle outside the server
     Crash(crash::Options),
+    /// Malformed packets, damaged files, full disks, statements too long: clear errors, and nothing lost
+    Faults(faults::Options),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +43,7 @@ fn main() -> ExitCode {
     let result = match cli.driver {
         Driver::Golden(action) => runtime.block_on(golden::run(action)),
         Driver::Crash(options) => runtime.block_on(crash::run(options)),
+        Driver::Faults(options) => runtime.block_on(faults::run(options)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::btree::TreeReport;
+use crate::btree::{LevelReport, TreeCounters, TreeReport};
 use crate::disk::{Clock, Disk};
 use crate::error::Result;
 use crate::ids::IndexId;
@@ -34,7 +34,16 @@ impl Engine {
     /// Opens or makes the database on `disk`. After a crash it returns as soon as redo is done; what unfinished transactions left is
     /// undone in the background (without background threads: before it returns), their rows staying locked until then.
     pub fn open(disk: Arc<dyn Disk>, options: Options, clock: Arc<dyn Clock>) -> Result<Engine> {
-        let (store, recovered) = Store::open(disk, &options, clock.clone(), &mut |_| {})?;
+        let (store, recovered) = Store::open(disk, &options, &mut |_| {})?;
+        tracing::info!(
+            created = recovered.created,
+            clean = recovered.clean,
+            records = recovered.records_scanned,
+            pages_redone = recovered.pages_redone,
+            pages_restored = recovered.pages_restored,
+            unfinished = recovered.losers.len(),
+            "opened the database"
+        );
         let background = options.background;
         let system = Arc::new(System::new(store.clone(), options, clock, &recovered));
         let inner = Inner {
@@ -136,6 +145,17 @@ impl Engine {
     /// Verifies every invariant of the index's tree.
     pub fn check(&self, index: IndexId) -> Result<CheckReport> {
         self.inner.system.tree(index)?.check()
+    }
+
+    /// What the index's tree counted since it was opened: splits by kind, merges, waits, restarts.
+    pub fn tree_counters(&self, index: IndexId) -> Result<TreeCounters> {
+        Ok(self.inner.system.tree(index)?.stats().counters())
+    }
+
+    /// Pages, records and bytes of every level of the index, leaves first. Reads every page of it, under one or two shared latches
+    /// at a time; exact only while nobody writes.
+    pub fn levels(&self, index: IndexId) -> Result<Vec<LevelReport>> {
+        self.inner.system.tree(index)?.levels()
     }
 
     /// About how many rows the index has, deleted ones that purge has not reached included.

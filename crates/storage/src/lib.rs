@@ -14,7 +14,6 @@
 //!
 //! Nothing here knows of SQL, rows' columns or a runtime: keys and values are bytes, and the two waits there are (a row lock, a
 //! durable commit) are plain futures.
-#![allow(dead_code)]
 
 mod btree;
 mod buffer;
@@ -35,6 +34,7 @@ mod sync;
 mod txn;
 mod wal;
 
+pub use btree::{LevelReport, TreeCounters};
 pub use disk::{Clock, Disk, DiskFile, FileDisk, Rng, SeededRng, SimClock, SimConfig, SimDisk, SystemClock, SystemRng};
 pub use engine::{CheckReport, Engine};
 pub use error::{Error, Result};
@@ -43,6 +43,6 @@ pub use lock::{Interrupt, LockError, LockWait};
 pub use options::Options;
 pub use stats::Stats;
 pub use txn::{
-    BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, LockMode, LockWaitPolicy, Locked, Op,
+    BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, Load, Loaded, LockMode, LockWaitPolicy, Locked, Op,
     Savepoint, Scan, Snapshot, SortedRows, Txn,
 };

@@ -51,35 +51,11 @@ pub struct Stats {
 impl Stats {
     pub(crate) fn of(system: &System) -> Stats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (counters, locks, trees) = (&system.counters, system.locks.stats(), &system.tree_stats);
-        let splits = [
-            &trees.splits_append,
-            &trees.splits_cut,
-            &trees.splits_descending,
-            &trees.splits_even,
-            &trees.splits_two_to_three,
-            &trees.splits_inner,
-            &trees.splits_root,
-        ];
+        let (counters, locks, trees) = (&system.counters, system.locks.stats(), system.tree_counters());
         let (frames, free, dirty) = system.store.pool.usage();
         let mut all = system.store.counters().all();
-        all.extend([
-            ("splits_append", load(&trees.splits_append)),
-            ("splits_cut", load(&trees.splits_cut)),
-            ("splits_descending", load(&trees.splits_descending)),
-            ("splits_even", load(&trees.splits_even)),
-            ("splits_two_to_three", load(&trees.splits_two_to_three)),
-            ("splits_inner", load(&trees.splits_inner)),
-            ("splits_root", load(&trees.splits_root)),
-            ("shares", load(&trees.shares)),
-            ("restarts", load(&trees.restarts)),
-            ("moves_right", load(&trees.moves_right)),
-            ("downlinks", load(&trees.downlinks)),
-            ("splits_finished", load(&trees.splits_finished)),
-            ("smo_latches", load(&trees.smo_latches)),
-            ("hint_hits", load(&trees.hint_hits)),
-            ("hint_misses", load(&trees.hint_misses)),
-        ]);
+        // The pool counts these waits too, over all trees.
+        all.extend(trees.all().into_iter().filter(|(name, _)| *name != "smo_waits"));
         Stats {
             commits: system.commits.count(),
             rollbacks: load(&counters.rollbacks),
@@ -102,8 +78,8 @@ impl Stats {
             version_bytes: system.versions.memory() as u64,
             version_scratch_bytes: system.scratch.len(),
             losers_undone: load(&counters.losers_undone),
-            splits: splits.iter().map(|n| load(n)).sum(),
-            merges: load(&trees.merges),
+            splits: trees.splits(),
+            merges: trees.merges,
             frames: frames as u64,
             frames_free: free as u64,
             frames_dirty: dirty as u64,

@@ -1,7 +1,7 @@
 //! Rows and index entries as bytes: see README.md, "Rows and index entries".
 
 use highkey_storage::IndexId;
-use highkey_types::{KeyPart, RowLayout, Value, encode_key_part};
+use highkey_types::{KeyPart, RowLayout, Value, encode_key_part, encode_key_part_of_row};
 
 use crate::def::{IndexKind, TableDef};
 
@@ -57,9 +57,7 @@ impl IndexCodec {
     pub(crate) fn encode_row(&self, layout: &RowLayout, row: &[u8], out: &mut Vec<u8>) -> bool {
         let mut null = false;
         for (&column, part) in self.columns.iter().zip(&self.parts) {
-            let value = layout.value(row, column);
-            null |= value.is_null();
-            encode_key_part(&value, part, out);
+            null |= encode_key_part_of_row(layout, row, column, part, out);
         }
         null
     }

@@ -132,7 +132,7 @@ impl Table {
             self.layout.encode(&rows[row as usize], value);
             sorted.push(clustered(row as usize), value);
         }
-        if !self.insert_batch(txn, 0, sorted).await? {
+        if self.insert_run(txn, 0, sorted).await?.is_some() {
             return Ok(false);
         }
 
@@ -159,33 +159,14 @@ impl Table {
             for span in &entry_spans {
                 sorted.push(key_of(span), &entries[span.1 as usize..span.2 as usize]);
             }
-            if !self.insert_batch(txn, index, sorted).await? {
+            if self.insert_run(txn, index, sorted).await?.is_some() {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// False: a row is a duplicate.
-    async fn insert_batch(
-        &self,
-        txn: &mut Transaction,
-        index: usize,
-        sorted: &highkey_storage::SortedRows,
-    ) -> Result<bool, MySqlError> {
-        let id = self.indexes[index].id;
-        let mut done = 0;
-        while done < sorted.len() {
-            let outcome = granted!(self, txn.inner().insert_batch(id, sorted, done));
-            done += outcome.inserted;
-            if outcome.duplicate {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    async fn insert_each(
+    pub(crate) async fn insert_each(
         self: &Arc<Self>,
         txn: &mut Transaction,
         rows: &[Vec<Value>],

@@ -10,6 +10,7 @@
 
 mod auto_increment;
 mod block_on;
+mod bulk;
 mod catalog;
 mod check;
 mod database;
@@ -31,6 +32,7 @@ mod users;
 
 pub use auto_increment::{AutoIncrement, Reservation};
 pub use block_on::block_on;
+pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;
 pub use check::TableCheck;
 pub use database::{Database, OpenError};

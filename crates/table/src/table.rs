@@ -52,6 +52,8 @@ pub(crate) struct TableState {
     pub(crate) row_ids: RowIds,
     /// Committed rows; negative: not known since the start, the storage engine is asked.
     rows: AtomicI64,
+    /// A bulk insert collects rows to load the empty table with; others need not try.
+    pub(crate) loading: AtomicBool,
     pub(crate) statistics: Mutex<Option<Arc<Statistics>>>,
 }
 
@@ -69,6 +71,7 @@ impl TableState {
             )),
             row_ids: RowIds::new(counter(keys::row_id(id), next_row_id, row_id::MARK_STEP)),
             rows: AtomicI64::new(UNKNOWN_ROWS),
+            loading: AtomicBool::new(false),
             statistics: Mutex::new(None),
         }
     }

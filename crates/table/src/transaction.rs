@@ -83,6 +83,20 @@ impl Transaction {
         self.inner.as_mut().expect("the transaction has not ended")
     }
 
+    /// For what needs the storage transaction and this one's interrupt at the same time; `put_inner` gives it back.
+    pub(crate) fn take_inner(&mut self) -> Txn {
+        self.inner.take().expect("the transaction has not ended")
+    }
+
+    pub(crate) fn put_inner(&mut self, inner: Txn) {
+        self.inner = Some(inner);
+    }
+
+    /// Error 1317 once KILL has asked for it.
+    pub(crate) fn check_interrupt(&self) -> Result<(), MySqlError> {
+        if self.interrupt.is_raised() { Err(highkey_types::errors::query_interrupted()) } else { Ok(()) }
+    }
+
     /// The storage engine's number, once the transaction has written or locked.
     pub fn id(&self) -> Option<TxnId> {
         self.inner.as_ref().and_then(Txn::id)

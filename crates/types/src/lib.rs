@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`Value`] (what a cell holds), [`ColumnType`] (what a column admits), [`Collation`] (how text
 //! compares), [`store()`] (assignment to a column), [`cast`] (lenient conversion in expressions), [`compare()`], then
-//! the two codecs: [`encode_key`] for index keys and [`RowLayout`] for rows.  `README.md` has the byte tables.
+//! the two codecs: [`encode_key`] for index keys and [`RowLayout`] for rows.  [`TextRowEncoder`] is the short way from a file's
+//! fields to a row.  `README.md` has the byte tables.
 #![forbid(unsafe_code)]
 
 pub mod cast;
@@ -20,7 +21,7 @@ mod types;
 mod value;
 
 pub use charset::Charset;
-pub use codec::{KeyPart, RowLayout, encode_key, encode_key_part};
+pub use codec::{KeyPart, RowLayout, TextRowEncoder, encode_key, encode_key_part, encode_key_part_of_row};
 pub use collation::Collation;
 pub use compare::{compare, null_safe_eq};
 pub use decimal::{Decimal, I256, ParsedDecimal};

@@ -5,9 +5,9 @@ use std::io;
 
 use highkey_protocol::{
     AuthPlugin, CachingSha2Digest, CapabilityFlags, ClientHello, Greeting, NONCE_LENGTH, SERVER_CAPABILITIES, auth_more_data,
-    auth_switch_request, caching_sha2, caching_sha2_fast_check, is_ssl_request, native, parse_client_hello, xor_with_nonce,
+    auth_switch_request, caching_sha2_digest, caching_sha2_fast_check, is_ssl_request, native, parse_client_hello, xor_with_nonce,
 };
-use highkey_sql::{Account, ClientFlags, ClientInfo, Session};
+use highkey_sql::{Account, ClientFlags, ClientInfo, Session, verify_caching_sha2};
 use highkey_types::{Collation, MySqlError, errors};
 use parking_lot::Mutex;
 use rand::Rng;
@@ -208,9 +208,9 @@ async fn caching_sha2_exchange(
         }
     };
     let password = password.strip_suffix(&[0]).unwrap_or(&password);
-    let proved = tokio::task::block_in_place(|| caching_sha2::check_password(stored, password));
+    let proved = tokio::task::block_in_place(|| (stored.is_empty() && password.is_empty()) || verify_caching_sha2(stored.as_bytes(), password));
     if proved {
-        server.digests.put(account, caching_sha2::digest(password));
+        server.digests.put(account, caching_sha2_digest(password));
     }
     Ok(proved)
 }

@@ -20,8 +20,36 @@ use crate::listen::Server;
 struct Bound {
     types: Vec<ParameterType>,
     long_data: Vec<(u16, Vec<u8>)>,
+    /// What was wrong with long data, which has no answer of its own: told by the next execution.
+    long_data_error: Option<MySqlError>,
     /// Of the open cursor's rows.
     format: RowFormat,
+}
+
+impl Bound {
+    /// Keeps a piece of a parameter, up to `limit` bytes (`max_allowed_packet`) of a statement with `count` parameters.
+    fn add_long_data(&mut self, parameter: u16, data: &[u8], count: usize, limit: usize) {
+        if usize::from(parameter) >= count {
+            self.long_data_error = Some(errors::wrong_arguments("mysqld_stmt_send_long_data"));
+            return;
+        }
+        let at = self.long_data.iter().position(|(at, _)| *at == parameter).unwrap_or_else(|| {
+            self.long_data.push((parameter, Vec::new()));
+            self.long_data.len() - 1
+        });
+        let so_far = &mut self.long_data[at].1;
+        if so_far.len() + data.len() > limit {
+            let text = "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes";
+            self.long_data_error = Some(errors::unknown_error(text));
+            return;
+        }
+        so_far.extend_from_slice(data);
+    }
+
+    fn clear_long_data(&mut self) {
+        self.long_data.clear();
+        self.long_data_error = None;
+    }
 }
 
 /// Serves commands until the client quits (`Ok`) or the connection breaks.
@@ -75,10 +103,10 @@ pub async fn serve(
             Command::StmtPrepare(sql) => prepare(wire, session, capabilities, sql).await,
             Command::StmtExecute(request) => execute(wire, session, capabilities, &mut bound, request).await?,
             Command::StmtSendLongData { statement, parameter, data } => {
-                let long_data = &mut bound.entry(statement).or_default().long_data;
-                match long_data.iter_mut().find(|(at, _)| *at == parameter) {
-                    Some((_, so_far)) => so_far.extend_from_slice(data),
-                    None => long_data.push((parameter, data.to_vec())),
+                // Data for no statement is dropped, as by MySQL: nobody would ever ask for it.
+                if let Some(count) = session.prepared_params(statement) {
+                    let limit = session.max_allowed_packet() as usize;
+                    bound.entry(statement).or_default().add_long_data(parameter, data, count, limit);
                 }
                 continue; // No answer by design of the protocol.
             }
@@ -89,7 +117,7 @@ pub async fn serve(
             }
             Command::StmtReset(id) => {
                 if let Some(bound) = bound.get_mut(&id) {
-                    bound.long_data.clear();
+                    bound.clear_long_data();
                 }
                 match session.reset_prepared(id) {
                     Ok(()) => plain_ok(wire, session).await.map(Ok)?,
@@ -245,13 +273,17 @@ async fn execute(
         return Ok(Err(errors::unknown_stmt_handler(&id.to_string(), "mysqld_stmt_execute")));
     };
     let bound = bound.entry(id).or_default();
+    if let Some(error) = bound.long_data_error.take() {
+        bound.clear_long_data();
+        return Ok(Err(error));
+    }
     let charset = session.client_charset();
     let text = |bytes: &[u8]| match charset.decode(bytes) {
         Ok(text) => Value::Text(text.as_ref().into()),
         Err(_) => Value::Bytes(bytes.to_vec()),
     };
     let parsed = parse_execute(request, count, &mut bound.types, &bound.long_data, text);
-    bound.long_data.clear();
+    bound.clear_long_data();
     let Some(parsed) = parsed else { return Ok(Err(errors::malformed_packet())) };
     let cursor = parsed.cursor != 0;
     let mut sink = PacketSink::new(wire, capabilities, true).opening_cursor(cursor);

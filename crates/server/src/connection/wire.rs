@@ -11,7 +11,7 @@ use highkey_protocol::{PacketError, PacketReader, PacketWriter};
 use highkey_sql::{Instance, StatusCounter};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ProtocolVersion;
+use tokio_rustls::rustls::{CipherSuite, ProtocolVersion};
 
 /// A TCP, TLS or local socket.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -99,7 +99,7 @@ impl Wire {
         let stream = acceptor.accept(Prefixed { early, stream: self.stream }).await?;
         let agreed = stream.get_ref().1;
         self.tls = Some(Tls {
-            cipher: agreed.negotiated_cipher_suite().map_or(String::new(), |suite| format!("{:?}", suite.suite())),
+            cipher: agreed.negotiated_cipher_suite().map_or(String::new(), |suite| iana_name(suite.suite())),
             version: match agreed.protocol_version() {
                 Some(ProtocolVersion::TLSv1_3) => "TLSv1.3".into(),
                 _ => "TLSv1.2".into(),
@@ -145,4 +145,10 @@ impl AsyncWrite for Prefixed {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
+}
+
+/// The registered name of a cipher suite. rustls writes TLS13_ where the others of that version are registered as TLS_ too.
+fn iana_name(suite: CipherSuite) -> String {
+    let name = format!("{suite:?}");
+    name.strip_prefix("TLS13_").map_or(name.clone(), |rest| format!("TLS_{rest}"))
 }

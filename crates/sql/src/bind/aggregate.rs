@@ -6,6 +6,7 @@ use super::binder::{Binder, Result};
 use super::errors;
 use super::merge::{coerce, merge};
 use super::scope::{Clause, same_expr};
+use super::select::ordinal;
 use crate::functions::FuncId;
 use crate::parse::ast::{self, AggregateCall, ExprKind as Ast, Over, WindowSpec};
 use crate::plan::{
@@ -51,6 +52,15 @@ impl Binder<'_> {
             return Err(errors::parameter_count(&call.name));
         }
         let mut order_by = self.sort_keys(&call.order_by)?;
+        // GROUP_CONCAT(a, b ORDER BY 2): a number is an argument's place.
+        for (key, item) in order_by.iter_mut().zip(&call.order_by) {
+            if let Some(position) = ordinal(&item.expr) {
+                key.expr = position
+                    .checked_sub(1)
+                    .and_then(|i| args.get(i as usize).cloned())
+                    .ok_or_else(|| errors::unknown_column(&position.to_string(), "order clause"))?;
+            }
+        }
         let mut ty = self.aggregate_type(func, &mut args)?;
         if func == AggregateFunc::GroupConcat {
             let text = if args.len() == 1 { args.pop().expect("one argument") } else { self.call(FuncId::Concat, args)? };

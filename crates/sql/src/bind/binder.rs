@@ -1,5 +1,8 @@
 //! The binder's state, and the resolution of names through the queries around an expression.
 
+use std::sync::Arc;
+
+use highkey_table::Table;
 use highkey_types::{MySqlError, Str, Value};
 
 use super::fold::Folder;
@@ -25,10 +28,10 @@ pub(super) struct Binder<'a> {
     /// Queries being bound, outermost first.
     pub scopes: Vec<Scope>,
     pub ctes: Vec<CteBinding>,
-    pub params: Vec<ExprType>,
     pub next_recursion: usize,
-    pub serial_only: bool,
     pub locking: bool,
+    /// The one table that the statement changes, with its alias: subqueries may not read it.
+    pub changing: Option<(Arc<Table>, Str)>,
 }
 
 impl<'a> Binder<'a> {
@@ -38,10 +41,9 @@ impl<'a> Binder<'a> {
             folder: Folder::new(cx),
             scopes: Vec::new(),
             ctes: Vec::new(),
-            params: Vec::new(),
             next_recursion: 0,
-            serial_only: false,
             locking: false,
+            changing: None,
         }
     }
 
@@ -96,16 +98,15 @@ impl<'a> Binder<'a> {
 
     /// The n-th parameter: its value as a literal if it is known, else a parameter that its context types.
     pub fn param(&mut self, index: usize) -> Expr {
-        while self.params.len() <= index {
-            self.params.push(ExprType::null());
-        }
         match self.cx.params().and_then(|values| values.get(index)) {
             Some(value) => {
                 let ty = super::literal::type_of(value, self.cx.collation());
-                self.params[index] = ty.clone();
                 Expr::literal(value.clone(), ty)
             }
-            None => Expr { kind: ExprKind::Param(index), ty: ExprType::null() },
+            None => {
+                let ty = self.cx.param_type(index).cloned().unwrap_or_else(ExprType::null);
+                Expr { kind: ExprKind::Param(index), ty }
+            }
         }
     }
 

@@ -90,7 +90,8 @@ fn alone(class: Class, typed: &Expr) -> CompareBy {
 fn temporal_literal(temporal: &Expr, text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
     let is_date = matches!(temporal.ty.ty.kind, TypeKind::Date);
     let ExprKind::Literal(value) = &text.kind else { return CompareBy::DateTime };
-    let Some(moment) = folder.quietly(|cx| cast::to_datetime(value, cx)) else { return CompareBy::DateTime };
+    // A literal that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to.
+    let Some(moment) = folder.quietly(|cx| cast::to_datetime(value, cx)) else { return CompareBy::Text(folder.collation()) };
     if is_date && moment.time() == highkey_types::Time::default() {
         *text = Expr::literal(Value::Date(moment.date), ExprType::column(highkey_types::ColumnType::new(TypeKind::Date), false));
         return CompareBy::Date;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highkey_table::Table;
 use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
 
-use crate::plan::VirtualTable;
+use crate::plan::{ExprType, VirtualTable};
 
 /// A table that a name stands for.
 #[derive(Clone)]
@@ -32,6 +32,10 @@ pub trait BindContext {
     fn time_zone(&self) -> &TimeZone;
     /// Values of the parameters: `Some` binds them in as literals, `None` leaves `ExprKind::Param`s to be filled at execution.
     fn params(&self) -> Option<&[Value]> {
+        None
+    }
+    /// Type of a parameter that is left open, `None` while no value has come.
+    fn param_type(&self, _index: usize) -> Option<&ExprType> {
         None
     }
     /// The current value of a system variable, for its type (error 1193 if unknown).

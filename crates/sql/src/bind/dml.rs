@@ -7,7 +7,7 @@ use highkey_table::Table;
 use highkey_types::Str;
 
 use crate::parse::ast::{FileFormat, LoadDuplicates};
-use crate::plan::{BoundQuery, Expr, Hints, SortKey};
+use crate::plan::{BoundQuery, Expr, Hints, IndexChoice, SortKey};
 
 /// In `RelKind::Scan::columns` and as an output of [`BoundUpdate::Multi`]: the hidden row id of a table without primary key.
 pub const ROW_ID: usize = usize::MAX;
@@ -37,6 +37,8 @@ pub struct BoundInsert {
     /// ON DUPLICATE KEY UPDATE: column and new value, whose expressions are over the existing row followed by the
     /// proposed row (`VALUES(c)` is column `n + c` of `n` table columns).
     pub on_duplicate: Vec<(usize, AssignedValue)>,
+    /// Optimizer hints.
+    pub hints: Hints,
 }
 
 /// Rows to insert.
@@ -74,8 +76,18 @@ pub struct SingleUpdate {
     pub order_by: Vec<SortKey>,
     /// LIMIT.
     pub limit: Option<Expr>,
+    /// What index hints leave.
+    pub indexes: IndexChoice,
     /// Optimizer hints.
     pub hints: Hints,
+}
+
+impl SingleUpdate {
+    /// All expressions that may hold subqueries.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let assigned = self.assignments.iter().filter_map(|(_, v)| v.expr());
+        self.filter.iter().chain(assigned).chain(self.order_by.iter().map(|k| &k.expr))
+    }
 }
 
 /// UPDATE over a join. Assigned values are outputs of the query, computed from the rows as they were.
@@ -125,6 +137,8 @@ pub struct SingleDelete {
     pub order_by: Vec<SortKey>,
     /// LIMIT.
     pub limit: Option<Expr>,
+    /// What index hints leave.
+    pub indexes: IndexChoice,
     /// Optimizer hints.
     pub hints: Hints,
 }

@@ -20,10 +20,6 @@ pub(super) fn unknown_table(name: &str) -> MySqlError {
     error(1051, format!("Unknown table '{name}'"))
 }
 
-pub(super) fn no_such_table(schema: &str, name: &str) -> MySqlError {
-    error(1146, format!("Table '{schema}.{name}' doesn't exist"))
-}
-
 pub(super) fn no_database() -> MySqlError {
     error(1046, "No database selected".into())
 }

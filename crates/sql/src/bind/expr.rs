@@ -30,7 +30,6 @@ impl Binder<'_> {
                 Ok(Expr { kind: ExprKind::SystemVar { scope: *scope, name: Str::from(name.as_str()) }, ty })
             }
             Ast::Assign { name, value } => {
-                self.serial_only = true;
                 let value = self.expr(value)?;
                 let ty = value.ty.clone();
                 Ok(Expr { kind: ExprKind::AssignUserVar { name: Str::from(name.to_lowercase()), value: Box::new(value) }, ty })

@@ -9,8 +9,8 @@ use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::scope::{Clause, FromScope, Scope, same_name, same_table};
 use super::{TableSource, errors};
-use crate::parse::ast::{self, JoinCondition, ObjectName, TableRef};
-use crate::plan::{CompareOp, Expr, ExprType, Field, JoinKind, LockSpec, Rel, RelKind};
+use crate::parse::ast::{self, IndexHintKind, JoinCondition, ObjectName, TableRef};
+use crate::plan::{CompareOp, Expr, ExprType, Field, IndexChoice, JoinKind, LockSpec, Rel, RelKind};
 
 /// Flags of a column in result sets: its keys and attributes.
 fn flags(def: &TableDef, column: usize) -> u16 {
@@ -90,7 +90,11 @@ impl Binder<'_> {
                 if *lateral {
                     return Err(highkey_types::errors::not_supported_yet("LATERAL"));
                 }
-                let mut rel = self.query_expression(query)?;
+                // A derived table is computed before anything changes.
+                let changing = self.changing.take();
+                let rel = self.query_expression(query);
+                self.changing = changing;
+                let mut rel = rel?;
                 rename(&mut rel, alias, columns)?;
                 let scope = FromScope::of(rel.fields.clone());
                 Ok((rel, scope))
@@ -125,13 +129,14 @@ impl Binder<'_> {
         let alias: Str = Str::from(alias.unwrap_or(&name.name));
         match self.table_source(name)? {
             TableSource::Base(table) => {
+                self.check_not_changing(&table)?;
                 let fields = table_fields(table.def(), &alias);
-                check_index_hints(&table, hints)?;
+                let indexes = index_choice(&table, hints)?;
                 let columns = (0..fields.len()).collect();
                 let lock = locks.iter().find(|l| l.of.is_empty() || l.of.iter().any(|t| same_table(t, &alias)));
                 let lock = lock.map(|l| LockSpec { exclusive: l.exclusive, wait: l.wait });
                 self.locking |= lock.is_some();
-                Ok(Rel { kind: RelKind::Scan { table, alias, columns, index_hints: hints.to_vec(), lock }, fields })
+                Ok(Rel { kind: RelKind::Scan { table, alias, columns, indexes, lock }, fields })
             }
             TableSource::Virtual(table) => {
                 let fields = table
@@ -150,6 +155,16 @@ impl Binder<'_> {
                     .collect();
                 Ok(Rel { kind: RelKind::Virtual { table, alias }, fields })
             }
+        }
+    }
+
+    /// A subquery may not read the table that the statement changes.
+    fn check_not_changing(&self, table: &Table) -> Result<()> {
+        match &self.changing {
+            Some((target, alias)) if target.id() == table.id() => {
+                Err(highkey_types::errors::update_table_used(alias))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -301,13 +316,33 @@ pub(super) fn rename(rel: &mut Rel, alias: &str, columns: &[String]) -> Result<(
     Ok(())
 }
 
-fn check_index_hints(table: &Table, hints: &[ast::IndexHint]) -> Result<()> {
-    for name in hints.iter().flat_map(|h| &h.indexes) {
-        if table.def().index(name).is_none() {
-            return Err(MySqlError::with_message(1176, format!("Key '{name}' doesn't exist in table '{}'", table.def().name)));
+/// What index hints leave to choose from. Error 1176 for an index that is not there.
+pub(super) fn index_choice(table: &Table, hints: &[ast::IndexHint]) -> Result<IndexChoice> {
+    let mut choice = IndexChoice::default();
+    let all: Vec<usize> = (0..table.def().indexes.len()).collect();
+    // USE and FORCE name what may be used, IGNORE takes away from that.
+    let ordered = hints.iter().filter(|h| h.kind != IndexHintKind::Ignore).chain(hints.iter().filter(|h| h.kind == IndexHintKind::Ignore));
+    for hint in ordered {
+        let mut named = Vec::new();
+        for name in &hint.indexes {
+            let position = table.def().indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name));
+            named.push(position.ok_or_else(|| MySqlError::with_message(1176, format!("Key '{name}' doesn't exist in table '{}'", table.def().name)))?);
+        }
+        let purpose = hint.purpose.as_deref();
+        for allowed in [
+            matches!(purpose, None | Some("JOIN")).then_some(&mut choice.rows),
+            matches!(purpose, None | Some("ORDER BY" | "GROUP BY")).then_some(&mut choice.order),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            match hint.kind {
+                IndexHintKind::Ignore => allowed.get_or_insert_with(|| all.clone()).retain(|i| !named.contains(i)),
+                IndexHintKind::Use | IndexHintKind::Force => allowed.get_or_insert_with(Vec::new).extend_from_slice(&named),
+            }
         }
     }
-    Ok(())
+    Ok(choice)
 }
 
 /// Error 1066 for two tables of one name.

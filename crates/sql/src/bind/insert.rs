@@ -34,7 +34,7 @@ impl Binder<'_> {
         };
         // INSERT INTO t VALUES () means a row of defaults whatever the column list.
         let on_duplicate = self.on_duplicate(insert, &table)?;
-        Ok(BoundInsert { table, replace: insert.replace, ignore: insert.ignore, columns, source, on_duplicate })
+        Ok(BoundInsert { table, replace: insert.replace, ignore: insert.ignore, columns, source, on_duplicate, hints: super::hints::hints(&insert.hints) })
     }
 
     fn insert_rows(&mut self, rows: &[Vec<ast::Expr>], columns: &[usize], def: &TableDef) -> Result<Vec<Vec<AssignedValue>>> {

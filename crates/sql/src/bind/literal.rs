@@ -33,6 +33,16 @@ pub(super) fn type_of(value: &Value, connection: &'static Collation) -> ExprType
     }
 }
 
+/// The type under which a statement is bound that is kept for other values of a parameter: strings of like length have one.
+pub(crate) fn param_type(value: &Value, connection: &'static Collation) -> ExprType {
+    let room = |length: usize| (length.max(256).next_power_of_two()) as u32;
+    match value {
+        Value::Text(s) => ExprType::text(room(s.len()), connection, false),
+        Value::Bytes(b) => ExprType::text(room(b.len()), Collation::binary(), false),
+        _ => type_of(value, connection),
+    }
+}
+
 /// Digits after the point of a temporal literal's text.
 fn fraction_digits(text: &str) -> u8 {
     text.split_once('.').map_or(0, |(_, f)| f.bytes().take_while(u8::is_ascii_digit).count().min(6) as u8)

@@ -28,6 +28,7 @@ pub use dml::{
     AssignedValue, BoundDelete, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate,
     UpdateTarget,
 };
+pub(crate) use literal::param_type;
 pub use types::resolve_type;
 
 use highkey_table::TableDef;

@@ -31,8 +31,6 @@ impl Binder<'_> {
             calc_found_rows: first.is_some_and(|s| s.calc_found_rows),
             into,
             locking: self.locking,
-            params: std::mem::take(&mut self.params),
-            serial_only: self.serial_only,
             rel,
         })
     }

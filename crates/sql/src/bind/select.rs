@@ -336,10 +336,7 @@ impl Binder<'_> {
                     let n = n.ok_or_else(|| errors::wrong_arguments("LIMIT"))?;
                     Ok(Expr::literal(Value::UInt(n), ty))
                 }
-                param => {
-                    self.params[*index] = ty.clone();
-                    Ok(Expr { ty, ..param })
-                }
+                param => Ok(Expr { ty, ..param }),
             },
             _ => Err(errors::wrong_arguments("LIMIT")),
         }

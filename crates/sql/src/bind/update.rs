@@ -8,7 +8,7 @@ use highkey_types::{ColumnType, MySqlError, Str};
 use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundDelete, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate, UpdateTarget};
 use super::errors;
-use super::from::table_fields;
+use super::from::{index_choice, table_fields};
 use super::insert::assigned_column;
 use super::scope::{Clause, FromScope, Scope, same_name, same_table};
 use crate::parse::ast::{self, LockWait, ObjectName, TableRef};
@@ -24,9 +24,11 @@ struct Restriction {
 impl Binder<'_> {
     pub fn update(&mut self, update: &ast::Update) -> Result<BoundUpdate> {
         let hints = super::hints::hints(&update.hints);
-        if let ([TableRef::Table { name, alias, .. }], None) = (update.tables.as_slice(), &update.with) {
+        if let ([TableRef::Table { name, alias, index_hints, .. }], None) = (update.tables.as_slice(), &update.with) {
             let table = self.target_table(name)?;
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
+            let indexes = index_choice(&table, index_hints)?;
+            self.changing = Some((table.clone(), alias.clone()));
             let def = table.def().clone();
             let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(table_fields(&def, &alias))) };
             let ((assignments, restriction), _) = self.within(scope, |binder| {
@@ -44,7 +46,7 @@ impl Binder<'_> {
                 Ok((assignments, binder.restriction(update.filter.as_ref(), &update.order_by, update.limit.as_ref())?))
             })?;
             let Restriction { filter, order_by, limit } = restriction;
-            return Ok(BoundUpdate::Single(Box::new(SingleUpdate { table, alias, ignore: update.ignore, assignments, filter, order_by, limit, hints })));
+            return Ok(BoundUpdate::Single(Box::new(SingleUpdate { table, alias, ignore: update.ignore, assignments, filter, order_by, limit, indexes, hints })));
         }
         self.with_ctes(update.with.as_ref(), |binder| binder.multi_update(update, hints)).map(|u| BoundUpdate::Multi(Box::new(u)))
     }
@@ -132,19 +134,21 @@ impl Binder<'_> {
     }
 
     fn dml_query(&mut self, rel: Rel, hints: Hints) -> BoundQuery {
-        BoundQuery { rel, hints, into: None, locking: true, calc_found_rows: false, params: std::mem::take(&mut self.params), serial_only: self.serial_only }
+        BoundQuery { rel, hints, into: None, locking: true, calc_found_rows: false }
     }
 
     pub fn delete(&mut self, delete: &ast::Delete) -> Result<BoundDelete> {
         let hints = super::hints::hints(&delete.hints);
-        if let ([TableRef::Table { name, alias, .. }], true, None) = (delete.tables.as_slice(), delete.targets.is_empty(), &delete.with) {
+        if let ([TableRef::Table { name, alias, index_hints, .. }], true, None) = (delete.tables.as_slice(), delete.targets.is_empty(), &delete.with) {
             let table = self.target_table(name)?;
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
+            let indexes = index_choice(&table, index_hints)?;
+            self.changing = Some((table.clone(), alias.clone()));
             let scope = Scope::new(FromScope::of(table_fields(table.def(), &alias)));
             let (restriction, _) =
                 self.within(scope, |binder| binder.restriction(delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref()))?;
             let Restriction { filter, order_by, limit } = restriction;
-            return Ok(BoundDelete::Single(Box::new(SingleDelete { table, alias, ignore: delete.ignore, filter, order_by, limit, hints })));
+            return Ok(BoundDelete::Single(Box::new(SingleDelete { table, alias, ignore: delete.ignore, filter, order_by, limit, indexes, hints })));
         }
         self.with_ctes(delete.with.as_ref(), |binder| binder.multi_delete(delete, hints))
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -117,8 +117,14 @@ impl ExecutionPlan for Append {
         let named = schema.clone();
         let batches = streams.try_flatten().and_then(move |batch| {
             let schema = named.clone();
-            async move { Ok(RecordBatch::try_new(schema, batch.columns().to_vec())?) }
+            async move { under_schema(&batch, schema) }
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
+}
+
+/// The batch under another schema of the same types; it may have rows and no columns, as under COUNT(*).
+pub(super) fn under_schema(batch: &RecordBatch, schema: SchemaRef) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options)?)
 }

@@ -33,9 +33,12 @@ pub use stream::RowStream;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::{FutureExt, StreamExt};
 use highkey_types::MySqlError;
@@ -103,10 +106,23 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
     }
 }
 
+/// Time between two looks at KILL while no row comes.
+const LOOK_FOR_KILL: Duration = Duration::from_millis(50);
+
 /// Sends all batches; an error comes with whether any were sent before it.
 async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, rows: &mpsc::Sender<DfResult<RecordBatch>>) -> Result<(), (DataFusionError, bool)> {
     let mut sent = false;
-    while let Some(batch) = stream.next().await {
+    let mut look = tokio::time::interval(LOOK_FOR_KILL);
+    loop {
+        // An aggregation over a join may go on for hours before its first row.
+        let batch = tokio::select! {
+            batch = stream.next() => batch,
+            _ = look.tick() => {
+                shared.check_killed().map_err(|error| (error, sent))?;
+                continue;
+            }
+        };
+        let Some(batch) = batch else { return Ok(()) };
         let batch = batch.and_then(|batch| shared.check_killed().map(|()| batch)).map_err(|error| (error, sent))?;
         sent |= batch.num_rows() > 0;
         if rows.send(Ok(batch)).await.is_err() {
@@ -114,7 +130,14 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, rows:
             return Ok(());
         }
     }
-    Ok(())
+}
+
+/// Joins make rows without asking their inputs for more, so they are made to let go now and then: KILL, and other queries.
+fn yielding(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let wrapped = plan.transform_up(|node| {
+        Ok(if node.children().len() > 1 { Transformed::yes(Arc::new(CooperativeExec::new(node)) as _) } else { Transformed::no(node) })
+    })?;
+    Ok(wrapped.data)
 }
 
 /// The plan to execute, its columns in the order of the relation's fields.
@@ -126,7 +149,7 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Arc<dyn Execut
     let lowered = lowerer.rel(&rel, &[])?;
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
-    shared.state().create_physical_plan(&plan).await
+    yielding(shared.state().create_physical_plan(&plan).await?)
 }
 
 /// The plan of `bound` as EXPLAIN FORMAT=TREE prints it, one line per operator.

@@ -24,6 +24,7 @@ use futures::TryStreamExt;
 use highkey_types::{ColumnType, MySqlError};
 use parking_lot::Mutex;
 
+use super::append::under_schema;
 use super::context::Shared;
 use super::error::user;
 use super::kernel::key_array;
@@ -178,7 +179,7 @@ impl Rounds {
         let produced: Vec<RecordBatch> = execute_stream(plan, self.context.clone())?.try_collect().await?;
         let mut rows = Vec::with_capacity(produced.len());
         for batch in produced {
-            let batch = RecordBatch::try_new(self.run.work.schema.clone(), batch.columns().to_vec())?;
+            let batch = under_schema(&batch, self.run.work.schema.clone())?;
             let batch = if self.run.distinct { self.unseen(batch)? } else { batch };
             if batch.num_rows() > 0 {
                 rows.push(batch);

@@ -50,7 +50,7 @@ impl Session {
                 Flush::Privileges | Flush::Status | Flush::Logs(_) => {}
                 Flush::Tables { read_lock: false, for_export: false, .. } => {}
                 Flush::Tables { names, read_lock: true, .. } if !names.is_empty() => {
-                    let locks: Vec<TableLock> = names.iter().map(|n| TableLock { name: n.clone(), alias: None, write: false }).collect();
+                    let locks: Vec<TableLock> = names.iter().map(|n| TableLock { name: n.clone(), write: false }).collect();
                     self.lock_tables(&locks).await?;
                 }
                 Flush::Tables { .. } => return Err(error::not_supported("FLUSH TABLES WITH READ LOCK of all tables").into()),

@@ -19,9 +19,9 @@ impl Session {
     pub(crate) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<Outcome, Failure> {
         let (schema, name) = self.table_name(&alter.name)?;
         let database = self.state.instance.database().clone();
-        let copies = copies_rows(alter);
         loop {
             let table = database.catalog().table(&schema, &name)?;
+            let copies = copies_rows(table.def(), alter);
             let Some(plan) = self.plan_alter(&table, alter)? else { return Ok(done(0)) };
             let cx = self.ddl_context();
             let mut converter = Converter::new(&self.state, table.def(), &plan)?;
@@ -111,6 +111,7 @@ impl Session {
                     return Err(err(3106, "'Changing the STORED status' is not supported for generated columns."));
                 }
                 draft.convert |= !same;
+                draft.shorten_prefixes(&ast.name, &resolved.def.ty);
                 let entry = Entry { def: resolved.def, from, ast: Some((**ast).clone()) };
                 match position {
                     None => draft.columns[at] = entry,
@@ -151,7 +152,7 @@ impl Session {
                 draft.new_checks.push(check.clone());
                 draft.convert |= check.enforced;
             }
-            AlterAction::AddForeignKey(_) => return Err(error::not_supported("FOREIGN KEY")),
+            AlterAction::AddForeignKey => return Err(error::not_supported("FOREIGN KEY")),
             AlterAction::DropIndex(name) if name.eq_ignore_ascii_case("primary") => draft.drop_primary()?,
             AlterAction::DropIndex(name) => {
                 let before = draft.indexes.len();
@@ -207,6 +208,9 @@ impl Session {
                 draft.spec.collation = collation;
                 for column in &mut draft.columns {
                     if column.def.ty.is_text() || matches!(column.def.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
+                        if collation.charset.max_bytes() > column.def.ty.collation.charset.max_bytes() {
+                            column.def.ty.kind = longer_text(&column.def.ty.kind);
+                        }
                         column.def.ty.collation = collation;
                         if collation.charset == Charset::Binary {
                             column.def.ty = binary_twin(&column.def.ty);
@@ -215,9 +219,20 @@ impl Session {
                 }
                 draft.convert = true;
             }
-            AlterAction::OrderBy(_) => self.state.push_warning(error::warning(1105, "ORDER BY ignored as there is a user-defined clustered index in the table")),
+            AlterAction::OrderBy(columns) => {
+                for column in columns {
+                    draft.find(column).ok_or_else(|| err(1054, format!("Unknown column '{column}' in 'order clause'")))?;
+                }
+                let why = if draft.indexes.iter().any(|i| i.spec.kind == IndexKind::Primary) {
+                    "ORDER BY ignored as there is a user-defined clustered index in the table"
+                } else {
+                    "ORDER BY ignored: rows of a table without primary key stay in the order of their insertion"
+                };
+                self.state.push_warning(error::warning(1105, format!("{why} '{}'", draft.spec.name)));
+                draft.convert = true;
+            }
             AlterAction::Force => draft.convert = true,
-            AlterAction::EnableKeys(_) => {
+            AlterAction::EnableKeys => {
                 self.state.note(1031, format!("Table storage engine for '{}' doesn't have this option", draft.spec.name));
                 return Ok(false);
             }
@@ -226,14 +241,33 @@ impl Session {
     }
 }
 
-/// Whether MySQL 8.0 runs it with ALGORITHM=COPY: types change, or a primary key goes and none comes.
-fn copies_rows(alter: &ast::AlterTable) -> bool {
+/// Whether MySQL 8.0 runs it with ALGORITHM=COPY: types change, a stored generated column comes or goes with a virtual one, or a primary key goes and
+/// none comes.
+fn copies_rows(def: &TableDef, alter: &ast::AlterTable) -> bool {
+    let drops_generated = |stored: bool| {
+        let dropped = |name: &str| def.columns.iter().any(|c| same_name(&c.name, name) && c.generated.as_ref().is_some_and(|g| g.stored == stored));
+        alter.actions.iter().any(|action| matches!(action, AlterAction::DropColumn(name) if dropped(name)))
+    };
+    if drops_generated(true) && drops_generated(false) {
+        return true;
+    }
     let adds_key = alter.actions.iter().any(|action| matches!(action, AlterAction::AddIndex(index) if index.kind == ast::IndexKind::Primary));
     alter.actions.iter().any(|action| match action {
         AlterAction::ChangeColumn { .. } | AlterAction::ConvertCharset { .. } | AlterAction::OrderBy(_) => true,
         AlterAction::DropPrimaryKey => !adds_key,
+        AlterAction::AddColumn(column, _) => column.generated.as_ref().is_some_and(|g| g.stored),
         _ => false,
     })
+}
+
+/// The text type that holds as many characters as this one when each may take more bytes.
+fn longer_text(kind: &TypeKind) -> TypeKind {
+    match kind {
+        TypeKind::TinyText => TypeKind::Text,
+        TypeKind::Text => TypeKind::MediumText,
+        TypeKind::MediumText => TypeKind::LongText,
+        other => other.clone(),
+    }
 }
 
 /// What a text type is under the binary character set.
@@ -298,6 +332,17 @@ impl Draft {
 
     fn in_primary_key(&self, column: &str) -> bool {
         self.indexes.iter().any(|i| i.spec.kind == IndexKind::Primary && i.parts.iter().any(|(c, _)| same_name(c, column)))
+    }
+
+    /// A key prefix that is no shorter than its column's new length becomes the whole column.
+    fn shorten_prefixes(&mut self, column: &str, ty: &ColumnType) {
+        let length = match ty.kind {
+            TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => n,
+            _ => return,
+        };
+        for (_, part) in self.indexes.iter_mut().flat_map(|i| &mut i.parts).filter(|(name, _)| same_name(name, column)) {
+            part.prefix = part.prefix.filter(|prefix| *prefix < length);
+        }
     }
 
     fn drop_primary(&mut self) -> Result<(), MySqlError> {
@@ -394,6 +439,10 @@ fn check_kept_exprs(spec: &TableSpec, cx: &mut SessionState) -> Result<(), MySql
     Ok(())
 }
 
+fn is_short_string(kind: &TypeKind) -> bool {
+    matches!(kind, TypeKind::Char(_) | TypeKind::VarChar(_) | TypeKind::Binary(_) | TypeKind::VarBinary(_))
+}
+
 /// Turns rows of the old definition into rows of the new one.
 struct Converter {
     state: SessionState,
@@ -446,7 +495,12 @@ impl Converter {
                     if let Value::Enum(_, text) | Value::Set(_, text) = &value {
                         value = Value::Text(text.clone());
                     }
-                    value = self.rules.store(&mut self.state, column, value, false, self.row)?;
+                    let shortens = is_short_string(&before.kind) && is_short_string(&ty.kind);
+                    value = self.rules.store(&mut self.state, column, value, false, self.row).map_err(|e| match e.code {
+                        // MySQL copies such strings without converting them, and says so when it cuts one.
+                        1406 if shortens => err(1265, format!("Data truncated for column '{}' at row {}", self.rules.columns()[column].name, self.row)),
+                        _ => e,
+                    })?;
                 }
                 new[column] = value;
             }
@@ -464,12 +518,16 @@ impl Converter {
                     new[column] = self.next_number(column);
                     continue;
                 }
-                if self.strict {
-                    return Err(err(1138, "Invalid use of NULL value"));
+                // MySQL converts values only of another type; otherwise it checks them in place.
+                let in_place = self.from[column].is_some_and(|from| self.old[from].ty == def.ty);
+                let truncated = format!("Data truncated for column '{}' at row {}", def.name, self.row);
+                match (self.strict, in_place) {
+                    (true, true) => return Err(err(1138, "Invalid use of NULL value")),
+                    (true, false) => return Err(err(1265, truncated)),
+                    _ => {}
                 }
-                let warning = error::warning(1265, format!("Data truncated for column '{}' at row {}", def.name, self.row));
                 new[column] = implicit_default(&def.ty);
-                self.state.push_warning(warning);
+                self.state.push_warning(error::warning(1265, truncated));
             }
         }
         self.rules.check_constraints(&mut self.state, &new, false)?;

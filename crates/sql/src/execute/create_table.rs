@@ -110,6 +110,7 @@ impl Session {
             let opened = self.txn().open(&table).await?;
             debug_assert!(opened, "nobody else knows the table yet");
             let mut inserter = Inserter::new(&mut self.state, &table, &columns, ignore, mode)?;
+            self.begin_bulk(&mut inserter)?;
             let lenient = ignore || !self.state.strict();
             let mut batch = Vec::with_capacity(BATCH_ROWS);
             for values in rows {
@@ -119,6 +120,7 @@ impl Session {
                 }
             }
             self.write_rows(&mut inserter, &mut batch, false).await?;
+            self.finish_bulk(&mut inserter).await?;
             Ok::<Outcome, Failure>(inserter.outcome(&mut self.state, true))
         }
         .await;

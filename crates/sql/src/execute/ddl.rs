@@ -249,7 +249,7 @@ impl DefinitionChecks for SessionState {
         if wrong {
             return Err(match place {
                 ExprPlace::Default(c) => err(3770, format!("Default value expression of column '{c}' contains a disallowed function.")),
-                ExprPlace::Generated(c) => err(3763, format!("Expression of generated column '{c}' contains a disallowed function.")),
+                ExprPlace::Generated(c) => err(3102, format!("Expression of generated column '{c}' contains a disallowed function.")),
                 ExprPlace::Check(c) => err(3814, format!("An expression of a check constraint '{c}' contains disallowed function.")),
             });
         }

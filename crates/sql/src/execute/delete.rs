@@ -5,57 +5,56 @@ use std::collections::HashSet;
 use highkey_table::{LockMode, LockWaitPolicy};
 
 use super::query::BoundTables;
-use super::subqueries::{check_not_read, query_of};
+use super::subqueries::query_of;
 use super::target::Target;
-use super::update::{lock_targets, locked_scan};
+use super::update::{lock_targets, rows_to_change};
 use super::{Failure, Outcome};
 use crate::bind::{self, BoundDelete, SingleDelete, UpdateTarget};
 use crate::expr;
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
-use crate::session::{Session, StatusCounter};
+use crate::session::{Executor, Session, StatusCounter};
 
 impl Session {
     pub(crate) async fn delete(&mut self, ast: &ast::Delete) -> Result<Outcome, Failure> {
-        loop {
-            let bound = bind::bind_delete(ast, &self.state)?;
-            if self.open_tables(&delete_tables(&bound)).await? {
-                return self.run_delete(&bound).await;
-            }
-        }
+        let bound = self.bind_and_open(|state| bind::bind_delete(ast, state), delete_tables).await?;
+        self.run_delete(&bound).await
     }
 
     /// Runs a bound DELETE whose tables are open.
     pub(crate) async fn run_delete(&mut self, bound: &BoundDelete) -> Result<Outcome, Failure> {
         self.begin_write()?;
         let deleted = match bound {
-            BoundDelete::Single(single) => self.delete_single(single).await?,
-            BoundDelete::Multi { targets, query, .. } => self.delete_multi(targets, query).await?,
+            BoundDelete::Single(single) => {
+                self.note_hints(&single.hints);
+                self.delete_single(single).await?
+            }
+            BoundDelete::Multi { targets, query, ignore } => {
+                self.note_hints(&query.hints);
+                self.delete_multi(targets, query, *ignore).await?
+            }
         };
         self.state.instance.count(StatusCounter::InnodbRowsDeleted, deleted);
         Ok(Outcome::affected(deleted))
     }
 
     async fn delete_single(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
-        if single.filter.as_ref().is_some_and(Expr::has_subquery) {
-            let mut read = BoundTables::default();
-            single.filter.iter().for_each(|e| read.collect_expr(e));
-            check_not_read(&single.table, &single.alias, &read)?;
+        if single.filter.iter().chain(single.order_by.iter().map(|k| &k.expr)).any(Expr::has_subquery) {
             let mut own = single.clone();
-            return if self.resolve_all(own.filter.iter_mut().collect()).await? {
-                let (scan, width) = locked_scan(&own.table, &own.alias);
-                let mut rel = scan;
-                if let Some(filter) = own.filter.take() {
-                    rel = rel.filter(filter);
-                }
-                let rel = rel.sort(own.order_by.clone()).limit(None, own.limit.clone());
-                let targets = [UpdateTarget { table: own.table.clone(), row: 0..width, assignments: Vec::new() }];
-                self.delete_multi(&targets, &query_of(rel)).await
-            } else {
-                Box::pin(self.delete_rows(&own)).await
-            };
+            let correlated = self.resolve_all(own.filter.iter_mut().chain(own.order_by.iter_mut().map(|k| &mut k.expr)).collect()).await?;
+            return if correlated { self.delete_through_query(&own).await } else { Box::pin(self.delete_rows(&own)).await };
         }
-        self.delete_rows(single).await
+        match self.state.config.executor {
+            Executor::DataFusion => self.delete_through_query(single).await,
+            _ => self.delete_rows(single).await,
+        }
+    }
+
+    /// DataFusion finds the rows.
+    async fn delete_through_query(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
+        let (rel, width) = rows_to_change(&single.table, &single.alias, &single.indexes, single.filter.as_ref(), &single.order_by, single.limit.as_ref());
+        let targets = [UpdateTarget { table: single.table.clone(), row: 0..width, assignments: Vec::new() }];
+        self.delete_multi(&targets, &query_of(rel), single.ignore).await
     }
 
     /// Conditions without subqueries: rows are found by an index, locked and deleted one after the other.
@@ -68,7 +67,7 @@ impl Session {
             return Ok(0);
         }
         if !single.order_by.is_empty() {
-            let rows = self.sorted_rows(&target, single.filter.as_ref(), &single.order_by, limit).await?;
+            let rows = self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit).await?;
             for row in &rows {
                 let (txn, _) = self.txn_and_state();
                 single.table.delete(txn, row).await?;
@@ -77,7 +76,7 @@ impl Session {
             return Ok(deleted);
         }
         let all: Vec<usize> = (0..target.columns().len()).collect();
-        let access = self.access(&single.table, &all, single.filter.as_ref())?;
+        let access = self.access(&single.table, &all, &single.indexes, single.filter.as_ref())?;
         let zone = self.state.config.time_zone.clone();
         'ranges: for range in &access.ranges {
             let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
@@ -107,7 +106,9 @@ impl Session {
         Ok(deleted)
     }
 
-    async fn delete_multi(&mut self, targets: &[UpdateTarget], query: &BoundQuery) -> Result<u64, Failure> {
+    /// Under IGNORE errors in conditions are warnings, as in non-strict mode.
+    async fn delete_multi(&mut self, targets: &[UpdateTarget], query: &BoundQuery, ignore: bool) -> Result<u64, Failure> {
+        self.state.strict_dml = self.state.strict() && !ignore;
         let mut query = query.clone();
         lock_targets(&mut query.rel, targets);
         query.locking = true;
@@ -134,7 +135,7 @@ pub(crate) fn delete_tables(bound: &BoundDelete) -> BoundTables {
     match bound {
         BoundDelete::Single(single) => {
             let mut tables = BoundTables::one(&single.table);
-            single.filter.iter().for_each(|e| tables.collect_expr(e));
+            single.filter.iter().chain(single.order_by.iter().map(|k| &k.expr)).for_each(|e| tables.collect_expr(e));
             tables
         }
         BoundDelete::Multi { targets, query, .. } => {

@@ -1,5 +1,8 @@
 //! EXPLAIN: the bound plan, how it would be run, and why.
 
+use std::sync::Arc;
+
+use highkey_table::Table;
 use highkey_types::{MySqlError, Value};
 
 use super::{Failure, Outcome, insert, update};
@@ -7,7 +10,7 @@ use crate::bind::{self, BoundDelete, BoundSource, BoundUpdate};
 use crate::df;
 use crate::fast::FastQuery;
 use crate::parse::ast::{ExplainFormat, Statement};
-use crate::plan::{self, BoundQuery, Expr, Rel, RelKind};
+use crate::plan::{self, BoundQuery, Expr, IndexChoice, Rel, RelKind};
 use crate::session::{ResultSink, Session, error};
 use crate::show::Answer;
 
@@ -45,7 +48,7 @@ impl Session {
                 let bound = bind::bind_update(ast, &self.state)?;
                 self.open_tables(&update::update_tables(&bound)).await?;
                 match &bound {
-                    BoundUpdate::Single(single) => self.explain_write("UPDATE", &single.table, single.filter.as_ref(), &mut rows, &mut tree)?,
+                    BoundUpdate::Single(single) => self.explain_write("UPDATE", &single.table, &single.indexes, single.filter.as_ref(), &mut rows, &mut tree)?,
                     BoundUpdate::Multi(multi) => {
                         tree = self.tree(&multi.query).await?;
                         self.tabulate(&multi.query.rel, "UPDATE", &mut rows)?;
@@ -55,7 +58,7 @@ impl Session {
             Statement::Delete(ast) => {
                 let bound = bind::bind_delete(ast, &self.state)?;
                 match &bound {
-                    BoundDelete::Single(single) => self.explain_write("DELETE", &single.table, single.filter.as_ref(), &mut rows, &mut tree)?,
+                    BoundDelete::Single(single) => self.explain_write("DELETE", &single.table, &single.indexes, single.filter.as_ref(), &mut rows, &mut tree)?,
                     BoundDelete::Multi { query, .. } => {
                         tree = self.tree(query).await?;
                         self.tabulate(&query.rel, "DELETE", &mut rows)?;
@@ -75,7 +78,7 @@ impl Session {
     }
 
     async fn tree(&mut self, bound: &BoundQuery) -> Result<Vec<String>, Failure> {
-        if FastQuery::compile(bound).is_some() {
+        if FastQuery::compile(bound, self.state.config.executor).is_some() {
             let mut lines = vec!["-> Fast path".to_owned()];
             lines.extend(plan::describe_rel(&bound.rel).lines().map(|l| format!("    {l}")));
             return Ok(lines);
@@ -84,9 +87,17 @@ impl Session {
         Ok(df::explain(bound.clone(), cx).await?)
     }
 
-    fn explain_write(&mut self, kind: &str, table: &std::sync::Arc<highkey_table::Table>, filter: Option<&Expr>, rows: &mut Vec<Vec<Value>>, tree: &mut Vec<String>) -> Result<(), MySqlError> {
+    fn explain_write(
+        &mut self,
+        kind: &str,
+        table: &Arc<Table>,
+        choice: &IndexChoice,
+        filter: Option<&Expr>,
+        rows: &mut Vec<Vec<Value>>,
+        tree: &mut Vec<String>,
+    ) -> Result<(), MySqlError> {
         let columns: Vec<usize> = (0..table.columns().len()).collect();
-        rows.push(self.access_line(kind, table, &table.def().name.clone(), &columns, filter)?);
+        rows.push(self.access_line(kind, table, &table.def().name.clone(), &columns, choice, filter)?);
         tree.push(format!("-> {kind} {}", table.def().name));
         Ok(())
     }
@@ -95,10 +106,10 @@ impl Session {
     fn tabulate(&mut self, rel: &Rel, kind: &str, rows: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
         match &rel.kind {
             RelKind::Filter { input, predicate } => match &input.kind {
-                RelKind::Scan { table, alias, columns, .. } => rows.push(self.access_line(kind, table, alias, columns, Some(predicate))?),
+                RelKind::Scan { table, alias, columns, indexes, .. } => rows.push(self.access_line(kind, table, alias, columns, indexes, Some(predicate))?),
                 _ => self.tabulate(input, kind, rows)?,
             },
-            RelKind::Scan { table, alias, columns, .. } => rows.push(self.access_line(kind, table, alias, columns, None)?),
+            RelKind::Scan { table, alias, columns, indexes, .. } => rows.push(self.access_line(kind, table, alias, columns, indexes, None)?),
             _ => {
                 for input in rel.inputs() {
                     self.tabulate(input, kind, rows)?;
@@ -122,17 +133,25 @@ impl Session {
         Ok(())
     }
 
-    fn access_line(&mut self, kind: &str, table: &std::sync::Arc<highkey_table::Table>, alias: &str, columns: &[usize], filter: Option<&Expr>) -> Result<Vec<Value>, MySqlError> {
+    fn access_line(
+        &mut self,
+        kind: &str,
+        table: &Arc<Table>,
+        alias: &str,
+        columns: &[usize],
+        choice: &IndexChoice,
+        filter: Option<&Expr>,
+    ) -> Result<Vec<Value>, MySqlError> {
         let def = table.def().clone();
         let total = table.row_count_estimate()?;
         let possible: Vec<String> = match filter {
             Some(filter) => (0..def.indexes.len())
-                .filter(|&i| plan::index_access(filter, &def, columns, i).is_some())
+                .filter(|&i| choice.finds(i) && plan::index_access(filter, &def, columns, i).is_some())
                 .map(|i| def.indexes[i].name.to_string())
                 .collect(),
             None => Vec::new(),
         };
-        let best = filter.and_then(|f| plan::best_access(f, &def, columns));
+        let best = filter.and_then(|f| plan::best_access(f, &def, columns, choice));
         let (access, key, rows, residual) = match &best {
             Some(best) if best.unique && best.ranges.len() == 1 => ("const", Some(best.index), 1, best.residual.is_some()),
             Some(best) => {

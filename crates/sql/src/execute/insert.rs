@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{DuplicateRow, OnDuplicate, Table};
+use highkey_table::{BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table};
 use highkey_types::{MySqlError, TypeKind, Value};
 
 use super::query::{BoundTables, Destination};
@@ -13,9 +13,13 @@ use crate::expr;
 use crate::fast::FastQuery;
 use crate::parse::ast;
 use crate::plan::Expr;
-use crate::session::{Session, SessionState, StatusCounter, error};
+use crate::session::{Executor, Session, SessionState, StatusCounter, error};
 use crate::variables::SqlModes;
 
+/// Bytes of encoded rows that are sorted at a time.
+pub(crate) const BULK_CHUNK_BYTES: usize = 4 << 20;
+/// Bytes of rows and index entries that a bulk insert keeps in memory before they go to a temporary file.
+pub(crate) const BULK_MEMORY: usize = 256 << 20;
 /// Rows that go to the table at once.
 pub(crate) const BATCH_ROWS: usize = 1024;
 
@@ -38,6 +42,8 @@ pub(crate) struct Inserter {
     pub ignored: u64,
     pub updated: u64,
     pub unchanged: u64,
+    /// Where rows go in bulk, and those on the way there.
+    bulk: Option<(BulkInsert, EncodedRows)>,
     /// The first generated value of a row that went in.
     first_generated: Option<u64>,
     /// The last explicit value of the AUTO_INCREMENT column, for the OK packet only.
@@ -112,9 +118,18 @@ impl Inserter {
             ignored: 0,
             updated: 0,
             unchanged: 0,
+            bulk: None,
             first_generated: None,
             last_explicit: 0,
         })
+    }
+
+    /// The stored value of each column that rows do not give. None if rows are not made of given values and constants alone.
+    pub fn constants(&self) -> Option<Vec<Option<Value>>> {
+        if !self.missing.is_empty() || self.target.computes() {
+            return None;
+        }
+        Some(self.template.iter().enumerate().map(|(i, v)| (!self.columns.contains(&i)).then(|| v.clone())).collect())
     }
 
     /// A row at its defaults, into a buffer.
@@ -158,7 +173,7 @@ impl Inserter {
 
     /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: these are all rows of the statement.
     /// Returns (position, value) of the generated ones.
-    fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
+    pub(super) fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
         let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };
         let column = auto.column;
         let wants = |value: &Value| match value {
@@ -219,7 +234,32 @@ impl Inserter {
         Ok(generated)
     }
 
-    fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
+    /// The column that gets a generated value in each row, if rows do not give it and it is an integer.
+    pub fn generated_column(&self) -> Option<usize> {
+        let column = self.auto.as_ref()?.column;
+        (!self.columns.contains(&column) && self.target.columns()[column].ty.is_integer()).then_some(column)
+    }
+
+    /// The next generated value of a statement whose size is not known.
+    pub fn next_number(&mut self, state: &mut SessionState) -> Result<u64, MySqlError> {
+        let auto = self.auto.as_mut().ok_or_else(|| error::internal("no AUTO_INCREMENT column"))?;
+        if auto.left == 0 {
+            if let Some(first) = state.next_insert_id.take() {
+                (auto.next, auto.left, auto.increment) = (first, 1, state.config.auto_increment_increment);
+            } else {
+                let reserved = self.target.table.reserve(auto.block, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
+                (auto.next, auto.left, auto.increment) = (reserved.first, reserved.count, reserved.increment);
+                auto.block = (auto.block * 2).min(65_536);
+            }
+        }
+        let n = auto.next;
+        auto.next = auto.next.saturating_add(auto.increment);
+        auto.left -= 1;
+        self.first_generated.get_or_insert(n);
+        Ok(n)
+    }
+
+    pub(super) fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
         if self.first_generated.is_none() {
             self.first_generated = generated.iter().find(|(row, _)| !left_out(*row)).map(|(_, n)| *n);
         }
@@ -249,17 +289,14 @@ impl Session {
         if !ast.partitions.is_empty() {
             return Err(error::err(1747, "PARTITION () clause on non partitioned table").into());
         }
-        loop {
-            let bound = bind::bind_insert(ast, &self.state)?;
-            if self.open_tables(&insert_tables(&bound)).await? {
-                return self.run_insert(&bound).await;
-            }
-        }
+        let bound = self.bind_and_open(|state| bind::bind_insert(ast, state), insert_tables).await?;
+        self.run_insert(&bound).await
     }
 
     /// Runs a bound INSERT whose tables are open.
     pub(crate) async fn run_insert(&mut self, bound: &BoundInsert) -> Result<Outcome, Failure> {
         self.begin_write()?;
+        self.note_hints(&bound.hints);
         self.state.strict_dml = self.state.strict() && !bound.ignore;
         let mode = match (bound.replace, bound.on_duplicate.is_empty(), bound.ignore) {
             (true, ..) => OnDuplicate::Replace,
@@ -304,7 +341,11 @@ impl Session {
                         return Err(error::generated_not_allowed(&table.columns[column].name, &table.name).into());
                     }
                 }
-                if let Some(copy) = super::insert_select::plain_copy(query, &bound.columns, &inserter.target) {
+                let copy = match self.state.config.executor {
+                    Executor::DataFusion => None,
+                    _ => super::insert_select::plain_copy(query, &bound.columns, &inserter.target),
+                };
+                if let Some(copy) = copy {
                     self.copy_rows(&mut inserter, &copy).await?;
                 } else {
                     self.insert_query(&mut inserter, query).await?;
@@ -355,9 +396,10 @@ impl Session {
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &crate::plan::BoundQuery) -> Result<(), Failure> {
         let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
+        self.begin_bulk(inserter)?;
         let mut batch = Vec::with_capacity(BATCH_ROWS);
-        if reads_target || FastQuery::compile(query).is_some() {
-            let fast = FastQuery::compile(query);
+        let fast = FastQuery::compile(query, self.state.config.executor);
+        if reads_target || fast.is_some() {
             let mut rows = Vec::new();
             self.collect(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
             for values in rows {
@@ -390,7 +432,8 @@ impl Session {
             stream.finish_keeping_warnings(&mut self.state);
             outcome?;
         }
-        self.write_rows(inserter, &mut batch, false).await
+        self.write_rows(inserter, &mut batch, false).await?;
+        self.finish_bulk(inserter).await
     }
 
     /// One row of a query, in the order of the target columns.
@@ -414,6 +457,18 @@ impl Session {
         self.state.process.check()?;
         let generated = inserter.number(&mut self.state, rows, exact)?;
         let table = inserter.target.table.clone();
+        if inserter.bulk.is_some() {
+            inserter.note_generated(&generated, |_| false);
+            for row in rows.drain(..) {
+                if let Some((_, encoded)) = &mut inserter.bulk {
+                    encoded.push_with(|out| {
+                        table.layout().encode(&row, out);
+                        true
+                    });
+                }
+            }
+            return self.flush_bulk(inserter, BULK_CHUNK_BYTES).await;
+        }
         let mut start = 0;
         while start < rows.len() {
             let (txn, _) = self.txn_and_state();
@@ -440,6 +495,62 @@ impl Session {
             }
         }
         rows.clear();
+        Ok(())
+    }
+
+    /// From here on rows go to the table in bulk, until `finish_bulk`; not with ON DUPLICATE KEY UPDATE.
+    pub(crate) fn begin_bulk(&mut self, inserter: &mut Inserter) -> Result<(), MySqlError> {
+        if inserter.mode != OnDuplicate::Report {
+            let (txn, _) = self.txn_and_state();
+            inserter.bulk = Some((inserter.target.table.bulk_insert(txn, inserter.mode, BULK_MEMORY)?, EncodedRows::new()));
+        }
+        Ok(())
+    }
+
+    /// Adds an encoded row.
+    pub(crate) fn push_encoded(&mut self, inserter: &mut Inserter, write: impl FnOnce(&mut Vec<u8>)) {
+        if let Some((_, encoded)) = &mut inserter.bulk {
+            encoded.push_with(|out| {
+                write(out);
+                true
+            });
+        }
+    }
+
+    /// Adds rows that are sorted already.
+    pub(crate) async fn add_prepared(&mut self, inserter: &mut Inserter, rows: PreparedRows) -> Result<(), Failure> {
+        if let Some((bulk, _)) = &mut inserter.bulk {
+            let (txn, _) = self.txn_and_state();
+            bulk.add(txn, rows).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands the encoded rows to the table once there are `least` bytes of them.
+    pub(crate) async fn flush_bulk(&mut self, inserter: &mut Inserter, least: usize) -> Result<(), Failure> {
+        let Some((mut bulk, rows)) = inserter.bulk.take() else { return Ok(()) };
+        let rows = if rows.byte_len() >= least && !rows.is_empty() {
+            self.state.process.check()?;
+            let (txn, _) = self.txn_and_state();
+            bulk.add(txn, inserter.target.table.prepare_rows(rows)).await?;
+            EncodedRows::new()
+        } else {
+            rows
+        };
+        inserter.bulk = Some((bulk, rows));
+        Ok(())
+    }
+
+    /// Puts what went in bulk into the table, and counts it.
+    pub(crate) async fn finish_bulk(&mut self, inserter: &mut Inserter) -> Result<(), Failure> {
+        self.flush_bulk(inserter, 0).await?;
+        let Some((bulk, _)) = inserter.bulk.take() else { return Ok(()) };
+        let (txn, _) = self.txn_and_state();
+        let report = bulk.finish(txn).await?;
+        inserter.inserted += report.inserted;
+        inserter.replaced += report.replaced;
+        inserter.ignored += report.ignored;
+        report.ignored_errors.into_iter().for_each(|e| self.state.push_ignored(e));
         Ok(())
     }
 

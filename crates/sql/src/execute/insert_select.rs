@@ -1,15 +1,15 @@
 //! INSERT … SELECT of columns of one table: the copy loop of source 000, without DataFusion and without expressions.
 //!
-//! Leaf by leaf of a snapshot, values are put in their places and handed to the table about a thousand rows at a time. Values are converted only
-//! where the column types differ.
+//! Leaf by leaf of a snapshot, into the table in bulk. Between tables of the same columns the rows' bytes are copied; else values are put in their
+//! places, and converted only where the column types differ.
 
 use std::sync::Arc;
 
-use highkey_table::{Direction, KeyRange, RowBatch, Table};
+use highkey_table::{Direction, KeyRange, OnDuplicate, RowBatch, Table, TableScan};
 use highkey_types::{ColumnType, TypeKind, Value};
 
 use super::Failure;
-use super::insert::{BATCH_ROWS, Inserter};
+use super::insert::{BATCH_ROWS, BULK_CHUNK_BYTES, Inserter};
 use super::target::{Target, to_session};
 use crate::bind::ROW_ID;
 use crate::plan::{BoundQuery, RelKind};
@@ -73,6 +73,12 @@ impl Session {
             None => copy.source.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?,
         };
         let mut leaf = RowBatch::new();
+        if !into_itself {
+            self.begin_bulk(inserter)?;
+            if copy.keeps_bytes(inserter) {
+                return self.copy_bytes(inserter, &mut scan).await;
+            }
+        }
         let mut rows: Vec<Vec<Value>> = Vec::with_capacity(BATCH_ROWS);
         let mut read = 0;
         let mut bytes = 0;
@@ -110,8 +116,53 @@ impl Session {
             rows = rest;
         }
         self.write_rows(inserter, &mut rows, false).await?;
+        self.finish_bulk(inserter).await?;
         self.state.instance.count(StatusCounter::InnodbRowsRead, read);
         Ok(())
+    }
+
+    /// Rows whose bytes are the same in both tables, but for a generated number.
+    async fn copy_bytes(&mut self, inserter: &mut Inserter, scan: &mut TableScan) -> Result<(), Failure> {
+        let layout = inserter.target.table.layout().clone();
+        let generated = inserter.generated_column();
+        let mut leaf = RowBatch::new();
+        while scan.next_batch(&mut leaf)? {
+            for i in 0..leaf.len() {
+                let number = match generated {
+                    Some(column) => Some((column, inserter.next_number(&mut self.state)?)),
+                    None => None,
+                };
+                self.push_encoded(inserter, |out| {
+                    let start = out.len();
+                    out.extend_from_slice(leaf.row(i));
+                    if let Some((column, number)) = number {
+                        let value = if layout.types()[column].unsigned { Value::UInt(number) } else { Value::Int(number as i64) };
+                        layout.set_fixed(&mut out[start..], column, &value);
+                    }
+                });
+            }
+            inserter.row += leaf.len() as u64;
+            self.state.instance.count(StatusCounter::InnodbRowsRead, leaf.len() as u64);
+            self.flush_bulk(inserter, BULK_CHUNK_BYTES).await?;
+            tokio::task::yield_now().await;
+        }
+        self.finish_bulk(inserter).await
+    }
+}
+
+impl PlainCopy {
+    /// Every column goes to its own place in a table of the same columns, unchanged; only a generated number may be put in.
+    fn keeps_bytes(&self, inserter: &Inserter) -> bool {
+        let (from, to) = (self.source.columns(), inserter.target.columns());
+        let generated = inserter.generated_column();
+        inserter.mode != OnDuplicate::Report
+            && inserter.constants().is_some()
+            && from.len() == to.len()
+            && self.columns.iter().all(|&(a, b, same)| a == b && same && (to[b].nullable || !from[a].nullable))
+            && inserter.target.table.auto_increment_column().is_none_or(|auto| generated == Some(auto))
+            && (0..to.len()).all(|i| {
+                same_values(&from[i].ty, &to[i].ty) && (generated == Some(i) || self.columns.iter().any(|&(a, ..)| a == i))
+            })
     }
 }
 

@@ -12,7 +12,7 @@ use super::target::to_session;
 use crate::bind::ROW_ID;
 use crate::expr;
 use crate::parse::ast::LockWait;
-use crate::plan::{self, Expr, LockSpec, Rel, RelKind};
+use crate::plan::{self, Expr, IndexChoice, LockSpec, Rel, RelKind};
 use crate::session::Session;
 
 pub(crate) fn lock_mode(lock: LockSpec) -> LockMode {
@@ -45,9 +45,9 @@ pub(crate) enum LockingRows {
 
 impl Session {
     /// The best index for a condition over a row whose field i is table column `columns[i]`; the whole table if none answers.
-    pub(crate) fn access(&mut self, table: &Arc<Table>, columns: &[usize], filter: Option<&Expr>) -> Result<Access, MySqlError> {
+    pub(crate) fn access(&mut self, table: &Arc<Table>, columns: &[usize], choice: &IndexChoice, filter: Option<&Expr>) -> Result<Access, MySqlError> {
         if let Some(filter) = filter
-            && let Some(best) = plan::best_access(filter, table.def(), columns)
+            && let Some(best) = plan::best_access(filter, table.def(), columns, choice)
         {
             let ranges = plan::key_ranges(&best, table.def(), &mut self.state)?;
             return Ok(Access { index: best.index, ranges, unique: best.unique, residual: best.residual });
@@ -80,9 +80,9 @@ impl Session {
     }
 
     async fn lock_scan(&mut self, rel: &mut Rel, filter: Option<&Expr>) -> Result<(), MySqlError> {
-        let RelKind::Scan { table, columns, lock: Some(lock), .. } = &rel.kind else { return Ok(()) };
-        let (table, columns, lock) = (table.clone(), columns.clone(), *lock);
-        let rows = self.locked_rows(&table, &columns, filter, lock).await?;
+        let RelKind::Scan { table, columns, indexes, lock: Some(lock), .. } = &rel.kind else { return Ok(()) };
+        let (table, columns, indexes, lock) = (table.clone(), columns.clone(), indexes.clone(), *lock);
+        let rows = self.locked_rows(&table, &columns, &indexes, filter, lock).await?;
         let fields = &rel.fields;
         let values = rows
             .iter()
@@ -135,8 +135,15 @@ impl Session {
     }
 
     /// Locks the rows that satisfy `filter`, which is over `columns`.
-    pub(crate) async fn locked_rows(&mut self, table: &Arc<Table>, columns: &[usize], filter: Option<&Expr>, lock: LockSpec) -> Result<Vec<Row>, MySqlError> {
-        let access = self.access(table, columns, filter)?;
+    pub(crate) async fn locked_rows(
+        &mut self,
+        table: &Arc<Table>,
+        columns: &[usize],
+        choice: &IndexChoice,
+        filter: Option<&Expr>,
+        lock: LockSpec,
+    ) -> Result<Vec<Row>, MySqlError> {
+        let access = self.access(table, columns, choice, filter)?;
         let mut kept = Vec::new();
         for range in &access.ranges {
             let mut scan = self.locking_rows(table, &access, range, lock_mode(lock), lock_policy(lock.wait));

@@ -77,8 +77,6 @@ pub enum Outcome {
     Cursor,
     /// An OK packet.
     Done { affected: u64, last_insert_id: u64, info: String },
-    /// Nothing.
-    Silent,
 }
 
 impl Outcome {
@@ -107,7 +105,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
-        Flush(_) | Reset(_) => true,
+        Flush(_) | Reset => true,
         _ => false,
     }
 }
@@ -207,7 +205,7 @@ impl Session {
                 self.state.instance.request_shutdown();
                 Ok(Outcome::ok())
             }
-            Statement::Reset(_) | Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) => {
+            Statement::Reset | Statement::PurgeBinaryLogs => {
                 Err(error::err(1381, "You are not using binary logging").into())
             }
         }
@@ -266,7 +264,7 @@ impl Session {
             Statement::Show(_) | Statement::Describe { .. } => C::ComShow,
             Statement::Explain { .. } => C::ComExplain,
             Statement::Kill { .. } => C::ComKill,
-            Statement::Flush(_) | Statement::Reset(_) | Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) => C::ComFlush,
+            Statement::Flush(_) | Statement::Reset | Statement::PurgeBinaryLogs => C::ComFlush,
             Statement::Maintain { operation, .. } => match operation {
                 Maintenance::Check => C::ComCheck,
                 Maintenance::Analyze => C::ComAnalyze,

@@ -13,7 +13,7 @@ use crate::df::{self, QueryContext, RowStream};
 use crate::fast::{FastQuery, Progress};
 use crate::information_schema;
 use crate::parse::ast;
-use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, IntoTarget, LockSpec, Rel, RelKind};
+use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IntoTarget, LockSpec, Rel, RelKind};
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
 /// The base tables of a plan, those of its subqueries too, each once.
@@ -84,10 +84,24 @@ impl Session {
         Ok(true)
     }
 
+    /// Binds a statement and opens its tables, again if DDL came between.
+    pub(crate) async fn bind_and_open<B>(
+        &mut self,
+        bind: impl Fn(&SessionState) -> Result<B, MySqlError>,
+        tables: impl Fn(&B) -> BoundTables,
+    ) -> Result<B, MySqlError> {
+        loop {
+            let bound = bind(&self.state)?;
+            if self.open_tables(&tables(&bound)).await? {
+                return Ok(bound);
+            }
+        }
+    }
+
     /// SELECT and its relatives.
     pub(crate) async fn query(&mut self, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let bound = self.bind_query(query).await?;
-        let fast = FastQuery::compile(&bound);
+        let fast = FastQuery::compile(&bound, self.state.config.executor);
         self.run_query(&bound, fast.as_ref(), None, sink).await
     }
 
@@ -103,11 +117,17 @@ impl Session {
         }
     }
 
+    /// Warns of hints that are malformed or unknown.
+    pub(crate) fn note_hints(&mut self, hints: &Hints) {
+        for warning in &hints.warnings {
+            self.state.push_warning(error::warning(3126, warning.clone()));
+        }
+    }
+
     /// What the session's settings add to a bound query.
     pub(crate) fn adjust(&mut self, bound: &mut BoundQuery) {
-        for warning in std::mem::take(&mut bound.hints.warnings) {
-            self.state.push_warning(error::warning(3126, warning));
-        }
+        self.note_hints(&bound.hints);
+        bound.hints.warnings.clear();
         if let Some(limit) = self.state.config.select_limit
             && !matches!(bound.rel.kind, RelKind::Limit { .. })
             && bound.into.is_none()
@@ -226,7 +246,7 @@ impl Session {
 
     /// All rows of a query in memory, for statements that need them so.
     pub(crate) async fn rows_of(&mut self, bound: &BoundQuery) -> Result<Vec<Vec<Value>>, Failure> {
-        let fast = FastQuery::compile(bound);
+        let fast = FastQuery::compile(bound, self.state.config.executor);
         let mut rows = Vec::new();
         self.collect(bound, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
         Ok(rows)

@@ -2,7 +2,7 @@
 //! place; with one that does, the rows are found by DataFusion (`update.rs`, `delete.rs`).
 
 use futures::future::BoxFuture;
-use highkey_types::{MySqlError, Value};
+use highkey_types::Value;
 
 use super::Failure;
 use crate::plan::{BoundQuery, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind};
@@ -11,7 +11,7 @@ use crate::session::{Session, error};
 /// A plan as a query of its own.
 pub(crate) fn query_of(rel: Rel) -> BoundQuery {
     let locking = has_lock(&rel);
-    BoundQuery { rel, hints: Hints::default(), into: None, locking, calc_found_rows: false, params: Vec::new(), serial_only: false }
+    BoundQuery { rel, hints: Hints::default(), into: None, locking, calc_found_rows: false }
 }
 
 fn has_lock(rel: &Rel) -> bool {
@@ -112,12 +112,4 @@ fn compare(op: CompareOp, by: crate::plan::CompareBy, left: Expr, right: Expr, t
 
 fn or(mut parts: Vec<Expr>, ty: &ExprType) -> Expr {
     if parts.len() == 1 { parts.swap_remove(0) } else { Expr { kind: ExprKind::Or(parts), ty: ty.clone() } }
-}
-
-/// MySQL forbids reading the table that is being changed in a subquery (1093).
-pub(crate) fn check_not_read(table: &highkey_table::Table, alias: &str, tables: &super::BoundTables) -> Result<(), MySqlError> {
-    match tables.tables.iter().any(|(t, _)| t.id() == table.id()) {
-        true => Err(error::update_table_used(alias)),
-        false => Ok(()),
-    }
 }

@@ -159,7 +159,7 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
     for part in &ast.parts {
         let name = match &part.key {
             ast::IndexKey::Column(name) => name,
-            ast::IndexKey::Expr(_) => return Err(error::not_supported("functional key parts")),
+            ast::IndexKey::Expr => return Err(error::not_supported("functional key parts")),
         };
         let position = columns.iter().position(|c| same_name(&c.name, name)).ok_or_else(|| error::key_column_missing(name))?;
         if parts.iter().any(|p| p.column == position) {
@@ -228,7 +228,7 @@ pub fn table(
     let mut spec = TableSpec::new(schema, &ast.name.name, Vec::new(), Vec::new());
     spec.collation = collation;
     apply_options(&mut spec, options)?;
-    if !ast.foreign_keys.is_empty() {
+    if ast.foreign_keys {
         return Err(error::not_supported("FOREIGN KEY"));
     }
     if ast.partition_by.is_some() {

@@ -54,6 +54,11 @@ impl RowRules {
         RowRules { def, exprs, timestamps, has_generated }
     }
 
+    /// Something is computed of each row: a generated column, a CHECK.
+    pub fn computes(&self) -> bool {
+        self.has_generated || self.exprs.as_ref().is_some_and(|e| !e.checks.is_empty())
+    }
+
     pub fn columns(&self) -> &[ColumnDef] {
         &self.def.columns
     }

@@ -1,19 +1,20 @@
 //! UPDATE of one table and of several.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use highkey_table::{LockMode, LockWaitPolicy, Row};
+use highkey_table::{LockMode, LockWaitPolicy, Row, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::query::BoundTables;
-use super::subqueries::{check_not_read, query_of};
+use super::subqueries::query_of;
 use super::target::{Target, to_session};
 use super::{Failure, Outcome};
 use crate::bind::{self, AssignedValue, BoundUpdate, MultiUpdate, ROW_ID, SingleUpdate, UpdateTarget};
 use crate::expr;
 use crate::parse::ast::{self, LockWait};
-use crate::plan::{Expr, ExprType, Field, LockSpec, Rel, RelKind, SortKey};
-use crate::session::{Session, StatusCounter, error};
+use crate::plan::{Expr, ExprKind, ExprType, Field, IndexChoice, LockSpec, Rel, RelKind, SortKey};
+use crate::session::{Executor, Session, StatusCounter, error};
 
 /// What became of a row.
 pub(crate) enum Written {
@@ -41,20 +42,22 @@ impl Counts {
 
 impl Session {
     pub(crate) async fn update(&mut self, ast: &ast::Update) -> Result<Outcome, Failure> {
-        loop {
-            let bound = bind::bind_update(ast, &self.state)?;
-            if self.open_tables(&update_tables(&bound)).await? {
-                return self.run_update(&bound).await;
-            }
-        }
+        let bound = self.bind_and_open(|state| bind::bind_update(ast, state), update_tables).await?;
+        self.run_update(&bound).await
     }
 
     /// Runs a bound UPDATE whose tables are open.
     pub(crate) async fn run_update(&mut self, bound: &BoundUpdate) -> Result<Outcome, Failure> {
         self.begin_write()?;
         let counts = match bound {
-            BoundUpdate::Single(single) => self.update_single(single).await?,
-            BoundUpdate::Multi(multi) => self.update_multi(multi).await?,
+            BoundUpdate::Single(single) => {
+                self.note_hints(&single.hints);
+                self.update_single(single).await?
+            }
+            BoundUpdate::Multi(multi) => {
+                self.note_hints(&multi.query.hints);
+                self.update_multi(multi).await?
+            }
         };
         self.state.instance.count(StatusCounter::InnodbRowsUpdated, counts.changed);
         let info = format!("Rows matched: {}  Changed: {}  Warnings: {}", counts.matched, counts.changed, self.state.diagnostics.count());
@@ -63,18 +66,17 @@ impl Session {
     }
 
     async fn update_single(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
-        let subqueries = single.filter.iter().chain(single.assignments.iter().filter_map(|(_, v)| v.expr())).any(Expr::has_subquery);
-        if subqueries {
-            let mut read = BoundTables::default();
-            single.filter.iter().chain(single.assignments.iter().filter_map(|(_, v)| v.expr())).for_each(|e| read.collect_expr(e));
-            check_not_read(&single.table, &single.alias, &read)?;
+        if single.exprs().any(Expr::has_subquery) {
             let mut own = single.clone();
             let mut exprs: Vec<&mut Expr> = own.filter.iter_mut().collect();
             exprs.extend(own.assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()));
             exprs.extend(own.order_by.iter_mut().map(|k| &mut k.expr));
             return if self.resolve_all(exprs).await? { self.update_through_query(&own).await } else { Box::pin(self.update_rows(&own)).await };
         }
-        self.update_rows(single).await
+        match self.state.config.executor {
+            Executor::DataFusion => self.update_through_query(single).await,
+            _ => self.update_rows(single).await,
+        }
     }
 
     /// Expressions without subqueries: rows are found by an index, locked and changed one after the other.
@@ -90,12 +92,12 @@ impl Session {
             return Ok(counts);
         }
         let all: Vec<usize> = (0..target.columns().len()).collect();
-        let access = self.access(&single.table, &all, single.filter.as_ref())?;
+        let access = self.access(&single.table, &all, &single.indexes, single.filter.as_ref())?;
         let moves = moves_key(&target, access.index, single.assignments.iter().map(|(c, _)| *c));
         if !single.order_by.is_empty() {
-            let rows = self.sorted_rows(&target, single.filter.as_ref(), &single.order_by, limit).await?;
+            let rows = self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit).await?;
             for row in &rows {
-                let written = self.update_row(&target, single, row, counts.matched + 1).await?;
+                let written = self.update_row(&target, single, row, &[], counts.matched + 1).await?;
                 counts.note(&written);
             }
             return Ok(counts);
@@ -122,7 +124,7 @@ impl Session {
                     if moves {
                         waiting.push(row);
                     } else {
-                        let written = self.update_row(&target, single, &row, counts.matched + 1).await?;
+                        let written = self.update_row(&target, single, &row, &[], counts.matched + 1).await?;
                         counts.note(&written);
                     }
                     if limit.is_some_and(|n| counts.matched + waiting.len() as u64 >= n) {
@@ -133,17 +135,17 @@ impl Session {
             }
         }
         for row in &waiting {
-            let written = self.update_row(&target, single, row, counts.matched + 1).await?;
+            let written = self.update_row(&target, single, row, &[], counts.matched + 1).await?;
             counts.note(&written);
         }
         Ok(counts)
     }
 
     /// All matching rows, locked, in the order asked for, cut at the limit.
-    pub(crate) async fn sorted_rows(&mut self, target: &Target, filter: Option<&Expr>, order_by: &[SortKey], limit: Option<u64>) -> Result<Vec<Row>, MySqlError> {
+    pub(crate) async fn sorted_rows(&mut self, target: &Target, indexes: &IndexChoice, filter: Option<&Expr>, order_by: &[SortKey], limit: Option<u64>) -> Result<Vec<Row>, MySqlError> {
         let all: Vec<usize> = (0..target.columns().len()).collect();
         let lock = LockSpec { exclusive: true, wait: LockWait::Wait };
-        let rows = self.locked_rows(&target.table, &all, filter, lock).await?;
+        let rows = self.locked_rows(&target.table, &all, indexes, filter, lock).await?;
         let zone = self.state.config.time_zone.clone();
         let mut keyed = Vec::with_capacity(rows.len());
         for row in rows {
@@ -160,10 +162,12 @@ impl Session {
         Ok(keyed.into_iter().take(limit).map(|(_, row)| row).collect())
     }
 
-    async fn update_row(&mut self, target: &Target, single: &SingleUpdate, row: &Row, number: u64) -> Result<Written, Failure> {
+    /// Assigns left to right: an expression sees what was assigned before it. `computed` stands after the row's columns in what expressions see.
+    async fn update_row(&mut self, target: &Target, single: &SingleUpdate, row: &Row, computed: &[Value], number: u64) -> Result<Written, Failure> {
         let stored = row.values();
         let zone = &self.state.config.time_zone.clone();
         let mut seen = target.session_row(&stored, zone);
+        seen.extend_from_slice(computed);
         let mut new = stored.clone();
         let mut assigned = Vec::with_capacity(single.assignments.len());
         for (column, value) in &single.assignments {
@@ -171,7 +175,10 @@ impl Session {
             let value = match value {
                 AssignedValue::Default => target.default(&mut self.state, column, &new, single.ignore, number)?,
                 AssignedValue::Expr(expr) => {
-                    let value = expr::eval(expr, &seen, &mut self.state)?;
+                    let value = match expr.has_subquery() {
+                        true => self.eval_over_row(expr, &seen).await?,
+                        false => expr::eval(expr, &seen, &mut self.state)?,
+                    };
                     target.store(&mut self.state, column, value, single.ignore, number)?
                 }
             };
@@ -233,30 +240,42 @@ impl Session {
         }
     }
 
-    /// Subqueries over the row: DataFusion computes the rows and their new values, from rows locked before.
+    /// DataFusion finds the rows and computes the subqueries over them; the assignments are evaluated here, row by row.
     async fn update_through_query(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
-        let (scan, width) = locked_scan(&single.table, &single.alias);
-        let mut rel = scan;
-        if let Some(filter) = &single.filter {
-            rel = rel.filter(filter.clone());
-        }
-        let rel = rel.sort(single.order_by.clone()).limit(None, single.limit.clone());
-        let mut exprs: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
-        let mut fields = rel.fields.clone();
-        let mut assignments = Vec::new();
+        let target = Target::new(&single.table, &self.state)?;
         for (column, value) in &single.assignments {
-            match value {
-                AssignedValue::Default => assignments.push((*column, None)),
-                AssignedValue::Expr(expr) => {
-                    assignments.push((*column, Some(exprs.len())));
-                    fields.push(Field::computed("value", expr.ty.clone()));
-                    exprs.push(expr.clone());
-                }
-            }
+            target.check_generated(*column, value)?;
         }
-        let query = query_of(rel.project(exprs, fields));
-        let targets = vec![UpdateTarget { table: single.table.clone(), row: 0..width, assignments }];
-        self.update_multi(&MultiUpdate { targets, query, ignore: single.ignore }).await
+        let (rel, width) = rows_to_change(&single.table, &single.alias, &single.indexes, single.filter.as_ref(), &single.order_by, single.limit.as_ref());
+        let columns = target.columns().len();
+        let mut exprs: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
+        let mut own = single.clone();
+        let mut assigned = Vec::new();
+        for (column, value) in &mut own.assignments {
+            if let Some(expr) = value.expr_mut() {
+                lift_subqueries(expr, &assigned, columns, &mut exprs, width);
+            }
+            assigned.push(*column);
+        }
+        let mut fields = rel.fields.clone();
+        fields.extend(exprs[width..].iter().map(|e| Field::computed("value", e.ty.clone())));
+        self.state.strict_dml = self.state.strict() && !single.ignore;
+        let rows = self.rows_of(&query_of(rel.project(exprs, fields))).await?;
+        let mut counts = Counts::default();
+        for values in &rows {
+            let Some(row) = self.target_row(&target, &values[..width]).await? else { continue };
+            let written = self.update_row(&target, &own, &row, &values[width..], counts.matched + 1).await?;
+            counts.note(&written);
+        }
+        Ok(counts)
+    }
+
+    /// An expression whose subqueries read what this statement has already changed in the row: they run once for each row.
+    async fn eval_over_row(&mut self, expr: &Expr, seen: &[Value]) -> Result<Value, Failure> {
+        let mut expr = expr.clone();
+        expr.bind_outer_row(seen);
+        self.resolve_subqueries(&mut expr).await?;
+        Ok(expr::eval(&expr, seen, &mut self.state)?)
     }
 
     async fn update_multi(&mut self, multi: &MultiUpdate) -> Result<Counts, Failure> {
@@ -334,8 +353,40 @@ fn moves_key(target: &Target, index: usize, mut columns: impl Iterator<Item = us
         || columns.any(|c| index.parts.iter().any(|p| p.column == c) || target.table.indexes()[0].parts.iter().any(|p| p.column == c))
 }
 
+/// Replaces the subqueries of an assigned expression by outputs of the query that finds the rows (`exprs`, of which the first `width` are the row
+/// itself). Those that read a column assigned before stay: their answer is not known yet. `columns`: where the outputs stand in the row that the
+/// expression is evaluated over.
+fn lift_subqueries(expr: &mut Expr, assigned: &[usize], columns: usize, exprs: &mut Vec<Expr>, width: usize) {
+    if matches!(expr.kind, ExprKind::Subquery(_)) {
+        if expr.columns().iter().all(|c| !assigned.contains(c)) {
+            let at = Expr::column(columns + exprs.len() - width, expr.ty.clone());
+            exprs.push(std::mem::replace(expr, at));
+        }
+        return;
+    }
+    for child in expr.children_mut() {
+        lift_subqueries(child, assigned, columns, exprs, width);
+    }
+}
+
+/// The rows that a statement over one table changes, locked, in its order; and how many outputs a row is.
+pub(crate) fn rows_to_change(
+    table: &Arc<Table>,
+    alias: &str,
+    indexes: &IndexChoice,
+    filter: Option<&Expr>,
+    order_by: &[SortKey],
+    limit: Option<&Expr>,
+) -> (Rel, usize) {
+    let (mut rel, width) = locked_scan(table, alias, indexes);
+    if let Some(filter) = filter {
+        rel = rel.filter(filter.clone());
+    }
+    (rel.sort(order_by.to_vec()).limit(None, limit.cloned()), width)
+}
+
 /// A locking scan of all columns, then of the row id if the table has no primary key; and how many outputs that are.
-pub(crate) fn locked_scan(table: &std::sync::Arc<highkey_table::Table>, alias: &str) -> (Rel, usize) {
+fn locked_scan(table: &Arc<Table>, alias: &str, indexes: &IndexChoice) -> (Rel, usize) {
     let mut fields = super::query::table_fields(table, alias);
     let mut columns: Vec<usize> = (0..fields.len()).collect();
     if table.def().primary_key().is_none() {
@@ -344,7 +395,7 @@ pub(crate) fn locked_scan(table: &std::sync::Arc<highkey_table::Table>, alias: &
     }
     let width = columns.len();
     let lock = Some(LockSpec { exclusive: true, wait: LockWait::Wait });
-    (Rel { kind: RelKind::Scan { table: table.clone(), alias: alias.into(), columns, index_hints: Vec::new(), lock }, fields }, width)
+    (Rel { kind: RelKind::Scan { table: table.clone(), alias: alias.into(), columns, indexes: indexes.clone(), lock }, fields }, width)
 }
 
 /// The rows to change are locked, and read as they are now, before the query runs over them.
@@ -364,7 +415,7 @@ pub(crate) fn update_tables(bound: &BoundUpdate) -> BoundTables {
     match bound {
         BoundUpdate::Single(single) => {
             let mut tables = BoundTables::one(&single.table);
-            single.filter.iter().chain(single.assignments.iter().filter_map(|(_, v)| v.expr())).for_each(|e| tables.collect_expr(e));
+            single.exprs().for_each(|e| tables.collect_expr(e));
             tables
         }
         BoundUpdate::Multi(multi) => {

@@ -5,12 +5,7 @@ use highkey_types::{Charset, ColumnType, Decimal, MySqlError, Str, TypeKind, Val
 use super::EvalContext;
 use super::convert::{to_bytes, to_date, to_datetime, to_decimal, to_f64, to_i64, to_text, to_time, to_u64, warn};
 
-/// CAST of a value to a type, as [`crate::plan::ExprKind::Cast`] does it.
-pub fn cast_value(value: Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> Result<Value, MySqlError> {
-    cast_typed(value, None, ty, cx)
-}
-
-/// As [`cast_value`], the value being of type `from`: its character set decides its bytes.
+/// CAST of a value of type `from` to a type, as [`crate::plan::ExprKind::Cast`] does it. The character set of `from` decides the value's bytes.
 pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnType, cx: &mut dyn EvalContext) -> Result<Value, MySqlError> {
     if value.is_null() {
         return Ok(Value::Null);

@@ -115,17 +115,6 @@ pub fn eval_condition(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> R
     Ok(condition(expr, row, cx)? == Some(true))
 }
 
-/// A function applied to values: what DataFusion's kernels call.
-pub fn call(
-    func: FuncId,
-    args: &[Value],
-    arg_types: &[crate::plan::ExprType],
-    result: &crate::plan::ExprType,
-    cx: &mut dyn EvalContext,
-) -> Result<Value> {
-    Ok(functions::rounded(functions::call(func, args, &Types::values(arg_types, result), cx)?, result))
-}
-
 fn boolean(truth: Option<bool>) -> Value {
     truth.map_or(Value::Null, Value::bool)
 }

@@ -7,8 +7,7 @@ pub(crate) mod convert;
 mod eval;
 
 pub(crate) use cast::parse_json;
-pub use cast::cast_value;
 pub use compare::compare_values;
 pub(crate) use compare::order;
 pub use context::EvalContext;
-pub use eval::{call, eval, eval_condition};
+pub use eval::{eval, eval_condition};

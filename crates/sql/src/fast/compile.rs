@@ -5,6 +5,7 @@ use highkey_types::{KeyPart, TypeKind};
 use super::{FastQuery, Source, Stage, TableSource};
 use crate::bind::ROW_ID;
 use crate::plan::{self, AggregateFunc, BoundQuery, Expr, ExprKind, Rel, RelKind, SortKey};
+use crate::session::Executor;
 
 /// Rows of the source that a blocking stage may hold.
 const BUDGET: u64 = 20_000;
@@ -15,8 +16,8 @@ const SMALL_LIMIT: u64 = 10_000;
 
 impl FastQuery {
     /// `None`: DataFusion's.
-    pub fn compile(bound: &BoundQuery) -> Option<FastQuery> {
-        if bound.calc_found_rows || bound.into.as_ref().is_some_and(|i| !matches!(i, plan::IntoTarget::Variables(_))) {
+    pub fn compile(bound: &BoundQuery, executor: Executor) -> Option<FastQuery> {
+        if executor == Executor::DataFusion || bound.calc_found_rows || bound.into.as_ref().is_some_and(|i| !matches!(i, plan::IntoTarget::Variables(_))) {
             return None;
         }
         let mut stages = Vec::new();
@@ -69,15 +70,17 @@ impl FastQuery {
             }
         };
         stages.reverse();
-        let mut query = FastQuery { source, stages, budget: BUDGET };
-        if query.shape()? { Some(query) } else { None }
+        let forced = executor == Executor::Fast;
+        let mut query = FastQuery { source, stages, budget: if forced { u64::MAX } else { BUDGET } };
+        let faster = query.shape()?;
+        (faster || forced).then_some(query)
     }
 
     /// Finds the index; false if the fast path would be the slower one.
     fn shape(&mut self) -> Option<bool> {
         let Source::Table(source) = &mut self.source else { return Some(true) };
         if let Some(Stage::Filter(predicate)) = self.stages.first() {
-            match plan::best_access(predicate, source.table.def(), &source.columns) {
+            match plan::best_access(predicate, source.table.def(), &source.columns, &source.choice) {
                 Some(access) => {
                     source.index = access.index;
                     source.residual = access.residual.clone();
@@ -138,7 +141,7 @@ impl FastQuery {
         if matches!(source.table.columns().get(column)?.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
             return None;
         }
-        let index = source.table.indexes().iter().position(|i| i.parts.first().is_some_and(|p| p.column == column && p.prefix.is_none()))?;
+        let index = (0..source.table.indexes().len()).filter(|&i| source.choice.finds(i)).find(|&i| source.table.indexes()[i].parts.first().is_some_and(|p| p.column == column && p.prefix.is_none()))?;
         let descending = source.table.indexes()[index].parts[0].descending;
         Some(Source::Extreme { table: source.table.clone(), index, column, backward: maximum != descending })
     }
@@ -178,6 +181,9 @@ fn sort_columns(keys: &[SortKey], columns: &[Option<usize>]) -> Option<Vec<(usiz
 fn ordered_index(source: &TableSource, keys: &[(usize, bool)], limited: bool) -> Option<(usize, bool)> {
     let def = source.table.def();
     let fits = |index: usize, skip: usize| -> Option<bool> {
+        if !source.choice.orders(index) {
+            return None;
+        }
         let parts = def.indexes[index].parts.get(skip..)?;
         if keys.len() > parts.len() {
             return None;
@@ -212,9 +218,9 @@ fn small_limit(count: &Expr) -> bool {
 }
 
 fn table_source(rel: &Rel) -> TableSource {
-    let RelKind::Scan { table, columns, lock, .. } = &rel.kind else { unreachable!("the caller matched a scan") };
+    let RelKind::Scan { table, columns, indexes, lock, .. } = &rel.kind else { unreachable!("the caller matched a scan") };
     let timestamps = (0..columns.len()).filter(|&i| columns[i] != ROW_ID && matches!(table.columns()[columns[i]].ty.kind, TypeKind::Timestamp(_))).collect();
-    TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, backward: false, residual: None, lock: *lock }
+    TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, choice: indexes.clone(), backward: false, residual: None, lock: *lock }
 }
 
 /// The evaluator can do it by itself: no subquery, no enclosing row.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use highkey_table::Table;
 use highkey_types::{KeyPart, Value, cast::CastContext};
 
-use crate::plan::{Aggregate, Expr, IndexAccess, LockSpec, SortKey};
+use crate::plan::{Aggregate, Expr, IndexAccess, IndexChoice, LockSpec, SortKey};
 
 /// A query that the fast path can run.
 pub struct FastQuery {
@@ -40,6 +40,8 @@ struct TableSource {
     /// `None` reads all of `index`.
     access: Option<IndexAccess>,
     index: usize,
+    /// What index hints leave.
+    choice: IndexChoice,
     backward: bool,
     /// What the index leaves to be checked.
     residual: Option<Expr>,

@@ -8,30 +8,18 @@ use crate::plan::{Expr, ExprType};
 
 /// Types of a call's arguments and result.
 pub(crate) struct Types<'a> {
-    args: Args<'a>,
+    args: &'a [Expr],
     pub result: &'a ExprType,
-}
-
-enum Args<'a> {
-    Exprs(&'a [Expr]),
-    Values(&'a [ExprType]),
 }
 
 impl<'a> Types<'a> {
     pub fn exprs(args: &'a [Expr], result: &'a ExprType) -> Types<'a> {
-        Types { args: Args::Exprs(args), result }
-    }
-
-    pub fn values(args: &'a [ExprType], result: &'a ExprType) -> Types<'a> {
-        Types { args: Args::Values(args), result }
+        Types { args, result }
     }
 
     /// The type of argument `i`.
     pub fn arg(&self, i: usize) -> &'a ExprType {
-        match self.args {
-            Args::Exprs(exprs) => &exprs[i].ty,
-            Args::Values(types) => &types[i],
-        }
+        &self.args[i].ty
     }
 }
 

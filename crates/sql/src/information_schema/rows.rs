@@ -312,30 +312,10 @@ pub fn column_key(def: &TableDef, column: usize) -> &'static str {
 
 fn statistics(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
     let def = table.def();
-    for (number, index) in def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId) {
-        for (i, part) in index.parts.iter().enumerate() {
-            let column = &def.columns[part.column];
-            rows.push(vec![
-                t("def"),
-                t(&def.schema),
-                t(&def.name),
-                Value::Int(i64::from(!index.is_unique())),
-                t(&def.schema),
-                t(&index.name),
-                u(i as u64 + 1),
-                t(&column.name),
-                t(if part.descending { "D" } else { "A" }),
-                show::cardinality(state, table, number, i).map_or(Value::Null, |n| Value::Int(n as i64)),
-                part.prefix.map_or(Value::Null, |n| Value::Int(i64::from(n))),
-                Value::Null,
-                t(if column.nullable { "YES" } else { "" }),
-                t("BTREE"),
-                t(""),
-                t(&index.comment),
-                t(if index.invisible { "NO" } else { "YES" }),
-                Value::Null,
-            ]);
-        }
+    for mut part in show::index_rows(state, table) {
+        // The index's schema stands between its uniqueness and its name.
+        part.insert(1, t(&def.schema));
+        rows.push([t("def"), t(&def.schema), t(&def.name)].into_iter().chain(part).collect());
     }
 }
 

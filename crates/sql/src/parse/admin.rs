@@ -41,7 +41,8 @@ impl Parser<'_> {
                 }
                 Ok(Statement::LockTables(self.list(|p| {
                     let name = p.object_name()?;
-                    let alias = p.alias(false)?;
+                    // Highkey locks the table under all its names.
+                    p.alias(false)?;
                     let low = p.kw("LOW_PRIORITY");
                     let write = match p.any_kw(&["READ", "WRITE"]) {
                         Some("WRITE") => true,
@@ -51,7 +52,7 @@ impl Parser<'_> {
                         }
                         _ => return p.fail(),
                     };
-                    Ok(TableLock { name, alias, write })
+                    Ok(TableLock { name, write })
                 })?))
             }
             "UNLOCK" => {
@@ -323,12 +324,13 @@ impl Parser<'_> {
             "FLUSH" => self.flush(),
             "SHUTDOWN" => Ok(Statement::Shutdown),
             "RESET" => {
-                let mut words = Vec::new();
-                while let Some(word) = self.word() {
-                    words.push(word.to_ascii_uppercase());
+                if self.word().is_none() {
+                    return self.fail();
+                }
+                while self.word().is_some() {
                     self.advance();
                 }
-                if words.is_empty() { self.fail() } else { Ok(Statement::Reset(words)) }
+                Ok(Statement::Reset)
             }
             "PURGE" => {
                 if self.any_kw(&["BINARY", "MASTER"]).is_none() {
@@ -336,10 +338,12 @@ impl Parser<'_> {
                 }
                 self.expect_kw("LOGS")?;
                 if self.kw("TO") {
-                    return Ok(Statement::PurgeBinaryLogsTo(self.string()?));
+                    self.string()?;
+                    return Ok(Statement::PurgeBinaryLogs);
                 }
                 self.expect_kw("BEFORE")?;
-                Ok(Statement::PurgeBinaryLogsBefore(self.expr()?))
+                self.expr()?;
+                Ok(Statement::PurgeBinaryLogs)
             }
             _ => self.maintenance(&word),
         }

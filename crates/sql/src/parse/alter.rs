@@ -114,10 +114,9 @@ impl Parser<'_> {
                 AlterAction::Force
             }
             "ENABLE" | "DISABLE" => {
-                let enable = self.is_kw("ENABLE");
                 self.advance();
                 self.expect_kw("KEYS")?;
-                AlterAction::EnableKeys(enable)
+                AlterAction::EnableKeys
             }
             "PARTITION" | "REMOVE" | "COALESCE" | "REORGANIZE" | "EXCHANGE" | "REBUILD" => return unsupported("partitioning"),
             "TRUNCATE" | "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" => return unsupported("partitioning"),
@@ -139,7 +138,7 @@ impl Parser<'_> {
             actions.push(match element {
                 Element::Index(index) => AlterAction::AddIndex(index),
                 Element::Check(check) => AlterAction::AddCheck(check),
-                Element::ForeignKey(key) => AlterAction::AddForeignKey(key),
+                Element::ForeignKey => AlterAction::AddForeignKey,
             });
             return Ok(());
         }
@@ -149,7 +148,7 @@ impl Parser<'_> {
                 match self.constraint_element()? {
                     Some(Element::Index(index)) => actions.push(AlterAction::AddIndex(index)),
                     Some(Element::Check(check)) => actions.push(AlterAction::AddCheck(check)),
-                    Some(Element::ForeignKey(key)) => actions.push(AlterAction::AddForeignKey(key)),
+                    Some(Element::ForeignKey) => actions.push(AlterAction::AddForeignKey),
                     None => {
                         let name = self.ident()?;
                         actions.push(AlterAction::AddColumn(Box::new(self.column_def(name)?), ColumnPosition::Last));

@@ -150,7 +150,6 @@ impl Parser<'_> {
             args: Vec::new(),
             order_by: Vec::new(),
             separator: None,
-            ignore_nulls: false,
             over: None,
         };
         if self.kw("DISTINCT") {

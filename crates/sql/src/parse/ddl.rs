@@ -83,7 +83,7 @@ impl Parser<'_> {
             columns: Vec::new(),
             indexes: Vec::new(),
             checks: Vec::new(),
-            foreign_keys: Vec::new(),
+            foreign_keys: false,
             options: TableOptions::default(),
             partition_by: None,
             select_duplicates: None,
@@ -134,7 +134,7 @@ impl Parser<'_> {
     }
 
     fn tokens_seen_parenthesis(&self, table: &CreateTable) -> bool {
-        !(table.indexes.is_empty() && table.checks.is_empty() && table.foreign_keys.is_empty())
+        !(table.indexes.is_empty() && table.checks.is_empty() && !table.foreign_keys)
     }
 
     fn create_select_follows(&self) -> bool {
@@ -163,7 +163,7 @@ impl Parser<'_> {
             match element {
                 Element::Index(index) => table.indexes.push(index),
                 Element::Check(check) => table.checks.push(check),
-                Element::ForeignKey(key) => table.foreign_keys.push(key),
+                Element::ForeignKey => table.foreign_keys = true,
             }
             return Ok(());
         }
@@ -200,7 +200,7 @@ impl Parser<'_> {
                 IndexKind::Ordinary
             }
             "CHECK" => return self.check_def(name).map(|check| Some(Element::Check(check))),
-            "FOREIGN" => return self.foreign_key(name).map(|key| Some(Element::ForeignKey(key))),
+            "FOREIGN" => return self.foreign_key().map(|()| Some(Element::ForeignKey)),
             _ if name.is_some() => return self.fail(),
             _ => return Ok(None),
         };
@@ -231,7 +231,8 @@ impl Parser<'_> {
     fn index_parts(&mut self) -> Result<Vec<IndexPart>> {
         self.parenthesised_list(|p| {
             let (key, prefix) = if p.is_sym("(") {
-                (IndexKey::Expr(p.expr_text()?), None)
+                p.expr_text()?;
+                (IndexKey::Expr, None)
             } else {
                 (IndexKey::Column(p.ident()?), p.parenthesised_integer()?)
             };
@@ -284,40 +285,34 @@ impl Parser<'_> {
         Ok(CheckDef { name, expr, enforced })
     }
 
-    fn foreign_key(&mut self, name: Option<String>) -> Result<ForeignKey> {
+    /// Read whole, so that a mistake in it is a syntax error; the session refuses it.
+    fn foreign_key(&mut self) -> Result<()> {
         self.expect_kw("FOREIGN")?;
         self.expect_kw("KEY")?;
-        let index_name = if self.is_ident() { Some(self.ident()?) } else { None };
-        let columns = self.parenthesised_list(Self::ident)?;
-        let (table, referenced, on_delete, on_update) = self.references()?;
-        Ok(ForeignKey { name: name.or(index_name), columns, table, referenced, on_delete, on_update })
+        if self.is_ident() {
+            self.ident()?;
+        }
+        self.parenthesised_list(Self::ident)?;
+        self.references()
     }
 
-    #[allow(clippy::type_complexity)]
-    pub(super) fn references(&mut self) -> Result<(ObjectName, Vec<String>, Option<String>, Option<String>)> {
+    pub(super) fn references(&mut self) -> Result<()> {
         self.expect_kw("REFERENCES")?;
-        let table = self.object_name()?;
-        let columns = if self.is_sym("(") { self.parenthesised_list(Self::ident)? } else { Vec::new() };
+        self.object_name()?;
+        if self.is_sym("(") {
+            self.parenthesised_list(Self::ident)?;
+        }
         if self.kw("MATCH") && self.any_kw(&["FULL", "PARTIAL", "SIMPLE"]).is_none() {
             return self.fail();
         }
-        let (mut on_delete, mut on_update) = (None, None);
         while self.is_kw("ON") && (self.is_kw_at(1, "DELETE") || self.is_kw_at(1, "UPDATE")) {
             self.advance();
-            let delete = self.is_kw("DELETE");
             self.advance();
-            let action = if self.kws(&["SET", "NULL"]) {
-                "SET NULL"
-            } else if self.kws(&["SET", "DEFAULT"]) {
-                "SET DEFAULT"
-            } else if self.kws(&["NO", "ACTION"]) {
-                "NO ACTION"
-            } else {
-                self.any_kw(&["RESTRICT", "CASCADE"]).ok_or_else(|| self.error())?
-            };
-            *(if delete { &mut on_delete } else { &mut on_update }) = Some(action.to_string());
+            if !self.kws(&["SET", "NULL"]) && !self.kws(&["SET", "DEFAULT"]) && !self.kws(&["NO", "ACTION"]) {
+                self.any_kw(&["RESTRICT", "CASCADE"]).ok_or_else(|| self.error())?;
+            }
         }
-        Ok((table, columns, on_delete, on_update))
+        Ok(())
     }
 
     /// ENGINE=…, CHARSET=…, separated by blanks or commas.
@@ -499,7 +494,7 @@ impl Parser<'_> {
 pub(super) enum Element {
     Index(IndexDef),
     Check(CheckDef),
-    ForeignKey(ForeignKey),
+    ForeignKey,
 }
 
 /// Table options that are accepted and change nothing here.

@@ -216,7 +216,7 @@ impl Parser<'_> {
             (None, ExprKind::Literal(_)) => self.sql[expr.span.start..expr.span.end].to_string(),
             (None, _) => self.sql[start..end].to_string(),
         };
-        Ok(SelectItem::Expr { expr, alias, name })
+        Ok(SelectItem::Expr { expr, name })
     }
 
     /// `expr [ASC|DESC], …`.

@@ -19,7 +19,8 @@ impl Parser<'_> {
     }
 
     fn show_what(&mut self) -> Result<ShowWhat> {
-        let extended = self.is_kw("EXTENDED") && self.kw("EXTENDED");
+        // EXTENDED shows MySQL's hidden columns, of which there are none.
+        self.kw("EXTENDED");
         let full = self.kw("FULL");
         let scope = if self.is_kw_at(1, "VARIABLES") || self.is_kw_at(1, "STATUS") {
             match self.any_kw(&["GLOBAL", "SESSION", "LOCAL"]) {
@@ -37,7 +38,7 @@ impl Parser<'_> {
         self.advance();
         Ok(match word.as_str() {
             "DATABASES" | "SCHEMAS" => ShowWhat::Databases,
-            "TABLES" => ShowWhat::Tables { full, extended, schema: self.from_schema()? },
+            "TABLES" => ShowWhat::Tables { full, schema: self.from_schema()? },
             "OPEN" => {
                 self.expect_kw("TABLES")?;
                 ShowWhat::OpenTables { schema: self.from_schema()? }
@@ -46,11 +47,11 @@ impl Parser<'_> {
                 self.expect_kw("STATUS")?;
                 ShowWhat::TableStatus { schema: self.from_schema()? }
             }
-            "COLUMNS" | "FIELDS" => ShowWhat::Columns { full, extended, table: self.from_table()? },
-            "INDEX" | "INDEXES" | "KEYS" => ShowWhat::Index { extended, table: self.from_table()? },
+            "COLUMNS" | "FIELDS" => ShowWhat::Columns { full, table: self.from_table()? },
+            "INDEX" | "INDEXES" | "KEYS" => ShowWhat::Index { table: self.from_table()? },
             "CREATE" => self.show_create()?,
             "VARIABLES" => ShowWhat::Variables { scope },
-            "STATUS" => ShowWhat::Status { scope },
+            "STATUS" => ShowWhat::Status,
             "COUNT" => {
                 self.expect_sym("(")?;
                 self.expect_sym("*")?;
@@ -110,9 +111,14 @@ impl Parser<'_> {
             },
             "BINLOG" => {
                 self.expect_kw("EVENTS")?;
-                let log = if self.kw("IN") { Some(self.string()?) } else { None };
-                let position = if self.kw("FROM") { Some(self.integer()?) } else { None };
-                ShowWhat::BinlogEvents { log, position, limit: self.limit_numbers()? }
+                if self.kw("IN") {
+                    self.string()?;
+                }
+                if self.kw("FROM") {
+                    self.integer()?;
+                }
+                self.limit_numbers()?;
+                ShowWhat::BinlogEvents
             }
             "SLAVE" | "REPLICA" => match self.any_kw(&["STATUS", "HOSTS"]) {
                 Some("STATUS") => ShowWhat::ReplicaStatus,

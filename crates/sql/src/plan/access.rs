@@ -8,7 +8,7 @@ use std::ops::Bound;
 use highkey_table::{IndexKind, TableDef};
 use highkey_types::{ColumnType, TypeKind};
 
-use super::{CompareBy, CompareOp, Expr, ExprKind};
+use super::{CompareBy, CompareOp, Expr, ExprKind, IndexChoice};
 
 /// Ranges that one access may have: beyond that a scan with a filter is the better plan.
 const MAX_RANGES: usize = 4096;
@@ -208,8 +208,8 @@ fn usable(by: CompareBy, ty: &ColumnType, equality: bool) -> bool {
 }
 
 /// The index that answers most of `filter`: unique first, then more equal parts, then a range, the clustered one at a tie.
-pub fn best_access(filter: &Expr, table: &TableDef, columns: &[usize]) -> Option<IndexAccess> {
-    let accesses = (0..table.indexes.len()).filter_map(|index| index_access(filter, table, columns, index));
+pub fn best_access(filter: &Expr, table: &TableDef, columns: &[usize], choice: &IndexChoice) -> Option<IndexAccess> {
+    let accesses = (0..table.indexes.len()).filter(|index| choice.finds(*index)).filter_map(|index| index_access(filter, table, columns, index));
     accesses.reduce(|best, next| {
         let rank = |a: &IndexAccess| (a.unique, a.equalities, a.matched);
         if rank(&next) > rank(&best) { next } else { best }

@@ -12,12 +12,12 @@ mod types;
 mod visit;
 
 pub use access::{IndexAccess, KeyRangeExpr, best_access, index_access};
-pub use display::{describe, describe_rel};
+pub use display::describe_rel;
 pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unresolved};
 pub use ranges::key_ranges;
 pub use query::{BoundQuery, Hints, IntoTarget, PqHint};
 pub use rel::{
-    Aggregate, AggregateFunc, Field, FrameBoundary, JoinKind, LockSpec, Rel, RelKind, SetOperator, SortKey, VirtualTable, WindowExpr, WindowFrame,
+    IndexChoice,     Aggregate, AggregateFunc, Field, FrameBoundary, JoinKind, LockSpec, Rel, RelKind, SetOperator, SortKey, VirtualTable, WindowExpr, WindowFrame,
     WindowFunc,
 };
 pub use types::{Coercibility, ExprType};

@@ -1,6 +1,6 @@
 //! A bound query with what surrounds its plan.
 
-use super::{ExprType, Field, Rel};
+use super::{Field, Rel};
 use crate::parse::ast::{FileFormat, VariableScope};
 use highkey_types::Str;
 
@@ -17,10 +17,6 @@ pub struct BoundQuery {
     pub locking: bool,
     /// SQL_CALC_FOUND_ROWS: FOUND_ROWS() counts without the LIMIT, which is then the root of `rel`.
     pub calc_found_rows: bool,
-    /// Types of the parameters as far as their context tells; NULL-typed otherwise.
-    pub params: Vec<ExprType>,
-    /// It reads or sets something that depends on order of evaluation (user variable assignment): run it serially.
-    pub serial_only: bool,
 }
 
 impl BoundQuery {

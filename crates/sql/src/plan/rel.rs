@@ -6,7 +6,7 @@ use highkey_table::Table;
 use highkey_types::{ColumnType, Str};
 
 use super::{Expr, ExprType};
-use crate::parse::ast::{IndexHint, LockWait};
+use crate::parse::ast::LockWait;
 pub use crate::parse::ast::SetOperator;
 
 /// A column of an operator's output, with what a result set says about it.
@@ -76,11 +76,32 @@ pub struct LockSpec {
     pub wait: LockWait,
 }
 
+/// What USE, FORCE and IGNORE INDEX leave: positions in `TableDef::indexes`; `None` is all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexChoice {
+    /// To find rows by.
+    pub rows: Option<Vec<usize>>,
+    /// To read in an order.
+    pub order: Option<Vec<usize>>,
+}
+
+impl IndexChoice {
+    /// Rows may be found by this index.
+    pub fn finds(&self, index: usize) -> bool {
+        self.rows.as_ref().is_none_or(|allowed| allowed.contains(&index))
+    }
+
+    /// Rows may be read in the order of this index.
+    pub fn orders(&self, index: usize) -> bool {
+        self.order.as_ref().is_none_or(|allowed| allowed.contains(&index))
+    }
+}
+
 /// The operators.
 #[derive(Debug, Clone)]
 pub enum RelKind {
     /// A base table. Output i is table column `columns[i]`.
-    Scan { table: Arc<Table>, alias: Str, columns: Vec<usize>, index_hints: Vec<IndexHint>, lock: Option<LockSpec> },
+    Scan { table: Arc<Table>, alias: Str, columns: Vec<usize>, indexes: IndexChoice, lock: Option<LockSpec> },
     /// A table made by the session; all its columns in order.
     Virtual { table: Arc<VirtualTable>, alias: Str },
     /// Constant rows (expressions without columns of their own; outer references are possible).

@@ -1,5 +1,7 @@
 //! Walking and rewriting expressions and plans.
 
+use highkey_types::Value;
+
 use super::{Expr, ExprKind, Rel, RelKind, SubqueryKind, FrameBoundary};
 
 impl Expr {
@@ -96,9 +98,14 @@ impl Expr {
         map_columns_at(self, 0, f);
     }
 
-    /// Moves every reference to the input row by `by` places.
-    pub fn shift_columns(&mut self, by: usize) {
-        self.map_columns(&mut |i| i + by);
+    /// Puts the values of the input row into the subqueries of this expression, which then depend on it no more.
+    pub fn bind_outer_row(&mut self, row: &[Value]) {
+        self.walk_mut(&mut |e| {
+            if let ExprKind::Subquery(sub) = &mut e.kind {
+                sub.plan.for_each_root_mut(&mut |e| bind_outer_at(e, 1, row));
+                sub.correlated = sub.plan.is_correlated();
+            }
+        });
     }
 
     /// There is a subquery in it.
@@ -153,6 +160,20 @@ fn map_columns_at_dyn(expr: &mut Expr, depth: usize, f: &mut dyn FnMut(usize) ->
     }
     for child in expr.children_mut() {
         map_columns_at_dyn(child, depth, f);
+    }
+}
+
+fn bind_outer_at(expr: &mut Expr, depth: usize, row: &[Value]) {
+    match &mut expr.kind {
+        ExprKind::Outer { depth: d, index } if *d == depth => expr.kind = ExprKind::Literal(row[*index].clone()),
+        ExprKind::Subquery(sub) => {
+            sub.plan.for_each_root_mut(&mut |e| bind_outer_at(e, depth + 1, row));
+            sub.correlated = sub.plan.is_correlated();
+        }
+        _ => {}
+    }
+    for child in expr.children_mut() {
+        bind_outer_at(child, depth, row);
     }
 }
 

@@ -17,8 +17,8 @@ use crate::execute::{self, BoundTables, Failure, Outcome};
 use crate::fast::FastQuery;
 use crate::parse::ast::{PrepareSource, Statement};
 use crate::parse::{self, Parsed};
-use crate::plan::{BoundQuery, ExprKind};
-use crate::session::{PreparedInfo, ResultSink, Session, SessionState, error, error::err};
+use crate::plan::{BoundQuery, ExprKind, ExprType};
+use crate::session::{Executor, PreparedInfo, ResultSink, Session, SessionState, error, error::err};
 use crate::show;
 
 /// A prepared statement.
@@ -40,6 +40,8 @@ impl PreparedStatement {
 /// A bound statement, and what it was bound under.
 struct CachedPlan {
     plan: Plan,
+    /// Of the parameters: what comparisons and arithmetic do depends on them.
+    types: Vec<ExprType>,
     tables: BoundTables,
     settings: Settings,
 }
@@ -60,6 +62,7 @@ struct Settings {
     isolation_locks: bool,
     select_limit: Option<u64>,
     division: u8,
+    executor: Executor,
 }
 
 impl Settings {
@@ -72,6 +75,7 @@ impl Settings {
             isolation_locks: config.isolation == highkey_table::Isolation::Serializable && session.transaction.is_open(config.autocommit),
             select_limit: config.select_limit,
             division: config.div_precision_increment,
+            executor: config.executor,
         }
     }
 }
@@ -205,7 +209,7 @@ impl Session {
 
     async fn query_with_cursor(&mut self, query: &parse::ast::Query, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let bound = self.bind_query(query).await?;
-        let fast = FastQuery::compile(&bound);
+        let fast = FastQuery::compile(&bound, self.state.config.executor);
         self.run_query(&bound, fast.as_ref(), cursor, sink).await
     }
 
@@ -223,14 +227,28 @@ impl Session {
     /// The statement's plan with its tables opened: the one kept, or a new one. `None` for statements that are not kept bound.
     async fn cached_plan(&mut self, statement: &PreparedStatement) -> Result<Option<Arc<CachedPlan>>, MySqlError> {
         let settings = Settings::of(self);
+        // DataFusion plans with the values of the parameters.
+        if settings.executor == Executor::DataFusion {
+            return Ok(None);
+        }
+        let collation = self.state.config.collation_connection;
+        let types: Vec<ExprType> = self.state.params.iter().map(|value| bind::param_type(value, collation)).collect();
         let kept = statement.plan.lock().clone();
         if let Some(kept) = kept
             && kept.settings == settings
+            && kept.types == types
             && self.open_tables(&kept.tables).await?
         {
             return Ok(Some(kept));
         }
         self.state.bind_params = false;
+        self.state.param_types = types;
+        let plan = self.new_plan(statement, settings).await;
+        self.state.param_types = Vec::new();
+        plan
+    }
+
+    async fn new_plan(&mut self, statement: &PreparedStatement, settings: Settings) -> Result<Option<Arc<CachedPlan>>, MySqlError> {
         loop {
             let state = &self.state;
             let (plan, tables) = match &statement.parsed.statement {
@@ -240,7 +258,7 @@ impl Session {
                     if reads_variables(&bound) {
                         return Ok(None);
                     }
-                    let Some(fast) = FastQuery::compile(&bound) else { return Ok(None) };
+                    let Some(fast) = FastQuery::compile(&bound, self.state.config.executor) else { return Ok(None) };
                     let tables = BoundTables::of(&bound.rel);
                     (Plan::Query(Box::new(bound), Box::new(fast)), tables)
                 }
@@ -276,7 +294,8 @@ impl Session {
                 return Ok(None);
             }
             if self.open_tables(&tables).await? {
-                let cached = Arc::new(CachedPlan { plan, tables, settings });
+                let types = self.state.param_types.clone();
+                let cached = Arc::new(CachedPlan { plan, types, tables, settings });
                 *statement.plan.lock() = Some(cached.clone());
                 return Ok(Some(cached));
             }

@@ -43,6 +43,18 @@ pub struct Config {
     /// `SET timestamp`: microseconds, `None` is the clock.
     pub timestamp_micros: Option<i64>,
     pub long_query_time: Duration,
+    pub executor: Executor,
+}
+
+/// `highkey_executor`: what runs SELECT, and what finds the rows that UPDATE and DELETE change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Executor {
+    /// Whichever is the faster one.
+    Auto,
+    /// The fast path for all that it can run, however slowly.
+    Fast,
+    /// DataFusion for all that it can run.
+    DataFusion,
 }
 
 /// What COMMIT and ROLLBACK do after.
@@ -109,6 +121,11 @@ impl Config {
             cte_max_recursion_depth: values.u64("cte_max_recursion_depth"),
             timestamp_micros: Some(values.f64("timestamp")).filter(|t| *t > 0.0).map(|t| (t * 1e6) as i64),
             long_query_time: Duration::from_secs_f64(values.f64("long_query_time")),
+            executor: match values.text("highkey_executor").as_str() {
+                "FAST" => Executor::Fast,
+                "DATAFUSION" => Executor::DataFusion,
+                _ => Executor::Auto,
+            },
         }
     }
 }

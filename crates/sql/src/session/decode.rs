@@ -87,6 +87,19 @@ fn literal_end(bytes: &[u8], start: usize, backslash_escapes: bool) -> usize {
     bytes.len()
 }
 
+/// What a character after a backslash stands for, in literals and in files of LOAD DATA.
+pub fn escaped(byte: u8) -> u8 {
+    match byte {
+        b'0' => 0,
+        b'b' => 8,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'Z' => 26,
+        other => other,
+    }
+}
+
 fn unescape(literal: &[u8], quote: u8, backslash_escapes: bool) -> Vec<u8> {
     let inner = &literal[1..literal.len().max(2) - 1];
     let mut out = Vec::with_capacity(inner.len());
@@ -94,15 +107,7 @@ fn unescape(literal: &[u8], quote: u8, backslash_escapes: bool) -> Vec<u8> {
     while at < inner.len() {
         match inner[at] {
             b'\\' if backslash_escapes && at + 1 < inner.len() => {
-                out.push(match inner[at + 1] {
-                    b'0' => 0,
-                    b'b' => 8,
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    b'Z' => 26,
-                    other => other,
-                });
+                out.push(escaped(inner[at + 1]));
                 at += 2;
             }
             b if b == quote => {

@@ -29,8 +29,6 @@ macro_rules! errors {
 }
 
 errors! {
-    1007 db_create_exists(name) "Can't create database '{name}'; database exists";
-    1008 db_drop_exists(name) "Can't drop database '{name}'; database doesn't exist";
     1046 no_db() "No database selected";
     1049 bad_db(name) "Unknown database '{name}'";
     1050 table_exists(name) "Table '{name}' already exists";
@@ -51,17 +49,14 @@ errors! {
     1089 wrong_sub_key() "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys";
     1090 cant_remove_all_fields() "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
     1091 cant_drop_field_or_key(name) "Can't DROP '{name}'; check that column/key exists";
-    1093 update_table_used(name) "You can't specify target table '{name}' for update in FROM clause";
     1099 table_not_locked_for_write(name) "Table '{name}' was locked with a READ lock and can't be updated";
     1100 table_not_locked(name) "Table '{name}' was not locked with LOCK TABLES";
     1101 blob_cant_have_default(name) "BLOB, TEXT, GEOMETRY or JSON column '{name}' can't have a default value";
     1102 wrong_db_name(name) "Incorrect database name '{name}'";
     1103 wrong_table_name(name) "Incorrect table name '{name}'";
-    1110 field_specified_twice(name) "Column '{name}' specified twice";
     1113 must_have_columns() "A table must have at least one column";
     1115 unknown_character_set(name) "Unknown character set: '{name}'";
     1117 too_many_fields() "Too many columns";
-    1136 wrong_value_count_on_row(row) "Column count doesn't match value count at row {row}";
     1146 no_such_table(name) "Table '{name}' doesn't exist";
     1148 not_allowed_command() "The used command is not allowed with this MySQL version";
     1166 wrong_column_name(name) "Incorrect column name '{name}'";

@@ -2,7 +2,7 @@
 
 mod accounts;
 mod config;
-mod decode;
+pub mod decode;
 mod diagnostics;
 pub mod error;
 mod files;
@@ -32,6 +32,7 @@ use crate::parse::{self, Parsed};
 use crate::prepared::{PreparedStatements, RepeatedStatements};
 use crate::variables::SqlModes;
 
+pub use config::Executor;
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
 pub use files::resolve as resolve_file;
 pub use instance::{Account, Instance};
@@ -287,7 +288,6 @@ impl Session {
                 sink.ok(summary);
             }
             // The OK of a LOAD DATA and the like is made like any other; a session that ends answers nothing more.
-            Outcome::Silent => {}
         }
     }
 

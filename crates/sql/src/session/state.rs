@@ -17,7 +17,7 @@ use crate::bind::{BindContext, TableSource};
 use crate::expr::EvalContext;
 use crate::information_schema;
 use crate::parse::ast::VariableScope;
-use crate::plan::Subquery;
+use crate::plan::{ExprType, Subquery};
 use crate::variables::{self, Scope, SqlModes, Values};
 
 /// A session without its transaction and prepared statements. A query on other threads evaluates in a copy (`absorb` brings it back).
@@ -42,6 +42,8 @@ pub struct SessionState {
     pub row_count: i64,
     /// Parameters of the running prepared statement.
     pub params: Vec<Value>,
+    /// Their types, while a statement is bound that is kept for other values of these types.
+    pub param_types: Vec<ExprType>,
     /// Bind parameters in as literals.
     pub bind_params: bool,
     /// Start of the running statement, microseconds since 1970 UTC.
@@ -71,6 +73,7 @@ impl SessionState {
             found_rows: 0,
             row_count: 0,
             params: Vec::new(),
+            param_types: Vec::new(),
             bind_params: false,
             now_micros: 0,
             strict_dml: false,
@@ -281,6 +284,10 @@ impl BindContext for SessionState {
 
     fn params(&self) -> Option<&[Value]> {
         self.bind_params.then_some(&self.params[..])
+    }
+
+    fn param_type(&self, index: usize) -> Option<&ExprType> {
+        self.param_types.get(index)
     }
 
     fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::Table;
+use highkey_table::{IndexKind, Table};
 use highkey_types::{Collation, Str, Value};
 
 use crate::session::{SessionState, StatusCounter};
@@ -49,10 +49,36 @@ pub fn table_size(state: &SessionState, table: &Arc<Table>) -> TableSize {
     }
 }
 
-/// Distinct values of the first `part + 1` parts of an index.
-pub fn cardinality(state: &SessionState, table: &Arc<Table>, index: usize, part: usize) -> Option<u64> {
+/// What SHOW INDEX and `information_schema.statistics` tell of each part of each index: uniqueness, index, place, column, order, cardinality, prefix,
+/// packing, NULL, kind, comments, visibility, expression.
+pub fn index_rows(state: &SessionState, table: &Arc<Table>) -> Vec<Vec<Value>> {
+    let def = table.def();
     let mut txn = state.instance.database().begin(highkey_table::Isolation::ReadCommitted);
-    table.statistics(&mut txn).ok()?.cardinality.get(index)?.get(part).copied()
+    let cardinality = table.statistics(&mut txn).map(|s| s.cardinality.clone()).unwrap_or_default();
+    let mut rows = Vec::new();
+    for (number, index) in def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId) {
+        for (i, part) in index.parts.iter().enumerate() {
+            let column = &def.columns[part.column];
+            let distinct = cardinality.get(number).and_then(|parts| parts.get(i));
+            rows.push(vec![
+                Value::Int(i64::from(!index.is_unique())),
+                t(&index.name),
+                Value::UInt(i as u64 + 1),
+                t(&column.name),
+                t(if part.descending { "D" } else { "A" }),
+                distinct.map_or(Value::Null, |n| Value::Int(*n as i64)),
+                part.prefix.map_or(Value::Null, |n| Value::Int(i64::from(n))),
+                Value::Null,
+                t(if column.nullable { "YES" } else { "" }),
+                t("BTREE"),
+                t(""),
+                t(&index.comment),
+                t(if index.invisible { "NO" } else { "YES" }),
+                Value::Null,
+            ]);
+        }
+    }
+    rows
 }
 
 /// The engines: ours, under the name that tables are made with.

@@ -7,7 +7,7 @@ mod facts;
 
 use std::sync::Arc;
 
-use highkey_table::{IndexKind, Table};
+use highkey_table::Table;
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -19,7 +19,7 @@ use crate::session::error::{self, err};
 use crate::session::{SessionState, StatusCounter};
 
 pub use create::quote;
-pub use facts::{PRIVILEGES, cardinality, engines, processes, schemas, sort_length, status_rows, table_size, variable_rows};
+pub use facts::{PRIVILEGES, engines, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.
 pub struct Answer {
@@ -95,7 +95,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             let rows = schemas(state).into_iter().map(|(name, _)| vec![Value::Text(name)]).collect();
             renamed(Answer::new("Database s64", rows), heading("Database".into()))
         }
-        ShowWhat::Tables { full, schema, .. } => {
+        ShowWhat::Tables { full, schema } => {
             let schema = known_schema(state, schema.as_deref())?;
             let rows = table_names(state, &schema).into_iter().map(|(name, kind)| if *full { vec![t(name), t(kind)] } else { vec![t(name)] }).collect();
             let columns = if *full { "Tables s64;Table_type s11" } else { "Tables s64" };
@@ -116,8 +116,8 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
                 rows,
             )
         }
-        ShowWhat::Columns { full, extended: _, table } => columns(state, table, *full)?,
-        ShowWhat::Index { table, .. } => index(state, table)?,
+        ShowWhat::Columns { full, table } => columns(state, table, *full)?,
+        ShowWhat::Index { table } => index(state, table)?,
         ShowWhat::CreateTable(name) => {
             let table = base_table(state, name)?;
             let text = create::table(state, &table);
@@ -141,7 +141,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             let global = matches!(scope, Some(crate::parse::ast::VariableScope::Global));
             Answer::new("Variable_name s64;Value s1024", variable_rows(state, global))
         }
-        ShowWhat::Status { .. } => Answer::new("Variable_name s64;Value s1024", status_rows(state)),
+        ShowWhat::Status => Answer::new("Variable_name s64;Value s1024", status_rows(state)),
         ShowWhat::Warnings { count_only: true, .. } => renamed(Answer::new("c u", vec![vec![u(state.diagnostics.count())]]), "@@session.warning_count".into()),
         ShowWhat::Errors { count_only: true, .. } => renamed(Answer::new("c u", vec![vec![u(state.diagnostics.error_count())]]), "@@session.error_count".into()),
         ShowWhat::Warnings { limit, .. } => conditions(state, *limit, false),
@@ -178,21 +178,27 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             let rows = vec![row("mysql_native_password", "AUTHENTICATION"), row("caching_sha2_password", "AUTHENTICATION"), row("InnoDB", "STORAGE ENGINE")];
             Answer::new("Name s64;Status s10;Type s80;Library s64?;License s80?", rows)
         }
-        ShowWhat::Triggers { .. } => Answer::new(
-            "Trigger s64;Event s6;Table s64;Statement S;Timing s6;Created d?;sql_mode s520;Definer s93;character_set_client s64;collation_connection s64;Database Collation s64",
-            Vec::new(),
-        ),
-        ShowWhat::Events { .. } => Answer::new(
-            "Db s64;Name s64;Definer s93;Time zone s64;Type s9;Execute at d?;Interval value s256?;Interval field s18?;Starts d?;Ends d?;Status s18;Originator n;character_set_client s64;collation_connection s64;Database Collation s64",
-            Vec::new(),
-        ),
+        ShowWhat::Triggers { schema } => {
+            known_schema(state, schema.as_deref())?;
+            Answer::new(
+                "Trigger s64;Event s6;Table s64;Statement S;Timing s6;Created d?;sql_mode s520;Definer s93;character_set_client s64;collation_connection s64;Database Collation s64",
+                Vec::new(),
+            )
+        }
+        ShowWhat::Events { schema } => {
+            known_schema(state, schema.as_deref())?;
+            Answer::new(
+                "Db s64;Name s64;Definer s93;Time zone s64;Type s9;Execute at d?;Interval value s256?;Interval field s18?;Starts d?;Ends d?;Status s18;Originator n;character_set_client s64;collation_connection s64;Database Collation s64",
+                Vec::new(),
+            )
+        }
         ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus => Answer::new(
             "Db s64;Name s64;Type s9;Definer s93;Modified d;Created d;Security_type s7;Comment S;character_set_client s64;collation_connection s64;Database Collation s64",
             Vec::new(),
         ),
         ShowWhat::BinaryLogs => return Err(err(1381, "You are not using binary logging")),
         ShowWhat::BinaryLogStatus => Answer::new("File s255;Position u;Binlog_Do_DB s64;Binlog_Ignore_DB s64;Executed_Gtid_Set s64", Vec::new()),
-        ShowWhat::BinlogEvents { .. } => Answer::new("Log_name s255;Pos u;Event_type s20;Server_id n;End_log_pos u;Info S", Vec::new()),
+        ShowWhat::BinlogEvents => Answer::new("Log_name s255;Pos u;Event_type s20;Server_id n;End_log_pos u;Info S", Vec::new()),
         ShowWhat::ReplicaStatus => Answer::new("Slave_IO_State s14;Master_Host s60", Vec::new()),
         ShowWhat::Replicas => Answer::new("Server_id n;Host s255;Port n;Master_id n;Slave_UUID s36", Vec::new()),
         ShowWhat::Profiles => Answer::new("Query_ID n;Duration D;Query s300", Vec::new()),
@@ -301,29 +307,7 @@ fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer
 fn index(state: &SessionState, name: &ObjectName) -> Result<Answer, MySqlError> {
     let table = base_table(state, name)?;
     let def = table.def();
-    let mut rows = Vec::new();
-    for (number, index) in def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId) {
-        for (i, part) in index.parts.iter().enumerate() {
-            let column = &def.columns[part.column];
-            rows.push(vec![
-                t(&def.name),
-                Value::Int(i64::from(!index.is_unique())),
-                t(&index.name),
-                u(i as u64 + 1),
-                t(&column.name),
-                t(if part.descending { "D" } else { "A" }),
-                cardinality(state, &table, number, i).map_or(Value::Null, |n| Value::Int(n as i64)),
-                part.prefix.map_or(Value::Null, |n| Value::Int(i64::from(n))),
-                Value::Null,
-                t(if column.nullable { "YES" } else { "" }),
-                t("BTREE"),
-                t(""),
-                t(&index.comment),
-                t(if index.invisible { "NO" } else { "YES" }),
-                Value::Null,
-            ]);
-        }
-    }
+    let rows = index_rows(state, &table).into_iter().map(|row| std::iter::once(t(&def.name)).chain(row).collect()).collect();
     Ok(Answer::new(
         "Table s64;Non_unique I;Key_name s64;Seq_in_index n;Column_name s64?;Collation s1?;Cardinality i?;Sub_part i?;Packed s64?;Null s3;Index_type s11;Comment s8;Index_comment s2048;Visible s3;Expression S?",
         rows,

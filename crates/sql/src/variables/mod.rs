@@ -194,6 +194,12 @@ pub fn to_value(value: &VarValue) -> Value {
 pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<VarValue, MySqlError> {
     let definition = id.definition();
     let name = definition.name;
+    // After SET NAMES binary literals are bytes.
+    let text = match value {
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).ok().map(Value::text),
+        _ => None,
+    };
+    let value = text.as_ref().unwrap_or(value);
     let shown = || match value {
         Value::Null => "NULL".to_owned(),
         other => plain(other),

@@ -101,6 +101,7 @@ variables! {
     "have_ssl" Global Text, "YES", false, Fact;
     "have_statement_timeout" Global Text, "YES", false, Fact;
     "have_symlink" Global Text, "DISABLED", false, Fact;
+    "highkey_executor" Both Enum(&["AUTO", "FAST", "DATAFUSION"]), "AUTO", true, Real;
     "host_cache_size" Global UInt(0, 65536), "0", true, Ignored;
     "hostname" Global Text, "$hostname", false, Fact;
     "identity" SessionOnly UInt(0, U64), "0", true, Real;

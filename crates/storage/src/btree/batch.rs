@@ -128,7 +128,7 @@ impl BTree {
             let record = if found { Some(record_ref(node, slot).map_err(fail)?) } else { None };
             change.value.clear();
             let undo = change.undo.len();
-            let place = self.place_at(node, slot, record);
+            let place = Place::at(slot, record);
             let decision = f(done, &place, change);
             match decision {
                 Decision::Stop => {
@@ -137,12 +137,11 @@ impl BTree {
                     break;
                 }
                 Decision::Leave => change.undo.truncate(undo),
-                Decision::Remove | Decision::Meta { .. } if record.is_none() => change.undo.truncate(undo),
+                Decision::Remove if record.is_none() => change.undo.truncate(undo),
                 Decision::Remove => {
                     steps.push(op::REMOVE, slot, |_| {});
                     removed = true;
                 }
-                Decision::Meta { txn, flags } => steps.push(op::META, slot, |out| out.extend_from_slice(&meta(txn, flags).to_le_bytes())),
                 Decision::Put { txn, flags } => {
                     check_value(key, &change.value)?;
                     let meta = meta(txn, flags);

@@ -5,8 +5,8 @@ use super::{BTree, corrupt};
 use crate::buffer::{Access, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
-use crate::page::slotted::Node;
-use crate::page::slotted::layout::{INCOMPLETE_SPLIT, PAGE_SIZE};
+use crate::page::slotted::layout::{HEADER_SIZE, INCOMPLETE_SPLIT, PAGE_SIZE};
+use crate::page::slotted::{Node, round8};
 
 /// What a check counted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,52 @@ impl TreeReport {
     }
 }
 
+/// What a level of a tree holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelReport {
+    /// 0 for the leaves.
+    pub level: u8,
+    pub pages: u64,
+    /// Records of leaves, delete-marked ones included; children of inner pages.
+    pub records: u64,
+    /// Bytes in use, headers and fences included.
+    pub used_bytes: u64,
+    /// Bytes of the records with their slots.
+    pub data_bytes: u64,
+    /// Splits whose downlink is not posted.
+    pub incomplete_splits: u64,
+}
+
+impl LevelReport {
+    /// How full the pages are, 0 to 1.
+    pub fn fill(&self) -> f64 {
+        self.used_bytes as f64 / (self.pages.max(1) * PAGE_SIZE as u64) as f64
+    }
+}
+
 impl BTree {
+    /// Counts what is on every level, leaves first. Writers may go on; exact only without them.
+    pub fn levels(&self) -> Result<Vec<LevelReport>> {
+        let height = Node(&self.pool().fix_shared(self.root())?).level();
+        let mut levels = Vec::new();
+        for level in 0..=height {
+            let mut report = LevelReport { level, ..LevelReport::default() };
+            self.walk_level(level, &mut |page| {
+                let node = Node(page);
+                report.pages += 1;
+                report.records += node.len() as u64;
+                report.used_bytes += node.used() as u64;
+                let fences = |e| corrupt(page.id(), e);
+                let overhead = HEADER_SIZE + round8(node.low().map_err(fences)?.len()) + node.high().map_err(fences)?.map_or(0, |high| round8(high.len()));
+                report.data_bytes += node.used().saturating_sub(overhead) as u64;
+                report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
+                Ok(())
+            })?;
+            levels.push(report);
+        }
+        Ok(levels)
+    }
+
     /// Verifies the whole tree. Writers may go on; counts are exact only without them.
     pub fn check(&self) -> Result<TreeReport> {
         let mut report = TreeReport::default();
@@ -48,8 +93,26 @@ impl BTree {
         }
     }
 
-    /// Follows the right links of a level from its leftmost page, coupled, so that no page is missed or seen twice.
     fn check_level(&self, level: u8, report: &mut TreeReport) -> Result<()> {
+        self.walk_level(level, &mut |page| {
+            let node = Node(page);
+            node.verify().map_err(|e| corrupt(page.id(), e))?;
+            report.pages.push(page.id());
+            report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
+            if level > 0 {
+                report.inner_pages += 1;
+                return self.check_children(page);
+            }
+            report.leaf_pages += 1;
+            report.records += node.len() as u64;
+            report.leaf_bytes += node.used() as u64;
+            Ok(())
+        })
+    }
+
+    /// Shows `f` the pages of a level, following the right links from its leftmost page, coupled, so that no page is missed or seen
+    /// twice, and verifies I4.
+    fn walk_level(&self, level: u8, f: &mut dyn FnMut(&SharedGuard<'_>) -> Result<()>) -> Result<()> {
         let Some(mut id) = self.descend(Target::Key(&[]), level, &mut Path::default())? else { return Ok(()) };
         let mut page = self.pool().fix_shared_as(id, Access::Scan)?;
         let mut low: Vec<u8> = Vec::new();
@@ -68,7 +131,6 @@ impl BTree {
                 }
                 return if id == self.root() { Ok(()) } else { Err(Error::corrupt(id, "I4: a right link leads out of the level")) };
             }
-            node.verify().map_err(|e| corrupt(id, e))?;
             let fail = |e| corrupt(id, e);
             if node.low().map_err(fail)? != low {
                 return Err(Error::corrupt(id, "I4: low fence is not the left neighbour's high key"));
@@ -76,16 +138,7 @@ impl BTree {
             if node.page_id() != id.0 {
                 return Err(Error::corrupt(id, "page id"));
             }
-            report.pages.push(id);
-            report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
-            if level == 0 {
-                report.leaf_pages += 1;
-                report.records += node.len() as u64;
-                report.leaf_bytes += node.used() as u64;
-            } else {
-                report.inner_pages += 1;
-                self.check_children(&page)?;
-            }
+            f(&page)?;
             let Some(high) = node.high().map_err(fail)? else {
                 return if node.right_link() == 0 && !node.has(INCOMPLETE_SPLIT) {
                     Ok(())

@@ -68,11 +68,11 @@ impl BTree {
         let left_slot = slot.saturating_sub(1);
         let left_id = PageId(node.child(left_slot).map_err(fail)?);
         let right_id = PageId(node.child(left_slot + 1).map_err(fail)?);
-        let mut left = self.pool().fix_exclusive(left_id, LatchClass::Smo)?;
-        let mut right = self.pool().fix_exclusive(right_id, LatchClass::Smo)?;
+        let mut left = self.fix_smo(left_id)?;
+        let mut right = self.fix_smo(right_id)?;
         let (l, r) = (Node(&left), Node(&right));
         let whole = self.owns(&*left) && self.owns(&*right) && l.right_link() == right_id.0;
-        if !whole || l.has(INCOMPLETE_SPLIT) || r.has(INCOMPLETE_SPLIT) {
+        if !whole || l.has(INCOMPLETE_SPLIT) || r.has(INCOMPLETE_SPLIT) || self.is_splitting(right_id) {
             return Ok(Next::Done);
         }
         let target = if slot == left_slot { l } else { r };
@@ -118,15 +118,15 @@ impl BTree {
     /// The root takes over the content and level of its only child; false if it has more, or is a leaf.
     fn collapse(&self) -> Result<bool> {
         let mut scope = self.pool().scope(Writer::System)?;
-        let mut root = self.pool().fix_exclusive(self.root(), LatchClass::Smo)?;
+        let mut root = self.fix_smo(self.root())?;
         if Node(&root).is_leaf() || Node(&root).len() != 1 {
             return Ok(false);
         }
         let fail = |e| corrupt(self.root(), e);
         let child_id = PageId(Node(&root).child(0).map_err(fail)?);
-        let mut child = self.pool().fix_exclusive(child_id, LatchClass::Smo)?;
+        let mut child = self.fix_smo(child_id)?;
         let node = Node(&child);
-        if !self.owns(&*child) || node.right_link() != 0 || node.has(INCOMPLETE_SPLIT) {
+        if !self.owns(&*child) || node.right_link() != 0 || node.has(INCOMPLETE_SPLIT) || self.is_splitting(child_id) {
             return Ok(false);
         }
         let mut payload = Vec::new();

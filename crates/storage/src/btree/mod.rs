@@ -6,6 +6,7 @@
 mod batch;
 mod check;
 mod estimate;
+mod load;
 mod merge;
 mod modify;
 pub(crate) mod redo;
@@ -14,6 +15,7 @@ mod search;
 mod share;
 mod split;
 mod split_point;
+mod stats;
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +23,15 @@ use crate::buffer::{BufferPool, Scope};
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, PageId, TxnId};
 use crate::page::slotted::{self, Corrupt};
-use crate::space::Space;
+use crate::space::{PageRun, Space};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
-pub use check::TreeReport;
+pub use check::{LevelReport, TreeReport};
+pub(crate) use load::{Top, TreeLoad};
 pub use modify::{Change, Cursor, Decision};
 pub use scan::{Direction, LeafScan, LeafView};
+pub use stats::TreeCounters;
+pub(crate) use stats::TreeStats;
 
 /// Bits of a record's flags.
 pub struct RecordFlags;
@@ -50,33 +55,6 @@ pub struct RecordRef<'a> {
     pub value: &'a [u8],
 }
 
-/// Counters of all trees of an engine.
-#[derive(Debug, Default)]
-pub struct TreeStats {
-    pub splits_append: AtomicU64,
-    pub splits_cut: AtomicU64,
-    pub splits_descending: AtomicU64,
-    pub splits_even: AtomicU64,
-    pub splits_two_to_three: AtomicU64,
-    pub splits_inner: AtomicU64,
-    pub splits_root: AtomicU64,
-    pub shares: AtomicU64,
-    pub merges: AtomicU64,
-    pub root_collapses: AtomicU64,
-    /// Descents begun again because a page changed under them.
-    pub restarts: AtomicU64,
-    /// Pages reached by a right link.
-    pub moves_right: AtomicU64,
-    /// Downlinks posted.
-    pub downlinks: AtomicU64,
-    /// Splits finished by another writer than the one that began them.
-    pub splits_finished: AtomicU64,
-    /// Latches taken in the class of structure modifications.
-    pub smo_latches: AtomicU64,
-    pub hint_hits: AtomicU64,
-    pub hint_misses: AtomicU64,
-}
-
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -90,11 +68,15 @@ pub struct BTree {
 struct Inner {
     pool: Arc<BufferPool>,
     space: Arc<Space>,
-    stats: Arc<TreeStats>,
+    stats: TreeStats,
     index: IndexId,
     root: PageId,
-    /// Left pages of splits whose downlink the splitting thread is about to post; others need not finish those.
+    /// Left pages of splits whose downlink a thread is about to post: others need not finish those, and may not free them, for the
+    /// thread will latch the page by its id with the parent latched.
     splitting: Mutex<Vec<PageId>>,
+    /// Pages of a load under way, which belong to the tree only once they are attached, and how many runs of them there are.
+    unattached: Mutex<Vec<PageRun>>,
+    loading: crate::sync::AtomicUsize,
     /// Splits stop after their first step, as if the thread had failed there.
     #[cfg(test)]
     interrupt: crate::sync::AtomicBool,
@@ -102,16 +84,15 @@ struct Inner {
 
 impl BTree {
     /// The tree of an index that exists.
-    pub fn open(pool: Arc<BufferPool>, space: Arc<Space>, stats: Arc<TreeStats>, index: IndexId) -> Result<BTree> {
+    pub fn open(pool: Arc<BufferPool>, space: Arc<Space>, index: IndexId) -> Result<BTree> {
         let root = space.root(index).ok_or(Error::NoSuchIndex(index))?;
-        Ok(BTree::at(pool, space, stats, index, root))
+        Ok(BTree::at(pool, space, index, root))
     }
 
     /// Makes an empty tree in the caller's mini-transaction; to be used once that has committed.
     pub fn create<'p>(
         pool: &'p Arc<BufferPool>,
         space: &Arc<Space>,
-        stats: &Arc<TreeStats>,
         scope: &mut Scope<'p>,
         index: IndexId,
     ) -> Result<BTree> {
@@ -122,18 +103,20 @@ impl BTree {
         slotted::op::format_payload(&mut payload, &frame, slotted::op::Records::None, slotted::op::Records::None).map_err(|e| corrupt(root, e))?;
         scope.apply(&mut page, slotted::op::FORMAT, &payload)?;
         scope.keep(page);
-        Ok(BTree::at(pool.clone(), space.clone(), stats.clone(), index, root))
+        Ok(BTree::at(pool.clone(), space.clone(), index, root))
     }
 
-    fn at(pool: Arc<BufferPool>, space: Arc<Space>, stats: Arc<TreeStats>, index: IndexId, root: PageId) -> BTree {
+    fn at(pool: Arc<BufferPool>, space: Arc<Space>, index: IndexId, root: PageId) -> BTree {
         BTree {
             inner: Arc::new(Inner {
                 pool,
                 space,
-                stats,
+                stats: TreeStats::default(),
                 index,
                 root,
                 splitting: Mutex::new(Vec::new()),
+                unattached: Mutex::new(Vec::new()),
+                loading: crate::sync::AtomicUsize::new(0),
                 #[cfg(test)]
                 interrupt: crate::sync::AtomicBool::new(false),
             }),
@@ -146,7 +129,7 @@ impl BTree {
     pub fn root(&self) -> PageId {
         self.inner.root
     }
-    pub fn stats(&self) -> &TreeStats {
+    pub(crate) fn stats(&self) -> &TreeStats {
         &self.inner.stats
     }
     fn pool(&self) -> &BufferPool {

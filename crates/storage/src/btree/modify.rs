@@ -3,11 +3,12 @@
 use super::search::{Path, Target};
 use super::split_point::Plan;
 use super::{BTree, RecordRef, corrupt, count, meta, record_ref};
-use crate::buffer::{ExclusiveGuard, LatchClass, SharedGuard, Writer};
+use crate::buffer::{ExclusiveGuard, LatchClass, Writer};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxnId};
 use crate::page::slotted::layout::{INCOMPLETE_SPLIT, LEAF_OVERHEAD};
 use crate::page::slotted::{MAX_INLINE_RECORD, MAX_KEY_LEN, Node, Range, fits_inline, op};
+use crate::space::Reserved;
 use smallvec::SmallVec;
 
 /// What the caller of [`BTree::modify`] wants done with the record.
@@ -15,8 +16,6 @@ use smallvec::SmallVec;
 pub enum Decision {
     /// Insert the record or replace it; the value is [`Change::value`].
     Put { txn: TxnId, flags: u16 },
-    /// Change only transaction and flags of a record that exists.
-    Meta { txn: TxnId, flags: u16 },
     /// Take the record out of the page.
     Remove,
     /// Nothing.
@@ -88,49 +87,26 @@ impl Cursor {
 
 /// A key's place in its latched leaf.
 pub struct Place<'a> {
-    tree: &'a BTree,
-    node: Node<'a>,
     slot: usize,
     record: Option<RecordRef<'a>>,
 }
 
 impl<'a> Place<'a> {
+    pub(super) fn at(slot: usize, record: Option<RecordRef<'a>>) -> Place<'a> {
+        Place { slot, record }
+    }
+
     /// The record of the key.
     pub fn record(&self) -> Option<RecordRef<'a>> {
         self.record
-    }
-    /// The first key after the place, into `out`; false at the end of the tree. May latch leaves to the right.
-    pub fn next_key(&self, out: &mut Vec<u8>) -> Result<bool> {
-        out.clear();
-        let after = self.slot + usize::from(self.record.is_some());
-        let id = PageId(self.node.page_id());
-        if after < self.node.len() {
-            self.node.key(after, out).map_err(|e| corrupt(id, e))?;
-            return Ok(true);
-        }
-        let mut link = PageId(self.node.right_link());
-        let mut held: Option<SharedGuard> = None;
-        // Coupled from left to right: with its left neighbour latched a page is neither split into the gap nor merged away.
-        while !link.is_none() {
-            let page = self.tree.pool().fix_shared(link)?;
-            drop(held.take());
-            let node = Node(&page);
-            if node.len() > 0 {
-                node.key(0, out).map_err(|e| corrupt(link, e))?;
-                return Ok(true);
-            }
-            link = PageId(node.right_link());
-            held = Some(page);
-        }
-        Ok(false)
     }
 }
 
 /// What a round of an operation found out for the next.
 #[derive(Default)]
 pub(super) struct Rounds {
-    /// Pages for a split are reserved.
-    pub reserved: bool,
+    /// Pages for a split.
+    pub reserved: Option<Reserved>,
     /// Siblings could not take anything: split by oneself.
     pub alone: bool,
     count: u32,
@@ -192,7 +168,7 @@ impl BTree {
             Decision::Leave | Decision::Stop => {
                 return Ok(Some(Lsn::NONE));
             }
-            Decision::Remove | Decision::Meta { .. } if old.is_none() => {
+            Decision::Remove if old.is_none() => {
                 return Ok(Some(Lsn::NONE));
             }
             Decision::Remove => {
@@ -207,11 +183,6 @@ impl BTree {
                     self.merge_quietly(key);
                 }
                 return Ok(Some(lsn));
-            }
-            Decision::Meta { txn, flags } => {
-                op::meta_payload(payload, slot, meta(txn, flags));
-                scope.add_undo(&change.undo);
-                scope.apply(&mut leaf, op::META, payload)?;
             }
             Decision::Put { txn, flags } => {
                 check_value(key, &change.value)?;
@@ -239,12 +210,11 @@ impl BTree {
                     }
                 };
                 if let Some(plan) = plan {
-                    if !rounds.reserved {
+                    if rounds.reserved.is_none() {
                         // Pages are reserved holding no latch; what is found then may be another page.
                         drop(leaf);
                         drop(scope);
-                        self.space().reserve(self.index(), super::split::PAGES_MAX)?;
-                        rounds.reserved = true;
+                        rounds.reserved = Some(self.space().reserve(self.index(), super::split::PAGES_MAX)?);
                         return Ok(None);
                     }
                     if let Plan::Share = plan
@@ -256,12 +226,14 @@ impl BTree {
                         rounds.count += 1;
                         let made = self.make_room(key, need, &mut cursor.path)?;
                         rounds.alone = !made || rounds.count >= SHARE_ROUNDS_MAX;
-                        rounds.reserved = !rounds.alone && made;
+                        if made {
+                            rounds.reserved = None;
+                        }
                         cursor.forget();
                         return Ok(None);
                     }
                     let lsn = self.split_leaf(cursor, scope, leaf, plan, slot, key, old.is_none().then_some(meta))?;
-                    rounds.reserved = false;
+                    rounds.reserved = None;
                     self.finish(&unfinished);
                     self.finish_met(&mut cursor.path);
                     return Ok(lsn);
@@ -280,11 +252,7 @@ impl BTree {
         let node = Node(leaf);
         let (slot, found) = node.search(key).map_err(|e| corrupt(leaf.id(), e))?;
         let record = if found { Some(record_ref(node, slot).map_err(|e| corrupt(leaf.id(), e))?) } else { None };
-        Ok(self.place_at(node, slot, record))
-    }
-
-    pub(super) fn place_at<'a>(&'a self, node: Node<'a>, slot: usize, record: Option<RecordRef<'a>>) -> Place<'a> {
-        Place { tree: self, node, slot, record }
+        Ok(Place::at(slot, record))
     }
 
     /// Latches the leaf of `key` exclusively and notes the incomplete splits met on the way.

@@ -53,9 +53,6 @@ impl LeafScan {
     pub fn direction(&self) -> Direction {
         self.direction
     }
-    pub fn is_done(&self) -> bool {
-        self.done
-    }
     /// Goes on behind `key` (in the scan's direction), whatever the scan has seen: for callers that stop inside a leaf.
     pub fn resume_after(&mut self, key: &[u8]) {
         match self.direction {
@@ -65,17 +62,6 @@ impl LeafScan {
                 self.lower.push(0);
             }
             Direction::Backward => self.upper = Some(key.to_vec()),
-        }
-        self.settle();
-    }
-    /// Goes on at `key`, itself included.
-    pub fn resume_at(&mut self, key: &[u8]) {
-        match self.direction {
-            Direction::Forward => {
-                self.lower.clear();
-                self.lower.extend_from_slice(key);
-            }
-            Direction::Backward => self.upper = Some(successor(key.to_vec())),
         }
         self.settle();
     }
@@ -96,9 +82,6 @@ pub struct LeafView<'a> {
 impl<'a> LeafView<'a> {
     pub fn len(&self) -> usize {
         self.to - self.from
-    }
-    pub fn is_empty(&self) -> bool {
-        self.from == self.to
     }
     /// The newest transaction that wrote a record of the page: below the low-water mark no record needs a visibility check.
     pub fn max_txn(&self) -> u64 {

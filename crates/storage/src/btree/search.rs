@@ -4,9 +4,10 @@ use super::{BTree, corrupt, count};
 use crate::buffer::{Access, ExclusiveGuard, LatchClass, OptimisticGuard, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
-use crate::page::slotted::layout::{DELETED, FLAGS, INCOMPLETE_SPLIT, INDEX_ID, LEVEL, PAGE_SIZE, PAGE_TYPE_TREE, RIGHT_LINK, TYPE};
+use crate::page::slotted::layout::{DELETED, FLAGS, INCOMPLETE_SPLIT, INDEX_ID, LEVEL, PAGE_ID, PAGE_SIZE, PAGE_TYPE_TREE, RIGHT_LINK, TYPE};
 use crate::page::slotted::read::{self, Checked};
 use crate::page::slotted::{Corrupt, Node, PageBytes, Range};
+use crate::sync::Ordering::Relaxed;
 use std::cmp::Ordering;
 
 /// Deepest tree: two children a page would still hold 2^32 leaves.
@@ -201,6 +202,7 @@ impl BTree {
         page.u8(TYPE) == PAGE_TYPE_TREE
             && page.u16(FLAGS) & DELETED == 0
             && (page.u16(INDEX_ID) as u32 | (page.u16(INDEX_ID + 2) as u32) << 16) == self.index().0
+            && (self.inner.loading.load(Relaxed) == 0 || !self.is_loading(PageId(page.u64(PAGE_ID))))
     }
 
     /// A latched page is the one for the target exactly if it is a live page of this tree and level whose range holds it (I3).
@@ -243,6 +245,16 @@ impl BTree {
         }
     }
 
+    /// Latches a page for a structure modification.
+    pub(super) fn fix_smo(&self, page: PageId) -> Result<ExclusiveGuard<'_>> {
+        count(&self.stats().smo_latches);
+        let guard = self.pool().fix_exclusive(page, LatchClass::Smo)?;
+        if guard.waited() {
+            count(&self.stats().smo_waits);
+        }
+        Ok(guard)
+    }
+
     /// Latches the page of `level` for `key` exclusively, beginning at the path's page. `None` when the tree is lower than that.
     pub(super) fn latch_level(&self, key: &[u8], level: u8, class: LatchClass, path: &mut Path) -> Result<Option<ExclusiveGuard<'_>>> {
         let mut page = path.at(level);
@@ -254,10 +266,7 @@ impl BTree {
                     None => return Ok(None),
                 }
             }
-            if class == LatchClass::Smo {
-                count(&self.stats().smo_latches);
-            }
-            let guard = self.pool().fix_exclusive(page, class)?;
+            let guard = if class == LatchClass::Smo { self.fix_smo(page)? } else { self.pool().fix_exclusive(page, class)? };
             match self.standing(&guard, page, Target::Key(key), level)? {
                 Standing::Here => return Ok(Some(guard)),
                 Standing::Right(next) => {

@@ -31,8 +31,8 @@ impl BTree {
         let Some(left_slot) = self.choose_pair(node, slot).map_err(fail)? else { return Ok(false) };
         let left_id = PageId(node.child(left_slot).map_err(fail)?);
         let right_id = PageId(node.child(left_slot + 1).map_err(fail)?);
-        let left = self.pool().fix_exclusive(left_id, LatchClass::Smo)?;
-        let right = self.pool().fix_exclusive(right_id, LatchClass::Smo)?;
+        let left = self.fix_smo(left_id)?;
+        let right = self.fix_smo(right_id)?;
         let (l, r) = (Node(&left), Node(&right));
         // A split whose downlink is not posted yet stands between the two, or behind the full one.
         if l.right_link() != right_id.0 || l.has(INCOMPLETE_SPLIT) || !self.owns(&*left) || !self.owns(&*right) {
@@ -61,6 +61,9 @@ impl BTree {
             self.move_between(&mut scope, parent, left, right, left_slot + 1, &cut)?;
             scope.commit()?;
             count(&self.stats().shares);
+            if packed || young {
+                count(&self.stats().shares_slack);
+            }
             return Ok(true);
         }
         let three = if packed { pair.cut_three_packed(need) } else { pair.cut_three(need) };

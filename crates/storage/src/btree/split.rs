@@ -13,7 +13,7 @@ use crate::page::slotted::op::{self, Records, Reshape};
 use crate::page::slotted::{Checked, Frame, Node};
 
 /// Pages that one split allocates at most: both children of a root.
-pub(super) const PAGES_MAX: usize = 2;
+pub(super) const PAGES_MAX: u64 = 2;
 
 /// A downlink that is to be posted: `right` under `separator` in the parent level `level`.
 struct Downlink {
@@ -97,7 +97,8 @@ impl BTree {
         let stats = self.stats();
         count(match plan {
             Plan::Append { .. } | Plan::Bound { .. } => &stats.splits_append,
-            Plan::Cut { descending: false, .. } => &stats.splits_cut,
+            Plan::Cut { append: true, .. } => &stats.splits_slack,
+            Plan::Cut { descending: false, .. } => &stats.splits_run,
             Plan::Cut { descending: true, .. } => &stats.splits_descending,
             Plan::Share | Plan::Middle => &stats.splits_even,
         });
@@ -128,7 +129,7 @@ impl BTree {
 
     /// Splits the leaf of `key` in the middle with nothing to insert: for values that grow, and records too large for both sides.
     fn split_without(&self, cursor: &mut super::Cursor, key: &[u8]) -> Result<()> {
-        self.space().reserve(self.index(), PAGES_MAX)?;
+        let _reserved = self.space().reserve(self.index(), PAGES_MAX)?;
         let mut scope = self.pool().scope(Writer::System)?;
         let mut unfinished = super::modify::Unfinished::new();
         let leaf = self.leaf_exclusive(cursor, key, &mut unfinished)?;
@@ -233,7 +234,7 @@ impl BTree {
         }
     }
 
-    /// Whether the thread that split the page is about to post its downlink.
+    /// Whether a thread is about to post the downlink of a split of the page. Exact for who holds the page's latch.
     pub(super) fn is_splitting(&self, left: PageId) -> bool {
         self.inner.splitting.lock().contains(&left)
     }
@@ -249,9 +250,17 @@ impl BTree {
             let Some(high) = node.high().map_err(|e| corrupt(left, e))? else {
                 return Err(Error::corrupt(left, "incomplete split of a last page"));
             };
-            Downlink { left, right: PageId(node.right_link()), separator: high.to_vec(), level: level + 1 }
+            let downlink = Downlink { left, right: PageId(node.right_link()), separator: high.to_vec(), level: level + 1 };
+            let mut splitting = self.inner.splitting.lock();
+            if splitting.contains(&left) {
+                return Ok(());
+            }
+            splitting.push(left);
+            downlink
         };
-        self.post(downlink, &mut Path::default())
+        let result = self.post(downlink, &mut Path::default());
+        self.done_splitting(left);
+        result
     }
 
     fn post(&self, downlink: Downlink, path: &mut Path) -> Result<()> {
@@ -273,7 +282,7 @@ impl BTree {
     fn post_one(&self, downlink: Downlink, path: &mut Path) -> Result<Option<Downlink>> {
         let Downlink { left, right, separator, level } = &downlink;
         let (separator, level) = (separator.as_slice(), *level);
-        let mut reserved = false;
+        let mut reserved = None;
         let mut payload = Vec::new();
         loop {
             let mut scope = self.pool().scope(Writer::System)?;
@@ -300,12 +309,11 @@ impl BTree {
                 drop(child);
                 return self.after_post(parent, level);
             }
-            if !reserved {
+            if reserved.is_none() {
                 drop(child);
                 drop(parent);
                 drop(scope);
-                self.space().reserve(self.index(), PAGES_MAX)?;
-                reserved = true;
+                reserved = Some(self.space().reserve(self.index(), PAGES_MAX)?);
                 continue;
             }
             let cut = Self::choose_inner(node, slot, separator).map_err(fail)?;
@@ -377,7 +385,7 @@ impl BTree {
     /// post, and posting would point to a page that is gone.
     fn incomplete_at(&self, left: PageId, separator: &[u8], right: PageId, level: u8) -> Result<Option<ExclusiveGuard<'_>>> {
         let mut id = left;
-        let mut page = self.pool().fix_exclusive(id, LatchClass::Smo)?;
+        let mut page = self.fix_smo(id)?;
         loop {
             let node = Node(&page);
             if !self.owns(&*page) || node.level() != level || node.low().map_err(|e| corrupt(id, e))? >= separator {
@@ -390,7 +398,7 @@ impl BTree {
                 Some(high) if high < separator => {
                     id = PageId(node.right_link());
                     // Coupled, left to right.
-                    let next = self.pool().fix_exclusive(id, LatchClass::Smo)?;
+                    let next = self.fix_smo(id)?;
                     page = next;
                 }
                 _ => return Ok(None),

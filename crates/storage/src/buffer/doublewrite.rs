@@ -6,7 +6,7 @@
 
 use crate::disk::{Disk, DiskFile, PageFiles};
 use crate::error::Result;
-use crate::ids::PageId;
+use crate::ids::{Lsn, PageId};
 use crate::page::{PAGE_SIZE, header};
 use crate::sync::{Arc, Mutex};
 
@@ -19,6 +19,8 @@ const NAME: &str = "doublewrite";
 pub(super) struct Doublewrite {
     file: Arc<dyn DiskFile>,
     buf: Mutex<Vec<u8>>,
+    /// The pages of which the file holds copies.
+    holds: Mutex<Vec<PageId>>,
 }
 
 impl Doublewrite {
@@ -30,17 +32,25 @@ impl Doublewrite {
             file.sync()?;
             disk.sync_dir()?;
         }
-        Ok(Doublewrite { file, buf: Mutex::new(Vec::new()) })
+        let holds = announced(&*file)?.into_iter().map(|(id, _)| id).collect();
+        Ok(Doublewrite { file, buf: Mutex::new(Vec::new()), holds: Mutex::new(holds) })
+    }
+
+    /// True if the file holds a copy of the page, which must not outlive a newer one in place.
+    pub fn holds(&self, id: PageId) -> bool {
+        self.holds.lock().contains(&id)
     }
 
     /// Durably writes copies (sealed, at most `BATCH`).
     pub fn write<'a>(&self, pages: impl Iterator<Item = (PageId, &'a [u8])>) -> Result<()> {
-        let mut buf = self.buf.lock();
+        let (mut buf, mut holds) = (self.buf.lock(), self.holds.lock());
         buf.clear();
+        holds.clear();
         buf.resize(HEADER, 0);
         let mut count = 0;
         for (id, bytes) in pages {
             let at = 16 + count * 16;
+            holds.push(id);
             buf[at..at + 8].copy_from_slice(&id.0.to_le_bytes());
             buf[at + 8..at + 12].copy_from_slice(&bytes[..4]);
             buf.extend_from_slice(bytes);
@@ -55,38 +65,59 @@ impl Doublewrite {
     }
 }
 
-/// Writes every whole copy over a page that is not whole in place. Returns how many; done before redo.
-pub(crate) fn restore_torn_pages(disk: &dyn Disk, files: &PageFiles) -> Result<usize> {
-    if !disk.exists(NAME)? {
-        return Ok(0);
+/// What `restore_torn_pages` found.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Restored {
+    pub pages: usize,
+    /// The newest LSN of any whole copy: the log was durable up to there (I6).
+    pub newest: Lsn,
+}
+
+/// Removes the file: without doublewrite, its copies would outlive newer pages in place.
+pub(crate) fn remove_doublewrite(disk: &dyn Disk) -> Result<()> {
+    if disk.exists(NAME)? {
+        disk.remove(NAME)?;
+        disk.sync_dir()?;
     }
-    let file = disk.open(NAME, false)?;
+    Ok(())
+}
+
+/// The pages that the header announces, with their checksums; none if it is not whole.
+fn announced(file: &dyn DiskFile) -> Result<Vec<(PageId, u32)>> {
     let mut head = vec![0; HEADER];
     if file.read_at(0, &mut head)? < HEADER || header::get_u64(&head, 0) != MAGIC {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     let crc = header::get_u32(&head, 12);
     head[12..16].fill(0);
     let count = header::get_u32(&head, 8) as usize;
     if crc != crc32c::crc32c(&head) || count > BATCH {
-        return Ok(0);
+        return Ok(Vec::new());
     }
-    let mut restored = 0;
+    Ok((0..count).map(|i| 16 + i * 16).map(|at| (PageId(header::get_u64(&head, at)), header::get_u32(&head, at + 8))).collect())
+}
+
+/// Writes every whole copy over a page that is not whole in place. Done before redo.
+pub(crate) fn restore_torn_pages(disk: &dyn Disk, files: &PageFiles) -> Result<Restored> {
+    let mut restored = Restored::default();
+    if !disk.exists(NAME)? {
+        return Ok(restored);
+    }
+    let file = disk.open(NAME, false)?;
     let mut segments = Vec::new();
     let (mut copy, mut in_place) = (vec![0; PAGE_SIZE], vec![0; PAGE_SIZE]);
-    for i in 0..count {
-        let id = PageId(header::get_u64(&head, 16 + i * 16));
-        let page_crc = header::get_u32(&head, 24 + i * 16);
+    for (i, (id, page_crc)) in announced(&*file)?.into_iter().enumerate() {
         let got = file.read_at((HEADER + i * PAGE_SIZE) as u64, &mut copy)?;
         // A copy that is not the one announced is of a batch that never got to its pages.
         if got < PAGE_SIZE || header::get_u32(&copy, 0) != page_crc || header::verify(&copy, id).is_err() {
             continue;
         }
+        restored.newest = restored.newest.max(header::lsn(&copy));
         files.read(id, &mut in_place)?;
         if header::verify(&in_place, id).is_err() {
             files.write(id, &copy)?;
             segments.push(id.0 / crate::disk::SEGMENT_PAGES);
-            restored += 1;
+            restored.pages += 1;
         }
     }
     segments.dedup();

@@ -1,5 +1,6 @@
 //! `fix`: from a page id to a guard, reading the page if it is not in memory.
 
+use super::held::How;
 use super::latch::{Outcome, REF};
 use super::table::Entry;
 use super::{Access, BufferPool, ExclusiveGuard, LatchClass, OptimisticGuard, SharedGuard};
@@ -29,11 +30,11 @@ impl BufferPool {
         let mark = if access == Access::Scan { 0 } else { REF };
         loop {
             if latch.lock_shared(mark) == Outcome::Acquired {
-                return Ok(SharedGuard::new(self, entry, id));
+                return Ok(SharedGuard::new(self, entry, id, How::Waited));
             }
             if latch.begin_load(LatchClass::Ordinary) {
                 self.load(entry, id, Source::Disk, mark)?;
-                return Ok(ExclusiveGuard::new(self, entry, id).downgrade());
+                return Ok(ExclusiveGuard::new(self, entry, id, How::Waited).downgrade());
             }
         }
     }
@@ -58,13 +59,16 @@ impl BufferPool {
     fn fix_exclusive_from(&self, id: PageId, class: LatchClass, source: Source) -> Result<ExclusiveGuard<'_>> {
         let entry = self.table.entry(id)?;
         let latch = self.latch(entry);
+        let how = if source == Source::Disk { How::Waited } else { How::New };
         loop {
             if latch.lock_exclusive(class) == Outcome::Acquired {
-                return Ok(ExclusiveGuard::new(self, entry, id));
+                let mut guard = ExclusiveGuard::new(self, entry, id, how);
+                guard.waited = latch.waited.get();
+                return Ok(guard);
             }
             if latch.begin_load(class) {
                 self.load(entry, id, source, REF)?;
-                return Ok(ExclusiveGuard::new(self, entry, id));
+                return Ok(ExclusiveGuard::new(self, entry, id, how));
             }
         }
     }
@@ -72,13 +76,7 @@ impl BufferPool {
     /// `None` when the latch is not free at once or the page is not in memory: no wait, no I/O.
     pub fn try_shared(&self, id: PageId) -> Option<SharedGuard<'_>> {
         let entry = self.table.entry(id).ok()?;
-        self.latch(entry).try_shared(REF).then(|| SharedGuard::new(self, entry, id))
-    }
-
-    /// As `try_shared`.
-    pub fn try_exclusive(&self, id: PageId) -> Option<ExclusiveGuard<'_>> {
-        let entry = self.table.entry(id).ok()?;
-        self.latch(entry).try_exclusive(REF).then(|| ExclusiveGuard::new(self, entry, id))
+        self.latch(entry).try_shared(REF).then(|| SharedGuard::new(self, entry, id, How::Tried))
     }
 
     /// The page's version for unlatched reads, reading it from disk if need be; waits while it is latched exclusively.
@@ -86,7 +84,7 @@ impl BufferPool {
         let entry = self.table.entry(id)?;
         loop {
             if let Some(version) = self.latch(entry).optimistic() {
-                return Ok(OptimisticGuard::new(self, entry, id, version));
+                return Ok(OptimisticGuard::new(self, entry, version));
             }
             self.counters.optimistic_waits.add(1);
             drop(self.fix_shared(id)?);
@@ -147,6 +145,11 @@ impl BufferPool {
             (Source::DiskLenient, Some(_)) => {
                 bytes.fill(0);
                 Ok(())
+            }
+            // I6: the log's end was lost, and with it other changes.
+            (_, None) if header::lsn(bytes) >= self.wal.durable() => {
+                let (lsn, durable) = (header::lsn(bytes), self.wal.durable());
+                Err(Error::corrupt(id, format!("is of log position {lsn}, but the log ends at {durable}")))
             }
             _ => Ok(()),
         }

@@ -1,11 +1,10 @@
 //! Guards: a latched page, shared or exclusive. Move-only; dropping one releases.
 
 use super::BufferPool;
-use super::held;
+use super::held::{self, How};
 use super::latch::Latch;
 use super::table::Entry;
-use crate::ids::{Lsn, PageId};
-use crate::page::header;
+use crate::ids::PageId;
 use crate::sync::Ordering;
 
 /// A page latched shared. Dropping it releases.
@@ -18,17 +17,14 @@ pub struct SharedGuard<'p> {
 
 impl<'p> SharedGuard<'p> {
     /// The caller has taken the shared latch.
-    pub(super) fn new(pool: &'p BufferPool, entry: &'p Entry, id: PageId) -> SharedGuard<'p> {
-        held::add();
-        SharedGuard { pool, entry, frame: entry.frame(), id }
+    pub(super) fn new(pool: &'p BufferPool, entry: &'p Entry, id: PageId, how: How) -> SharedGuard<'p> {
+        let guard = SharedGuard { pool, entry, frame: entry.frame(), id };
+        held::add(pool, id, &guard, how);
+        guard
     }
 
     pub fn id(&self) -> PageId {
         self.id
-    }
-
-    pub fn lsn(&self) -> Lsn {
-        header::lsn(self)
     }
 }
 
@@ -42,7 +38,7 @@ impl std::ops::Deref for SharedGuard<'_> {
 
 impl Drop for SharedGuard<'_> {
     fn drop(&mut self) {
-        held::remove();
+        held::remove(self.pool, self.id);
         self.pool.latch(self.entry).unlock_shared();
     }
 }
@@ -53,21 +49,25 @@ pub struct ExclusiveGuard<'p> {
     pub(super) entry: &'p Entry,
     pub(super) frame: u32,
     id: PageId,
+    /// Others had the latch when it was asked for, as a structure modification.
+    pub(super) waited: bool,
 }
 
 impl<'p> ExclusiveGuard<'p> {
     /// The caller has taken the exclusive latch.
-    pub(super) fn new(pool: &'p BufferPool, entry: &'p Entry, id: PageId) -> ExclusiveGuard<'p> {
-        held::add();
-        ExclusiveGuard { pool, entry, frame: entry.frame(), id }
+    pub(super) fn new(pool: &'p BufferPool, entry: &'p Entry, id: PageId, how: How) -> ExclusiveGuard<'p> {
+        let guard = ExclusiveGuard { pool, entry, frame: entry.frame(), id, waited: false };
+        held::add(pool, id, &guard, how);
+        guard
     }
 
     pub fn id(&self) -> PageId {
         self.id
     }
 
-    pub fn lsn(&self) -> Lsn {
-        header::lsn(self)
+    /// Whether a structure modification had to wait for the latch.
+    pub fn waited(&self) -> bool {
+        self.waited
     }
 
     /// For `Scope` and redo only: everything else must log what it changes.
@@ -103,7 +103,7 @@ impl std::ops::Deref for ExclusiveGuard<'_> {
 impl Drop for ExclusiveGuard<'_> {
     fn drop(&mut self) {
         self.assert_committed();
-        held::remove();
+        held::remove(self.pool, self.id);
         let latch: Latch<'_> = self.pool.latch(self.entry);
         latch.unlock_exclusive();
     }

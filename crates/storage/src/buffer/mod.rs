@@ -17,18 +17,19 @@ mod latch_schedules;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
-pub(crate) use doublewrite::restore_torn_pages;
+pub(crate) use doublewrite::{Restored, remove_doublewrite, restore_torn_pages};
 pub use guard::{ExclusiveGuard, SharedGuard};
 pub use optimistic::OptimisticGuard;
 pub use scope::{Scope, Writer};
 
 use crate::counters::Counters;
+use std::cell::Cell;
 use crate::disk::{Disk, PageFiles};
 use crate::error::{Error, Result};
 use crate::fatal::Fatal;
-use crate::ids::{Lsn, PageId};
+use crate::ids::Lsn;
 use crate::options::Options;
-use crate::page::PAGE_SIZE;
+use crate::page::{PAGE_SIZE, header};
 use crate::sync::{Arc, AtomicU32, AtomicUsize, Mutex, Ordering};
 use crate::wal::Wal;
 use doublewrite::Doublewrite;
@@ -97,16 +98,8 @@ impl BufferPool {
         })
     }
 
-    pub fn wal(&self) -> &Arc<Wal> {
-        &self.wal
-    }
-
     pub fn counters(&self) -> &Counters {
         &self.counters
-    }
-
-    pub(crate) fn fatal(&self) -> &Fatal {
-        &self.fatal
     }
 
     pub(crate) fn files(&self) -> &PageFiles {
@@ -114,7 +107,7 @@ impl BufferPool {
     }
 
     fn latch<'a>(&'a self, entry: &'a Entry) -> Latch<'a> {
-        Latch { word: &entry.latch, counters: &self.counters }
+        Latch { word: &entry.latch, counters: &self.counters, waited: Cell::new(false) }
     }
 
     /// Frames in all, frames holding no page, frames whose page is newer than on disk.
@@ -155,13 +148,22 @@ impl BufferPool {
         }
     }
 
+    /// The page was filled without a log record, by a load that writes it out before anything refers to it. `lsn`: of the record that
+    /// allocated it.
+    pub(crate) fn mark_unlogged(&self, page: &mut ExclusiveGuard<'_>, lsn: Lsn) {
+        header::set_lsn(page.bytes_mut(), lsn);
+        self.frames.get(page.frame).fresh.store(true, Ordering::Relaxed);
+        self.mark_dirty(page.frame, lsn);
+    }
+
     /// Redo changed the page by the record at `lsn`.
     pub(crate) fn mark_redone(&self, page: &ExclusiveGuard<'_>, lsn: Lsn) {
         self.mark_dirty(page.frame, lsn);
     }
 
     /// True if the page is in memory.
-    pub fn is_resident(&self, id: PageId) -> bool {
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub fn is_resident(&self, id: crate::ids::PageId) -> bool {
         self.table.entry(id).is_ok_and(|e| self.latch(e).is_resident())
     }
 }

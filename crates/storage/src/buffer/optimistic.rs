@@ -3,19 +3,16 @@
 
 use super::latch;
 use super::table::Entry;
-use super::{BufferPool, ExclusiveGuard, SharedGuard};
-use crate::ids::PageId;
+use super::BufferPool;
 use crate::page::PAGE_SIZE;
 use std::cmp::Ordering as Order;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 /// A page not latched at all. Offsets are clamped into the page, so a torn offset reads garbage, never outside.
 #[derive(Clone, Copy)]
 pub struct OptimisticGuard<'p> {
-    pool: &'p BufferPool,
     entry: &'p Entry,
     base: *const u8,
-    id: PageId,
     version: u64,
 }
 
@@ -39,12 +36,8 @@ macro_rules! load {
 }
 
 impl<'p> OptimisticGuard<'p> {
-    pub(super) fn new(pool: &'p BufferPool, entry: &'p Entry, id: PageId, version: u64) -> OptimisticGuard<'p> {
-        OptimisticGuard { pool, entry, base: pool.frames.pointer(entry.frame()), id, version }
-    }
-
-    pub fn id(&self) -> PageId {
-        self.id
+    pub(super) fn new(pool: &'p BufferPool, entry: &'p Entry, version: u64) -> OptimisticGuard<'p> {
+        OptimisticGuard { entry, base: pool.frames.pointer(entry.frame()), version }
     }
 
     pub fn u8(&self, at: usize) -> u8 {
@@ -54,7 +47,6 @@ impl<'p> OptimisticGuard<'p> {
     }
 
     load!(u16, u16, AtomicU16);
-    load!(u32, u32, AtomicU32);
     load!(u64, u64, AtomicU64);
 
     fn clamp(at: usize, len: usize) -> (usize, usize) {
@@ -63,6 +55,7 @@ impl<'p> OptimisticGuard<'p> {
     }
 
     /// Replaces `out` by `len` bytes from `at` (clamped to the page).
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub fn copy(&self, at: usize, len: usize, out: &mut Vec<u8>) {
         let (at, len) = Self::clamp(at, len);
         out.clear();
@@ -104,19 +97,7 @@ impl<'p> OptimisticGuard<'p> {
     pub fn validate(&self) -> bool {
         latch::validate(&self.entry.latch, self.version)
     }
-
-    /// Latches the page if it is still the version read; `None` if it changed or the latch is not free at once.
-    pub fn try_upgrade_shared(&self) -> Option<SharedGuard<'p>> {
-        let latch = self.pool.latch(self.entry);
-        latch.upgrade_shared(self.version).then(|| SharedGuard::new(self.pool, self.entry, self.id))
-    }
-
-    /// As `try_upgrade_shared`.
-    pub fn try_upgrade_exclusive(&self) -> Option<ExclusiveGuard<'p>> {
-        let latch = self.pool.latch(self.entry);
-        latch.upgrade_exclusive(self.version).then(|| ExclusiveGuard::new(self.pool, self.entry, self.id))
-    }
 }
 
-// SAFETY: the pointer is into the pool's arena, which `pool` keeps alive; all access is atomic.
+// SAFETY: the pointer is into the pool's arena, which the pool of `'p` keeps alive; all access is atomic.
 unsafe impl Send for OptimisticGuard<'_> {}

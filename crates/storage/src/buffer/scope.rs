@@ -57,6 +57,7 @@ impl BufferPool {
     /// a page latch does not wait (its caller reserved before latching).
     pub fn scope(&self, writer: Writer) -> Result<Scope<'_>> {
         self.fatal.check()?;
+        held::assert_none("log space is waited for");
         if !held::any() {
             // Rollback may have to split a page, so structure changes are never refused for a full log either.
             let urgency = if matches!(writer, Writer::Txn { .. }) { Urgency::Normal } else { Urgency::Rollback };
@@ -77,10 +78,6 @@ impl BufferPool {
 }
 
 impl<'p> Scope<'p> {
-    pub fn pool(&self) -> &'p BufferPool {
-        self.pool
-    }
-
     /// Changes the page and notes the change for the record. An error says that the page is not what it should be, and
     /// stops the engine.
     pub fn apply(&mut self, page: &mut ExclusiveGuard<'_>, op: u8, payload: &[u8]) -> Result<()> {

@@ -6,6 +6,7 @@ use crate::disk::SEGMENT_PAGES;
 use crate::error::Result;
 use crate::ids::{Lsn, PageId};
 use crate::page::{PAGE_SIZE, header};
+use crate::space::PageRun;
 use crate::sync::Ordering;
 
 /// The copies being written.
@@ -37,18 +38,55 @@ impl BufferPool {
         self.write_pages(&mut pages)
     }
 
+    /// Writes those pages of the runs that are newer in memory than on disk, and waits for those that are being written.
+    /// The files are synchronised once, after all: nothing refers to the pages before that, so nobody minds which of them a crash keeps.
+    pub(crate) fn write_out(&self, runs: &[PageRun]) -> Result<()> {
+        let mut dirty = Vec::new();
+        let mut unsynced = Vec::new();
+        // Here, and not batch by batch.
+        self.wal.flush()?;
+        loop {
+            for id in runs.iter().flat_map(|run| run.first.0..run.first.0 + run.pages as u64).map(PageId) {
+                let frame = self.table.entry(id)?.frame();
+                if self.frames.get(frame).page() == Some(id) && !self.frames.get(frame).is_clean() {
+                    dirty.push((id, frame));
+                }
+            }
+            if dirty.is_empty() {
+                break;
+            }
+            // One that a late reader has latched is met in the next round.
+            dirty.sort_unstable();
+            for chunk in dirty.chunks(BATCH) {
+                self.write_batch(chunk, &mut self.writing.lock(), Some(&mut unsynced))?;
+            }
+            dirty.clear();
+        }
+        self.sync_segments(unsynced).map_err(|e| self.fatal.stop(&format!("cannot write pages: {e}")))
+    }
+
+    fn sync_segments(&self, mut segments: Vec<u64>) -> Result<()> {
+        segments.dedup();
+        for segment in segments {
+            self.files.sync(segment)?;
+            self.counters.data_fsyncs.add(1);
+        }
+        Ok(())
+    }
+
     /// Writes those of the pages that are dirty and not latched exclusively. Waits for no latch.
     pub(super) fn write_pages(&self, pages: &mut [(PageId, u32)]) -> Result<usize> {
         let mut written = 0;
         pages.sort_unstable();
         for chunk in pages.chunks(BATCH) {
             let mut batch = self.writing.lock();
-            written += self.write_batch(chunk, &mut batch)?;
+            written += self.write_batch(chunk, &mut batch, None)?;
         }
         Ok(written)
     }
 
-    fn write_batch(&self, wanted: &[(PageId, u32)], batch: &mut Batch) -> Result<usize> {
+    /// `later`: where the segments are noted that the caller synchronises itself.
+    fn write_batch(&self, wanted: &[(PageId, u32)], batch: &mut Batch, later: Option<&mut Vec<u64>>) -> Result<usize> {
         self.fatal.check()?;
         batch.pages.clear();
         batch.fresh.clear();
@@ -60,7 +98,7 @@ impl BufferPool {
         if batch.pages.is_empty() {
             return Ok(0);
         }
-        if let Err(e) = self.wal.flush_to(newest).and_then(|()| self.write_copies(batch)) {
+        if let Err(e) = self.wal.flush_to(newest).and_then(|()| self.write_copies(batch, later)) {
             return Err(self.fatal.stop(&format!("cannot write pages: {e}")));
         }
         for &(_, frame) in &batch.pages {
@@ -97,9 +135,10 @@ impl BufferPool {
         lsn
     }
 
-    fn write_copies(&self, batch: &Batch) -> Result<()> {
+    fn write_copies(&self, batch: &Batch, later: Option<&mut Vec<u64>>) -> Result<()> {
         if let Some(doublewrite) = &self.doublewrite {
-            let old: Vec<usize> = (0..batch.pages.len()).filter(|i| !batch.fresh[*i]).collect();
+            let needs_copy = |i: &usize| !batch.fresh[*i] || doublewrite.holds(batch.pages[*i].0);
+            let old: Vec<usize> = (0..batch.pages.len()).filter(needs_copy).collect();
             if !old.is_empty() {
                 let copies = old.iter().map(|i| (batch.pages[*i].0, &batch.data[i * PAGE_SIZE..(i + 1) * PAGE_SIZE]));
                 doublewrite.write(copies)?;
@@ -127,9 +166,9 @@ impl BufferPool {
             }
             start = end;
         }
-        for segment in segments {
-            self.files.sync(segment)?;
-            self.counters.data_fsyncs.add(1);
+        match later {
+            Some(later) => later.extend(segments),
+            None => self.sync_segments(segments)?,
         }
         Ok(())
     }

@@ -189,6 +189,16 @@ impl LockTable {
         })
     }
 
+    /// Whether another transaction holds or waits for an explicit lock on any key of the index. Called under the exclusive latch of the
+    /// index's only page.
+    pub fn any_in(&self, index: IndexId, owner: TxnId) -> bool {
+        let prefix = index.0.to_be_bytes();
+        let others = |q: &Queue| q.granted.iter().any(|g| g.owner.id != owner) || q.waiting.iter().any(|w| w.owner.id != owner);
+        self.shards.iter().any(|shard| {
+            shard.keys.load(Ordering::Relaxed) > 0 && shard.map.lock().iter().any(|(row, q)| row.starts_with(&prefix) && others(q))
+        })
+    }
+
     /// Asks for a lock, under a latch of the key's leaf. `implicit` is the active transaction that the record belongs to, if that is
     /// another one: its implicit lock is made explicit first, so that its end wakes those who wait for it.
     pub fn acquire(

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::interrupt::Interrupt;
 use super::owner::Owner;
 use super::table::LockTable;
+use crate::buffer::held;
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::txn::LockMode;
 
@@ -113,6 +114,7 @@ impl LockWait {
 
     /// Waits on this thread.
     pub fn wait(self) -> Result<(), LockError> {
+        held::assert_none("a row lock is waited for");
         self.waiter.block()
     }
 }
@@ -121,6 +123,7 @@ impl Future for LockWait {
     type Output = Result<(), LockError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        held::assert_none("a row lock is waited for");
         self.waiter.poll(cx)
     }
 }

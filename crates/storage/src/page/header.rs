@@ -40,12 +40,10 @@ pub const MAX_TRX: usize = 64;
 
 use crate::ids::{IndexId, Lsn, PageId};
 
-/// What a page is for.
+/// What a page is for; 0: never written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum PageType {
-    /// Never written, or freed.
-    Free = 0,
     /// The extent map of a segment.
     SpaceMap = 1,
     /// The tree directory.
@@ -54,12 +52,6 @@ pub enum PageType {
     Tree = 3,
     /// A page of an overflow extent.
     Overflow = 4,
-}
-
-impl PageType {
-    pub fn from_u8(n: u8) -> Option<PageType> {
-        [PageType::Free, PageType::SpaceMap, PageType::Directory, PageType::Tree, PageType::Overflow].get(n as usize).copied()
-    }
 }
 
 /// Bits of the header's flags.
@@ -96,18 +88,6 @@ pub fn page_type(page: &[u8]) -> u8 {
 pub fn set_page_type(page: &mut [u8], ty: PageType) {
     page[TYPE] = ty as u8;
 }
-pub fn level(page: &[u8]) -> u8 {
-    page[LEVEL]
-}
-pub fn set_level(page: &mut [u8], level: u8) {
-    page[LEVEL] = level;
-}
-pub fn flags(page: &[u8]) -> u16 {
-    get_u16(page, FLAGS)
-}
-pub fn set_flags(page: &mut [u8], flags: u16) {
-    put_u16(page, FLAGS, flags);
-}
 pub fn lsn(page: &[u8]) -> Lsn {
     Lsn(get_u64(page, LSN))
 }
@@ -120,6 +100,7 @@ pub fn page_id(page: &[u8]) -> PageId {
 pub(crate) fn set_page_id(page: &mut [u8], id: PageId) {
     put_u64(page, PAGE_ID, id.0);
 }
+#[cfg(all(any(test, debug_assertions), not(feature = "shuttle")))]
 pub fn index_id(page: &[u8]) -> IndexId {
     IndexId(get_u32(page, INDEX_ID))
 }
@@ -128,9 +109,6 @@ pub fn set_index_id(page: &mut [u8], id: IndexId) {
 }
 pub fn right_link(page: &[u8]) -> PageId {
     PageId(get_u64(page, RIGHT_LINK))
-}
-pub fn set_right_link(page: &mut [u8], id: PageId) {
-    put_u64(page, RIGHT_LINK, id.0);
 }
 
 /// The checksum a page should carry.

@@ -4,4 +4,4 @@ pub mod header;
 pub mod redo;
 pub mod slotted;
 
-pub use header::{HEADER_SIZE, PAGE_SIZE, PageFlags, PageType};
+pub use header::{PAGE_SIZE, PageType};

@@ -91,10 +91,7 @@ fn run(store: &Weak<Store>, stop: &Stop, tick: Duration, step: fn(&Store, u32) -
 impl Store {
     /// One tick of the cleaner: frames first, then the log's age, then idle writing.
     fn cleaner_step(&self, ticks: u32) -> Result<()> {
-        if let Err(e) = self.wal.prepare_in_background() {
-            // Writers will meet it and report it.
-            tracing::warn!("cannot prepare a log file: {e}");
-        }
+        self.wal.prepare_in_background();
         let (frames, free, dirty) = self.pool.usage();
         let mut written = 0;
         let low = (frames / 64).clamp(8, 1024);

@@ -39,7 +39,8 @@ impl Store {
         let redo_lsn = redo_lsn.max(last.redo_lsn);
         // The log is durable up to where redo starts, or recovery would find a hole.
         self.wal.flush()?;
-        let control = Control { redo_lsn, next_txn_id: transactions.next_txn_id(), max_ts: transactions.max_ts(), ..last };
+        let (next_txn_id, max_ts, durable) = (transactions.next_txn_id(), transactions.max_ts(), self.wal.durable());
+        let control = Control { redo_lsn, next_txn_id, max_ts, durable, ..last };
         self.control.write(control).map_err(|e| self.fatal.stop(&format!("cannot write the control file: {e}")))?;
         self.counters.checkpoints.add(1);
         self.wal.advance(page_floor, redo_lsn)
@@ -51,10 +52,13 @@ impl Store {
         let _one = self.checkpointing.lock();
         let (age, end) = (self.wal.checkpoint_age(), self.wal.end().0);
         if disk_is_full {
-            if age < self.options.log_segment_bytes {
+            // Only whole files can be used again, and an open transaction's are not let go.
+            let oldest = self.transactions.get().and_then(|t| t.oldest_lsn()).map_or(end, |lsn| lsn.0.min(end));
+            let bytes = self.options.log_segment_bytes;
+            if oldest / bytes <= self.control.last().redo_lsn.0 / bytes {
                 return Ok(());
             }
-            self.write_pages_before(Lsn(end))?;
+            self.write_pages_before(Lsn(oldest))?;
         } else if age > self.wal.capacity() / 4 * 3 {
             self.write_pages_before(Lsn(end.saturating_sub(self.wal.capacity() / 2)))?;
         } else {

@@ -5,12 +5,14 @@ mod checkpoint;
 mod open;
 mod redo;
 
+#[cfg(test)]
+pub(crate) mod rig;
 #[cfg(all(test, not(feature = "shuttle")))]
 pub(crate) mod tests;
 
 use crate::buffer::BufferPool;
 use crate::counters::Counters;
-use crate::disk::{Clock, Disk};
+use crate::disk::Disk;
 use crate::fatal::Fatal;
 use crate::ids::{Lsn, TxnId};
 use crate::options::Options;
@@ -57,7 +59,6 @@ pub struct Recovered {
 /// The lower half of an engine: everything but trees and transactions.
 pub struct Store {
     pub disk: Arc<dyn Disk>,
-    pub clock: Arc<dyn Clock>,
     pub wal: Arc<Wal>,
     pub pool: Arc<BufferPool>,
     pub space: Arc<Space>,
@@ -78,17 +79,8 @@ impl Store {
         &self.counters
     }
 
-    pub fn options(&self) -> &Options {
-        &self.options
-    }
-
     /// True after a failed write or a broken invariant: everything answers `Error::Stopped`.
     pub fn is_stopped(&self) -> bool {
         self.fatal.is_stopped()
-    }
-
-    /// For a broken invariant found above: stops the engine.
-    pub fn fatal(&self, what: &str) -> crate::error::Error {
-        self.fatal.stop(what)
     }
 }

@@ -1,9 +1,9 @@
 //! Opening: lock the directory, make or find the database, restore torn pages, redo the log, read the extent maps.
 
 use super::{Recovered, Store, redo};
-use crate::buffer::{BufferPool, restore_torn_pages};
+use crate::buffer::{BufferPool, Restored, remove_doublewrite, restore_torn_pages};
 use crate::counters::Counters;
-use crate::disk::{Clock, Disk, PageFiles};
+use crate::disk::{Disk, PageFiles};
 use crate::error::{Error, Result};
 use crate::fatal::Fatal;
 use crate::ids::TxnId;
@@ -19,7 +19,6 @@ impl Store {
     pub fn open(
         disk: Arc<dyn Disk>,
         options: &Options,
-        clock: Arc<dyn Clock>,
         visit: &mut dyn FnMut(&Record),
     ) -> Result<(Arc<Store>, Recovered)> {
         let lock = disk.lock()?;
@@ -38,24 +37,29 @@ impl Store {
         let counters = Arc::new(Counters::default());
         let files = Arc::new(PageFiles::new(disk.clone()));
         let wal = Arc::new(Wal::open(disk.clone(), &options, fatal.clone(), counters.clone())?);
-        let pages_restored = if last.complete { restore_torn_pages(&*disk, &files)? } else { 0 };
+        let restored = if last.complete { restore_torn_pages(&*disk, &files)? } else { Restored::default() };
+        if !options.doublewrite {
+            remove_doublewrite(&*disk)?;
+        }
         let pool =
             Arc::new(BufferPool::new(&disk, files, wal.clone(), &options, fatal.clone(), counters.clone())?);
         let mut recovered;
         let space;
         if last.complete {
-            recovered = redo::recover(&wal, &pool, &last, visit)?;
+            let remains;
+            (recovered, remains) = redo::recover(&wal, &pool, &last, restored.newest, visit)?;
             space = Space::open(pool.clone())?;
+            wal.start(last.redo_lsn, &remains)?;
         } else {
-            wal.start_at(FIRST_LSN, FIRST_LSN, false)?;
+            wal.start_at(FIRST_LSN)?;
             space = Space::create(pool.clone())?;
             finish_creation(&wal, &pool, &control)?;
             recovered = Recovered { next_txn_id: TxnId(1), created: true, ..Recovered::default() };
         }
-        recovered.pages_restored = pages_restored;
+        control.double()?;
+        recovered.pages_restored = restored.pages;
         let store = Arc::new(Store {
             disk,
-            clock,
             wal,
             pool,
             space: Arc::new(space),
@@ -99,6 +103,7 @@ fn finish_creation(wal: &Wal, pool: &BufferPool, control: &ControlFile) -> Resul
         redo_lsn: FIRST_LSN,
         next_txn_id: TxnId(1),
         max_ts: 0,
+        durable: wal.durable(),
         ..control.last()
     })
 }

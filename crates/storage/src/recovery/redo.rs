@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxnId};
 use crate::page::{header, redo as page_redo};
 use crate::sync::thread;
-use crate::wal::{Control, Kind, Record, Wal};
+use crate::wal::{Control, Evidence, Kind, Record, Remains, Wal};
 use ahash::AHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,15 +29,21 @@ pub(super) fn recover(
     wal: &Wal,
     pool: &BufferPool,
     control: &Control,
+    newest_copy: Lsn,
     visit: &mut dyn FnMut(&Record),
-) -> Result<Recovered> {
+) -> Result<(Recovered, Remains)> {
+    wal.check_files(control.redo_lsn)?;
     let found = analyse(wal, control, visit)?;
-    // The log must be usable before redo evicts a page, and what lies behind its end must never look like a record.
-    wal.start_at(found.end, control.redo_lsn, true)?;
+    let known = [
+        Evidence { durable: control.durable, source: "the control file" },
+        Evidence { durable: Lsn(newest_copy.0.saturating_add(1)), source: "a page in the doublewrite file" },
+    ];
+    // Before redo evicts a page, the log that it has seen is durable. A page newer than that is refused when it is read.
+    let remains = wal.resume_at(found.end, &known)?;
     let pages_redone = redo_all(wal, pool, control.redo_lsn, &found)?;
     let mut losers: Vec<Loser> = found.open.into_values().collect();
     losers.sort_by_key(|l| l.first_lsn);
-    Ok(Recovered {
+    let recovered = Recovered {
         losers,
         next_txn_id: found.next_txn_id,
         max_ts: found.max_ts,
@@ -46,7 +52,8 @@ pub(super) fn recover(
         records_scanned: found.records,
         pages_redone,
         pages_restored: 0,
-    })
+    };
+    Ok((recovered, remains))
 }
 
 fn analyse(wal: &Wal, control: &Control, visit: &mut dyn FnMut(&Record)) -> Result<Analysis> {

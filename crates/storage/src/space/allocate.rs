@@ -1,27 +1,31 @@
 //! Taking pages and giving them back.
 
 use super::redo::{MAP_ALLOCATE, MAP_FREE, allocate_payload, free_payload};
-use super::state::{SEGMENT_EXTENTS, State, mask};
-use super::{EXTENT_PAGES, PageRun, SEGMENT_PAGES, SYSTEM, Space, map_of};
-use crate::buffer::{Scope, Writer};
+#[cfg(test)]
+use super::state::State;
+use super::state::{SEGMENT_EXTENTS, mask};
+use super::{EXTENT_PAGES, PageRun, Reserved, SEGMENT_PAGES, SYSTEM, Space, map_of};
+use crate::buffer::{Scope, Writer, held};
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, PageId};
 use crate::page::PageType;
 use crate::page::redo as page_redo;
 
 impl Space {
-    /// Makes sure that `pages` single pages can be allocated for the tree without growing a file: `OutOfSpace` comes from
-    /// here. Called before latching.
-    pub fn reserve(&self, index: IndexId, pages: usize) -> Result<()> {
+    /// Sets `pages` single pages aside for the tree, so that allocating them grows no file: `OutOfSpace` comes from here. Called
+    /// before latching.
+    pub fn reserve(&self, index: IndexId, pages: u64) -> Result<Reserved> {
         loop {
             {
                 let mut state = self.state.lock();
-                while state.trees.get(&index).map_or(0, |t| t.reserve) < pages as u64 {
+                loop {
+                    let tree = state.trees.entry(index).or_default();
+                    if tree.reserve >= tree.promised + pages {
+                        tree.promised += pages;
+                        return Ok(Reserved { state: self.state.clone(), index, pages });
+                    }
                     let Some(&n) = state.free.first() else { break };
                     state.give_extent(index, n);
-                }
-                if state.trees.get(&index).is_some_and(|t| t.reserve >= pages as u64) {
-                    return Ok(());
                 }
             }
             self.grow(1)?;
@@ -30,13 +34,17 @@ impl Space {
 
     /// A page for the tree; it is the tree's once the scope commits. Fix it with `fix_new`.
     pub fn allocate(&self, scope: &mut Scope<'_>, index: IndexId) -> Result<PageId> {
-        loop {
-            if let Some(page) = self.state.lock().take_page(index) {
-                self.note_allocated(scope, index, page, 1);
-                return Ok(page);
+        let taken = self.state.lock().take_page(index);
+        let page = match taken {
+            Some(page) => page,
+            None => {
+                // Only a caller that has nothing reserved, and so no latch, comes here.
+                let _reserved = self.reserve(index, 1)?;
+                self.state.lock().take_page(index).expect("a page is reserved")
             }
-            self.reserve(index, 1)?;
-        }
+        };
+        self.note_allocated(scope, index, page, 1);
+        Ok(page)
     }
 
     /// Consecutive pages for an overflow value: `pages` of them or fewer (at least one), so callers loop. May grow the file.
@@ -102,7 +110,8 @@ impl Space {
     }
 
     /// Grows the files by at least `extents` free ones beside each other (within a segment), or changes nothing.
-    pub(super) fn grow(&self, extents: u64) -> Result<()> {
+    pub(crate) fn grow(&self, extents: u64) -> Result<()> {
+        held::assert_none("an extent is waited for");
         let before = self.state.lock().extents.len();
         let _one = self.growing.lock();
         let have = {
@@ -172,6 +181,7 @@ pub(super) fn pieces(first: PageId, pages: u64) -> impl Iterator<Item = (u64, u6
 }
 
 /// All pages of an extent that are used.
+#[cfg(test)]
 pub(super) fn used_pages(state: &State, extent: u64) -> impl Iterator<Item = PageId> + use<> {
     let used = state.extents[extent as usize].used;
     (0..EXTENT_PAGES).filter(move |bit| used & (1 << bit) != 0).map(move |bit| PageId(extent * EXTENT_PAGES + bit))

@@ -17,12 +17,6 @@ pub struct SpaceReport {
     pub doubled: Vec<PageId>,
 }
 
-impl SpaceReport {
-    pub fn is_clean(&self) -> bool {
-        self.orphans.is_empty() && self.foreign.is_empty() && self.doubled.is_empty()
-    }
-}
-
 impl Space {
     /// Compares the pages found by walking a tree (overflow pages too) with those allocated to it. The tree must be idle.
     pub fn compare(&self, index: IndexId, reachable: &[PageId]) -> SpaceReport {

@@ -1,6 +1,7 @@
 //! Who owns which page: segment files, extents, the extent map, the tree directory. See README.md.
 
 mod allocate;
+#[cfg(all(test, not(feature = "shuttle")))]
 mod check;
 mod directory;
 mod open;
@@ -10,7 +11,6 @@ mod state;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
-pub use check::SpaceReport;
 
 use crate::buffer::BufferPool;
 use crate::ids::{IndexId, PageId};
@@ -35,6 +35,22 @@ const DROPPING: u32 = 1;
 pub struct PageRun {
     pub first: PageId,
     pub pages: u32,
+}
+
+/// Pages set aside for one operation on a tree. What it has not allocated when this is dropped is anybody's.
+#[must_use]
+pub(crate) struct Reserved {
+    state: Arc<Mutex<State>>,
+    index: IndexId,
+    pages: u64,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(tree) = self.state.lock().trees.get_mut(&self.index) {
+            tree.promised = tree.promised.saturating_sub(self.pages);
+        }
+    }
 }
 
 /// Allocation of pages and the directory of trees.

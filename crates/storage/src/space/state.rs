@@ -29,6 +29,8 @@ pub(super) struct Tree {
     pub partial: BTreeSet<u64>,
     /// Free pages in all of them: the tree's reserve.
     pub reserve: u64,
+    /// Of those, promised to operations that hold a [`super::Reserved`].
+    pub promised: u64,
     pub root: Option<PageId>,
     pub flags: u32,
     /// Directory page (index in the chain) and slot.
@@ -88,7 +90,8 @@ impl State {
         let Some(tree) = self.trees.get_mut(&index) else { return };
         tree.reserve += freed;
         tree.partial.insert(n);
-        if empty {
+        // What is promised stays with the tree, in memory: on the map the extent is free.
+        if empty && tree.reserve >= tree.promised + EXTENT_PAGES {
             tree.reserve -= EXTENT_PAGES;
             tree.partial.remove(&n);
             tree.extents.remove(&n);
@@ -110,6 +113,7 @@ impl State {
         let want = (pages as u64).min(EXTENT_PAGES);
         if (pages as u64) < EXTENT_PAGES
             && let Some(tree) = self.trees.get(&index)
+            && tree.reserve >= tree.promised + want
         {
             for &n in &tree.partial {
                 if let Some(bit) = find_gap(self.extents[n as usize].used, want) {

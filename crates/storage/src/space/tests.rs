@@ -2,7 +2,7 @@
 
 use super::{EXTENT_PAGES, PageRun, SEGMENT_PAGES};
 use crate::buffer::Writer;
-use crate::disk::{FileDisk, SimClock, SimConfig, SimDisk};
+use crate::disk::{FileDisk, SimConfig, SimDisk};
 use crate::ids::{IndexId, PageId};
 use crate::page::{PageType, redo};
 use crate::recovery::Store;
@@ -114,7 +114,7 @@ fn a_second_segment() {
     let dir = tempfile::tempdir().unwrap();
     let open = || {
         let disk = std::sync::Arc::new(FileDisk::open(dir.path()).unwrap());
-        Store::open(disk, &small_options(), std::sync::Arc::new(SimClock::new()), &mut |_| {}).unwrap().0
+        Store::open(disk, &small_options(), &mut |_| {}).unwrap().0
     };
     let store = open();
     store.start(std::sync::Arc::new(NoTransactions));

@@ -7,6 +7,7 @@ use crate::buffer::Writer;
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, Lsn};
 use crate::overflow::{self, OverflowRef};
+use crate::space::PageRun;
 
 /// Writes a value to overflow pages; each run's log record can be undone by itself. Returns the reference that goes into the row.
 pub(super) fn write(txn: &mut Txn, index: IndexId, value: &[u8]) -> Result<Vec<u8>> {
@@ -38,6 +39,11 @@ pub(super) fn read(system: &System, reference: &[u8]) -> Result<Vec<u8>> {
 
 pub(super) fn free(system: &System, writer: Writer, reference: &[u8]) -> Result<Lsn> {
     overflow::free(&system.store.pool, &system.store.space, decode(reference)?, writer)
+}
+
+/// The pages of a value.
+pub(super) fn runs(system: &System, reference: &[u8]) -> Result<Vec<PageRun>> {
+    overflow::runs(&system.store.pool, decode(reference)?)
 }
 
 fn decode(reference: &[u8]) -> Result<OverflowRef> {

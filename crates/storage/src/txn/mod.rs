@@ -2,6 +2,7 @@
 
 mod background;
 mod commit;
+mod load;
 mod long;
 mod purge;
 mod read;
@@ -21,6 +22,7 @@ mod views;
 mod write;
 
 pub use commit::CommitWait;
+pub use load::{Load, Loaded};
 pub use rows::{
     BatchOutcome, Bounds, Direction, Inserted, Isolation, LeafRows, LockMode, LockWaitPolicy, Locked, Op, SortedRows,
 };

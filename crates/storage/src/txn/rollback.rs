@@ -35,7 +35,11 @@ impl System {
                     let entries = Undo::decode(record.undo())?;
                     for (n, entry) in entries.iter().enumerate().rev() {
                         let undo_next = if n == 0 { record.prev_lsn } else { record.lsn };
-                        let lsn = self.undo_entry(&mut cursor, id, entry, last_lsn, undo_next)?;
+                        let lsn = match *entry {
+                            // Many records: each begins the load's undo again.
+                            Undo::Load { index } => self.undo_load(id, index, last_lsn, record.lsn)?,
+                            _ => self.undo_entry(&mut cursor, id, entry, last_lsn, undo_next)?,
+                        };
                         if !lsn.is_none() {
                             last_lsn = lsn;
                         }
@@ -58,6 +62,8 @@ impl System {
                 self.store.space.drop_tree(&mut scope, index)?;
                 scope.commit()
             }
+            Undo::Pages { index, first, pages } => self.undo_pages(index, PageRun { first, pages }, writer),
+            Undo::Load { .. } => unreachable!("undone by undo_load"),
             Undo::Run { first, pages } => {
                 overflow::free_run(&self.store.pool, &self.store.space, PageRun { first, pages }, writer)
             }

@@ -10,7 +10,7 @@ use super::scratch::Scratch;
 use super::status::StatusTable;
 use super::versions::VersionStore;
 use super::views::{View, Views};
-use crate::btree::{BTree, TreeStats};
+use crate::btree::{BTree, TreeCounters};
 use crate::buffer::Writer;
 use crate::disk::Clock;
 use crate::error::Result;
@@ -18,7 +18,7 @@ use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{LockTable, Owner};
 use crate::options::Options;
 use crate::recovery::{Recovered, Store, Transactions};
-use crate::sync::{Arc, AtomicU64, Ordering, RwLock};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, RwLock};
 
 /// The engine's own index: overflow values to be freed once nobody reads them (see purge).
 pub(crate) const GARBAGE_INDEX: IndexId = IndexId(1);
@@ -46,7 +46,8 @@ pub(crate) struct System {
     pub options: Options,
     pub store: Arc<Store>,
     trees: RwLock<AHashMap<IndexId, BTree>>,
-    pub tree_stats: Arc<TreeStats>,
+    /// What trees counted that are closed.
+    closed_trees: Mutex<TreeCounters>,
     pub status: StatusTable,
     pub views: Arc<Views>,
     pub versions: VersionStore,
@@ -70,7 +71,7 @@ impl System {
             commits: Commits::new(recovered.max_ts),
             history: History::new(),
             trees: RwLock::default(),
-            tree_stats: Arc::new(TreeStats::default()),
+            closed_trees: Mutex::default(),
             counters: Counters::default(),
             options,
             store,
@@ -81,12 +82,23 @@ impl System {
         if let Some(tree) = self.trees.read().get(&index) {
             return Ok(tree.clone());
         }
-        let tree = BTree::open(self.store.pool.clone(), self.store.space.clone(), self.tree_stats.clone(), index)?;
+        let tree = BTree::open(self.store.pool.clone(), self.store.space.clone(), index)?;
         Ok(self.trees.write().entry(index).or_insert(tree).clone())
     }
 
     pub fn forget_tree(&self, index: IndexId) {
-        self.trees.write().remove(&index);
+        let mut trees = self.trees.write();
+        if let Some(tree) = trees.remove(&index) {
+            self.closed_trees.lock().add(&tree.stats().counters());
+        }
+    }
+
+    /// What all trees counted since the start.
+    pub fn tree_counters(&self) -> TreeCounters {
+        let trees = self.trees.read();
+        let mut all = *self.closed_trees.lock();
+        trees.values().for_each(|tree| all.add(&tree.stats().counters()));
+        all
     }
 
     /// Makes a new database's own indexes, in one record: a crash leaves both or none.
@@ -99,7 +111,7 @@ impl System {
         for want in [GARBAGE_INDEX, ROOT_INDEX] {
             let index = space.next_index_id();
             assert_eq!(index, want, "a new database numbers its trees from 1");
-            BTree::create(&self.store.pool, space, &self.tree_stats, &mut scope, index)?;
+            BTree::create(&self.store.pool, space, &mut scope, index)?;
         }
         scope.commit()?;
         Ok(())

@@ -217,12 +217,12 @@ impl Txn {
         let owner = self.owner();
         let system = &self.system;
         let index = system.store.space.next_index_id();
-        system.store.space.reserve(index, 1)?;
+        let _reserved = system.store.space.reserve(index, 1)?;
         let mut undo = Vec::new();
         Undo::Tree { index }.encode(&mut undo);
         let mut scope = system.store.pool.scope(Writer::Txn { id: owner.id, prev_lsn: self.last_lsn })?;
         scope.add_undo(&undo);
-        BTree::create(&system.store.pool, &system.store.space, &system.tree_stats, &mut scope, index)?;
+        BTree::create(&system.store.pool, &system.store.space, &mut scope, index)?;
         self.last_lsn = scope.commit()?;
         Ok(index)
     }

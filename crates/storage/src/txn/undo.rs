@@ -4,6 +4,8 @@
 //! ROW       op u8 · index u32 · key len u16 · key · before u8 · [txn u64 · flags u16 · value len u32 · value]
 //! TREE      op u8 · index u32                                   the tree was created
 //! RUN       op u8 · first page u64 · pages u32                  a run of overflow pages was written
+//! PAGES     op u8 · index u32 · first page u64 · pages u32      pages were taken for a bulk load
+//! LOAD      op u8 · index u32                                   an empty tree was given the pages of a bulk load
 //! ```
 
 use crate::error::{Error, Result};
@@ -12,6 +14,8 @@ use crate::ids::{IndexId, PageId, TxnId};
 const ROW: u8 = 1;
 const TREE: u8 = 2;
 const RUN: u8 = 3;
+const LOAD: u8 = 4;
+const PAGES: u8 = 5;
 
 /// A record as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub(crate) enum Undo<'a> {
     Row { index: IndexId, key: &'a [u8], before: Option<Before<'a>> },
     Tree { index: IndexId },
     Run { first: PageId, pages: u32 },
+    Pages { index: IndexId, first: PageId, pages: u32 },
+    Load { index: IndexId },
 }
 
 impl Undo<'_> {
@@ -46,6 +52,16 @@ impl Undo<'_> {
             }
             Undo::Tree { index } => {
                 out.push(TREE);
+                out.extend_from_slice(&index.0.to_le_bytes());
+            }
+            Undo::Pages { index, first, pages } => {
+                out.push(PAGES);
+                out.extend_from_slice(&index.0.to_le_bytes());
+                out.extend_from_slice(&first.0.to_le_bytes());
+                out.extend_from_slice(&pages.to_le_bytes());
+            }
+            Undo::Load { index } => {
+                out.push(LOAD);
                 out.extend_from_slice(&index.0.to_le_bytes());
             }
             Undo::Run { first, pages } => {
@@ -109,6 +125,8 @@ impl<'a> Reader<'a> {
                 Some(Undo::Row { index, key, before })
             }
             TREE => Some(Undo::Tree { index: IndexId(self.u32()?) }),
+            PAGES => Some(Undo::Pages { index: IndexId(self.u32()?), first: PageId(self.u64()?), pages: self.u32()? }),
+            LOAD => Some(Undo::Load { index: IndexId(self.u32()?) }),
             RUN => Some(Undo::Run { first: PageId(self.u64()?), pages: self.u32()? }),
             _ => None,
         }
@@ -127,6 +145,8 @@ mod tests {
             Undo::Row { index: IndexId(2), key: b"", before: Some(before) },
             Undo::Tree { index: IndexId(3) },
             Undo::Run { first: PageId(4), pages: 7 },
+            Undo::Load { index: IndexId(5) },
+            Undo::Pages { index: IndexId(5), first: PageId(8), pages: 16 },
         ];
         let mut bytes = Vec::new();
         entries.iter().for_each(|e| e.encode(&mut bytes));

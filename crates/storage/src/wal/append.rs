@@ -36,7 +36,7 @@ impl Wal {
         self.fatal.check()?;
         let lsn = Lsn(tail.base + tail.buf.len() as u64);
         let ts = timestamp(lsn);
-        draft.write(lsn, checksum, ts, &mut tail.buf);
+        draft.write(lsn, checksum, ts, self.durable(), &mut tail.buf);
         self.end.store(lsn.0 + len as u64, Ordering::SeqCst);
         drop(tail);
         self.counters.log_records.add(1);

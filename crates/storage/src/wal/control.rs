@@ -5,10 +5,10 @@ use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxnId};
 use crate::sync::{Arc, Mutex};
 
-const MAGIC: &[u8; 8] = b"HIGHKEY1";
+const MAGIC: &[u8; 8] = b"HIGHKEY2";
 /// Apart by more than a disk tears.
 const SLOT_BYTES: u64 = 4096;
-const CONTENT: usize = 60;
+const CONTENT: usize = 68;
 const NAME: &str = "control";
 
 /// What a checkpoint says.
@@ -22,11 +22,15 @@ pub(crate) struct Control {
     pub next_txn_id: TxnId,
     pub max_ts: u64,
     pub segment_bytes: u64,
+    /// The log before this was durable then; after a clean shutdown, all of it.
+    pub durable: Lsn,
 }
 
 pub(crate) struct ControlFile {
     file: Arc<dyn DiskFile>,
     last: Mutex<Control>,
+    /// Both slots were found whole and of a complete database.
+    doubled: bool,
 }
 
 impl ControlFile {
@@ -37,17 +41,19 @@ impl ControlFile {
         }
         let file = disk.open(NAME, false)?;
         let mut best: Option<Control> = None;
+        let (mut complete, mut other_version) = (0, false);
         for slot in 0..2 {
             let mut bytes = [0; CONTENT];
-            if file.read_at(slot * SLOT_BYTES, &mut bytes)? == CONTENT
-                && let Some(control) = parse(&bytes)
-                && best.is_none_or(|b| b.sequence < control.sequence)
-            {
-                best = Some(control);
+            let got = file.read_at(slot * SLOT_BYTES, &mut bytes)?;
+            other_version |= bytes[..7] == MAGIC[..7] && bytes[7] != MAGIC[7];
+            if got == CONTENT && let Some(control) = parse(&bytes) {
+                complete += control.complete as u32;
+                best = best.filter(|b| b.sequence > control.sequence).or(Some(control));
             }
         }
         match best {
-            Some(last) => Ok(Some(ControlFile { file, last: Mutex::new(last) })),
+            Some(last) => Ok(Some(ControlFile { file, last: Mutex::new(last), doubled: complete == 2 })),
+            None if other_version => Err(Error::Unusable("the data directory was made by another version".to_string())),
             // Made, but its first write was lost or torn: nothing else had been made yet.
             None if disk.list()?.iter().all(|n| !n.starts_with("pages.") && !n.starts_with("wal.")) => Ok(None),
             None => Err(Error::corrupt_file("the control file has no valid checkpoint")),
@@ -56,7 +62,7 @@ impl ControlFile {
 
     pub fn create(disk: &dyn Disk, first: Control) -> Result<ControlFile> {
         let file = disk.open(NAME, true)?;
-        let control = ControlFile { file, last: Mutex::new(Control::default()) };
+        let control = ControlFile { file, last: Mutex::new(Control::default()), doubled: false };
         control.write(first)?;
         disk.sync_dir()?;
         Ok(control)
@@ -64,6 +70,12 @@ impl ControlFile {
 
     pub fn last(&self) -> Control {
         *self.last.lock()
+    }
+
+    /// After recovery: makes sure that either slot can be lost. What an incomplete or broken slot could say, alone, is that there is
+    /// no database.
+    pub fn double(&self) -> Result<()> {
+        if self.doubled { Ok(()) } else { self.write(self.last()) }
     }
 
     /// Durably replaces the older slot.
@@ -88,14 +100,15 @@ fn bytes_of(c: &Control) -> [u8; CONTENT] {
     b[32..40].copy_from_slice(&c.next_txn_id.0.to_le_bytes());
     b[40..48].copy_from_slice(&c.max_ts.to_le_bytes());
     b[48..56].copy_from_slice(&c.segment_bytes.to_le_bytes());
-    let crc = crc32c::crc32c(&b[..56]);
-    b[56..].copy_from_slice(&crc.to_le_bytes());
+    b[56..64].copy_from_slice(&c.durable.0.to_le_bytes());
+    let crc = crc32c::crc32c(&b[..64]);
+    b[64..].copy_from_slice(&crc.to_le_bytes());
     b
 }
 
 fn parse(b: &[u8; CONTENT]) -> Option<Control> {
     let u64_at = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"));
-    if &b[..8] != MAGIC || crc32c::crc32c(&b[..56]) != u32::from_le_bytes(b[56..].try_into().expect("4 bytes")) {
+    if &b[..8] != MAGIC || crc32c::crc32c(&b[..64]) != u32::from_le_bytes(b[64..].try_into().expect("4 bytes")) {
         return None;
     }
     Some(Control {
@@ -105,6 +118,7 @@ fn parse(b: &[u8; CONTENT]) -> Option<Control> {
         next_txn_id: TxnId(u64_at(32)),
         max_ts: u64_at(40),
         segment_bytes: u64_at(48),
+        durable: Lsn(u64_at(56)),
     })
 }
 

@@ -42,6 +42,7 @@ impl Wal {
     }
 
     /// Resolves when the record at `lsn` is durable, whatever the flush level. `.wait()` blocks instead.
+    #[cfg(test)]
     pub fn wait_durable(self: &Arc<Self>, lsn: Lsn) -> DurableWait {
         DurableWait { wal: self.clone(), lsn, need: Need::Durable, waiting: None, led: false }
     }
@@ -189,6 +190,8 @@ impl Wal {
 
     fn write_and_sync(&self, base: u64, data: &[u8], sync: bool) -> Result<()> {
         self.fatal.check()?;
+        // As a rule they are (I5). Whoever prepares files does it alone: two would fill the same file, one over the other's log.
+        self.prepare_to(base, base + data.len() as u64)?;
         let mut segments = self.segments.lock();
         if !data.is_empty() {
             segments.write(base, data)?;

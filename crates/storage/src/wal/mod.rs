@@ -2,6 +2,7 @@
 
 mod append;
 mod control;
+mod end;
 mod group;
 mod read;
 mod record;
@@ -15,9 +16,10 @@ mod tests;
 
 pub(crate) use append::Draft;
 pub(crate) use control::{Control, ControlFile};
+pub(crate) use end::{Evidence, Remains};
 pub use group::DurableWait;
 pub(crate) use record::push_part;
-pub use record::{Kind, Parts, Record};
+pub use record::{Kind, Record};
 pub use room::Urgency;
 
 use crate::counters::Counters;
@@ -39,6 +41,7 @@ pub struct Wal {
     fatal: Arc<Fatal>,
     counters: Arc<Counters>,
     buffer_max: usize,
+    segment_bytes: u64,
     capacity: u64,
     pinned_max: u64,
     level: AtomicU8,
@@ -56,13 +59,14 @@ pub struct Wal {
 }
 
 impl Wal {
-    /// Opens the log's files; the log is usable after `start_at`.
+    /// Opens the log's files; the log is usable after `start_at` or, if there may be one, `resume_at` and `start`.
     pub(crate) fn open(disk: Arc<dyn Disk>, options: &Options, fatal: Arc<Fatal>, counters: Arc<Counters>) -> Result<Wal> {
         let segments = Segments::open(disk, options.log_segment_bytes)?;
         Ok(Wal {
             fatal,
             counters,
             buffer_max: options.log_buffer_bytes,
+            segment_bytes: options.log_segment_bytes,
             capacity: options.redo_log_capacity,
             pinned_max: options.pinned_log_max,
             level: AtomicU8::new(options.flush_log_at_commit),
@@ -76,16 +80,18 @@ impl Wal {
         })
     }
 
-    /// Appends begin at `end`; the log is kept from `keep` on. After a crash what lies behind `end` is erased first.
-    pub(crate) fn start_at(&self, end: Lsn, keep: Lsn, crashed: bool) -> Result<()> {
-        if crashed {
-            self.segments.lock().erase_from(end.0)?;
-        }
+    /// A new log: appends begin at `end`.
+    pub(crate) fn start_at(&self, end: Lsn) -> Result<()> {
+        self.set_end(end);
+        self.room.start(self, end)
+    }
+
+    /// Everything before `end` is durable, and there is nothing more.
+    fn set_end(&self, end: Lsn) {
         self.tail.lock().base = end.0;
         for position in [&self.end, &self.written, &self.durable] {
             position.store(end.0, Ordering::SeqCst);
         }
-        self.room.start(self, keep)
     }
 
     /// The end of the log: the next record's LSN is at least this.

@@ -4,7 +4,6 @@ use super::record::{RECORD_HEADER, claimed_len};
 use super::{Record, Wal};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
-use crate::sync::Ordering;
 
 impl Wal {
     /// The record that begins at `lsn`, from memory or file.
@@ -45,22 +44,14 @@ impl Wal {
 
     /// Reads forward from `start` to the first place that holds no valid record.
     pub(crate) fn scan(&self, start: Lsn) -> Scanner<'_> {
-        Scanner { wal: self, at: start, chunk: Vec::new(), chunk_lsn: start.0 }
-    }
-
-    /// The lowest position that the files still hold.
-    pub(crate) fn first(&self) -> Lsn {
-        Lsn(self.segments.lock().first())
+        let files_end = self.segments.lock().prepared_end(start.0);
+        Scanner { wal: self, at: start, files_end, chunk: Vec::new(), chunk_lsn: start.0 }
     }
 
     /// Bytes of log files on disk.
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub fn file_bytes(&self) -> u64 {
         self.segments.lock().total_bytes()
-    }
-
-    /// Appended but not durable bytes.
-    pub fn unflushed_bytes(&self) -> u64 {
-        self.end().0 - self.durable.load(Ordering::Relaxed)
     }
 }
 
@@ -73,6 +64,8 @@ fn from_memory(lsn: Lsn, bytes: &[u8]) -> Option<Record> {
 pub(crate) struct Scanner<'w> {
     wal: &'w Wal,
     pub at: Lsn,
+    /// No record goes beyond.
+    pub(super) files_end: u64,
     chunk: Vec<u8>,
     chunk_lsn: u64,
 }
@@ -85,7 +78,14 @@ impl Scanner<'_> {
         if self.have(RECORD_HEADER)? < RECORD_HEADER {
             return Ok(None);
         }
-        let Some(len) = claimed_len(self.rest()) else { return Ok(None) };
+        match claimed_len(self.rest()) {
+            Some(len) if self.at.0 + len as u64 <= self.files_end => self.record(len),
+            _ => Ok(None),
+        }
+    }
+
+    /// The record of `len` bytes at `at`, if there is one; `at` is then behind it.
+    pub(super) fn record(&mut self, len: usize) -> Result<Option<Record>> {
         if self.have(len)? < len {
             return Ok(None);
         }
@@ -94,12 +94,12 @@ impl Scanner<'_> {
         Ok(Some(record))
     }
 
-    fn rest(&self) -> &[u8] {
+    pub(super) fn rest(&self) -> &[u8] {
         &self.chunk[(self.at.0 - self.chunk_lsn) as usize..]
     }
 
     /// Makes sure that `len` bytes from `at` are in memory, if the files have them; returns how many are.
-    fn have(&mut self, len: usize) -> Result<usize> {
+    pub(super) fn have(&mut self, len: usize) -> Result<usize> {
         let have = self.rest().len();
         if have >= len {
             return Ok(have);

@@ -2,18 +2,23 @@
 //!
 //! ```text
 //! 0 len u32 (all of it) · 4 crc32c u32 · 8 kind u8 · 9 txn u64 · 17 prev_lsn u64 · 25 undo len u32 · 29 parts len u32
-//! 33 undo · parts {page_id u64, op u8, payload len u16, payload}* · extra (to the end)
+//! 33 durable u32 (how far before this record the log was known durable when it was appended; all ones: further than that)
+//! 37 undo · parts {page_id u64, op u8, payload len u16, payload}* · extra (to the end)
 //! ```
 //! A commit record's extra begins with its timestamp. The stored checksum is that of the bytes from 8 on (a commit's
-//! timestamp taken last) and of `len`, XORed with a hash of the record's LSN, so that what an earlier life of the segment
-//! left at the same place never looks like a record.
+//! timestamp and `durable` taken last) and of `len`, XORed with a hash of the record's LSN, so that what an earlier life of
+//! the segment left at the same place never looks like a record.
 
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxnId};
 use crc32c::crc32c_append;
 
 /// Bytes before the undo bytes.
-pub(crate) const RECORD_HEADER: usize = 33;
+pub(crate) const RECORD_HEADER: usize = 37;
+/// Where the kind lies.
+pub(crate) const KIND: usize = 8;
+/// Where the header's last field lies.
+const DURABLE: usize = 33;
 /// Longer records are refused when read: garbage, not a length.
 pub(crate) const MAX_RECORD: usize = 1 << 30;
 
@@ -34,8 +39,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn from_u8(n: u8) -> Option<Kind> {
-        [Kind::System, Kind::Data, Kind::Clr, Kind::Commit, Kind::Abort].get((n as usize).wrapping_sub(1)).copied()
+    pub(crate) fn from_u8(n: u8) -> Option<Kind> {
+        Some(match n {
+            1 => Kind::System,
+            2 => Kind::Data,
+            3 => Kind::Clr,
+            4 => Kind::Commit,
+            5 => Kind::Abort,
+            _ => return None,
+        })
     }
 }
 
@@ -58,7 +70,7 @@ impl Draft<'_> {
     fn header(&self) -> [u8; RECORD_HEADER] {
         let mut h = [0; RECORD_HEADER];
         h[..4].copy_from_slice(&(self.len() as u32).to_le_bytes());
-        h[8] = self.kind as u8;
+        h[KIND] = self.kind as u8;
         h[9..17].copy_from_slice(&self.txn.0.to_le_bytes());
         h[17..25].copy_from_slice(&self.prev_lsn.0.to_le_bytes());
         h[25..29].copy_from_slice(&(self.undo.len() as u32).to_le_bytes());
@@ -68,19 +80,21 @@ impl Draft<'_> {
 
     /// The part of the checksum that needs neither LSN nor timestamp; the costly one, done outside the append mutex.
     pub fn checksum(&self) -> u32 {
-        let mut crc = crc32c::crc32c(&self.header()[8..]);
+        let mut crc = crc32c::crc32c(&self.header()[8..DURABLE]);
         for piece in [self.undo, self.parts, self.extra] {
             crc = crc32c_append(crc, piece);
         }
         crc
     }
 
-    /// Puts the record at the end of `out`. `ts` is a commit's timestamp.
-    pub fn write(&self, lsn: Lsn, checksum: u32, ts: u64, out: &mut Vec<u8>) {
+    /// Puts the record at the end of `out`. `ts` is a commit's timestamp; the log before `durable` is known durable.
+    pub fn write(&self, lsn: Lsn, checksum: u32, ts: u64, durable: Lsn, out: &mut Vec<u8>) {
         let mut header = self.header();
+        let behind = u32::try_from(lsn.0 - durable.0).unwrap_or(u32::MAX);
+        header[DURABLE..].copy_from_slice(&behind.to_le_bytes());
         let ts_bytes = ts.to_le_bytes();
         let ts_bytes = if self.kind == Kind::Commit { &ts_bytes[..] } else { &[] };
-        let crc = finish_checksum(checksum, ts_bytes, &header[..4], lsn);
+        let crc = finish_checksum(checksum, ts_bytes, &header, lsn);
         header[4..8].copy_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(&header);
         for piece in [self.undo, self.parts, ts_bytes, self.extra] {
@@ -89,8 +103,9 @@ impl Draft<'_> {
     }
 }
 
-fn finish_checksum(crc: u32, ts: &[u8], len: &[u8], lsn: Lsn) -> u32 {
-    let crc = crc32c_append(crc32c_append(crc, ts), len);
+fn finish_checksum(crc: u32, ts: &[u8], header: &[u8], lsn: Lsn) -> u32 {
+    let crc = crc32c_append(crc, ts);
+    let crc = crc32c_append(crc32c_append(crc, &header[..4]), &header[DURABLE..RECORD_HEADER]);
     let mixed = lsn.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     crc ^ (mixed >> 32) as u32
 }
@@ -111,6 +126,8 @@ pub struct Record {
     pub kind: Kind,
     pub txn: TxnId,
     pub prev_lsn: Lsn,
+    /// The log before this was durable when the record was appended.
+    pub durable: Lsn,
     undo_end: usize,
     parts_end: usize,
     bytes: Vec<u8>,
@@ -122,28 +139,47 @@ pub(crate) fn claimed_len(prefix: &[u8]) -> Option<usize> {
     (RECORD_HEADER..=MAX_RECORD).contains(&len).then_some(len)
 }
 
+/// Cheaply, from its header alone: the length of the record that may begin at `lsn`, `None` if no record can.
+pub(crate) fn plausible_len(lsn: Lsn, header: &[u8]) -> Option<usize> {
+    let kind = Kind::from_u8(*header.get(KIND)?)?;
+    let len = claimed_len(header)?;
+    let header = header.get(..RECORD_HEADER)?;
+    let u32_at = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes")) as usize;
+    let prev_lsn = u64::from_le_bytes(header[17..25].try_into().expect("8 bytes"));
+    let body = RECORD_HEADER.checked_add(u32_at(25))?.checked_add(u32_at(29))?;
+    let fits = match kind {
+        Kind::System | Kind::Data | Kind::Abort => body == len,
+        Kind::Clr => body.checked_add(8)? == len,
+        // The timestamp, then as many events as there are.
+        Kind::Commit => body.checked_add(8)? <= len,
+    };
+    (fits && prev_lsn < lsn.0).then_some(len)
+}
+
 impl Record {
     /// Takes the bytes of one record; `None` if they are not what was written at `lsn`.
     pub(crate) fn parse(lsn: Lsn, bytes: Vec<u8>) -> Option<Record> {
-        if claimed_len(&bytes)? != bytes.len() {
+        if plausible_len(lsn, &bytes)? != bytes.len() {
             return None;
         }
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        let kind = Kind::from_u8(bytes[8])?;
-        let undo_end = RECORD_HEADER.checked_add(u32_at(25) as usize)?;
-        let parts_end = undo_end.checked_add(u32_at(29) as usize)?;
+        let kind = Kind::from_u8(bytes[KIND])?;
+        let undo_end = RECORD_HEADER + u32_at(25) as usize;
+        let parts_end = undo_end + u32_at(29) as usize;
         let ts_len = if kind == Kind::Commit { 8 } else { 0 };
-        if parts_end.checked_add(ts_len)? > bytes.len() {
-            return None;
-        }
-        let crc = crc32c::crc32c(&bytes[8..parts_end]);
+        let crc = crc32c::crc32c(&bytes[8..DURABLE]);
+        let crc = crc32c_append(crc, &bytes[RECORD_HEADER..parts_end]);
         let crc = crc32c_append(crc, &bytes[parts_end + ts_len..]);
-        if finish_checksum(crc, &bytes[parts_end..parts_end + ts_len], &bytes[..4], lsn) != u32_at(4) {
+        if finish_checksum(crc, &bytes[parts_end..parts_end + ts_len], &bytes[..RECORD_HEADER], lsn) != u32_at(4) {
             return None;
         }
+        let durable = match u32_at(DURABLE) {
+            u32::MAX => Lsn::NONE,
+            behind => Lsn(lsn.0.checked_sub(u64::from(behind))?),
+        };
         let (txn, prev_lsn) = (TxnId(u64_at(9)), Lsn(u64_at(17)));
-        Some(Record { lsn, kind, txn, prev_lsn, undo_end, parts_end, bytes })
+        Some(Record { lsn, kind, txn, prev_lsn, durable, undo_end, parts_end, bytes })
     }
 
     /// Where the next record begins.
@@ -156,6 +192,7 @@ impl Record {
     }
 
     /// What follows the parts: a `Clr`'s undo_next, a `Commit`'s binlog events (its timestamp taken off).
+    #[cfg(test)]
     pub fn extra(&self) -> &[u8] {
         &self.bytes[self.parts_end + if self.kind == Kind::Commit { 8 } else { 0 }..]
     }
@@ -232,10 +269,11 @@ mod tests {
         for (kind, extra) in [(Kind::Data, &b""[..]), (Kind::Commit, b"events"), (Kind::Clr, &[1, 0, 0, 0, 0, 0, 0, 0])] {
             let d = draft(kind, b"undo", &parts, extra);
             let mut out = Vec::new();
-            d.write(Lsn(1000), d.checksum(), 55, &mut out);
+            d.write(Lsn(1000), d.checksum(), 55, Lsn(900), &mut out);
             assert_eq!(out.len(), d.len());
             let r = Record::parse(Lsn(1000), out.clone()).unwrap();
             assert_eq!((r.undo(), r.txn, r.prev_lsn, r.kind), (&b"undo"[..], TxnId(7), Lsn(99), kind));
+            assert_eq!(r.durable, Lsn(900));
             let read: Vec<_> = r.parts().map(|p| p.unwrap()).collect();
             assert_eq!(read, vec![(PageId(5), 0x41, &b"payload"[..]), (PageId(6), 0x42, &b""[..])]);
             match kind {

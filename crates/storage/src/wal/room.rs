@@ -5,7 +5,7 @@ use super::Wal;
 use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
-use crate::sync::{AtomicU64, Mutex, Ordering, thread};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, thread};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub(super) struct Room {
     /// Files exist up to here.
     prepared: AtomicU64,
     preparing: Mutex<()>,
+    /// The background had no space for a file, and said so.
+    starved: AtomicBool,
     make_room: OnceLock<MakeRoom>,
 }
 
@@ -39,12 +41,19 @@ impl Room {
         self.keep.store(keep.0, Ordering::SeqCst);
         let end = wal.end().0;
         self.prepared.store(wal.segments.lock().prepared_end(end), Ordering::SeqCst);
-        wal.prepare_ahead(end)
+        match wal.prepare_ahead(end) {
+            // There is something to read, and perhaps to delete. Who writes meets it in `reserve`.
+            Err(Error::OutOfSpace) => {
+                tracing::warn!("no space for another log file");
+                Ok(())
+            }
+            other => other,
+        }
     }
 }
 
 impl Wal {
-    /// Bytes of prepared files kept ahead of the end.
+    /// Bytes of prepared files ahead of the end that only a rollback may do without.
     fn ahead(&self) -> u64 {
         (self.capacity / 16).clamp(64 << 10, 8 << 20)
     }
@@ -101,25 +110,35 @@ impl Wal {
         if let Some(make_room) = self.room.make_room.get() {
             make_room(true)?;
         }
+        // What a rollback may use up, others leave.
+        let least = if must { end + 1 } else { end + self.ahead() };
         match self.prepare_ahead(end) {
-            Err(Error::OutOfSpace) if must && self.room.prepared.load(Ordering::SeqCst) > end => Ok(()),
+            Err(Error::OutOfSpace) if self.room.prepared.load(Ordering::SeqCst) >= least => Ok(()),
             other => other,
         }
     }
 
-    /// Makes sure that files exist well beyond `end`.
+    /// Makes sure that files exist well beyond `end`: the next file always, so that when the log has gone into it, the one before can
+    /// be let go and become the next again. On a full disk there is no other.
     fn prepare_ahead(&self, end: u64) -> Result<()> {
-        self.prepare_to(end, end + self.ahead())
+        let next_file_end = (end / self.segment_bytes + 2) * self.segment_bytes;
+        self.prepare_to(end, next_file_end.max(end + self.ahead()))
     }
 
-    /// The background's part: two files more than writers ask for, so that they rarely make one themselves.
-    pub(crate) fn prepare_in_background(&self) -> Result<()> {
+    /// The background's part: a file more than writers ask for, so that they rarely make one themselves.
+    pub(crate) fn prepare_in_background(&self) {
         let end = self.end().0;
-        let bytes = self.segments.lock().bytes;
-        self.prepare_to(end, end + self.ahead() + 2 * bytes)
+        let prepared = self.prepare_to(end, end + self.ahead() + 2 * self.segment_bytes);
+        // Writers will meet it and report it.
+        if let Err(e) = &prepared
+            && !self.room.starved.load(Ordering::Relaxed)
+        {
+            tracing::warn!("cannot prepare a log file: {e}");
+        }
+        self.room.starved.store(prepared.is_err(), Ordering::Relaxed);
     }
 
-    fn prepare_to(&self, end: u64, until: u64) -> Result<()> {
+    pub(super) fn prepare_to(&self, end: u64, until: u64) -> Result<()> {
         if self.room.prepared.load(Ordering::Relaxed) >= until {
             return Ok(());
         }
@@ -150,7 +169,8 @@ impl Wal {
         let mut segments = self.segments.lock();
         let spare = (self.capacity / segments.bytes) as usize;
         let used = (self.end().0 - keep.0) / segments.bytes;
-        let trimmed = segments.trim(keep.0, spare.saturating_sub(used as usize + 1));
+        // One in any case: on a full disk it is the next file.
+        let trimmed = segments.trim(keep.0, spare.saturating_sub(used as usize + 1).max(1));
         // A file that cannot be removed only takes space.
         if let Err(e) = trimmed {
             tracing::warn!("cannot remove an old log file: {e}");

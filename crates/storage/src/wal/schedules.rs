@@ -27,7 +27,7 @@ fn every_waiter_is_served_whoever_gives_up() {
             };
             let disk = Arc::new(SimDisk::new(SimConfig::default()));
             let wal = Wal::open(disk, &options, Arc::new(Fatal::new(false)), Arc::new(Counters::default())).unwrap();
-            wal.start_at(FIRST_LSN, FIRST_LSN, false).unwrap();
+            wal.start_at(FIRST_LSN).unwrap();
             let wal = Arc::new(wal);
             let handles: Vec<_> = (0..4u64)
                 .map(|n| {

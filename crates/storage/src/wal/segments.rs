@@ -2,9 +2,9 @@
 //! overwrite needs no metadata at fdatasync) and renamed to a later number when a checkpoint no longer needs it.
 
 use crate::disk::{Disk, DiskFile};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sync::Arc;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Segments {
     disk: Arc<dyn Disk>,
@@ -17,6 +17,11 @@ pub(super) struct Segments {
 impl Segments {
     fn name(number: u64) -> String {
         format!("wal.{number:08}")
+    }
+
+    /// Where a position of the log lies, for messages.
+    pub fn place(&self, lsn: u64) -> String {
+        format!("{} at byte {} (log position {lsn})", Segments::name(lsn / self.bytes), lsn % self.bytes)
     }
 
     /// Finds the files there are.
@@ -92,14 +97,11 @@ impl Segments {
         self.disk.sync_dir()
     }
 
+    /// The files that `data` goes to have been prepared.
     pub fn write(&mut self, mut lsn: u64, mut data: &[u8]) -> Result<()> {
         while !data.is_empty() {
             let (number, at) = (lsn / self.bytes, lsn % self.bytes);
             let n = data.len().min((self.bytes - at) as usize);
-            if !self.open.contains_key(&number) {
-                let file = Segments::make(&*self.disk, number, self.bytes)?;
-                self.add(number, file);
-            }
             self.open[&number].write_at(at, &data[..n])?;
             if !self.unsynced.contains(&number) {
                 self.unsynced.push(number);
@@ -132,32 +134,66 @@ impl Segments {
         Ok(done)
     }
 
-    /// After a crash: makes sure that nothing that lies behind the valid end can ever look like a record.
-    pub fn erase_from(&mut self, end: u64) -> Result<()> {
-        let number = end / self.bytes;
-        let later: Vec<u64> = self.open.range(number + 1..).map(|(n, _)| *n).collect();
-        for n in later {
-            self.open.remove(&n);
-            self.disk.remove(&Segments::name(n))?;
-        }
-        if let Some(file) = self.open.get(&number) {
-            let zeros = vec![0u8; 1 << 20];
-            let mut at = end % self.bytes;
-            while at < self.bytes {
-                let n = (self.bytes - at).min(zeros.len() as u64);
-                file.write_at(at, &zeros[..n as usize])?;
-                at += n;
+    /// Recovery: the log from `from` on needs its files, without a hole, and all but the last of their full length.
+    pub fn check_files(&self, from: u64) -> Result<()> {
+        let first = from / self.bytes;
+        let Some(last) = self.open.keys().next_back().copied().filter(|last| *last >= first) else {
+            // A checkpoint at the very end of a file needs none of it.
+            let nothing_in_it = from.is_multiple_of(self.bytes);
+            return if nothing_in_it { Ok(()) } else { Err(self.missing_file(first, from)) };
+        };
+        for number in first..=last {
+            let Some(file) = self.open.get(&number) else { return Err(self.missing_file(number, from)) };
+            if number < last && file.len()? < self.bytes {
+                return Err(self.short_file(number, file.len()?));
             }
-            file.sync()?;
         }
+        Ok(())
+    }
+
+    fn missing_file(&self, number: u64, from: u64) -> Error {
+        let name = Segments::name(number);
+        Error::corrupt_file(format!("the log file {name} is missing: the log is needed from {} on", self.place(from)))
+    }
+
+    fn short_file(&self, number: u64, len: u64) -> Error {
+        let (name, bytes) = (Segments::name(number), self.bytes);
+        Error::corrupt_file(format!("the log file {name} is cut off at byte {len} of {bytes}"))
+    }
+
+    /// Recovery: the valid log ends at `end`. A file is made whole before it takes a byte, so a short one with log in it was cut
+    /// off; one without is what a crash left of its making, and goes.
+    pub fn settle_last(&mut self, end: u64) -> Result<()> {
+        let Some((&number, file)) = self.open.last_key_value() else { return Ok(()) };
+        let len = file.len()?;
+        if len >= self.bytes {
+            return Ok(());
+        }
+        if number * self.bytes < end {
+            return Err(self.short_file(number, len));
+        }
+        self.open.remove(&number);
+        self.disk.remove(&Segments::name(number))?;
         self.disk.sync_dir()
     }
 
-    /// The lowest position that the files still hold.
-    pub fn first(&self) -> u64 {
-        self.open.keys().next().map_or(0, |n| n * self.bytes)
+    /// Recovery: what a killed process wrote may not be durable yet.
+    pub fn sync_all(&self) -> Result<()> {
+        self.open.values().try_for_each(|file| file.sync())
     }
 
+    /// Recovery: zeros over the files `numbers`, from `end` on, durably.
+    pub fn erase(&mut self, end: u64, numbers: &BTreeSet<u64>) -> Result<()> {
+        for number in numbers {
+            if let Some(file) = self.open.get(number) {
+                write_zeros(&**file, end.saturating_sub(number * self.bytes), self.bytes)?;
+                file.sync()?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub fn total_bytes(&self) -> u64 {
         self.open.len() as u64 * self.bytes
     }
@@ -165,12 +201,16 @@ impl Segments {
 
 fn fill(file: &dyn DiskFile, bytes: u64) -> Result<()> {
     file.allocate(bytes)?;
-    let zeros = vec![0u8; (1 << 20).min(bytes as usize)];
-    let mut at = 0;
-    while at < bytes {
-        let n = (bytes - at).min(zeros.len() as u64);
+    write_zeros(file, 0, bytes)?;
+    file.sync()
+}
+
+fn write_zeros(file: &dyn DiskFile, mut at: u64, end: u64) -> Result<()> {
+    let zeros = vec![0u8; (1 << 20).min(end.saturating_sub(at) as usize)];
+    while at < end {
+        let n = (end - at).min(zeros.len() as u64);
         file.write_at(at, &zeros[..n as usize])?;
         at += n;
     }
-    file.sync()
+    Ok(())
 }

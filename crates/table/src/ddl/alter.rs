@@ -178,10 +178,10 @@ impl Database {
         let mut builder = TreeBuilder::new(def, (0..def.indexes.len()).collect());
         for_each_row(old, snapshot, cx, Phase::CopyingRows, |batch, row| {
             let row = convert(batch.values(row))?;
-            builder.add_row(txn, &row)
+            builder.add_row(&row)
         })?;
         cx.progress.enter(Phase::BuildingIndex, 0);
-        builder.finish(txn)?;
+        builder.finish(txn, cx)?;
         let change = Change {
             rows: builder.rows,
             new_trees: true,
@@ -214,9 +214,9 @@ impl Database {
         if new_trees {
             let mut builder = TreeBuilder::new(def, made);
             for_each_row(old, snapshot, cx, Phase::BuildingIndex, |batch, row| {
-                builder.add_entries(txn, batch.key(row), batch.row(row))
+                builder.add_entries(batch.key(row), batch.row(row))
             })?;
-            builder.finish(txn)?;
+            builder.finish(txn, cx)?;
         }
         Ok(Change { rows: 0, new_trees, next_row_id: None, auto_max: None })
     }

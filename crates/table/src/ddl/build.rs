@@ -1,11 +1,12 @@
-//! Filling new trees: rows in any order, sorted chunk by chunk in bounded memory, then batch-inserted.
+//! Filling new trees: rows in any order, sorted in bounded memory, then built bottom-up; small ones by a batch.
 
 use std::sync::Arc;
 
-use highkey_storage::{BatchOutcome, Bounds, Direction, Op, SortedRows, Txn};
+use highkey_storage::{Bounds, Direction, IndexId, Loaded, Op, SortedRows, Txn};
 use highkey_types::{MySqlError, RowLayout, Value};
 
 use super::{DdlContext, Phase};
+use crate::bulk::{Run, Runs, scratch};
 use crate::def::{IndexKind, TableDef};
 use crate::error;
 use crate::index::{IndexCodec, clustered_key};
@@ -14,26 +15,11 @@ use crate::table::{Table, duplicate_entry};
 use crate::transaction::Snapshot;
 
 /// Bytes of entries that are sorted at a time.
-const CHUNK_BYTES: usize = 32 << 20;
-
-/// Entries of one index that wait to be sorted.
-#[derive(Default)]
-struct Chunk {
-    bytes: Vec<u8>,
-    /// (key start, value start, value end)
-    entries: Vec<(u32, u32, u32)>,
-}
-
-impl Chunk {
-    fn push(&mut self, key: &[u8], value: &[u8]) {
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(key);
-        let middle = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(value);
-        let end = u32::try_from(self.bytes.len()).expect("a chunk is written out long before 4 GiB");
-        self.entries.push((start, middle, end));
-    }
-}
+const RUN_BYTES: usize = 16 << 20;
+/// Bytes of entries kept in memory before they go to a temporary file.
+const MEMORY: usize = 256 << 20;
+/// Rows between two looks at KILL, and in a batch.
+const BATCH_ROWS: u64 = 16 << 10;
 
 /// Writes rows into the trees of a definition that nobody else sees yet.
 pub(crate) struct TreeBuilder<'a> {
@@ -42,8 +28,11 @@ pub(crate) struct TreeBuilder<'a> {
     codecs: Vec<IndexCodec>,
     /// Which indexes are filled; index 0 is among them in a rebuild, not in CREATE INDEX.
     filled: Vec<usize>,
-    chunks: Vec<Chunk>,
-    sorted: SortedRows,
+    /// Of each filled index: the run that grows, and those before it.
+    growing: Vec<Run>,
+    sorted: Vec<Runs>,
+    /// Bytes in `growing`, and in the runs of `sorted` that are in memory.
+    bytes: (usize, usize),
     key: Vec<u8>,
     value: Vec<u8>,
     clustered: Vec<u8>,
@@ -62,9 +51,10 @@ impl<'a> TreeBuilder<'a> {
             def,
             layout: Arc::new(RowLayout::new(&types)),
             codecs: (0..def.indexes.len()).map(|i| IndexCodec::new(def, i)).collect(),
-            chunks: filled.iter().map(|_| Chunk::default()).collect(),
+            growing: filled.iter().map(|_| Run::default()).collect(),
+            sorted: filled.iter().map(|_| Runs::default()).collect(),
+            bytes: (0, 0),
             filled,
-            sorted: SortedRows::new(),
             key: Vec::new(),
             value: Vec::new(),
             clustered: Vec::new(),
@@ -75,8 +65,8 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Adds a new row to all trees. Errors: 1062, 1138.
-    pub(crate) fn add_row(&mut self, txn: &mut Txn, row: &[Value]) -> Result<(), MySqlError> {
+    /// Adds a new row to all trees. Errors: 1026, 1138.
+    pub(crate) fn add_row(&mut self, row: &[Value]) -> Result<(), MySqlError> {
         if self.def.columns.iter().zip(row).any(|(column, value)| !column.nullable && value.is_null()) {
             return Err(error::invalid_null());
         }
@@ -99,87 +89,108 @@ impl<'a> TreeBuilder<'a> {
                 self.codecs[0].encode(row, &mut self.clustered);
             }
         }
-        for (chunk, &index) in self.chunks.iter_mut().zip(&self.filled) {
+        for (run, &index) in self.growing.iter_mut().zip(&self.filled) {
             if index == 0 {
                 self.value.clear();
                 self.layout.encode(row, &mut self.value);
-                chunk.push(&self.clustered, &self.value);
+                self.bytes.0 += run.add(&self.clustered, &self.value, self.rows);
             } else {
                 self.codecs[index].entry(row, &self.clustered, &mut self.key, &mut self.value);
-                chunk.push(&self.key, &self.value);
+                self.bytes.0 += run.add(&self.key, &self.value, self.rows);
             }
         }
-        self.row_added(txn)
+        self.row_added()
     }
 
-    /// Adds the entries of a row that is in the clustered tree already.
-    pub(crate) fn add_entries(&mut self, txn: &mut Txn, clustered: &[u8], data: &[u8]) -> Result<(), MySqlError> {
-        for (chunk, &index) in self.chunks.iter_mut().zip(&self.filled) {
+    /// Adds the entries of a row that is in the clustered tree already. Error 1026.
+    pub(crate) fn add_entries(&mut self, clustered: &[u8], data: &[u8]) -> Result<(), MySqlError> {
+        for (run, &index) in self.growing.iter_mut().zip(&self.filled) {
             self.codecs[index].entry_of_row(&self.layout, data, clustered, &mut self.key, &mut self.value);
-            chunk.push(&self.key, &self.value);
+            self.bytes.0 += run.add(&self.key, &self.value, self.rows);
         }
-        self.row_added(txn)
+        self.row_added()
     }
 
-    fn row_added(&mut self, txn: &mut Txn) -> Result<(), MySqlError> {
+    fn row_added(&mut self) -> Result<(), MySqlError> {
         self.rows += 1;
-        let bytes: usize = self.chunks.iter().map(|c| c.bytes.len()).sum();
-        if bytes >= CHUNK_BYTES { self.write_chunks(txn) } else { Ok(()) }
+        if self.bytes.0 >= RUN_BYTES { self.end_runs() } else { Ok(()) }
     }
 
-    pub(crate) fn finish(&mut self, txn: &mut Txn) -> Result<(), MySqlError> {
-        self.write_chunks(txn)
-    }
-
-    fn write_chunks(&mut self, txn: &mut Txn) -> Result<(), MySqlError> {
-        for at in 0..self.filled.len() {
-            let index = self.filled[at];
-            let mut chunk = std::mem::take(&mut self.chunks[at]);
-            let Chunk { bytes, entries } = &mut chunk;
-            let key = |e: &(u32, u32, u32)| &bytes[e.0 as usize..e.1 as usize];
-            let value = |e: &(u32, u32, u32)| &bytes[e.1 as usize..e.2 as usize];
-            if !entries.windows(2).all(|w| key(&w[0]) < key(&w[1])) {
-                entries.sort_unstable_by(|a, b| key(a).cmp(key(b)));
-            }
-            self.sorted.clear();
-            let mut twice = None;
-            for entry in entries.iter() {
-                if let Some(last) = self.sorted.len().checked_sub(1)
-                    && self.sorted.key(last) == key(entry)
-                {
-                    // Written without its double, so that the row can be found for the message.
-                    twice.get_or_insert((key(entry).to_vec(), value(entry).to_vec()));
-                    continue;
-                }
-                self.sorted.push(key(entry), value(entry));
-            }
-            let mut done = 0;
-            while done < self.sorted.len() {
-                let outcome = self.insert(txn, index, done)?;
-                done += outcome.inserted;
-                if outcome.duplicate {
-                    let (key, value) = (self.sorted.key(done).to_vec(), self.sorted.value(done).to_vec());
-                    return Err(self.duplicate(txn, index, &key, &value));
-                }
-            }
-            if let Some((key, value)) = twice {
-                return Err(self.duplicate(txn, index, &key, &value));
-            }
-            chunk.bytes.clear();
-            chunk.entries.clear();
-            self.chunks[at] = chunk;
+    fn end_runs(&mut self) -> Result<(), MySqlError> {
+        for (run, runs) in self.growing.iter_mut().zip(&mut self.sorted) {
+            run.sort();
+            runs.memory.push(std::mem::take(run));
+        }
+        self.bytes = (0, self.bytes.1 + self.bytes.0);
+        if self.bytes.1 > MEMORY {
+            self.sorted.iter_mut().try_for_each(Runs::spill)?;
+            self.bytes.1 = 0;
         }
         Ok(())
     }
 
-    fn insert(&self, txn: &mut Txn, index: usize, from: usize) -> Result<BatchOutcome, MySqlError> {
+    /// Builds the trees. Errors: 1026, 1062, 1114, 1317.
+    pub(crate) fn finish(&mut self, txn: &mut Txn, cx: &DdlContext) -> Result<(), MySqlError> {
+        self.end_runs()?;
+        for at in 0..self.filled.len() {
+            let runs = std::mem::take(&mut self.sorted[at]);
+            self.build(txn, cx, self.filled[at], &runs)?;
+        }
+        Ok(())
+    }
+
+    fn build(&self, txn: &mut Txn, cx: &DdlContext, index: usize, runs: &Runs) -> Result<(), MySqlError> {
+        let id = self.codecs[index].id;
+        let failed = |e| error::storage(e, &self.def.name);
+        // Small trees are logged: a load waits for its pages to reach the disk.
+        let mut load = if runs.is_small() { None } else { txn.load(id).map_err(failed)? };
+        let mut batch = SortedRows::new();
+        let mut merge = runs.merge()?;
+        let mut last = Vec::new();
+        let mut count = 0u64;
         loop {
-            let outcome = txn.insert_batch(self.codecs[index].id, &self.sorted, from);
-            match outcome.map_err(|e| error::storage(e, &self.def.name))? {
-                Op::Done(outcome) => return Ok(outcome),
+            let item = merge.next().map_err(scratch)?;
+            if let Some(item) = &item
+                && count > 0
+                && item.key == last.as_slice()
+            {
+                let (key, value) = (item.key.to_vec(), item.value.to_vec());
+                self.insert(txn, id, &batch)?;
+                return Err(self.duplicate(txn, index, &key, &value));
+            }
+            if item.is_none() || count % BATCH_ROWS == 0 {
+                cx.check_interrupt()?;
+                self.insert(txn, id, &batch)?;
+                batch.clear();
+            }
+            let Some(item) = item else { break };
+            count += 1;
+            last.clear();
+            last.extend_from_slice(item.key);
+            match &mut load {
+                Some(load) => load.push(txn, item.key, item.value).map_err(failed)?,
+                None => batch.push(item.key, item.value),
+            }
+        }
+        if let Some(load) = load {
+            let loaded = load.finish(txn, |_, _| {}).map_err(failed)?;
+            assert_ne!(loaded, Loaded::NotEmpty, "nobody else knows a tree that is being made");
+        }
+        Ok(())
+    }
+
+    fn insert(&self, txn: &mut Txn, id: IndexId, batch: &SortedRows) -> Result<(), MySqlError> {
+        let mut done = 0;
+        while done < batch.len() {
+            match txn.insert_batch(id, batch, done).map_err(|e| error::storage(e, &self.def.name))? {
+                Op::Done(outcome) => {
+                    assert!(!outcome.duplicate, "a merge gives each key once");
+                    done += outcome.inserted;
+                }
                 Op::Wait(wait) => wait.wait().map_err(error::lock)?,
             }
         }
+        Ok(())
     }
 
     /// Error 1062 for an entry whose key another one has.

@@ -1,7 +1,7 @@
 //! Index keys: bytes that compare by memcmp as the values do under their types, collations and directions.
 
-use super::scalar;
-use crate::{ColumnType, TypeKind, Value};
+use super::{RowLayout, scalar};
+use crate::{ColumnType, I256, TypeKind, Value};
 
 /// One column of an index key.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,14 +35,28 @@ pub fn encode_key(values: &[Value], parts: &[KeyPart], out: &mut Vec<u8>) {
 
 /// Appends one part.  Panics if `value` is not a stored value of the part's type (I1).
 pub fn encode_key_part(value: &Value, part: &KeyPart, out: &mut Vec<u8>) {
+    encode_part(value.is_null(), part, out, |out| encode_value(value, part, out));
+}
+
+/// Appends one part for column `col` of an encoded row, whose type is the part's, and makes no [`Value`] of it.  True if
+/// it is NULL.
+pub fn encode_key_part_of_row(layout: &RowLayout, row: &[u8], col: usize, part: &KeyPart, out: &mut Vec<u8>) -> bool {
+    debug_assert_eq!(layout.types()[col], part.ty, "the part's type is the column's");
+    let is_null = layout.is_null(row, col);
+    encode_part(is_null, part, out, |out| encode_column(layout, row, col, part, out));
+    is_null
+}
+
+/// The NULL byte, the value if there is one, and the direction.
+fn encode_part(is_null: bool, part: &KeyPart, out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     if part.nullable {
-        out.push(if value.is_null() { NULL } else { PRESENT });
+        out.push(if is_null { NULL } else { PRESENT });
     }
-    if value.is_null() {
+    if is_null {
         assert!(part.nullable, "I1: no NULL in a NOT NULL key part");
     } else {
-        encode_value(value, part, out);
+        encode(out);
     }
     if part.descending {
         for byte in &mut out[start..] {
@@ -59,34 +73,59 @@ fn encode_value(value: &Value, part: &KeyPart, out: &mut Vec<u8>) {
         return;
     }
     match &ty.kind {
-        TypeKind::Float => {
-            // Adding zero turns -0 into +0, its equal.
-            let bits = (scalar::double(value, ty) as f32 + 0.0).to_bits();
-            let ordered = if bits >> 31 == 1 { !bits } else { bits ^ 1 << 31 };
-            out.extend_from_slice(&ordered.to_be_bytes());
-        }
-        TypeKind::Double => {
-            let bits = (scalar::double(value, ty) + 0.0).to_bits();
-            let ordered = if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 };
-            out.extend_from_slice(&ordered.to_be_bytes());
-        }
-        TypeKind::Decimal { precision, scale } => {
-            let width = decimal_width(*precision);
-            let mut bytes = scalar::unscaled(value, ty, *scale).to_be_bytes();
-            bytes[32 - width] ^= 0x80;
-            out.extend_from_slice(&bytes[32 - width..]);
-        }
+        TypeKind::Float => push_float(scalar::double(value, ty) as f32, out),
+        TypeKind::Double => push_double(scalar::double(value, ty), out),
+        TypeKind::Decimal { precision, scale } => push_decimal(scalar::unscaled(value, ty, *scale).to_be_bytes(), *precision, out),
         TypeKind::Null => {}
-        _ if ty.is_binary() || ty.kind == TypeKind::Json => {
-            let bytes = scalar::bytes(value, ty);
-            let length = part.prefix.map_or(bytes.len(), |prefix| bytes.len().min(prefix as usize));
-            ty.collation.sort_key(&bytes[..length], out);
-        }
-        _ => {
-            let text = scalar::bytes(value, ty);
-            ty.collation.sort_key(char_prefix(text, part.prefix), out);
-        }
+        _ => push_string(scalar::bytes(value, ty), part, out),
     }
+}
+
+/// [`encode_value`] of a column that is not NULL.
+fn encode_column(layout: &RowLayout, row: &[u8], col: usize, part: &KeyPart, out: &mut Vec<u8>) {
+    match &part.ty.kind {
+        TypeKind::Float => push_float(layout.double(row, col).unwrap_or_default() as f32, out),
+        TypeKind::Double => push_double(layout.double(row, col).unwrap_or_default(), out),
+        TypeKind::Decimal { precision, .. } if decimal_width(*precision) <= 16 => {
+            push_decimal(layout.decimal_i128(row, col).unwrap_or_default().to_be_bytes(), *precision, out);
+        }
+        TypeKind::Decimal { precision, .. } => {
+            push_decimal(layout.decimal(row, col).unwrap_or(I256::ZERO).to_be_bytes(), *precision, out);
+        }
+        _ => match layout.fixed(row, col) {
+            // The key's number, in the row's byte order.
+            Some(number) => out.extend(number.iter().rev()),
+            None => push_string(layout.bytes(row, col).unwrap_or_default(), part, out),
+        },
+    }
+}
+
+fn push_float(v: f32, out: &mut Vec<u8>) {
+    // Adding zero turns -0 into +0, its equal.
+    let bits = (v + 0.0).to_bits();
+    let ordered = if bits >> 31 == 1 { !bits } else { bits ^ 1 << 31 };
+    out.extend_from_slice(&ordered.to_be_bytes());
+}
+
+fn push_double(v: f64, out: &mut Vec<u8>) {
+    let bits = (v + 0.0).to_bits();
+    let ordered = if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 };
+    out.extend_from_slice(&ordered.to_be_bytes());
+}
+
+/// The unscaled number, of at least as many bytes as the key's.
+fn push_decimal<const N: usize>(mut unscaled: [u8; N], precision: u8, out: &mut Vec<u8>) {
+    let start = N - decimal_width(precision);
+    unscaled[start] ^= 0x80;
+    out.extend_from_slice(&unscaled[start..]);
+}
+
+/// The sort key of a prefix: characters of text, bytes of everything else.
+fn push_string(bytes: &[u8], part: &KeyPart, out: &mut Vec<u8>) {
+    let ty = &part.ty;
+    let end = part.prefix.map_or(bytes.len(), |prefix| bytes.len().min(prefix as usize));
+    let prefix = if ty.is_binary() || ty.kind == TypeKind::Json { &bytes[..end] } else { char_prefix(bytes, part.prefix) };
+    ty.collation.sort_key(prefix, out);
 }
 
 /// The first `prefix` characters of UTF-8 text.

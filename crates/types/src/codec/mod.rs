@@ -4,9 +4,11 @@
 mod key;
 mod row;
 pub(crate) mod scalar;
+mod text_row;
 
-pub use key::{KeyPart, encode_key, encode_key_part};
+pub use key::{KeyPart, encode_key, encode_key_part, encode_key_part_of_row};
 pub use row::RowLayout;
+pub use text_row::TextRowEncoder;
 
 #[cfg(test)]
 mod tests;

@@ -7,14 +7,14 @@ use crate::{ColumnType, Date, DateTime, Decimal, I256, Str, Time, TypeKind, Valu
 #[derive(Clone, Debug)]
 pub struct RowLayout {
     types: Vec<ColumnType>,
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     /// First byte after the fixed columns: the offset array.
-    fixed_end: usize,
+    pub(super) fixed_end: usize,
     variable_count: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Slot {
+pub(super) enum Slot {
     /// Byte offset and width.
     Fixed(usize, usize),
     /// Position among the variable columns.
@@ -22,8 +22,8 @@ enum Slot {
 }
 
 /// The first byte of a row: bytes of one end offset.
-const NARROW: u8 = 2;
-const WIDE: u8 = 4;
+pub(super) const NARROW: u8 = 2;
+pub(super) const WIDE: u8 = 4;
 
 impl RowLayout {
     pub fn new(types: &[ColumnType]) -> RowLayout {
@@ -117,6 +117,13 @@ impl RowLayout {
         (0..self.types.len()).map(|col| self.value(row, col)).collect()
     }
 
+    /// Gives a fixed column of an encoded row a stored value of its type, not NULL.  Panics for a variable one.
+    pub fn set_fixed(&self, row: &mut [u8], col: usize, value: &Value) {
+        let Slot::Fixed(at, width) = self.slots[col] else { panic!("column {col} is not of fixed width") };
+        encode_fixed(value, &self.types[col], &mut row[at..at + width]);
+        row[1 + col / 8] &= !(1 << (col % 8));
+    }
+
     /// A signed integer column (an unsigned one's bits); `None` is NULL.
     pub fn int(&self, row: &[u8], col: usize) -> Option<i64> {
         let (number, width) = self.number(row, col)?;
@@ -188,7 +195,7 @@ impl RowLayout {
     }
 
     /// The stored bytes of a fixed column.
-    fn fixed<'r>(&self, row: &'r [u8], col: usize) -> Option<&'r [u8]> {
+    pub(super) fn fixed<'r>(&self, row: &'r [u8], col: usize) -> Option<&'r [u8]> {
         match self.slots[col] {
             Slot::Fixed(at, width) if !self.is_null(row, col) => Some(&row[at..at + width]),
             _ => None,

@@ -33,6 +33,7 @@ pub(super) fn width(ty: &ColumnType) -> Option<usize> {
 }
 
 /// The sign bit of a width, which signed numbers flip so that they order as unsigned ones.
+#[inline]
 fn sign_bit(width: usize) -> u64 {
     1 << (width * 8 - 1)
 }
@@ -56,7 +57,7 @@ pub(super) fn to_number(value: &Value, ty: &ColumnType, width: usize) -> u64 {
                 Value::UInt(v) => (*v).min(high) as i64,
                 other => unstorable(other, ty),
             };
-            (v as u64 ^ sign_bit(width)) & mask(width)
+            signed_number(v, width)
         }
         (Year, Value::UInt(v)) => v.saturating_sub(1900),
         (Year, Value::Int(v)) => (*v as u64).saturating_sub(1900),
@@ -67,7 +68,7 @@ pub(super) fn to_number(value: &Value, ty: &ColumnType, width: usize) -> u64 {
         (DateTime(fsp), Value::DateTime(v)) => datetime_number(v, *fsp),
         (DateTime(fsp), Value::Date(v)) => datetime_number(&crate::DateTime::from(*v), *fsp),
         (Timestamp(fsp), Value::DateTime(v)) => timestamp_number(v, *fsp),
-        (Time(fsp), Value::Time(v)) => ((v.micros.div_euclid(fraction_unit(*fsp))) as u64 ^ sign_bit(width)) & mask(width),
+        (Time(fsp), Value::Time(v)) => time_number(*v, *fsp, width),
         (Enum(_), Value::Enum(index, _)) => u64::from(*index),
         (Set(_), Value::Set(bits, _)) => *bits,
         (Enum(_) | Set(_), Value::UInt(v)) => *v,
@@ -98,17 +99,25 @@ pub(super) fn from_number(number: u64, ty: &ColumnType, width: usize) -> Value {
     }
 }
 
-/// A flipped-sign number back to a signed one.
+/// A signed number of `width` bytes with the sign bit flipped.
+#[inline]
+pub(super) fn signed_number(v: i64, width: usize) -> u64 {
+    (v as u64 ^ sign_bit(width)) & mask(width)
+}
+
+/// The inverse of [`signed_number`].
 pub(super) fn signed(number: u64, width: usize) -> i64 {
     let shift = 64 - width * 8;
     ((number ^ sign_bit(width)) << shift) as i64 >> shift
 }
 
+#[inline]
 fn mask(width: usize) -> u64 {
     u64::MAX >> (64 - width * 8)
 }
 
-fn date_number(date: Date) -> u64 {
+#[inline]
+pub(super) fn date_number(date: Date) -> u64 {
     u64::from(date.year) << 9 | u64::from(date.month) << 5 | u64::from(date.day)
 }
 
@@ -117,7 +126,7 @@ pub(super) fn date_of(number: u64) -> Date {
 }
 
 /// `(date << 17 | second of day) << 8*fraction bytes | fraction`.
-fn datetime_number(v: &DateTime, fsp: u8) -> u64 {
+pub(super) fn datetime_number(v: &DateTime, fsp: u8) -> u64 {
     let seconds = u64::from(v.hour) * 3600 + u64::from(v.minute) * 60 + u64::from(v.second);
     (date_number(v.date) << 17 | seconds) << (8 * fraction_bytes(fsp)) | fraction(v.micros, fsp)
 }
@@ -153,6 +162,11 @@ pub(super) fn timestamp_of(number: u64, fsp: u8) -> DateTime {
         return DateTime { micros: fraction as u32, ..DateTime::default() };
     }
     DateTime::from_micros(seconds * 1_000_000 + fraction).unwrap_or_default()
+}
+
+/// Signed units of the stored fraction.
+pub(super) fn time_number(v: Time, fsp: u8, width: usize) -> u64 {
+    signed_number(v.micros.div_euclid(fraction_unit(fsp)), width)
 }
 
 pub(super) fn time_of(number: u64, fsp: u8, width: usize) -> Time {

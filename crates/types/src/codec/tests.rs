@@ -130,6 +130,24 @@ proptest! {
     }
 
     #[test]
+    fn keys_of_rows(columns in proptest::collection::vec(two(), 1..12), descending: bool, prefix in proptest::option::of(0u32..8)) {
+        let types: Vec<ColumnType> = columns.iter().map(|(ty, ..)| ty.clone()).collect();
+        let values: Vec<Value> = columns.iter().map(|(_, value, _)| value.clone()).collect();
+        let layout = RowLayout::new(&types);
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row);
+        for (col, value) in values.iter().enumerate() {
+            for nullable in [true, value.is_null()] {
+                let part = KeyPart { ty: types[col].clone(), descending, prefix, nullable };
+                let (mut of_value, mut of_row) = (vec![0xEE], vec![0xEE]);
+                encode_key_part(value, &part, &mut of_value);
+                prop_assert_eq!(encode_key_part_of_row(&layout, &row, col, &part, &mut of_row), value.is_null());
+                prop_assert_eq!(of_row, of_value, "{:?} as {:?}", value, part);
+            }
+        }
+    }
+
+    #[test]
     fn rows_round_trip(columns in proptest::collection::vec(two(), 0..12)) {
         let types: Vec<ColumnType> = columns.iter().map(|(ty, ..)| ty.clone()).collect();
         let values: Vec<Value> = columns.iter().map(|(_, value, _)| value.clone()).collect();
@@ -189,4 +207,23 @@ fn key_sizes_and_prefixes() {
 #[should_panic(expected = "I1")]
 fn null_in_a_not_null_part() {
     encode_key_part(&Value::Null, &KeyPart::new(ColumnType::bigint()), &mut Vec::new());
+}
+
+#[test]
+fn a_fixed_column_is_given_a_value() {
+    use TypeKind::{BigInt, Int, MediumInt, SmallInt, TinyInt};
+    for (kind, unsigned) in [TinyInt, SmallInt, MediumInt, Int, BigInt].into_iter().flat_map(|k| [(k.clone(), false), (k, true)]) {
+        let mut ty = ColumnType::new(kind);
+        ty.unsigned = unsigned;
+        let (low, high) = ty.integer_range().unwrap();
+        let values = if unsigned { vec![Value::UInt(0), Value::UInt(high)] } else { vec![Value::Int(low), Value::Int(1), Value::Int(high as i64)] };
+        let layout = RowLayout::new(&[ColumnType::new(Int), ty]);
+        for value in values {
+            let (mut row, mut expected) = (Vec::new(), Vec::new());
+            layout.encode(&[Value::Int(7), Value::Null], &mut row);
+            layout.set_fixed(&mut row, 1, &value);
+            layout.encode(&[Value::Int(7), value], &mut expected);
+            assert_eq!(row, expected);
+        }
+    }
 }

@@ -259,9 +259,10 @@ pub(super) fn real(value: &Value, ty: &ColumnType, column: &str, cx: &mut StoreC
     if let Some((total, digits)) = ty.float_digits {
         let unit = 10f64.powi(i32::from(digits));
         limit = limit.min(10f64.powi(i32::from(total - digits)) - 1.0 / unit);
-        let scaled = number * unit;
-        if scaled.is_finite() {
-            number = scaled.round_ties_even() / unit;
+        // As MySQL: the fraction alone is scaled, which keeps its last digits.
+        let fraction = (number - number.floor()) * unit;
+        if fraction.is_finite() {
+            number = number.floor() + fraction.round_ties_even() / unit;
         }
     }
     if number.abs() > limit {

@@ -39,7 +39,7 @@ fn expression(rng: &mut StdRng, depth: usize) -> String {
     if depth == 0 || rng.random_bool(0.2) {
         return OPERANDS[rng.random_range(0..OPERANDS.len())].to_string();
     }
-    let mut operand = |rng: &mut StdRng| expression(rng, depth - 1);
+    let operand = |rng: &mut StdRng| expression(rng, depth - 1);
     match rng.random_range(0..10) {
         0..4 => {
             let func = FuncId::ALL[rng.random_range(0..FuncId::ALL.len())];

@@ -68,7 +68,7 @@ fn mode() -> SqlMode {
 
 impl BindContext for TestSession {
     fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError> {
-        let db = self.db.as_ref().ok_or_else(|| errors::no_such_table(schema, name))?;
+        let db = self.db.as_ref().ok_or_else(|| crate::session::error::no_such_table(&format!("{schema}.{name}")))?;
         db.catalog().table(schema, name).map(TableSource::Base)
     }
 

@@ -79,7 +79,7 @@ impl Lowerer {
     /// Lowers a relation. `hints` are conditions over its fields that its rows will be filtered by anyway: scans make ranges of them.
     pub fn rel(&self, rel: &Rel, hints: &[Expr]) -> Result<Lowered> {
         match &rel.kind {
-            RelKind::Scan { table, alias, columns, .. } => self.scan(rel, table, alias, columns, hints),
+            RelKind::Scan { table, alias, columns, indexes, .. } => self.scan(rel, table, alias, columns, indexes, hints),
             RelKind::Virtual { table, alias } => self.virtual_table(table, alias),
             RelKind::Values { rows } => self.values(rel, rows),
             RelKind::Filter { input, predicate } => self.filter(input, predicate, hints),

@@ -16,26 +16,26 @@ use super::{Lowered, Lowerer, Scope};
 use crate::df::error::user;
 use crate::df::repr::{ColumnBuilder, data_type};
 use crate::df::scan::{Access, BaseTable};
-use crate::plan::{Expr, ExprKind, Rel, VirtualTable, index_access, key_ranges};
+use crate::plan::{Expr, ExprKind, IndexChoice, Rel, VirtualTable, index_access, key_ranges};
 
 impl Lowerer {
-    pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], hints: &[Expr]) -> Result<Lowered> {
+    pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Lowered> {
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), f.ty.nullable)).collect();
-        let access = self.access(table, columns, hints)?;
+        let access = self.access(table, columns, choice, hints)?;
         let provider = BaseTable::new(self.shared.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access);
         self.table(Arc::new(provider), alias)
     }
 
     /// The index ranges that hold every row which satisfies `hints`.
-    fn access(&self, table: &Arc<Table>, columns: &[usize], hints: &[Expr]) -> Result<Access> {
+    fn access(&self, table: &Arc<Table>, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Access> {
         let whole = Access { index: 0, ranges: vec![KeyRange::all()], rows: None };
         let hints: Vec<Expr> = hints.iter().filter(|h| !h.has_subquery()).filter_map(|h| self.with_outer_values(h)).collect();
         let Some(filter) = Expr::and(hints) else { return Ok(whole) };
         let def = table.def();
         let total = table.row_count_estimate().unwrap_or(0);
         let mut best: Option<(f64, Access)> = None;
-        for index in 0..def.indexes.len() {
+        for index in (0..def.indexes.len()).filter(|&i| choice.finds(i)) {
             let Some(found) = index_access(&filter, def, columns, index) else { continue };
             let equal_parts = found.ranges.iter().map(|r| r.prefix.len()).min().unwrap_or(0);
             // Without statistics a range is taken for a third of its parent, an equality for a tenth. Rows behind a secondary index

@@ -108,7 +108,7 @@ fn tpch_data() {
         let lines = std::io::BufReader::new(std::fs::File::open(format!("{dir}/{name}.tbl")).unwrap()).lines();
         let mut rows = Vec::new();
         let mut count = 0;
-        let mut insert = |rows: &mut Vec<Vec<highkey_types::Value>>| {
+        let insert = |rows: &mut Vec<Vec<highkey_types::Value>>| {
             let mut txn = f.db.begin(Isolation::RepeatableRead);
             block_on(table.insert(&mut txn, rows, OnDuplicate::Error)).unwrap();
             block_on(txn.commit()).unwrap();

@@ -115,8 +115,6 @@ pub struct Grant {
 pub struct TableLock {
     /// The table.
     pub name: ObjectName,
-    /// AS alias.
-    pub alias: Option<String>,
     /// WRITE.
     pub write: bool,
 }
@@ -187,11 +185,11 @@ pub struct Show {
 #[allow(missing_docs)]
 pub enum ShowWhat {
     Databases,
-    Tables { full: bool, extended: bool, schema: Option<String> },
+    Tables { full: bool, schema: Option<String> },
     OpenTables { schema: Option<String> },
     TableStatus { schema: Option<String> },
-    Columns { full: bool, extended: bool, table: ObjectName },
-    Index { extended: bool, table: ObjectName },
+    Columns { full: bool, table: ObjectName },
+    Index { table: ObjectName },
     CreateTable(ObjectName),
     CreateView(ObjectName),
     CreateDatabase { if_not_exists: bool, name: String },
@@ -199,7 +197,7 @@ pub enum ShowWhat {
     /// PROCEDURE, FUNCTION, TRIGGER, EVENT.
     CreateOther { kind: String, name: ObjectName },
     Variables { scope: Option<VariableScope> },
-    Status { scope: Option<VariableScope> },
+    Status,
     /// LIMIT: (offset, count).
     Warnings { count_only: bool, limit: Option<(u64, u64)> },
     Errors { count_only: bool, limit: Option<(u64, u64)> },
@@ -220,7 +218,7 @@ pub enum ShowWhat {
     BinaryLogs,
     /// MASTER STATUS, BINARY LOG STATUS.
     BinaryLogStatus,
-    BinlogEvents { log: Option<String>, position: Option<u64>, limit: Option<(u64, u64)> },
+    BinlogEvents,
     /// SLAVE STATUS, REPLICA STATUS.
     ReplicaStatus,
     Replicas,

@@ -159,7 +159,7 @@ pub enum IndexKey {
     /// A column.
     Column(String),
     /// (expression): a functional key part.
-    Expr(ExprText),
+    Expr,
 }
 
 /// Kinds of index.
@@ -188,23 +188,6 @@ pub struct IndexDef {
     pub comment: Option<String>,
     /// USING BTREE | HASH, in upper case.
     pub using: Option<String>,
-}
-
-/// A foreign key: parsed whole, so that the session can refuse or note it.
-#[derive(Debug, Clone)]
-pub struct ForeignKey {
-    /// CONSTRAINT or index name.
-    pub name: Option<String>,
-    /// Referencing columns.
-    pub columns: Vec<String>,
-    /// Referenced table.
-    pub table: ObjectName,
-    /// Referenced columns.
-    pub referenced: Vec<String>,
-    /// ON DELETE action in upper case.
-    pub on_delete: Option<String>,
-    /// ON UPDATE action in upper case.
-    pub on_update: Option<String>,
 }
 
 /// Options of a table, as written; unknown ones are error 1064 or 1235 already in the parser.
@@ -243,8 +226,8 @@ pub struct CreateTable {
     pub indexes: Vec<IndexDef>,
     /// CHECK written as separate elements.
     pub checks: Vec<CheckDef>,
-    /// FOREIGN KEY elements.
-    pub foreign_keys: Vec<ForeignKey>,
+    /// There are FOREIGN KEY elements.
+    pub foreign_keys: bool,
     /// Table options.
     pub options: TableOptions,
     /// PARTITION BY was written: its text.
@@ -301,7 +284,7 @@ pub enum AlterAction {
     SetVisible { column: String, visible: bool },
     AddIndex(IndexDef),
     AddCheck(CheckDef),
-    AddForeignKey(ForeignKey),
+    AddForeignKey,
     DropIndex(String),
     DropPrimaryKey,
     DropForeignKey(String),
@@ -321,7 +304,7 @@ pub enum AlterAction {
     /// FORCE: rebuild.
     Force,
     /// DISABLE KEYS, ENABLE KEYS.
-    EnableKeys(bool),
+    EnableKeys,
 }
 
 /// ALTER TABLE. ALGORITHM, LOCK and VALIDATION are checked and dropped.

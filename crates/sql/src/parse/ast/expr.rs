@@ -184,8 +184,6 @@ pub struct AggregateCall {
     pub order_by: Vec<OrderItem>,
     /// GROUP_CONCAT's SEPARATOR.
     pub separator: Option<String>,
-    /// IGNORE NULLS or FROM LAST were written (unsupported by MySQL too).
-    pub ignore_nulls: bool,
     /// OVER clause.
     pub over: Option<Over>,
 }

@@ -123,10 +123,8 @@ pub enum Statement {
     Maintain { operation: Maintenance, tables: Vec<ObjectName>, options: Vec<String> },
     /// SHUTDOWN.
     Shutdown,
-    /// RESET MASTER, RESET BINARY LOGS AND GTIDS, RESET REPLICA …; words in upper case.
-    Reset(Vec<String>),
-    /// PURGE BINARY LOGS TO 'name'.
-    PurgeBinaryLogsTo(String),
-    /// PURGE BINARY LOGS BEFORE datetime.
-    PurgeBinaryLogsBefore(Expr),
+    /// RESET MASTER, RESET BINARY LOGS AND GTIDS, RESET REPLICA …
+    Reset,
+    /// PURGE BINARY LOGS TO 'name' or BEFORE datetime.
+    PurgeBinaryLogs,
 }

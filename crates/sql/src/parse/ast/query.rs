@@ -98,7 +98,7 @@ pub enum SelectItem {
     /// `[schema.]table.*`
     QualifiedStar(ObjectName),
     /// An expression. `name` is the result column's name: the alias, else what MySQL makes of the source text.
-    Expr { expr: Expr, alias: Option<String>, name: String },
+    Expr { expr: Expr, name: String },
 }
 
 /// An element of FROM.

@@ -6,6 +6,8 @@ mod bench;
 mod crash;
 #[cfg(not(feature = "shuttle"))]
 mod fill;
+#[cfg(all(debug_assertions, not(feature = "shuttle")))]
+mod latches;
 #[cfg(not(feature = "shuttle"))]
 mod model;
 #[cfg(not(feature = "shuttle"))]
@@ -15,35 +17,24 @@ mod schedules;
 #[cfg(not(feature = "shuttle"))]
 mod threads;
 
-use super::{BTree, Cursor, Decision, Direction, LeafScan, TreeReport, TreeStats};
+use super::{BTree, Cursor, Decision, Direction, LeafScan, TreeReport};
 use crate::buffer::Writer;
-use crate::disk::{SimClock, SimConfig, SimDisk};
+#[cfg(not(feature = "shuttle"))]
+use crate::disk::{SimConfig, SimDisk};
 use crate::error::Result;
-use crate::ids::{IndexId, Lsn, TxnId};
+#[cfg(not(feature = "shuttle"))]
+use crate::ids::IndexId;
+use crate::ids::{Lsn, TxnId};
 use crate::options::Options;
 use crate::page::PAGE_SIZE;
-use crate::recovery::{Store, Transactions};
+use crate::recovery::Store;
+pub(super) use crate::recovery::rig::open;
 use crate::sync::Arc;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-pub(super) struct NoTransactions;
-
-impl Transactions for NoTransactions {
-    fn oldest_lsn(&self) -> Option<Lsn> {
-        None
-    }
-    fn next_txn_id(&self) -> TxnId {
-        TxnId(1)
-    }
-    fn max_ts(&self) -> u64 {
-        0
-    }
-}
-
 #[cfg(not(feature = "shuttle"))]
 pub(super) struct Rig {
-    pub disk: SimDisk,
     pub store: Arc<Store>,
     pub tree: BTree,
 }
@@ -60,23 +51,17 @@ pub(super) fn options(frames: usize, log: u64) -> Options {
     }
 }
 
-pub(super) fn open(disk: &SimDisk, options: &Options) -> Result<Arc<Store>> {
-    let (store, _) = Store::open(Arc::new(disk.clone()), options, Arc::new(SimClock::new()), &mut |_| {})?;
-    store.start(Arc::new(NoTransactions));
-    Ok(store)
-}
-
 pub(super) fn create(store: &Arc<Store>) -> Result<BTree> {
     let index = store.space.next_index_id();
     let mut scope = store.pool.scope(Writer::System)?;
-    let tree = BTree::create(&store.pool, &store.space, &Arc::new(TreeStats::default()), &mut scope, index)?;
+    let tree = BTree::create(&store.pool, &store.space, &mut scope, index)?;
     scope.commit()?;
     Ok(tree)
 }
 
 #[cfg(not(feature = "shuttle"))]
 pub(super) fn reopen(store: &Arc<Store>, index: IndexId) -> Result<BTree> {
-    BTree::open(store.pool.clone(), store.space.clone(), Arc::new(TreeStats::default()), index)
+    BTree::open(store.pool.clone(), store.space.clone(), index)
 }
 
 #[cfg(not(feature = "shuttle"))]
@@ -84,7 +69,7 @@ pub(super) fn rig(frames: usize) -> Rig {
     let disk = SimDisk::new(SimConfig::default());
     let store = open(&disk, &options(frames, 64 << 20)).unwrap();
     let tree = create(&store).unwrap();
-    Rig { disk, store, tree }
+    Rig { store, tree }
 }
 
 impl BTree {
@@ -97,6 +82,7 @@ impl BTree {
     pub(super) fn delete(&self, cursor: &mut Cursor, key: &[u8]) -> Result<Lsn> {
         self.modify(cursor, key, Writer::System, |_, _| Decision::Remove)
     }
+    #[cfg(not(feature = "shuttle"))]
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.read(key, |record| record.map(|r| r.value.to_vec()))
     }

@@ -200,29 +200,6 @@ fn a_value_that_grows_page_by_page() {
 }
 
 #[test]
-fn next_key_crosses_leaves() {
-    let rig = rig(64);
-    let mut cursor = Cursor::new();
-    for i in 0..2000u32 {
-        rig.tree.put(&mut cursor, &(i * 2).to_be_bytes(), &[1; 100]).unwrap();
-    }
-    let mut next = Vec::new();
-    for i in 0..4000u32 {
-        rig.tree
-            .modify(&mut cursor, &i.to_be_bytes(), Writer::System, |place, _| {
-                assert_eq!(place.record().is_some(), i % 2 == 0);
-                let any = place.next_key(&mut next).unwrap();
-                assert_eq!(any, i < 3998, "{i}");
-                if any {
-                    assert_eq!(next, (i / 2 * 2 + 2).to_be_bytes());
-                }
-                Decision::Leave
-            })
-            .unwrap();
-    }
-}
-
-#[test]
 fn estimates_and_separators() {
     let rig = rig(400);
     let mut cursor = Cursor::new();

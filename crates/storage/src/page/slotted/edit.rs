@@ -208,18 +208,6 @@ impl NodeMut<'_> {
         Ok(())
     }
 
-    pub fn set_meta(&mut self, index: usize, meta: u64) -> Checked<()> {
-        let node = self.node();
-        if index >= node.len() || !node.is_leaf() {
-            return Err(Corrupt("meta slot"));
-        }
-        node.record(index)?;
-        let slot = node.slot(index);
-        self.put_u64(slot.at + slot.key_len, meta);
-        self.raise_max_txn(meta);
-        Ok(())
-    }
-
     /// Removes a record, or a child other than the first.
     pub fn remove(&mut self, index: usize) -> Checked<()> {
         let node = self.node();

@@ -27,10 +27,6 @@ pub(crate) struct Trend {
 
 impl<'a> Node<'a> {
     #[inline]
-    pub fn kind(self) -> u8 {
-        self.0[TYPE]
-    }
-    #[inline]
     pub fn level(self) -> u8 {
         self.0[LEVEL]
     }
@@ -166,14 +162,6 @@ impl<'a> Node<'a> {
     /// Bytes in use, header and fences included.
     pub fn used(self) -> usize {
         PAGE_SIZE - self.free().min(PAGE_SIZE)
-    }
-    /// Bytes in use by records and their slots alone.
-    pub fn record_bytes(self) -> Checked<usize> {
-        let mut sum = 0;
-        for i in 0..self.len() {
-            sum += SLOT_SIZE + self.record_size(i)?;
-        }
-        Ok(sum)
     }
 
     /// Verifies the page by itself: offsets, order, heads, fences, accounting.

@@ -5,12 +5,9 @@ use super::layout::*;
 use super::node::{Node, Trend};
 use super::read::{Checked, Corrupt};
 
-/// First operation code of tree pages.
-pub(crate) const FIRST: u8 = 0x40;
 pub(crate) const FORMAT: u8 = 0x40;
 pub(crate) const INSERT: u8 = 0x41;
 pub(crate) const REPLACE: u8 = 0x42;
-pub(crate) const META: u8 = 0x43;
 pub(crate) const REMOVE: u8 = 0x44;
 pub(crate) const INSERT_CHILD: u8 = 0x45;
 pub(crate) const RESHAPE: u8 = 0x46;
@@ -43,10 +40,6 @@ pub(crate) fn apply(op: u8, page: &mut [u8], payload: &[u8]) -> Checked<()> {
         REPLACE => {
             let (index, meta) = (read.u16()?, read.u64()?);
             NodeMut(page).replace(index as usize, meta, read.0)
-        }
-        META => {
-            let (index, meta) = (read.u16()?, read.u64()?);
-            NodeMut(page).set_meta(index as usize, meta)
         }
         REMOVE => NodeMut(page).remove(read.u16()? as usize),
         INSERT_CHILD => {

@@ -1,7 +1,9 @@
 //! Transactions on a simulated disk.
 
 mod crash;
+mod full_disk;
 mod isolation;
+mod load;
 mod locking;
 mod model;
 mod purge;

@@ -1,0 +1,252 @@
+//! The file cut into blocks of whole lines, and blocks made into rows, each in any thread.
+//!
+//! Only rows of plain values are made here (`TextRowEncoder`); the others are handed back with their fields, to be converted in the session,
+//! which alone may warn and knows the modes.
+
+use std::sync::Arc;
+
+use highkey_table::{EncodedRows, PreparedRows, Table};
+use highkey_types::TextRowEncoder;
+
+use super::lines::{FieldText, LineParser};
+use crate::parse::ast::FileFormat;
+
+/// Bytes of a block: about a core's second-level cache.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// How blocks become rows of a table.
+pub(super) struct BlockPlan {
+    pub format: FileFormat,
+    pub encoder: TextRowEncoder,
+    pub table: Arc<Table>,
+    /// Fields of a line.
+    pub fields: usize,
+    /// The column that must not be 0, which asks for a number.
+    pub auto_column: Option<usize>,
+}
+
+impl BlockPlan {
+    /// Adds a row of fields that a `LineParser` gave. False: it has to be converted in the session.
+    pub fn encode_texts(&self, texts: &[FieldText], rows: &mut EncodedRows) -> bool {
+        let text = |field| if let &FieldText::Text(ref text) = field { Some(text.as_slice()) } else { None };
+        let mut fields: Vec<Option<&[u8]>> = texts.iter().map(text).collect();
+        encode(self, &mut fields, rows)
+    }
+}
+
+/// What became of a block.
+pub(super) enum Converted {
+    /// All of it, ready for the table.
+    Prepared(usize, PreparedRows),
+    /// Rows in order.
+    Mixed(EncodedRows, Vec<Declined>),
+}
+
+/// A line that the session has to convert.
+pub(super) struct Declined {
+    /// Encoded rows before it.
+    pub at: usize,
+    pub fields: Vec<FieldText>,
+}
+
+/// Whether lines of the format can be told apart without reading them from the start of the file: nothing is enclosed or prefixed, and no
+/// terminator is part of another or has the escape character.
+pub(super) fn is_plain(format: &FileFormat) -> bool {
+    let (field, line) = (&format.field_terminator, &format.line_terminator);
+    let holds = |a: &[u8], b: &[u8]| memchr::memmem::find(a, b).is_some();
+    format.enclosed_by.is_empty()
+        && format.line_prefix.is_empty()
+        && !field.is_empty()
+        && !line.is_empty()
+        && format.escaped_by.len() <= 1
+        && !holds(field, line)
+        && !holds(line, field)
+        && !format.escaped_by.iter().any(|e| field.contains(e) || line.contains(e))
+}
+
+/// Collects bytes and gives them out in whole lines.
+pub(super) struct BlockCutter {
+    terminator: Vec<u8>,
+    escape: Option<u8>,
+    buffer: Vec<u8>,
+    skip: u64,
+}
+
+impl BlockCutter {
+    /// For a plain format; the first `skip` lines are left out.
+    pub fn new(format: &FileFormat, skip: u64) -> BlockCutter {
+        BlockCutter { terminator: format.line_terminator.clone(), escape: format.escaped_by.first().copied(), buffer: Vec::new(), skip }
+    }
+
+    pub fn feed(&mut self, chunk: &[u8]) {
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The next block; `last`: the file has ended.
+    pub fn next(&mut self, last: bool) -> Option<Vec<u8>> {
+        while self.skip > 0 {
+            // IGNORE n LINES looks for terminators only, escaped or not.
+            match memchr::memmem::find(&self.buffer, &self.terminator) {
+                Some(at) => drop(self.buffer.drain(..at + self.terminator.len())),
+                None if last => self.buffer.clear(),
+                None => return None,
+            }
+            self.skip -= 1;
+        }
+        if last {
+            return (!self.buffer.is_empty()).then(|| std::mem::take(&mut self.buffer));
+        }
+        if self.buffer.len() < BLOCK_BYTES {
+            return None;
+        }
+        let mut end = self.buffer.len();
+        loop {
+            let at = memchr::memmem::rfind(&self.buffer[..end], &self.terminator)?;
+            if !is_escaped(&self.buffer, at, self.escape) {
+                let rest = self.buffer.split_off(at + self.terminator.len());
+                return Some(std::mem::replace(&mut self.buffer, rest));
+            }
+            end = at;
+        }
+    }
+}
+
+/// An odd number of escape characters stands before `at`.
+fn is_escaped(bytes: &[u8], at: usize, escape: Option<u8>) -> bool {
+    escape.is_some_and(|escape| bytes[..at].iter().rev().take_while(|b| **b == escape).count() % 2 == 1)
+}
+
+/// Makes rows of a block.
+pub(super) fn convert(plan: &BlockPlan, block: &[u8]) -> Converted {
+    let terminator = &plan.format.line_terminator;
+    let escape = plan.format.escaped_by.first().copied();
+    let ends = memchr::memmem::Finder::new(terminator);
+    let mut rows = EncodedRows::new();
+    let mut declined = Vec::new();
+    let mut fields: Vec<Option<&[u8]>> = Vec::with_capacity(plan.fields + 1);
+    let mut start = 0;
+    while start < block.len() {
+        let mut from = start;
+        let end = loop {
+            match ends.find(&block[from..]) {
+                Some(found) if is_escaped(&block[start..], from + found - start, escape) => from += found + 1,
+                Some(found) => break from + found,
+                None => break block.len(),
+            }
+        };
+        let line = &block[start..end];
+        start = end + terminator.len();
+        if split(line, &plan.format, escape, &mut fields) && encode(plan, &mut fields, &mut rows) {
+            continue;
+        }
+        let mut parser = LineParser::new(plan.format.clone(), 0);
+        parser.feed(line);
+        parser.feed(terminator);
+        let mut texts = Vec::new();
+        if parser.next_line(true, &mut texts) {
+            declined.push(Declined { at: rows.len(), fields: texts });
+        }
+    }
+    if declined.is_empty() {
+        Converted::Prepared(rows.len(), plan.table.prepare_rows(rows))
+    } else {
+        Converted::Mixed(rows, declined)
+    }
+}
+
+/// The line's fields. False if one holds an escape that is not `\N`.
+fn split<'a>(line: &'a [u8], format: &FileFormat, escape: Option<u8>, fields: &mut Vec<Option<&'a [u8]>>) -> bool {
+    fields.clear();
+    match format.field_terminator.as_slice() {
+        [terminator] => {
+            let mut start = 0;
+            for end in memchr::memchr_iter(*terminator, line) {
+                fields.push(Some(&line[start..end]));
+                start = end + 1;
+            }
+            fields.push(Some(&line[start..]));
+        }
+        terminator => {
+            let mut start = 0;
+            for end in memchr::memmem::find_iter(line, terminator) {
+                fields.push(Some(&line[start..end]));
+                start = end + terminator.len();
+            }
+            fields.push(Some(&line[start..]));
+        }
+    }
+    let Some(escape) = escape else { return true };
+    if memchr::memchr(escape, line).is_none() {
+        return true;
+    }
+    for field in fields.iter_mut() {
+        match *field {
+            Some([e, b'N']) if *e == escape => *field = None,
+            Some(text) if text.contains(&escape) => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+fn encode(plan: &BlockPlan, fields: &mut Vec<Option<&[u8]>>, rows: &mut EncodedRows) -> bool {
+    // A terminator behind the last field is no further field.
+    if fields.len() == plan.fields + 1 && fields.last() == Some(&Some(b"")) {
+        fields.pop();
+    }
+    rows.push_with(|out| {
+        let start = out.len();
+        plan.encoder.encode(fields, out)
+            && plan.auto_column.is_none_or(|column| plan.table.layout().int(&out[start..], column).is_some_and(|n| n != 0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_end_with_lines() {
+        let format = FileFormat::default();
+        let mut text = Vec::new();
+        for n in 0..200_000 {
+            text.extend_from_slice(if n % 3 == 0 { b"with\\\nescape\t1\n" } else { b"back\\\\\t2\n" });
+        }
+        let mut cutter = BlockCutter::new(&format, 1);
+        let mut all = Vec::new();
+        for chunk in text.chunks(100_000) {
+            cutter.feed(chunk);
+            while let Some(block) = cutter.next(false) {
+                assert!(block.ends_with(b"\t1\n") || block.ends_with(b"\t2\n"));
+                all.extend(block);
+            }
+        }
+        while let Some(block) = cutter.next(true) {
+            all.extend(block);
+        }
+        assert_eq!(all, &text[b"with\\\n".len()..]);
+    }
+
+    #[test]
+    fn fields_are_told_apart_or_left_to_the_parser() {
+        let mut fields = Vec::new();
+        let mut try_split = |line: &'static [u8]| split(line, &FileFormat::default(), Some(b'\\'), &mut fields).then(|| fields.clone());
+        assert_eq!(try_split(b"a\t\t\\N"), Some(vec![Some(&b"a"[..]), Some(b""), None]));
+        assert_eq!(try_split(b"a\\\tb"), None);
+        assert_eq!(try_split(b"\\Nx"), None);
+    }
+
+    #[test]
+    fn which_formats_are_plain() {
+        let of = |field: &str, line: &str, enclosed: &str| {
+            is_plain(&FileFormat {
+                field_terminator: field.into(),
+                line_terminator: line.into(),
+                enclosed_by: enclosed.into(),
+                ..FileFormat::default()
+            })
+        };
+        assert!(of("|", "\n", "") && of("::", "\r\n", ""));
+        assert!(!of(",", "\n", "\"") && !of("|", "|\n", "") && !of("\\", "\n", "") && !of("", "\n", ""));
+    }
+}

@@ -1,0 +1,360 @@
+//! LOAD DATA [LOCAL] INFILE: blocks of lines made into rows by several threads, rows into the table in bulk.
+
+mod blocks;
+mod lines;
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use highkey_table::{EncodedRows, OnDuplicate};
+use highkey_types::{Charset, MySqlError, Str, TextRowEncoder, Value};
+
+use self::blocks::{BlockCutter, BlockPlan, Converted, convert, is_plain};
+use self::lines::{FieldText, LineParser};
+use super::insert::{BULK_CHUNK_BYTES, Inserter};
+use super::query::BoundTables;
+use super::{Failure, Outcome};
+use crate::bind::{self, AssignedValue, BoundLoad, BoundLoadTarget};
+use crate::expr;
+use crate::parse::ast::{self, LoadDuplicates};
+use crate::session::{LocalInfile, ProcessEntry, ResultSink, Session, StatusCounter, error, error::err, resolve_file};
+
+/// Where the file's bytes come from.
+enum Source<'a> {
+    File(std::fs::File),
+    Client(Box<dyn LocalInfile + 'a>),
+}
+
+impl Source<'_> {
+    async fn next_chunk(&mut self, process: &ProcessEntry) -> Result<Option<Bytes>, MySqlError> {
+        match self {
+            Source::File(file) => {
+                let mut chunk = vec![0; 1 << 18];
+                let n = file.read(&mut chunk).map_err(|e| err(2, format!("File read error: {e}")))?;
+                chunk.truncate(n);
+                Ok((n > 0).then(|| Bytes::from(chunk)))
+            }
+            // A client may wait half way for ever; one that is killed is not waited for.
+            Source::Client(reader) => tokio::select! {
+                chunk = reader.next_chunk() => chunk,
+                () = process.connection_killed() => Err(highkey_types::errors::query_interrupted()),
+            },
+        }
+    }
+
+    /// A client goes on sending after an error: the rest is read and dropped.
+    async fn drain(&mut self, process: &ProcessEntry) {
+        if let Source::Client(_) = self {
+            while let Ok(Some(_)) = self.next_chunk(process).await {}
+        }
+    }
+}
+
+/// How lines become rows without the session. None where a row's values are not those of its fields and constants alone.
+fn block_plan(bound: &BoundLoad, charset: Charset, inserter: &Inserter) -> Option<BlockPlan> {
+    let columns = bound.targets.iter().map(|t| if let BoundLoadTarget::Column(c) = t { Some(*c) } else { None });
+    let columns: Vec<usize> = columns.collect::<Option<_>>()?;
+    if !bound.assignments.is_empty() {
+        return None;
+    }
+    let constants = inserter.constants()?;
+    let types: Vec<_> = inserter.target.columns().iter().map(|c| c.ty.clone()).collect();
+    let nullable: Vec<_> = inserter.target.columns().iter().map(|c| c.nullable).collect();
+    let auto_column = bound.table.auto_increment_column();
+    if auto_column.is_some_and(|column| !columns.contains(&column)) {
+        return None;
+    }
+    let encoder = TextRowEncoder::new(&types, &nullable, &columns, &constants, charset)?;
+    Some(BlockPlan { format: bound.format.clone(), encoder, table: bound.table.clone(), fields: columns.len(), auto_column })
+}
+
+impl Session {
+    pub(crate) async fn load_data(&mut self, ast: &ast::LoadData, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        if ast.local && (!self.state.instance.globals().bool("local_infile") || !self.state.client.flags.local_files) {
+            return Err(err(3948, "Loading local data is disabled; this must be enabled on both the client and server sides").into());
+        }
+        loop {
+            let bound = bind::bind_load(ast, &self.state)?;
+            let mut tables = BoundTables::one(&bound.table);
+            bound.assignments.iter().filter_map(|(_, v)| v.expr()).for_each(|e| tables.collect_expr(e));
+            if self.open_tables(&tables).await? {
+                return self.run_load(bound, sink).await;
+            }
+        }
+    }
+
+    async fn run_load(&mut self, mut bound: BoundLoad, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        self.begin_write()?;
+        let mut assignments = std::mem::take(&mut bound.assignments);
+        if self.resolve_all(assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect()).await? {
+            return Err(error::not_supported("correlated subqueries in LOAD DATA SET").into());
+        }
+        bound.assignments = assignments;
+        let charset = match &bound.charset {
+            Some(name) => Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?,
+            None => Charset::by_name(&self.state.variables.text("character_set_database")).unwrap_or(Charset::Utf8mb4),
+        };
+        let mut source = if bound.local {
+            Source::Client(sink.local_infile(&bound.path).await?)
+        } else {
+            let path = resolve_file(&self.state, &bound.path)?;
+            let file = std::fs::File::open(&path).map_err(|e| match e.kind() {
+                std::io::ErrorKind::NotFound => err(13, format!("Can't get stat of '{}' (OS errno 2 - No such file or directory)", path.display())),
+                _ => err(29, format!("File '{}' not found (OS errno {} - {e})", path.display(), e.raw_os_error().unwrap_or(0))),
+            })?;
+            Source::File(file)
+        };
+        let loaded = self.load_rows(&bound, charset, &mut source).await;
+        if loaded.is_err() {
+            source.drain(&self.state.process).await;
+        }
+        loaded
+    }
+
+    async fn load_rows(&mut self, bound: &BoundLoad, charset: Charset, source: &mut Source<'_>) -> Result<Outcome, Failure> {
+        // A local file that cannot be refused half way is loaded as if IGNORE had been said, as in MySQL.
+        let ignore = bound.duplicates == LoadDuplicates::Ignore || (bound.local && bound.duplicates != LoadDuplicates::Replace);
+        let mode = match bound.duplicates {
+            LoadDuplicates::Replace => OnDuplicate::Replace,
+            _ if ignore => OnDuplicate::Ignore,
+            _ => OnDuplicate::Error,
+        };
+        self.state.strict_dml = self.state.strict() && !ignore;
+        let mut columns: Vec<usize> = bound.targets.iter().filter_map(|t| if let BoundLoadTarget::Column(c) = t { Some(*c) } else { None }).collect();
+        for (column, _) in &bound.assignments {
+            if !columns.contains(column) {
+                columns.push(*column);
+            }
+        }
+        let mut inserter = Inserter::new(&mut self.state, &bound.table, &columns, ignore, mode)?;
+        for (column, value) in &bound.assignments {
+            inserter.target.check_generated(*column, value)?;
+        }
+        self.begin_bulk(&mut inserter)?;
+        match block_plan(bound, charset, &inserter) {
+            Some(plan) if is_plain(&bound.format) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,
+            plan => self.load_lines(bound, charset, source, &mut inserter, plan).await?,
+        }
+        self.finish_bulk(&mut inserter).await?;
+        self.state.instance.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
+        let warnings = self.state.diagnostics.count();
+        let (records, skipped) = (inserter.row, inserter.ignored);
+        let outcome = inserter.outcome(&mut self.state, true);
+        Ok(match outcome {
+            Outcome::Done { affected, .. } => {
+                let info = format!("Records: {records}  Deleted: {}  Skipped: {skipped}  Warnings: {warnings}", inserter.replaced);
+                Outcome::Done { affected, last_insert_id: 0, info }
+            }
+            other => other,
+        })
+    }
+
+    /// Blocks of whole lines, several at a time, into the table in their order.
+    async fn load_blocks(
+        &mut self,
+        bound: &BoundLoad,
+        charset: Charset,
+        source: &mut Source<'_>,
+        inserter: &mut Inserter,
+        plan: BlockPlan,
+    ) -> Result<(), Failure> {
+        let plan = Arc::new(plan);
+        let ahead = std::thread::available_parallelism().map_or(2, |n| n.get()) + 1;
+        let mut cutter = BlockCutter::new(&bound.format, bound.ignore_lines);
+        let mut working = VecDeque::with_capacity(ahead);
+        let process = self.state.process.clone();
+        loop {
+            let chunk = source.next_chunk(&process).await?;
+            let last = chunk.is_none();
+            if let Some(chunk) = chunk {
+                cutter.feed(&chunk);
+            }
+            while let Some(block) = cutter.next(last) {
+                let plan = plan.clone();
+                working.push_back(tokio::task::spawn_blocking(move || convert(&plan, &block)));
+                if working.len() >= ahead {
+                    let Some(next) = working.pop_front() else { break };
+                    self.take_block(bound, charset, inserter, next.await).await?;
+                }
+            }
+            if last {
+                break;
+            }
+        }
+        for next in working {
+            self.take_block(bound, charset, inserter, next.await).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_block(
+        &mut self,
+        bound: &BoundLoad,
+        charset: Charset,
+        inserter: &mut Inserter,
+        converted: Result<Converted, tokio::task::JoinError>,
+    ) -> Result<(), Failure> {
+        self.state.process.check()?;
+        let prepared = match converted.map_err(|e| error::internal(&format!("a LOAD DATA worker: {e}")))? {
+            Converted::Prepared(count, prepared) => {
+                inserter.row += count as u64;
+                prepared
+            }
+            Converted::Mixed(encoded, declined) => {
+                let mut rows = EncodedRows::new();
+                let mut taken = 0;
+                let mut copy_until = |rows: &mut EncodedRows, inserter: &mut Inserter, until: usize| {
+                    for i in taken..until {
+                        rows.push_with(|out| {
+                            out.extend_from_slice(encoded.row(i));
+                            true
+                        });
+                    }
+                    inserter.row += (until - taken) as u64;
+                    taken = until;
+                };
+                for mut line in declined {
+                    copy_until(&mut rows, inserter, line.at);
+                    self.convert_line(bound, charset, inserter, &mut line.fields, &mut rows)?;
+                }
+                copy_until(&mut rows, inserter, encoded.len());
+                bound.table.prepare_rows(rows)
+            }
+        };
+        self.add_prepared(inserter, prepared).await
+    }
+
+    /// Line by line: for formats whose lines cannot be told apart from the middle, and for tables that compute something of each row.
+    async fn load_lines(
+        &mut self,
+        bound: &BoundLoad,
+        charset: Charset,
+        source: &mut Source<'_>,
+        inserter: &mut Inserter,
+        plan: Option<BlockPlan>,
+    ) -> Result<(), Failure> {
+        let mut parser = LineParser::new(bound.format.clone(), bound.ignore_lines);
+        let mut rows = EncodedRows::new();
+        let mut fields = Vec::new();
+        let process = self.state.process.clone();
+        loop {
+            let chunk = source.next_chunk(&process).await?;
+            let last = chunk.is_none();
+            if let Some(chunk) = chunk {
+                parser.feed(&chunk);
+            }
+            while parser.next_line(last, &mut fields) {
+                if plan.as_ref().is_some_and(|plan| plan.encode_texts(&fields, &mut rows)) {
+                    inserter.row += 1;
+                } else {
+                    self.convert_line(bound, charset, inserter, &mut fields, &mut rows)?;
+                }
+                if rows.byte_len() >= BULK_CHUNK_BYTES {
+                    self.state.process.check()?;
+                    self.add_prepared(inserter, bound.table.prepare_rows(std::mem::take(&mut rows))).await?;
+                }
+            }
+            if last {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        self.add_prepared(inserter, bound.table.prepare_rows(rows)).await
+    }
+
+    /// One line the long way: converted with warnings and errors, numbered, encoded.
+    fn convert_line(
+        &mut self,
+        bound: &BoundLoad,
+        charset: Charset,
+        inserter: &mut Inserter,
+        fields: &mut Vec<FieldText>,
+        rows: &mut EncodedRows,
+    ) -> Result<(), MySqlError> {
+        let Some(row) = self.load_row(bound, charset, inserter, fields)? else { return Ok(()) };
+        let mut row = [row];
+        let generated = inserter.number(&mut self.state, &mut row, false)?;
+        inserter.note_generated(&generated, |_| false);
+        rows.push_with(|out| {
+            bound.table.layout().encode(&row[0], out);
+            true
+        });
+        Ok(())
+    }
+
+    /// One line's fields as a row; `None` if it is left out.
+    fn load_row(&mut self, bound: &BoundLoad, charset: Charset, inserter: &mut Inserter, fields: &mut Vec<FieldText>) -> Result<Option<Vec<Value>>, MySqlError> {
+        let mut row = Vec::new();
+        inserter.start_row(&mut row);
+        let ignore = inserter.ignore;
+        let number = inserter.row;
+        let strict = self.state.strict() && !ignore;
+        let lenient = !strict;
+        for (i, target) in bound.targets.iter().enumerate() {
+            let field = fields.get_mut(i).map(std::mem::take);
+            match target {
+                BoundLoadTarget::Variable(name) => {
+                    let value = match field {
+                        Some(FieldText::Text(bytes)) => Value::Text(Str::from(&*charset.decode_lossy(&bytes))),
+                        _ => Value::Null,
+                    };
+                    self.state.user_vars.insert(name.clone(), value);
+                }
+                BoundLoadTarget::Column(column) => {
+                    let column = *column;
+                    let def = &inserter.target.columns()[column];
+                    let value = match field {
+                        None => {
+                            let error = err(1261, format!("Row {number} doesn't contain data for all columns"));
+                            if strict {
+                                return Err(error);
+                            }
+                            self.state.push_ignored(error);
+                            row[column] = inserter.target.default(&mut self.state, column, &row, true, number)?;
+                            continue;
+                        }
+                        Some(FieldText::Null) if !def.nullable && !def.auto_increment => {
+                            let error = err(1263, format!("Column set to default value; NULL supplied to NOT NULL column '{}' at row {number}", def.name));
+                            if strict {
+                                return Err(error);
+                            }
+                            self.state.push_ignored(error);
+                            row[column] = super::target::implicit_default(&def.ty);
+                            continue;
+                        }
+                        Some(FieldText::Null) => Value::Null,
+                        Some(FieldText::Text(bytes)) if def.ty.is_binary() || matches!(def.ty.kind, highkey_types::TypeKind::Bit(_)) => Value::Bytes(bytes),
+                        Some(FieldText::Text(bytes)) => match charset.decode(&bytes) {
+                            Ok(text) => Value::Text(Str::from(&*text)),
+                            Err(_) => Value::Bytes(bytes),
+                        },
+                    };
+                    inserter.assign(&mut self.state, &mut row, column, value)?;
+                }
+            }
+        }
+        // A terminator behind the last field is no further field.
+        let more = fields.len() - fields.len().min(bound.targets.len());
+        if more > 1 || more == 1 && fields.last() != Some(&FieldText::Text(Vec::new())) {
+            let error = err(1262, format!("Row {number} was truncated; it contained more data than there were input columns"));
+            if strict {
+                return Err(error);
+            }
+            self.state.push_ignored(error);
+        }
+        for (column, value) in &bound.assignments {
+            row[*column] = match value {
+                AssignedValue::Default => inserter.target.default(&mut self.state, *column, &row, ignore, number)?,
+                AssignedValue::Expr(expr) => {
+                    let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
+                    let value = expr::eval(expr, &seen, &mut self.state)?;
+                    inserter.target.store(&mut self.state, *column, value, ignore, number)?
+                }
+            };
+        }
+        Ok(inserter.finish_row(&mut self.state, &mut row, lenient)?.then_some(row))
+    }
+}
+

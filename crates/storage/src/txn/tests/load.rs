@@ -1,0 +1,264 @@
+//! Bulk load: against a model, beside others, taken back, and with the power gone at every write.
+
+use std::collections::BTreeMap;
+
+use super::crash::pages_owned;
+use super::*;
+use crate::disk::{Rng, SeededRng};
+use crate::txn::Loaded;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn fill(txn: &mut Txn, index: IndexId, rows: &Model) -> crate::Result<Loaded> {
+    let mut load = txn.load(index)?.expect("the index is empty");
+    for (key, value) in rows {
+        load.push(txn, key, value)?;
+    }
+    load.finish(txn, |_, _| panic!("nobody else writes"))
+}
+
+fn numbered(count: u64, len: usize) -> Model {
+    (0..count).map(|n| (n.to_be_bytes().to_vec(), vec![n as u8; len])).collect()
+}
+
+fn found(engine: &Engine, index: IndexId) -> Model {
+    drain(engine.begin(Isolation::ReadCommitted).scan(index, Bounds::all(), Direction::Forward)).into_iter().collect()
+}
+
+/// The tree is sound and owns its pages and those of the long values, no others.
+fn sound(engine: &Engine, index: IndexId, rows: &Model) -> crate::CheckReport {
+    purge_all(engine);
+    assert_eq!(&found(engine, index), rows);
+    let report = engine.check(index).unwrap();
+    assert_eq!(report.records, rows.len() as u64);
+    let long = rows.iter().filter(|(k, v)| !crate::page::slotted::fits_inline(k.len(), v.len()));
+    let long: usize = long.map(|(_, v)| v.len().div_ceil(16384 - 96)).sum();
+    assert_eq!(pages_owned(engine, index).len(), report.pages.len() + long);
+    report
+}
+
+#[test]
+fn what_is_loaded_is_found() {
+    let rng = SeededRng::new(5);
+    let below = move |n: u64| rng.below(n);
+    for round in 0..24 {
+        let (engine, index) = engine();
+        let count = [1, 2, 3, 50, 300, 5_000][round % 6];
+        let longest = [8, 40, 600, 3_000][round % 4];
+        let mut rows = Model::new();
+        for _ in 0..count {
+            // Keys of one byte often, so that separators and prefixes of all lengths come about.
+            let len = 1 + below(longest) as usize;
+            let key: Vec<u8> = (0..len).map(|_| if below(8) == 0 { below(256) as u8 } else { 7 }).collect();
+            let value = vec![3; below(if round % 3 == 0 { 8_000 } else { 120 }) as usize];
+            rows.insert(key, value);
+            if rows.len() > 400 && longest > 600 {
+                break;
+            }
+        }
+        if round % 6 == 4 {
+            rows.insert(b"long".to_vec(), vec![9; 70_000]);
+        }
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        assert_eq!(fill(&mut txn, index, &rows).unwrap(), Loaded::Rows(rows.len() as u64));
+        assert_eq!(found(&engine, index), Model::new(), "not committed");
+        commit(txn);
+        sound(&engine, index, &rows);
+        // It is a tree as any other.
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        for n in 0..200u64 {
+            let key = [&b"later"[..], &n.to_be_bytes()].concat();
+            assert_eq!(done(txn.insert(index, &key, b"x")), Inserted::Yes);
+            rows.insert(key, b"x".to_vec());
+        }
+        commit(txn);
+        sound(&engine, index, &rows);
+    }
+}
+
+#[test]
+fn pages_are_filled_and_appends_go_on() {
+    for (len, count) in [(20, 40_000), (200, 8_000), (500, 4_000)] {
+        let engine = open_with(&disk(3), Options { buffer_pool_bytes: 64 << 20, ..options() }).unwrap();
+        let index = new_index(&engine);
+        let mut rows = numbered(count, len);
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        let written = engine.stats().counter("pages_written");
+        fill(&mut txn, index, &rows).unwrap();
+        let report = engine.check(index).unwrap();
+        assert!(report.leaf_fill() > 0.92, "{len}: {}", report.leaf_fill());
+        // Each page but the root, once, and what was left of the last run.
+        let written = engine.stats().counter("pages_written") - written;
+        assert!((report.pages.len() as u64 - 1..report.pages.len() as u64 + 15).contains(&written), "{written}");
+        for n in count..count + 3_000 {
+            let (key, value) = (n.to_be_bytes().to_vec(), vec![1; len]);
+            assert_eq!(done(txn.insert(index, &key, &value)), Inserted::Yes);
+            rows.insert(key, value);
+        }
+        commit(txn);
+        let report = sound(&engine, index, &rows);
+        assert!(report.leaf_fill() > 0.91, "{len}: {}", report.leaf_fill());
+    }
+}
+
+#[test]
+fn a_load_is_taken_back() {
+    let (engine, index) = engine();
+    let mut rows = numbered(3_000, 100);
+    rows.insert(b"long".to_vec(), vec![5; 50_000]);
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let start = txn.savepoint();
+    fill(&mut txn, index, &rows).unwrap();
+    txn.rollback_to(&start).unwrap();
+    let empty = sound(&engine, index, &Model::new());
+    // Removing the rows one by one leaves the chain of the pages; merging takes most of it away.
+    assert!(empty.pages.len() < 20, "{} pages", empty.pages.len());
+    // Given up half way.
+    let other = new_index(&engine);
+    let start = txn.savepoint();
+    let mut load = txn.load(other).unwrap().unwrap();
+    for (key, value) in &rows {
+        load.push(&mut txn, key, value).unwrap();
+    }
+    drop(load);
+    txn.rollback_to(&start).unwrap();
+    assert_eq!(pages_owned(&engine, other).len(), 1);
+    fill(&mut txn, other, &rows).unwrap();
+    txn.rollback().unwrap();
+    sound(&engine, other, &Model::new());
+}
+
+#[test]
+fn others_come_first() {
+    let (engine, index) = engine();
+    let mut rows = numbered(500, 100);
+    rows.insert(b"long".to_vec(), vec![4; 30_000]);
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let load = |txn: &mut Txn| {
+        let mut load = txn.load(index).unwrap().unwrap();
+        for (key, value) in &rows {
+            load.push(txn, key, value).unwrap();
+        }
+        load
+    };
+    // A lock on a key that is not there.
+    let half = load(&mut txn);
+    let mut other = engine.begin(Isolation::RepeatableRead);
+    assert_eq!(done(other.lock(index, &7u64.to_be_bytes(), LockMode::Shared, LockWaitPolicy::Wait)), Locked::Yes(None));
+    let mut back = Model::new();
+    assert_eq!(half.finish(&mut txn, |k, v| assert!(back.insert(k.into(), v.into()).is_none())).unwrap(), Loaded::NotEmpty);
+    assert_eq!(back, rows);
+    assert_eq!(pages_owned(&engine, index).len(), 1);
+    assert!(txn.load(index).unwrap().is_none());
+    other.rollback().unwrap();
+    // A row.
+    let half = load(&mut txn);
+    given(&engine, index, &[("a", "b")]);
+    assert_eq!(half.finish(&mut txn, |_, _| {}).unwrap(), Loaded::NotEmpty);
+    assert!(txn.load(index).unwrap().is_none());
+    commit(txn);
+    sound(&engine, index, &BTreeMap::from([(b"a".to_vec(), b"b".to_vec())]));
+}
+
+#[test]
+fn loaded_rows_are_locked_until_the_commit() {
+    let (engine, index) = engine();
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    fill(&mut txn, index, &numbered(500, 100)).unwrap();
+    let mut other = engine.begin(Isolation::RepeatableRead);
+    let waiting = wait(other.insert(index, &9u64.to_be_bytes(), b"mine"));
+    assert_eq!(done(other.insert(index, b"beside", b"them")), Inserted::Yes);
+    txn.rollback().unwrap();
+    assert_eq!(waiting.wait(), Ok(()));
+    assert_eq!(done(other.insert(index, &9u64.to_be_bytes(), b"mine")), Inserted::Yes);
+    commit(other);
+    let left = [(9u64.to_be_bytes().to_vec(), b"mine".to_vec()), (b"beside".to_vec(), b"them".to_vec())];
+    sound(&engine, index, &left.into());
+}
+
+/// A committed load, one that is rolled back, one that the crash finds attached, one half done. Returns how many steps were acknowledged.
+fn loads(engine: &Engine, indexes: &[IndexId; 4]) -> usize {
+    let rows = |n: usize| numbered(260 + n as u64, 150);
+    let steps: [&dyn Fn() -> crate::Result<()>; 5] = [
+        &|| {
+            let mut txn = engine.begin(Isolation::RepeatableRead);
+            let mut rows = rows(0);
+            rows.insert(b"long".to_vec(), vec![1; 40_000]);
+            fill(&mut txn, indexes[0], &rows)?;
+            txn.commit(b"")?.wait()
+        },
+        &|| {
+            let mut txn = engine.begin(Isolation::RepeatableRead);
+            fill(&mut txn, indexes[1], &rows(1))?;
+            engine.checkpoint()?;
+            txn.rollback()
+        },
+        &|| {
+            // The pages of a tree that was dropped are taken again by a load.
+            let mut txn = engine.begin(Isolation::RepeatableRead);
+            for key in rows(0).keys() {
+                let Op::Done(_) = txn.delete(indexes[0], key)? else { panic!("nobody else writes") };
+            }
+            txn.commit(b"")?.wait()?;
+            while engine.background_step()? > 0 {}
+            Ok(())
+        },
+        &|| {
+            let mut txn = engine.begin(Isolation::RepeatableRead);
+            let mut load = txn.load(indexes[3])?.expect("empty");
+            for (key, value) in rows(3) {
+                load.push(&mut txn, &key, &value)?;
+            }
+            drop(load);
+            std::mem::forget(txn);
+            Ok(())
+        },
+        &|| {
+            let mut txn = engine.begin(Isolation::RepeatableRead);
+            fill(&mut txn, indexes[2], &rows(2))?;
+            let Op::Done(_) = txn.insert(indexes[2], b"later", &[1; 100])? else { panic!("nobody else writes") };
+            engine.flush_log()?;
+            std::mem::forget(txn);
+            Ok(())
+        },
+    ];
+    steps.iter().take_while(|step| step().is_ok()).count()
+}
+
+#[test]
+fn the_power_goes_at_every_write_of_a_load() {
+    let begin = |seed| {
+        let disk = disk(seed);
+        let engine = open(&disk);
+        let indexes = [(); 4].map(|()| new_index(&engine));
+        (disk, engine, indexes)
+    };
+    let (whole, engine, indexes) = begin(31);
+    let first = whole.changes();
+    assert_eq!(loads(&engine, &indexes), 5);
+    let last = whole.changes();
+    drop(engine);
+    let mut full = numbered(260, 150);
+    full.insert(b"long".to_vec(), vec![1; 40_000]);
+    let rest: Model = [(b"long".to_vec(), vec![1; 40_000])].into();
+    for n in first..=last {
+        let (disk, engine, indexes) = begin(n);
+        disk.power_off_at(n);
+        let acknowledged = loads(&engine, &indexes);
+        drop(engine);
+        let after = disk.crash();
+        let engine = open(&after);
+        let now = found(&engine, indexes[0]);
+        let legal: &[&Model] = match acknowledged {
+            0 => &[&Model::new(), &full],
+            1 => &[&full],
+            2 => &[&full, &rest],
+            _ => &[&rest],
+        };
+        assert!(legal.contains(&&now), "write {n}, {acknowledged} steps: {} rows", now.len());
+        sound(&engine, indexes[0], &now);
+        for index in &indexes[1..] {
+            sound(&engine, *index, &Model::new());
+        }
+    }
+}

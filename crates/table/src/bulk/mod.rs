@@ -1,0 +1,691 @@
+//! Inserting many rows: sorted in bounded memory, an empty table built bottom-up, a table with rows by batches.
+//!
+//! Rows come encoded, in statement order, a chunk at a time. [`Table::prepare_rows`] sorts a chunk and may run in any thread;
+//! [`BulkInsert::add`] takes chunks in statement order. See README.md, "Bulk insert".
+
+mod run;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use highkey_storage::{Load, Loaded, SortedRows};
+use highkey_types::{MySqlError, Value};
+
+use crate::def::IndexKind;
+use crate::index::clustered_key;
+use crate::insert::OnDuplicate;
+use crate::table::{Table, TableState, granted};
+use crate::transaction::Transaction;
+pub(crate) use run::Run;
+use run::{Item, Merge, SpilledRun};
+
+/// Less than this is inserted and logged as usual: a bulk load writes its pages to disk at once.
+const BULK_BYTES: usize = 1 << 20;
+/// Rows inserted in one batch, and between two looks at KILL.
+const BATCH_ROWS: usize = 16 << 10;
+/// Errors of ignored rows that are kept: as many warnings as a session can (`max_error_count`).
+const IGNORED_ERRORS_MAX: usize = 65_535;
+
+/// Encoded rows one after the other, as a table's `RowLayout` writes them.
+#[derive(Clone, Debug, Default)]
+pub struct EncodedRows {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl EncodedRows {
+    pub fn new() -> EncodedRows {
+        EncodedRows::default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds what `write` appends as a row, if it says so; else the rows are as before.
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        let start = self.bytes.len();
+        if !write(&mut self.bytes) {
+            self.bytes.truncate(start);
+            return false;
+        }
+        let end = u32::try_from(self.bytes.len()).expect("a chunk of rows stays below 4 GiB");
+        self.ends.push(end);
+        true
+    }
+
+    pub fn row(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        &self.bytes[start..self.ends[i] as usize]
+    }
+}
+
+/// A chunk of rows with their index entries.
+pub struct PreparedRows {
+    /// Of each index; of the clustered one only, as long as a table's row ids are not given.
+    runs: Vec<Run>,
+    count: usize,
+    auto_increment: Option<Value>,
+}
+
+impl PreparedRows {
+    fn bytes(&self) -> usize {
+        self.runs.iter().map(Run::bytes).sum()
+    }
+}
+
+/// What a bulk insert did.
+#[derive(Clone, Debug, Default)]
+pub struct BulkReport {
+    /// Rows that are in.
+    pub inserted: u64,
+    /// `OnDuplicate::Ignore`: rows left out.
+    pub ignored: u64,
+    /// The errors that the first of those would have been.
+    pub ignored_errors: Vec<MySqlError>,
+    /// `OnDuplicate::Replace`: rows deleted to make room.
+    pub replaced: u64,
+}
+
+/// The entries of one index so far.
+#[derive(Default)]
+pub(crate) struct Runs {
+    pub(crate) memory: Vec<Run>,
+    spilled: Vec<SpilledRun>,
+}
+
+impl Runs {
+    pub(crate) fn is_small(&self) -> bool {
+        self.spilled.is_empty() && self.memory.iter().map(Run::bytes).sum::<usize>() < BULK_BYTES
+    }
+
+    pub(crate) fn merge(&self) -> Result<Merge<'_>, MySqlError> {
+        Merge::new(&self.memory, &self.spilled).map_err(scratch)
+    }
+
+    pub(crate) fn spill(&mut self) -> Result<(), MySqlError> {
+        if !self.memory.is_empty() {
+            let merge = Merge::new(&self.memory, &[]).map_err(scratch)?;
+            self.spilled.push(SpilledRun::write(merge).map_err(scratch)?);
+            self.memory.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Rows that a load gives back.
+struct Returned {
+    runs: Runs,
+    run: Run,
+    memory: usize,
+    failed: Option<MySqlError>,
+}
+
+impl Returned {
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        let row = self.run.len() as u64;
+        self.run.add(key, value, row);
+        if self.run.bytes() > self.memory && self.failed.is_none() {
+            self.runs.memory.push(std::mem::take(&mut self.run));
+            self.failed = self.runs.spill().err();
+        }
+    }
+
+    fn into_runs(mut self) -> Result<Runs, MySqlError> {
+        self.runs.memory.push(self.run);
+        self.failed.map_or(Ok(self.runs), Err)
+    }
+}
+
+/// The right to load an empty table: one at a time has it, the others would build their trees in vain.
+struct Claim(Arc<TableState>);
+
+impl Claim {
+    fn take(state: &Arc<TableState>) -> Option<Claim> {
+        (!state.loading.swap(true, Ordering::Relaxed)).then(|| Claim(state.clone()))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.0.loading.store(false, Ordering::Relaxed);
+    }
+}
+
+enum Phase {
+    /// Collecting, to load all of it at the end. `ordered`: the clustered keys have come in strictly ascending order.
+    Sorting { indexes: Vec<Runs>, ordered: bool },
+    /// Clustered keys come in order: their rows go into the load as they come.
+    Streaming { load: Box<Load>, indexes: Vec<Runs> },
+    /// The table has rows: chunk by chunk.
+    Direct,
+}
+
+/// A bulk insert under way. While it is, the transaction writes nothing else; on an error the caller rolls its statement back.
+pub struct BulkInsert {
+    table: Arc<Table>,
+    mode: OnDuplicate,
+    /// Bytes of entries kept in memory.
+    memory: usize,
+    phase: Phase,
+    _claim: Option<Claim>,
+    /// Rows collected so far.
+    rows: u64,
+    bytes: usize,
+    last_key: Vec<u8>,
+    report: BulkReport,
+}
+
+pub(crate) fn scratch(cause: std::io::Error) -> MySqlError {
+    MySqlError::with_message(1026, format!("Error writing file '(temporary)' (errno: {} - {cause})", cause.raw_os_error().unwrap_or(0)))
+}
+
+impl Table {
+    /// Finds the rows' keys and sorts them. They are complete rows of this table, in statement order.
+    pub fn prepare_rows(&self, rows: EncodedRows) -> PreparedRows {
+        let count = rows.len();
+        let mut run = Run::default();
+        let mut start = 0;
+        let row_ids = self.clustered().kind == IndexKind::RowId;
+        for (i, end) in rows.ends.iter().enumerate() {
+            let key_start = run.keys.len();
+            if row_ids {
+                run.keys.extend_from_slice(&[0; 8]);
+            } else {
+                self.clustered().encode_row(&self.layout, &rows.bytes[start as usize..*end as usize], &mut run.keys);
+            }
+            run.push(key_start, (start, *end), i as u64);
+            start = *end;
+        }
+        let auto_increment = self.auto_increment_column().and_then(|column| {
+            let values = (0..count).map(|i| self.layout.value(rows.row(i), column));
+            values.max_by_key(number)
+        });
+        run.values = rows.bytes;
+        let mut prepared = PreparedRows { runs: vec![run], count, auto_increment };
+        if !row_ids {
+            prepared.runs[0].sort();
+            self.add_secondaries(&mut prepared);
+        }
+        prepared
+    }
+
+    /// The hidden keys of a chunk for a table without a primary key, and the secondary entries that wait for them.
+    fn give_row_ids(&self, txn: &mut Transaction, chunk: &mut PreparedRows) -> Result<(), MySqlError> {
+        if self.clustered().kind == IndexKind::RowId {
+            let first = txn.take_row_ids(&self.state, chunk.count as u64)?;
+            for (id, key) in (first..).zip(chunk.runs[0].keys.chunks_exact_mut(8)) {
+                key.copy_from_slice(&id.to_be_bytes());
+            }
+            self.add_secondaries(chunk);
+        }
+        Ok(())
+    }
+
+    fn add_secondaries(&self, prepared: &mut PreparedRows) {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for codec in &self.indexes[1..] {
+            let clustered = &prepared.runs[0];
+            let mut run = Run::default();
+            for i in 0..clustered.len() {
+                codec.entry_of_row(&self.layout, clustered.value(i), clustered.key(i), &mut key, &mut value);
+                run.add(&key, &value, clustered.row(i));
+            }
+            run.sort();
+            prepared.runs.push(run);
+        }
+    }
+
+    /// Begins a bulk insert that keeps about `memory` bytes of entries in memory. `mode` is not `Report`.
+    pub fn bulk_insert(self: &Arc<Self>, txn: &mut Transaction, mode: OnDuplicate, memory: usize) -> Result<BulkInsert, MySqlError> {
+        assert!(mode != OnDuplicate::Report, "a bulk insert does not stop at duplicates");
+        // A row left out or replaced because of a secondary index would have to leave the other runs too.
+        let simple = mode == OnDuplicate::Error || !self.indexes[1..].iter().any(|i| i.is_unique());
+        let empty = simple && txn.inner().load(self.clustered().id).map_err(|e| self.failed(e))?.is_some();
+        let claim = if empty { Claim::take(&self.state) } else { None };
+        let runs = || self.indexes.iter().map(|_| Runs::default()).collect();
+        let phase = if claim.is_some() { Phase::Sorting { indexes: runs(), ordered: true } } else { Phase::Direct };
+        Ok(BulkInsert {
+            table: self.clone(),
+            mode,
+            memory,
+            phase,
+            _claim: claim,
+            rows: 0,
+            bytes: 0,
+            last_key: Vec::new(),
+            report: BulkReport::default(),
+        })
+    }
+}
+
+/// For finding the largest of a column's values.
+fn number(value: &Value) -> i128 {
+    match value {
+        Value::Int(v) => i128::from(*v),
+        Value::UInt(v) => i128::from(*v),
+        Value::Float(v) => *v as i128,
+        Value::Double(v) => *v as i128,
+        _ => 0,
+    }
+}
+
+/// A duplicate met while merging: in `OnDuplicate::Error` the first in statement order counts.
+#[derive(Default)]
+struct FirstDuplicate {
+    row: Option<u64>,
+    entry: (Vec<u8>, Vec<u8>),
+}
+
+impl FirstDuplicate {
+    fn note(&mut self, item: &Item<'_>) {
+        if self.row.is_none_or(|row| item.row < row) {
+            self.row = Some(item.row);
+            self.entry = (item.key.to_vec(), item.value.to_vec());
+        }
+    }
+}
+
+impl BulkInsert {
+    /// Rows left out so far because of duplicate keys.
+    pub fn report(&self) -> &BulkReport {
+        &self.report
+    }
+
+    /// Takes the next chunk. Errors as `Table::insert`; 1026 and 1114 for want of space.
+    pub async fn add(&mut self, txn: &mut Transaction, mut chunk: PreparedRows) -> Result<(), MySqlError> {
+        if chunk.count == 0 {
+            return Ok(());
+        }
+        txn.check_interrupt()?;
+        let table = self.table.clone();
+        if let Some(largest) = &chunk.auto_increment {
+            table.state.auto_increment.note_value(largest)?;
+        }
+        table.give_row_ids(txn, &mut chunk)?;
+        if let Phase::Direct = self.phase {
+            return self.insert_chunk(txn, chunk).await;
+        }
+        chunk.runs.iter_mut().for_each(|run| run.shift_rows(self.rows));
+        self.rows += chunk.count as u64;
+        let run = &chunk.runs[0];
+        let follows = self.last_key.is_empty() || self.last_key.as_slice() < run.key(0);
+        let in_order = follows && (1..run.len()).all(|i| run.key(i - 1) < run.key(i));
+        if in_order {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(run.key(run.len() - 1));
+        }
+        match &mut self.phase {
+            Phase::Direct => unreachable!("dealt with above"),
+            Phase::Streaming { load, indexes } if in_order => {
+                push_run(&table, load, txn, &chunk.runs[0])?;
+                self.report.inserted += chunk.count as u64;
+                let mut bytes = 0;
+                for (runs, run) in indexes.iter_mut().zip(chunk.runs).skip(1) {
+                    bytes += run.bytes();
+                    runs.memory.push(run);
+                }
+                self.bytes += bytes;
+                if self.bytes > self.memory {
+                    indexes.iter_mut().try_for_each(Runs::spill)?;
+                    self.bytes = 0;
+                }
+                Ok(())
+            }
+            Phase::Streaming { .. } => {
+                // Out of order after all: what has come is the table, the rest is inserted into it.
+                self.load_all(txn).await?;
+                self.phase = Phase::Direct;
+                self.insert_chunk(txn, chunk).await
+            }
+            Phase::Sorting { indexes, ordered } => {
+                *ordered &= in_order;
+                self.bytes += chunk.bytes();
+                for (runs, run) in indexes.iter_mut().zip(chunk.runs) {
+                    runs.memory.push(run);
+                }
+                if self.bytes > self.memory { self.make_room(txn) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Memory is used up: rows in order begin to stream, others are spilled.
+    fn make_room(&mut self, txn: &mut Transaction) -> Result<(), MySqlError> {
+        let Phase::Sorting { indexes, ordered } = &mut self.phase else { return Ok(()) };
+        self.bytes = 0;
+        let table = self.table.clone();
+        let load = if *ordered { txn.inner().load(table.clustered().id).map_err(|e| table.failed(e))? } else { None };
+        let Some(mut load) = load else { return indexes.iter_mut().try_for_each(Runs::spill) };
+        for run in std::mem::take(&mut indexes[0].memory) {
+            push_run(&table, &mut load, txn, &run)?;
+            self.report.inserted += run.len() as u64;
+        }
+        indexes.iter_mut().try_for_each(Runs::spill)?;
+        self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes) };
+        Ok(())
+    }
+
+    /// Puts everything in. What the report says is then done.
+    pub async fn finish(mut self, txn: &mut Transaction) -> Result<BulkReport, MySqlError> {
+        self.load_all(txn).await?;
+        Ok(self.report)
+    }
+
+    async fn load_all(&mut self, txn: &mut Transaction) -> Result<(), MySqlError> {
+        let table = self.table.clone();
+        let indexes = match std::mem::replace(&mut self.phase, Phase::Direct) {
+            Phase::Direct => return Ok(()),
+            Phase::Streaming { load, indexes } => {
+                let mut back = Returned { runs: Runs::default(), run: Run::default(), memory: self.memory, failed: None };
+                let loaded = load.finish(txn.inner(), |key, value| back.push(key, value)).map_err(|e| table.failed(e))?;
+                if loaded == Loaded::NotEmpty {
+                    // Somebody was quicker with the first row of this table.
+                    self.report = BulkReport::default();
+                    return self.insert_merged(txn, &back.into_runs()?).await;
+                }
+                indexes
+            }
+            Phase::Sorting { indexes, .. } => {
+                if indexes[0].is_small() || !self.load_clustered(txn, &indexes[0])? {
+                    return self.insert_runs(txn, indexes).await;
+                }
+                indexes
+            }
+        };
+        txn.count_rows(&table.state, (self.report.inserted - self.report.replaced) as i64);
+        for (index, runs) in indexes.iter().enumerate().skip(1) {
+            self.load_secondary(txn, index, runs).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives the clustered entries in key order, of equal keys the one that stays.
+    fn distinct(
+        &mut self,
+        txn: &Transaction,
+        runs: &Runs,
+        mut each: impl FnMut(&mut Self, &[u8], &[u8]) -> Result<(), MySqlError>,
+    ) -> Result<(), MySqlError> {
+        let table = self.table.clone();
+        let mut merge = runs.merge()?;
+        let mut first = FirstDuplicate::default();
+        // The entry before: with REPLACE the last of equal keys stays, so each waits for the next key.
+        let (mut key, mut value): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+        let mut waiting = false;
+        let mut count = 0usize;
+        while let Some(item) = merge.next().map_err(scratch)? {
+            count += 1;
+            if count % BATCH_ROWS == 0 {
+                txn.check_interrupt()?;
+            }
+            let equal = count > 1 && item.key == key.as_slice();
+            match self.mode {
+                OnDuplicate::Replace => {
+                    if equal {
+                        self.report.replaced += 1;
+                    } else if waiting {
+                        each(self, &key, &value)?;
+                    }
+                    value.clear();
+                    value.extend_from_slice(item.value);
+                    waiting = true;
+                }
+                OnDuplicate::Ignore if equal => {
+                    self.report.ignored += 1;
+                    if self.report.ignored_errors.len() < IGNORED_ERRORS_MAX {
+                        let row = table.layout.values(item.value);
+                        self.report.ignored_errors.push(table.duplicate_entry(0, &row));
+                    }
+                }
+                _ if equal => first.note(&item),
+                _ if first.row.is_some() => {}
+                _ => each(self, item.key, item.value)?,
+            }
+            if !equal {
+                key.clear();
+                key.extend_from_slice(item.key);
+            }
+        }
+        if waiting {
+            each(self, &key, &value)?;
+        }
+        match first.row {
+            Some(_) => Err(table.duplicate_entry(0, &table.layout.values(&first.entry.1))),
+            None => Ok(()),
+        }
+    }
+
+    /// False: the table is not empty any more, nothing was done.
+    fn load_clustered(&mut self, txn: &mut Transaction, runs: &Runs) -> Result<bool, MySqlError> {
+        let table = self.table.clone();
+        let Some(mut load) = txn.inner().load(table.clustered().id).map_err(|e| table.failed(e))? else { return Ok(false) };
+        let before = self.report.clone();
+        let start = txn.inner().savepoint();
+        // The load writes through the storage transaction only, the interrupt is looked at beside it.
+        let mut inner = txn.take_inner();
+        let pushed = self.distinct(txn, runs, |this, key, value| {
+            this.report.inserted += 1;
+            load.push(&mut inner, key, value).map_err(|e| table.failed(e))
+        });
+        txn.put_inner(inner);
+        pushed?;
+        if self.mode == OnDuplicate::Replace {
+            self.report.inserted += self.report.replaced - before.replaced;
+        }
+        if load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? == Loaded::NotEmpty {
+            txn.inner().rollback_to(&start).map_err(|e| table.failed(e))?;
+            self.report = before;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    async fn load_secondary(&mut self, txn: &mut Transaction, index: usize, runs: &Runs) -> Result<(), MySqlError> {
+        let table = self.table.clone();
+        let id = table.indexes[index].id;
+        // With IGNORE and REPLACE there are no unique secondary indexes here, but rows of the runs that did not stay.
+        let kept = self.report.ignored == 0 && self.report.replaced == 0;
+        if let Some(mut load) = txn.inner().load(id).map_err(|e| table.failed(e))? {
+            let mut merge = runs.merge()?;
+            let mut first = FirstDuplicate::default();
+            let mut last: Vec<u8> = Vec::new();
+            let mut count = 0usize;
+            while let Some(item) = merge.next().map_err(scratch)? {
+                count += 1;
+                if count % BATCH_ROWS == 0 {
+                    txn.check_interrupt()?;
+                }
+                if count > 1 && item.key == last.as_slice() {
+                    // With IGNORE and REPLACE: of rows that are alike, one of which stayed.
+                    if self.mode == OnDuplicate::Error {
+                        first.note(&item);
+                    }
+                    continue;
+                }
+                last.clear();
+                last.extend_from_slice(item.key);
+                if first.row.is_none() && (kept || table.is_entry_of_row(txn, index, item.key, item.value)?) {
+                    load.push(txn.inner(), item.key, item.value).map_err(|e| table.failed(e))?;
+                }
+            }
+            if first.row.is_some() {
+                return Err(table.duplicate_of_entry(txn, index, &first.entry.0, &first.entry.1));
+            }
+            if load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? != Loaded::NotEmpty {
+                return Ok(());
+            }
+        }
+        let mut merge = runs.merge()?;
+        let mut sorted = SortedRows::new();
+        loop {
+            sorted.clear();
+            while sorted.len() < BATCH_ROWS {
+                let Some(item) = merge.next().map_err(scratch)? else { break };
+                let repeated = sorted.len().checked_sub(1).is_some_and(|last| sorted.key(last) == item.key);
+                if repeated && self.mode != OnDuplicate::Error {
+                    continue;
+                }
+                if repeated {
+                    return Err(table.duplicate_of_entry(txn, index, item.key, item.value));
+                }
+                if kept || table.is_entry_of_row(txn, index, item.key, item.value)? {
+                    sorted.push(item.key, item.value);
+                }
+            }
+            if sorted.is_empty() {
+                return Ok(());
+            }
+            txn.check_interrupt()?;
+            if let Some(at) = table.insert_run(txn, index, &sorted).await? {
+                return Err(table.duplicate_of_entry(txn, index, sorted.key(at), sorted.value(at)));
+            }
+        }
+    }
+
+    /// What was collected, after all into a table that others write to: chunk by chunk as it came, as long as none was spilled.
+    async fn insert_runs(&mut self, txn: &mut Transaction, indexes: Vec<Runs>) -> Result<(), MySqlError> {
+        if !indexes[0].spilled.is_empty() {
+            return self.insert_merged(txn, &indexes[0]).await;
+        }
+        let mut indexes: Vec<_> = indexes.into_iter().map(|runs| runs.memory.into_iter()).collect();
+        loop {
+            let runs: Vec<Run> = indexes.iter_mut().filter_map(Iterator::next).collect();
+            let Some(clustered) = runs.first() else { return Ok(()) };
+            let count = clustered.len();
+            self.insert_chunk(txn, PreparedRows { runs, count, auto_increment: None }).await?;
+        }
+    }
+
+    /// The rows of the clustered runs in key order.
+    async fn insert_merged(&mut self, txn: &mut Transaction, runs: &Runs) -> Result<(), MySqlError> {
+        let table = self.table.clone();
+        let mut chunks: Vec<EncodedRows> = Vec::new();
+        let mut merged = EncodedRows::new();
+        self.distinct(txn, runs, |_, _, value| {
+            merged.push_with(|out| {
+                out.extend_from_slice(value);
+                true
+            });
+            if merged.byte_len() > 8 * BULK_BYTES {
+                chunks.push(std::mem::take(&mut merged));
+            }
+            Ok(())
+        })?;
+        chunks.push(merged);
+        self.report.inserted += self.report.replaced;
+        for rows in chunks {
+            let mut chunk = table.prepare_rows(rows);
+            if chunk.count == 0 {
+                continue;
+            }
+            table.give_row_ids(txn, &mut chunk)?;
+            self.insert_chunk(txn, chunk).await?;
+        }
+        Ok(())
+    }
+
+    /// A chunk into a table with rows: batches per index, row by row once a duplicate is met.
+    async fn insert_chunk(&mut self, txn: &mut Transaction, chunk: PreparedRows) -> Result<(), MySqlError> {
+        let table = self.table.clone();
+        let start = txn.inner().savepoint();
+        if self.insert_sorted(txn, &chunk).await? {
+            txn.count_rows(&table.state, chunk.count as i64);
+            self.report.inserted += chunk.count as u64;
+            return Ok(());
+        }
+        txn.inner().rollback_to(&start).map_err(|e| table.failed(e))?;
+        let run = &chunk.runs[0];
+        let mut order: Vec<usize> = (0..run.len()).collect();
+        order.sort_unstable_by_key(|i| run.row(*i));
+        for part in order.chunks(BATCH_ROWS) {
+            txn.check_interrupt()?;
+            let rows: Vec<Vec<Value>> = part.iter().map(|i| table.layout.values(run.value(*i))).collect();
+            let done = table.insert_each(txn, &rows, self.mode).await?;
+            self.report.inserted += done.inserted;
+            self.report.replaced += done.replaced;
+            self.report.ignored += done.ignored.len() as u64;
+            let room = IGNORED_ERRORS_MAX - self.report.ignored_errors.len();
+            self.report.ignored_errors.extend(done.ignored.into_iter().map(|(_, e)| e).take(room));
+        }
+        Ok(())
+    }
+
+    /// False: a row is a duplicate; some rows may then be in.
+    async fn insert_sorted(&mut self, txn: &mut Transaction, chunk: &PreparedRows) -> Result<bool, MySqlError> {
+        let mut sorted = std::mem::take(&mut txn.scratch.sorted);
+        let mut whole = true;
+        'runs: for (index, run) in chunk.runs.iter().enumerate() {
+            if (1..run.len()).any(|i| run.key(i - 1) == run.key(i)) {
+                whole = false;
+                break;
+            }
+            for from in (0..run.len()).step_by(BATCH_ROWS) {
+                sorted.clear();
+                for i in from..(from + BATCH_ROWS).min(run.len()) {
+                    sorted.push(run.key(i), run.value(i));
+                }
+                if self.table.insert_run(txn, index, &sorted).await?.is_some() {
+                    whole = false;
+                    break 'runs;
+                }
+            }
+        }
+        txn.scratch.sorted = sorted;
+        Ok(whole)
+    }
+}
+
+fn push_run(table: &Table, load: &mut Load, txn: &mut Transaction, run: &Run) -> Result<(), MySqlError> {
+    (0..run.len()).try_for_each(|i| load.push(txn.inner(), run.key(i), run.value(i))).map_err(|e| table.failed(e))
+}
+
+impl Table {
+    /// Inserts the batch into one index. The position of the first that meets a row there, if any.
+    pub(crate) async fn insert_run(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        sorted: &SortedRows,
+    ) -> Result<Option<usize>, MySqlError> {
+        let id = self.indexes[index].id;
+        let mut done = 0;
+        while done < sorted.len() {
+            let outcome = granted!(self, txn.inner().insert_batch(id, sorted, done));
+            done += outcome.inserted;
+            if outcome.duplicate {
+                return Ok(Some(done));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a secondary entry is one of the row that its clustered key has now.
+    fn is_entry_of_row(&self, txn: &mut Transaction, index: usize, key: &[u8], value: &[u8]) -> Result<bool, MySqlError> {
+        let clustered = clustered_key(key, value).ok_or_else(|| self.corrupt(index))?;
+        let mut row = Vec::new();
+        if !txn.inner().get_latest(self.clustered().id, clustered, &mut row).map_err(|e| self.failed(e))? {
+            return Ok(false);
+        }
+        let (mut entry, mut rest) = (Vec::new(), Vec::new());
+        self.indexes[index].entry_of_row(&self.layout, &row, clustered, &mut entry, &mut rest);
+        Ok(entry == key)
+    }
+
+    /// Error 1062 for an entry of a unique index whose key another one has.
+    fn duplicate_of_entry(&self, txn: &mut Transaction, index: usize, key: &[u8], value: &[u8]) -> MySqlError {
+        let mut row = Vec::new();
+        let found = clustered_key(key, value).map(|clustered| txn.inner().get_latest(self.clustered().id, clustered, &mut row));
+        match found {
+            Some(Ok(true)) => self.duplicate_entry(index, &self.layout.values(&row)),
+            _ => self.corrupt(index),
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Sorted runs of index entries: in memory, spilled to a file, and merged.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Bytes read from a spilled run at a time.
+const READ_BYTES: usize = 256 << 10;
+
+/// Entries of one index in key order; equal keys in the order of their rows.
+#[derive(Default)]
+pub(crate) struct Run {
+    pub keys: Vec<u8>,
+    pub values: Vec<u8>,
+    pub entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    key: (u32, u32),
+    value: (u32, u32),
+    /// Place of its row in the statement.
+    row: u64,
+}
+
+impl Run {
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn key(&self, i: usize) -> &[u8] {
+        let (start, end) = self.entries[i].key;
+        &self.keys[start as usize..end as usize]
+    }
+
+    pub fn value(&self, i: usize) -> &[u8] {
+        let (start, end) = self.entries[i].value;
+        &self.values[start as usize..end as usize]
+    }
+
+    pub fn row(&self, i: usize) -> u64 {
+        self.entries[i].row
+    }
+
+    /// Bytes it takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.keys.len() + self.values.len() + self.entries.len() * size_of::<Entry>()
+    }
+
+    /// Adds an entry. Returns the bytes it takes.
+    pub fn add(&mut self, key: &[u8], value: &[u8], row: u64) -> usize {
+        let (key_start, value_start) = (self.keys.len(), self.values.len() as u32);
+        self.keys.extend_from_slice(key);
+        self.values.extend_from_slice(value);
+        self.push(key_start, (value_start, self.values.len() as u32), row);
+        key.len() + value.len() + size_of::<Entry>()
+    }
+
+    /// Adds an entry whose key the caller has just appended to `keys`, from `key_start` on, and whose value lies in `values`.
+    pub fn push(&mut self, key_start: usize, value: (u32, u32), row: u64) {
+        self.entries.push(Entry { key: (key_start as u32, self.keys.len() as u32), value, row });
+    }
+
+    /// Adds `first` to the rows' places.
+    pub fn shift_rows(&mut self, first: u64) {
+        self.entries.iter_mut().for_each(|e| e.row += first);
+    }
+
+    /// Puts the entries in key order. True if they were.
+    pub fn sort(&mut self) -> bool {
+        if (1..self.len()).all(|i| self.key(i - 1) <= self.key(i)) {
+            return true;
+        }
+        // Most comparisons end in the first eight bytes after what all keys share.
+        let first = self.key(0);
+        let shared = (1..self.len()).fold(first.len(), |shared, i| {
+            self.key(i).iter().zip(&first[..shared]).take_while(|(a, b)| a == b).count()
+        });
+        let head = |e: &Entry| {
+            let rest = &self.keys[e.key.0 as usize + shared..e.key.1 as usize];
+            let mut head = [0; 8];
+            let n = rest.len().min(8);
+            head[..n].copy_from_slice(&rest[..n]);
+            u64::from_be_bytes(head)
+        };
+        let mut order: Vec<(u64, Entry)> = self.entries.iter().map(|e| (head(e), *e)).collect();
+        let key = |e: &Entry| &self.keys[e.key.0 as usize..e.key.1 as usize];
+        order.sort_unstable_by(|(a, x), (b, y)| a.cmp(b).then_with(|| key(x).cmp(key(y))).then(x.row.cmp(&y.row)));
+        self.entries = order.into_iter().map(|(_, e)| e).collect();
+        false
+    }
+}
+
+/// A run on disk: `key len u32 · value len u32 · row u64 · key · value` each.
+pub(crate) struct SpilledRun {
+    file: Arc<File>,
+    len: u64,
+}
+
+impl SpilledRun {
+    /// Writes what `source` gives to a file without a name, which goes with its handle, also in a crash.
+    pub fn write(mut source: Merge<'_>) -> std::io::Result<SpilledRun> {
+        let mut out = BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
+        let mut len = 0;
+        while let Some(item) = source.next()? {
+            out.write_all(&(item.key.len() as u32).to_le_bytes())?;
+            out.write_all(&(item.value.len() as u32).to_le_bytes())?;
+            out.write_all(&item.row.to_le_bytes())?;
+            out.write_all(item.key)?;
+            out.write_all(item.value)?;
+            len += (HEAD + item.key.len() + item.value.len()) as u64;
+        }
+        let file = out.into_inner().map_err(|e| e.into_error())?;
+        Ok(SpilledRun { file: Arc::new(file), len })
+    }
+}
+
+const HEAD: usize = 16;
+
+/// An entry at the head of a merge.
+pub(crate) struct Item<'a> {
+    pub key: &'a [u8],
+    pub value: &'a [u8],
+    pub row: u64,
+}
+
+enum Cursor<'a> {
+    Memory { run: &'a Run, at: usize },
+    File { file: Arc<File>, read: u64, len: u64, buffer: Vec<u8>, at: usize },
+}
+
+impl Cursor<'_> {
+    fn current(&self) -> Option<Item<'_>> {
+        match self {
+            Cursor::Memory { run, at } => {
+                (*at < run.len()).then(|| Item { key: run.key(*at), value: run.value(*at), row: run.row(*at) })
+            }
+            Cursor::File { buffer, at, .. } => {
+                let (key, value) = lengths(buffer.get(*at..)?)?;
+                let body = &buffer[*at + HEAD..];
+                let row = u64::from_le_bytes(buffer[*at + 8..*at + 16].try_into().ok()?);
+                Some(Item { key: &body[..key], value: &body[key..key + value], row })
+            }
+        }
+    }
+
+    fn advance(&mut self) -> std::io::Result<()> {
+        match self {
+            Cursor::Memory { at, .. } => *at += 1,
+            Cursor::File { buffer, at, .. } => {
+                if let Some((key, value)) = lengths(&buffer[*at..]) {
+                    *at += HEAD + key + value;
+                }
+                return self.fill();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads on until a whole entry is in the buffer, or the run ends.
+    fn fill(&mut self) -> std::io::Result<()> {
+        let Cursor::File { file, read, len, buffer, at } = self else { return Ok(()) };
+        loop {
+            let rest = buffer.len() - *at;
+            let need = lengths(&buffer[*at..]).map_or(HEAD, |(key, value)| HEAD + key + value);
+            if rest >= need && need > HEAD || *read == *len {
+                return Ok(());
+            }
+            buffer.drain(..*at);
+            *at = 0;
+            let want = (READ_BYTES.max(need) as u64).min(*len - *read) as usize;
+            let start = buffer.len();
+            buffer.resize(start + want, 0);
+            // Several merges may read one file: each keeps its own place.
+            file.read_exact_at(&mut buffer[start..], *read)?;
+            *read += want as u64;
+        }
+    }
+}
+
+fn lengths(entry: &[u8]) -> Option<(usize, usize)> {
+    let head = entry.first_chunk::<8>()?;
+    let [a, b, c, d, e, f, g, h] = *head;
+    Some((u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]) as usize))
+}
+
+/// Entries of several runs in key order, equal keys in the order of their rows.
+pub(crate) struct Merge<'a> {
+    cursors: Vec<Cursor<'a>>,
+    /// A heap of cursors that are not at their end, the least first.
+    heap: Vec<u32>,
+    started: bool,
+}
+
+impl<'a> Merge<'a> {
+    pub fn new(memory: &'a [Run], spilled: &[SpilledRun]) -> std::io::Result<Merge<'a>> {
+        let mut cursors: Vec<Cursor<'a>> = Vec::with_capacity(memory.len() + spilled.len());
+        for run in spilled {
+            let mut cursor = Cursor::File { file: run.file.clone(), read: 0, len: run.len, buffer: Vec::new(), at: 0 };
+            cursor.fill()?;
+            cursors.push(cursor);
+        }
+        cursors.extend(memory.iter().map(|run| Cursor::Memory { run, at: 0 }));
+        let mut merge = Merge { cursors, heap: Vec::new(), started: false };
+        merge.heap = (0..merge.cursors.len() as u32).filter(|c| merge.cursors[*c as usize].current().is_some()).collect();
+        for i in (0..merge.heap.len() / 2).rev() {
+            merge.sift_down(i);
+        }
+        Ok(merge)
+    }
+
+    fn less(&self, a: u32, b: u32) -> bool {
+        let (Some(a), Some(b)) = (self.cursors[a as usize].current(), self.cursors[b as usize].current()) else { return false };
+        (a.key, a.row) < (b.key, b.row)
+    }
+
+    fn sift_down(&mut self, mut i: usize) {
+        loop {
+            let (left, right) = (2 * i + 1, 2 * i + 2);
+            let mut least = i;
+            if left < self.heap.len() && self.less(self.heap[left], self.heap[least]) {
+                least = left;
+            }
+            if right < self.heap.len() && self.less(self.heap[right], self.heap[least]) {
+                least = right;
+            }
+            if least == i {
+                return;
+            }
+            self.heap.swap(i, least);
+            i = least;
+        }
+    }
+
+    /// The next entry.
+    pub fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
+        if self.started {
+            if let Some(&top) = self.heap.first() {
+                self.cursors[top as usize].advance()?;
+                if self.cursors[top as usize].current().is_none() {
+                    self.heap.swap_remove(0);
+                }
+                self.sift_down(0);
+            }
+        }
+        self.started = true;
+        Ok(self.heap.first().and_then(|top| self.cursors[*top as usize].current()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(rows: &[(&str, u64)]) -> Run {
+        let mut run = Run::default();
+        for (key, row) in rows {
+            run.add(key.as_bytes(), format!("{key}{row}").as_bytes(), *row);
+        }
+        run
+    }
+
+    fn drain(mut merge: Merge) -> Vec<(String, String, u64)> {
+        let mut all = Vec::new();
+        while let Some(item) = merge.next().unwrap() {
+            let text = |b: &[u8]| String::from_utf8(b.to_vec()).unwrap();
+            all.push((text(item.key), text(item.value), item.row));
+        }
+        all
+    }
+
+    #[test]
+    fn runs_in_memory_and_on_disk_merge_in_key_then_row_order() {
+        let mut state = 88172645463325252u64;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut expected = Vec::new();
+        let (mut memory, mut spilled) = (Vec::new(), Vec::new());
+        let mut row = 0;
+        for n in 0..9 {
+            let rows: Vec<(String, u64)> = (0..next() % 700)
+                .map(|_| {
+                    row += 1;
+                    (format!("shared{}", next() % 900), row)
+                })
+                .collect();
+            let mut sorted = run(&rows.iter().map(|(k, r)| (k.as_str(), *r)).collect::<Vec<_>>());
+            sorted.sort();
+            expected.extend(rows.into_iter().map(|(k, r)| (k.clone(), format!("{k}{r}"), r)));
+            if n % 3 == 0 {
+                spilled.push(SpilledRun::write(Merge::new(&[sorted], &[]).unwrap()).unwrap());
+            } else {
+                memory.push(sorted);
+            }
+        }
+        expected.sort_by(|a, b| (&a.0, a.2).cmp(&(&b.0, b.2)));
+        assert_eq!(drain(Merge::new(&memory, &spilled).unwrap()), expected);
+        assert_eq!(drain(Merge::new(&memory, &spilled).unwrap()), expected, "again");
+    }
+
+    #[test]
+    fn an_entry_longer_than_the_buffer_is_read_whole() {
+        let long = "x".repeat(READ_BYTES * 2);
+        let mut sorted = run(&[(&long, 2), ("a", 1), ("z", 3)]);
+        assert!(!sorted.sort());
+        let spilled = [SpilledRun::write(Merge::new(std::slice::from_ref(&sorted), &[]).unwrap()).unwrap()];
+        assert_eq!(drain(Merge::new(&[], &spilled).unwrap()), drain(Merge::new(&[sorted], &[]).unwrap()));
+    }
+}

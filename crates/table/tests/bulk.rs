@@ -1,0 +1,182 @@
+//! Bulk insert against plain insert: the same rows, counts and errors, whatever the table, the order, the memory and the mode.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use highkey_table::*;
+use highkey_types::{MySqlError, Value};
+use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
+
+fn encoded(table: &Table, rows: &[Vec<Value>]) -> EncodedRows {
+    let mut encoded = EncodedRows::new();
+    for row in rows {
+        encoded.push_with(|out| {
+            table.layout().encode(row, out);
+            true
+        });
+    }
+    encoded
+}
+
+async fn bulk_in(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    rows: &[Vec<Value>],
+    chunk: usize,
+    memory: usize,
+    mode: OnDuplicate,
+) -> Result<BulkReport, MySqlError> {
+    assert!(txn.open(table).await?);
+    let mut bulk = table.bulk_insert(txn, mode, memory)?;
+    for rows in rows.chunks(chunk) {
+        bulk.add(txn, table.prepare_rows(encoded(table, rows))).await?;
+    }
+    bulk.finish(txn).await
+}
+
+fn bulk(
+    db: &Arc<Database>,
+    table: &Arc<Table>,
+    rows: &[Vec<Value>],
+    chunk: usize,
+    memory: usize,
+    mode: OnDuplicate,
+) -> Result<BulkReport, MySqlError> {
+    block_on(async {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        let report = bulk_in(&mut txn, table, rows, chunk, memory, mode).await?;
+        txn.commit().await?;
+        Ok(report)
+    })
+}
+
+fn columns() -> Vec<ColumnDef> {
+    vec![int("id").not_null(), int("u"), int("k"), varchar("s", 60)]
+}
+
+fn definition(kind: usize) -> Vec<IndexSpec> {
+    match kind {
+        0 => vec![IndexSpec::primary(&[0])],
+        1 => vec![],
+        2 => vec![IndexSpec::primary(&[0]), IndexSpec::ordinary("k", &[2, 3])],
+        3 => vec![IndexSpec::primary(&[3, 0]), IndexSpec::unique("u", &[1]), IndexSpec::ordinary("k", &[2])],
+        _ => vec![IndexSpec::ordinary("k", &[2]), IndexSpec::unique("u", &[1])],
+    }
+}
+
+fn row(id: i64, rng: &mut SmallRng) -> Vec<Value> {
+    let u = if id % 5 == 0 { NULL } else { i(id * 3) };
+    vec![i(id), u, i(rng.random_range(0..50)), t(&"abcdefghijklmnopqrstuvwxyz abcdefghijklmnopqrstuvwxyz"[..rng.random_range(0..50)])]
+}
+
+#[test]
+fn a_bulk_insert_does_what_a_plain_one_does() {
+    let mut rng = SmallRng::seed_from_u64(3);
+    for round in 0..60 {
+        let db = database();
+        let [plain, fast] = ["plain", "fast"].map(|name| create(&db, name, columns(), definition(round % 5)));
+        // Beyond a mebibyte the empty table is loaded, below it is not.
+        let count = [40, 900, 12_000, 15_000][rng.random_range(0..4)];
+        let mut rows: Vec<_> = (0..count).map(|id| row(id, &mut rng)).collect();
+        if round % 3 == 1 {
+            rows.shuffle(&mut rng);
+        }
+        if round % 4 == 3 {
+            // Doubles, far apart, with other values beside the key.
+            for _ in 0..3 {
+                let id = rng.random_range(0..count);
+                let at = rng.random_range(0..rows.len());
+                rows.insert(at, row(id, &mut rng));
+            }
+        }
+        let mode = [OnDuplicate::Error, OnDuplicate::Ignore, OnDuplicate::Replace][rng.random_range(0..3)];
+        if round % 7 == 6 {
+            for table in [&plain, &fast] {
+                fill(&db, table, vec![row(3, &mut SmallRng::seed_from_u64(1)), vec![i(count + 9), i(-1), i(1), t("there")]]);
+            }
+        }
+        let memory = [100 << 10, 1 << 20, 64 << 20][rng.random_range(0..3)];
+        let chunk = [77, 1000, 100_000][rng.random_range(0..3)];
+        let expected = insert(&db, &plain, rows.clone(), mode);
+        let found = bulk(&db, &fast, &rows, chunk, memory, mode);
+        let context = format!("round {round}: {count} rows, {mode:?}, memory {memory}, chunks of {chunk}");
+        match (expected, found) {
+            (Ok(expected), Ok(found)) => {
+                assert_eq!(found.inserted, expected.inserted, "{context}");
+                assert_eq!(found.ignored, expected.ignored.len() as u64, "{context}");
+                assert_eq!(found.ignored_errors.len(), expected.ignored.len(), "{context}");
+                assert_eq!(found.replaced, expected.replaced, "{context}");
+            }
+            (Err(expected), Err(found)) => assert_eq!(found, expected, "{context}"),
+            (expected, found) => panic!("{context}: {expected:?}, but {found:?}"),
+        }
+        let sorted = |table| {
+            let mut rows: Vec<_> = all(&db, table).iter().map(|r| format!("{r:?}")).collect();
+            rows.sort();
+            rows
+        };
+        assert_eq!(sorted(&fast), sorted(&plain), "{context}");
+        assert_eq!(fast.row_count_estimate().unwrap(), plain.row_count_estimate().unwrap(), "{context}");
+        check(&db);
+    }
+}
+
+#[test]
+fn a_load_that_fails_or_is_rolled_back_leaves_nothing() {
+    let db = database();
+    let table = create(&db, "t", columns(), definition(3));
+    let mut rng = SmallRng::seed_from_u64(8);
+    let mut rows: Vec<_> = (0..15_000).map(|id| row(id, &mut rng)).collect();
+    let start = |db: &Arc<Database>| db.begin(Isolation::RepeatableRead);
+    // Rolled back after it was done, by the statement's savepoint and as a whole.
+    block_on(async {
+        let mut txn = start(&db);
+        let savepoint = txn.statement_savepoint();
+        bulk_in(&mut txn, &table, &rows, 4000, 64 << 20, OnDuplicate::Error).await.unwrap();
+        txn.rollback_to_statement(&savepoint).unwrap();
+        bulk_in(&mut txn, &table, &rows[..200], 4000, 64 << 20, OnDuplicate::Error).await.unwrap();
+        txn.rollback().await.unwrap();
+    });
+    assert_eq!(all(&db, &table).len(), 0);
+    check(&db);
+    // A duplicate in the unique index, found after the clustered one was loaded.
+    rows[14_000][1] = i(3);
+    let error = bulk(&db, &table, &rows, 4000, 200 << 10, OnDuplicate::Error).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (1062, "Duplicate entry '3' for key 'u'"));
+    assert_eq!(all(&db, &table).len(), 0);
+    check(&db);
+    // KILL.
+    let interrupt = Arc::new(Interrupt::default());
+    let mut txn = start(&db);
+    txn.set_interrupt(interrupt.clone());
+    interrupt.raise();
+    let killed = block_on(bulk_in(&mut txn, &table, &rows[..14_000], 4000, 64 << 20, OnDuplicate::Error)).unwrap_err();
+    assert_eq!(killed.code, 1317);
+    drop(txn);
+    assert_eq!(all(&db, &table).len(), 0);
+    check(&db);
+}
+
+#[test]
+fn somebody_is_quicker() {
+    let db = database();
+    for (memory, name) in [(64 << 20, "sorted"), (100 << 10, "streamed")] {
+        let table = create(&db, name, columns(), definition(2));
+        let mut rng = SmallRng::seed_from_u64(8);
+        let rows: Vec<_> = (0..15_000).map(|id| row(id, &mut rng)).collect();
+        block_on(async {
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            assert!(txn.open(&table).await.unwrap());
+            let mut bulk = table.bulk_insert(&mut txn, OnDuplicate::Error, memory).unwrap();
+            bulk.add(&mut txn, table.prepare_rows(encoded(&table, &rows[..14_000]))).await.unwrap();
+            fill(&db, &table, vec![vec![i(-1), NULL, i(0), t("first")]]);
+            bulk.add(&mut txn, table.prepare_rows(encoded(&table, &rows[14_000..]))).await.unwrap();
+            assert_eq!(bulk.finish(&mut txn).await.unwrap().inserted, 15_000, "{name}");
+            txn.commit().await.unwrap();
+        });
+        assert_eq!(all(&db, &table).len(), 15_001, "{name}");
+        check(&db);
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! A waiter waits for the holders of its key that conflict with it and for the conflicting waiters ahead. Every transaction waits for at
 //! most one key. The last of a cycle to queue up sees the whole cycle, since all others queued before its search began; so no cycle is
-//! missed. The graph may change during the search: an edge that has just gone can make a victim of a transaction that would have
-//! come through, which is allowed (it retries), and rare.
+//! missed. The graph changes during the search, so a path may join edges that never stood at one time; a cycle counts only if all its
+//! members still wait once it is complete. Then every edge still stands, since who waits has not ended and gives up no lock.
 
 use super::owner::Owner;
 use super::table::LockTable;
@@ -21,6 +21,9 @@ impl LockTable {
         let _one = self.search().lock();
         while waiter.outcome().is_none() {
             let Some(cycle) = self.find_cycle(waiter) else { return };
+            if cycle.iter().any(|w| w.outcome().is_some()) {
+                continue;
+            }
             let victim = cycle
                 .iter()
                 .min_by_key(|w| (w.owner.work.load(Ordering::Relaxed), std::cmp::Reverse(w.owner.id)))

@@ -331,10 +331,11 @@ impl LockTable {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Whom a waiter waits for.
+    /// Whom a waiter waits for; nobody once its wait has ended.
     pub(super) fn blockers(&self, waiter: &Arc<Waiter>) -> Vec<Arc<Owner>> {
         let map = self.shard(&waiter.key).map.lock();
-        let Some(queue) = map.get(&waiter.key) else { return Vec::new() };
+        let queue = map.get(&waiter.key).filter(|_| waiter.outcome().is_none());
+        let Some(queue) = queue else { return Vec::new() };
         let me = waiter.owner.id;
         let holders = queue.granted.iter().filter(|g| g.owner.id != me && conflict(g.mode, waiter.mode)).map(|g| &g.owner);
         let ahead = queue.waiting.iter().take_while(|w| !Arc::ptr_eq(w, waiter));

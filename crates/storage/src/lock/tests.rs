@@ -163,6 +163,20 @@ fn a_long_cycle_is_found() {
     assert_eq!(deadlocked, 1);
 }
 
+/// A search that meets a transaction just as it gets its lock must not take those behind it for those before it.
+#[test]
+fn who_got_the_lock_waits_for_nobody() {
+    let table = table();
+    let (a, b, c) = (owner(&table, 1), owner(&table, 2), owner(&table, 3));
+    assert!(granted(ask(&table, &a, "k", Exclusive)));
+    let Answer::Queued(b_waits) = ask(&table, &b, "k", Exclusive) else { panic!("a holds the key") };
+    let Answer::Queued(c_waits) = ask(&table, &c, "k", Exclusive) else { panic!("a holds the key") };
+    let ids = |waiter| table.blockers(waiter).iter().map(|o| o.id.0).collect::<Vec<_>>();
+    assert_eq!((ids(&b_waits), ids(&c_waits)), (vec![1], vec![1, 2]));
+    table.release(&a);
+    assert_eq!((ids(&b_waits), ids(&c_waits)), (vec![], vec![2]));
+}
+
 #[test]
 fn threads_take_turns() {
     let table = table();

@@ -32,8 +32,20 @@ pub(super) fn duplicate_column(name: &str) -> MySqlError {
     error(1060, format!("Duplicate column name '{name}'"))
 }
 
+pub(crate) fn blobs_and_no_terminator() -> MySqlError {
+    error(1084, "You can't use fixed rowlength with BLOBs; please use 'fields terminated by'".into())
+}
+
+pub(super) fn fixed_rows_to_variable() -> MySqlError {
+    error(1409, "Can't load value from file with fixed size rows to variable".into())
+}
+
 pub(super) fn operand_columns(expected: usize) -> MySqlError {
     error(1241, format!("Operand should contain {expected} column(s)"))
+}
+
+pub(super) fn aggregate_over_union(position: usize) -> MySqlError {
+    error(3028, format!("Expression #{position} of ORDER BY contains aggregate function and applies to a UNION"))
 }
 
 pub(super) fn invalid_group_use() -> MySqlError {

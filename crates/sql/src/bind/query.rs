@@ -92,7 +92,7 @@ impl Binder<'_> {
         let fields = rel.fields.clone();
         let (keys, _) = self.within(scope, |binder| {
             let mut keys = Vec::new();
-            for item in around.order_by {
+            for (n, item) in around.order_by.iter().enumerate() {
                 let expr = match ordinal(&item.expr) {
                     Some(n) if n == 0 || n > fields.len() as u64 => return Err(errors::unknown_column(&n.to_string(), "order clause")),
                     Some(n) => Expr::column(n as usize - 1, fields[n as usize - 1].ty.clone()),
@@ -102,7 +102,12 @@ impl Binder<'_> {
                         {
                             return Err(MySqlError::with_message(1250, format!("Table '{table}' from one of the SELECTs cannot be used in global ORDER clause")));
                         }
-                        binder.expr(&item.expr)?
+                        let expr = binder.expr(&item.expr)?;
+                        let scope = binder.scope();
+                        if !scope.aggregates.is_empty() || !scope.windows.is_empty() {
+                            return Err(errors::aggregate_over_union(n + 1));
+                        }
+                        expr
                     }
                 };
                 keys.push(SortKey { expr, desc: item.desc });

@@ -10,7 +10,7 @@
 //! - `recovery`: checkpoints, and redo after a crash.
 //! - `lock`: row locks and deadlocks.
 //! - `txn`: transactions, snapshots, older versions, commit, rollback, purge.
-//! - `engine`: all of it behind one handle.
+//! - `engine`: all of it behind one handle; `progress` beside it, how far a long statement is.
 //!
 //! Nothing here knows of SQL, rows' columns or a runtime: keys and values are bytes, and the two waits there are (a row lock, a
 //! durable commit) are plain futures.
@@ -27,6 +27,7 @@ mod lock;
 mod options;
 mod overflow;
 mod page;
+mod progress;
 mod recovery;
 mod space;
 mod stats;
@@ -41,6 +42,7 @@ pub use error::{Error, Result};
 pub use ids::{IndexId, Lsn, PageId, TxnId};
 pub use lock::{Interrupt, LockError, LockWait};
 pub use options::Options;
+pub use progress::{Progress, Stage};
 pub use stats::Stats;
 pub use txn::{
     BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, Load, Loaded, LockMode, LockWaitPolicy, Locked, Op,

@@ -36,12 +36,12 @@ pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;
 pub use check::TableCheck;
 pub use database::{Database, OpenError};
-pub use ddl::{AlterPlan, DdlContext, Phase, Progress, RowConversion, TableName};
+pub use ddl::{AlterPlan, DdlContext, RowConversion, TableName};
 pub use def::{
     CheckDef, ColumnDef, Default, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, SYSTEM_SCHEMAS, SchemaDef,
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
-pub use highkey_storage::{Direction, Interrupt, Isolation, LockMode, LockWaitPolicy, Options};
+pub use highkey_storage::{Direction, Interrupt, Isolation, LockMode, LockWaitPolicy, Options, Progress, Stage};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
 pub use row::{Row, RowBatch};
 pub use scan::{KeyRange, LockingScan, ScanPartition, TableScan};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use highkey_storage::{CommitWait, Interrupt, Isolation, Savepoint, SortedRows, TxnId, Txn};
+use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, TxnId, Txn};
 use highkey_types::MySqlError;
 
 use crate::database::Database;
@@ -23,6 +23,7 @@ pub struct Transaction {
     /// Declared after `inner`: metadata locks go after the rows have been committed or rolled back.
     locks: HeldLocks,
     interrupt: Arc<Interrupt>,
+    pub(crate) progress: Arc<Progress>,
     metadata_timeout: Duration,
     /// The catalog's epoch when the present snapshot was taken.
     view_epoch: Option<u64>,
@@ -70,6 +71,7 @@ impl Transaction {
             locks: HeldLocks::new(db.metadata_locks.clone(), owner),
             db,
             interrupt: Arc::default(),
+            progress: Arc::default(),
             metadata_timeout: DEFAULT_METADATA_TIMEOUT,
             view_epoch: None,
             deltas: Vec::new(),
@@ -125,6 +127,12 @@ impl Transaction {
     pub fn set_interrupt(&mut self, interrupt: Arc<Interrupt>) {
         self.inner().set_interrupt(interrupt.clone());
         self.interrupt = interrupt;
+    }
+
+    /// Where long work of this transaction says how far it is.
+    pub fn set_progress(&mut self, progress: Arc<Progress>) {
+        self.inner().set_progress(progress.clone());
+        self.progress = progress;
     }
 
     /// To be called before each statement: READ COMMITTED takes a new snapshot.

@@ -16,7 +16,12 @@ use crate::session::{Session, SessionState, error, error::err};
 
 impl Session {
     pub(crate) fn ddl_context(&self) -> DdlContext {
-        DdlContext { lock_wait_timeout: self.state.config.metadata_timeout, interrupt: self.state.process.flag(), ..DdlContext::default() }
+        DdlContext {
+            lock_wait_timeout: self.state.config.metadata_timeout,
+            interrupt: self.state.process.flag(),
+            progress: self.state.process.progress(),
+            ..DdlContext::default()
+        }
     }
 
     /// Schema and name of a table as the catalog knows them.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Direction, KeyRange, OnDuplicate, RowBatch, Table, TableScan};
+use highkey_table::{Direction, KeyRange, OnDuplicate, RowBatch, Stage, Table, TableScan};
 use highkey_types::{ColumnType, TypeKind, Value};
 
 use super::Failure;
@@ -72,6 +72,8 @@ impl Session {
             Some(view) => copy.source.scan_at(&view.snapshot(), 0, &KeyRange::all(), Direction::Forward)?,
             None => copy.source.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?,
         };
+        let progress = self.state.process.progress();
+        progress.enter(Stage::CopyingRows, copy.source.row_count_estimate()?);
         let mut leaf = RowBatch::new();
         if !into_itself {
             self.begin_bulk(inserter)?;
@@ -84,6 +86,7 @@ impl Session {
         let mut bytes = 0;
         while scan.next_batch(&mut leaf)? {
             read += leaf.len() as u64;
+            progress.add(leaf.len() as u64);
             for i in 0..leaf.len() {
                 let mut row = Vec::new();
                 inserter.start_row(&mut row);
@@ -142,6 +145,7 @@ impl Session {
                 });
             }
             inserter.row += leaf.len() as u64;
+            self.state.process.progress().add(leaf.len() as u64);
             self.state.instance.count(StatusCounter::InnodbRowsRead, leaf.len() as u64);
             self.flush_bulk(inserter, BULK_CHUNK_BYTES).await?;
             tokio::task::yield_now().await;

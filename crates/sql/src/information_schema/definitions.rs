@@ -81,6 +81,10 @@ pub(super) const INFORMATION_SCHEMA: &[(&str, &str)] = &[
 ];
 
 pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
+    (
+        "events_stages_current",
+        "THREAD_ID u;EVENT_ID u;END_EVENT_ID u?;EVENT_NAME s128;SOURCE s64?;TIMER_START u?;TIMER_END u?;TIMER_WAIT u?;WORK_COMPLETED u?;WORK_ESTIMATED u?;NESTING_EVENT_ID u?;NESTING_EVENT_TYPE s16?",
+    ),
     ("global_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("global_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("session_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),

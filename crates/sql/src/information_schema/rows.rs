@@ -7,7 +7,7 @@ use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value};
 
 use crate::plan::VirtualTable;
-use crate::session::SessionState;
+use crate::session::{ProcessEntry, SessionState, stage_name};
 use crate::show;
 
 /// Text, number, NULL.
@@ -37,6 +37,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable) -> Result<Vec<Vec
         ("information_schema", "partitions") => each_table(state, |state, table, rows| partitions(state, table, rows))?,
         ("information_schema", "innodb_trx") => Vec::new(),
         ("information_schema", "user_privileges") => user_privileges(state),
+        ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "global_variables") => show::variable_rows(state, true),
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status" | "session_status") => show::status_rows(state),
@@ -44,6 +45,21 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable) -> Result<Vec<Vec
         // What Highkey does not have: views, triggers, routines, events, foreign keys, histograms, narrower privileges.
         _ => Vec::new(),
     })
+}
+
+/// What a connection's statement is doing, and how far it is. Times are not taken, and thread ids are the connections'.
+fn stage(process: &ProcessEntry) -> Option<Vec<Value>> {
+    let progress = process.progress();
+    let stage = progress.stage();
+    if process.snapshot().command == "Sleep" {
+        return None;
+    }
+    let total = progress.total();
+    let completed = if total.is_some() || progress.done() > 0 { u(progress.done()) } else { Value::Null };
+    let n = || Value::Null;
+    let name = format!("stage/sql/{}", stage_name(stage).0);
+    let event = u(progress.entered());
+    Some(vec![u(process.id()), event, n(), t(name), n(), n(), n(), n(), completed, total.map_or(Value::Null, u), n(), n()])
 }
 
 fn character_set(charset: Charset) -> Vec<Value> {

@@ -36,6 +36,7 @@ pub use config::Executor;
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
 pub use files::resolve as resolve_file;
 pub use instance::{Account, Instance};
+pub(crate) use process::stage_name;
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
-use highkey_table::Interrupt;
+use highkey_table::{Interrupt, Progress, Stage};
 use highkey_types::{MySqlError, errors};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
@@ -33,7 +33,7 @@ pub struct ProcessSnapshot {
     pub db: Option<String>,
     pub command: &'static str,
     pub seconds: u64,
-    pub state: &'static str,
+    pub state: String,
     pub info: Option<Arc<str>>,
 }
 
@@ -54,6 +54,7 @@ pub struct ProcessEntry {
     interruption: AtomicU8,
     /// Raised together with `interruption`; lock waits end by it and long work polls it.
     interrupt: Arc<Interrupt>,
+    progress: Arc<Progress>,
     killed: Arc<AtomicBool>,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
     wake: Notify,
@@ -119,6 +120,11 @@ impl ProcessEntry {
         self.interrupt.clone()
     }
 
+    /// Where long work says how far it is.
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
     /// The same as a plain flag, for DataFusion.
     pub fn killed_flag(&self) -> Arc<AtomicBool> {
         self.killed.clone()
@@ -140,6 +146,7 @@ impl ProcessEntry {
             self.interrupt.clear();
             self.killed.store(false, Ordering::Release);
         }
+        self.progress.enter(Stage::Executing, 0);
         let mut activity = self.activity.lock();
         activity.command = command;
         activity.since = Instant::now();
@@ -148,6 +155,7 @@ impl ProcessEntry {
     }
 
     pub fn end_statement(&self) {
+        self.progress.enter(Stage::Executing, 0);
         let mut activity = self.activity.lock();
         activity.command = "Sleep";
         activity.since = Instant::now();
@@ -176,10 +184,35 @@ impl ProcessEntry {
             db: activity.db.clone(),
             command: activity.command,
             seconds: activity.since.elapsed().as_secs(),
-            state: activity.state,
+            state: stage_text(&self.progress).unwrap_or_else(|| activity.state.to_owned()),
             info: activity.info.clone(),
         }
     }
+}
+
+/// A stage as `events_stages_current` names it, behind `stage/sql/`, and what its work is counted in.
+pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
+    match stage {
+        Stage::Executing => ("executing", ""),
+        Stage::WaitingForMetadataLock => ("Waiting for table metadata lock", ""),
+        Stage::ReadingFile => ("reading file", "bytes"),
+        Stage::CopyingRows => ("copying rows", "rows"),
+        Stage::BuildingIndexes => ("building indexes", "entries"),
+        Stage::RollingBack => ("Rolling back", "bytes of log"),
+        Stage::Committing => ("waiting for handler commit", ""),
+    }
+}
+
+/// `copying rows: 1200 of about 5000 rows (24%)`; None without a stage.
+fn stage_text(progress: &Progress) -> Option<String> {
+    let (stage, done) = (progress.stage(), progress.done());
+    let (name, unit) = stage_name(stage);
+    Some(match progress.total() {
+        _ if stage == Stage::Executing => return None,
+        Some(total) => format!("{name}: {done} of about {total} {unit} ({}%)", done * 100 / total),
+        None if done > 0 => format!("{name}: {done} {unit}"),
+        None => name.to_owned(),
+    })
 }
 
 /// All connections by id.
@@ -209,6 +242,7 @@ impl ProcessList {
             }),
             interruption: AtomicU8::new(0),
             interrupt: Arc::default(),
+            progress: Arc::default(),
             killed: Arc::default(),
             wake: Notify::new(),
         });
@@ -230,5 +264,32 @@ impl ProcessList {
 
     pub fn len(&self) -> usize {
         self.entries.read().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_tells_stage_and_progress() {
+        let list = ProcessList::default();
+        let entry = list.register(1, "root", "localhost");
+        let state = || entry.snapshot().state;
+        assert_eq!(state(), "");
+        entry.begin_statement("Query", None);
+        assert_eq!(state(), "executing");
+        let progress = entry.progress();
+        progress.enter(Stage::CopyingRows, 5000);
+        progress.add(1200);
+        assert_eq!(state(), "copying rows: 1200 of about 5000 rows (24%)");
+        progress.add(4800);
+        assert_eq!(state(), "copying rows: 6000 of about 6000 rows (100%)");
+        progress.enter(Stage::ReadingFile, 0);
+        assert_eq!(state(), "reading file");
+        progress.add(7);
+        assert_eq!(state(), "reading file: 7 bytes");
+        entry.end_statement();
+        assert_eq!(state(), "");
     }
 }

@@ -62,6 +62,7 @@ impl Session {
             txn.set_lock_wait_timeout(self.state.config.lock_wait_timeout);
             txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
             txn.set_interrupt(self.state.process.flag());
+            txn.set_progress(self.state.process.progress());
             self.transaction.current = Some(txn);
         }
         self.transaction.current.as_mut().expect("made above")

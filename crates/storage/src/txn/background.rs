@@ -70,7 +70,7 @@ impl System {
             if stop.load(Ordering::SeqCst) {
                 return Ok(());
             }
-            self.roll_back(&owner, last_lsn)?;
+            self.roll_back(&owner, last_lsn, None)?;
             self.counters.losers_undone.fetch_add(1, Ordering::Relaxed);
         }
         self.purge_old_garbage()

@@ -14,17 +14,26 @@ use crate::error::{Error, Result};
 use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{Owner, row_key};
 use crate::overflow;
+use crate::progress::{Progress, Stage};
 use crate::recovery::Loser;
 use crate::space::PageRun;
 use crate::sync::Arc;
 use crate::wal::Kind;
 
 impl System {
-    /// Undoes what `id` logged behind `until`, from `last_lsn` back. Returns the transaction's new last LSN.
-    pub fn undo_until(&self, id: TxnId, mut last_lsn: Lsn, until: Lsn) -> Result<Lsn> {
+    /// Undoes what the owner logged behind `until`, from `last_lsn` back. Returns the transaction's new last LSN.
+    pub fn undo_until(&self, owner: &Owner, mut last_lsn: Lsn, until: Lsn, progress: Option<&Progress>) -> Result<Lsn> {
         let mut cursor = Cursor::new();
+        let id = owner.id;
+        let start = last_lsn.0;
         let mut next = last_lsn;
+        if let Some(progress) = progress {
+            progress.enter(Stage::RollingBack, start.saturating_sub(until.0.max(owner.first_lsn)));
+        }
         while next > until {
+            if let Some(progress) = progress {
+                progress.set_done(start - next.0);
+            }
             let record = self.store.wal.read(next)?;
             if record.txn != id {
                 return Err(Error::corrupt_file(format!("log record {next} belongs to transaction {}", record.txn)));
@@ -100,9 +109,9 @@ impl System {
     }
 
     /// Undoes the whole transaction and ends it.
-    pub fn roll_back(&self, owner: &Arc<Owner>, last_lsn: Lsn) -> Result<()> {
+    pub fn roll_back(&self, owner: &Arc<Owner>, last_lsn: Lsn, progress: Option<&Progress>) -> Result<()> {
         if !last_lsn.is_none() {
-            let last_lsn = self.undo_until(owner.id, last_lsn, Lsn::NONE)?;
+            let last_lsn = self.undo_until(owner, last_lsn, Lsn::NONE, progress)?;
             self.store.pool.scope(Writer::Abort { id: owner.id, prev_lsn: last_lsn })?.commit()?;
         }
         self.status.abort(owner.id);

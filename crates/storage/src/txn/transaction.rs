@@ -15,6 +15,7 @@ use crate::buffer::Writer;
 use crate::error::Result;
 use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{Interrupt, Owner};
+use crate::progress::Progress;
 use crate::sync::Arc;
 
 /// A point inside a transaction that `rollback_to` returns to.
@@ -38,6 +39,7 @@ pub struct Txn {
     dropped: Vec<IndexId>,
     pub(super) lock_wait_timeout: Duration,
     pub(super) interrupt: Option<Arc<Interrupt>>,
+    progress: Option<Arc<Progress>>,
     pub(super) cursor: Cursor,
 }
 
@@ -52,6 +54,7 @@ impl Txn {
             dropped: Vec::new(),
             lock_wait_timeout: system.options.lock_wait_timeout,
             interrupt: None,
+            progress: None,
             cursor: Cursor::new(),
             system,
         }
@@ -86,6 +89,11 @@ impl Txn {
     /// Lets `interrupt` end this transaction's lock waits.
     pub fn set_interrupt(&mut self, interrupt: Arc<Interrupt>) {
         self.interrupt = Some(interrupt);
+    }
+
+    /// Where a rollback of this transaction says how far it is.
+    pub fn set_progress(&mut self, progress: Arc<Progress>) {
+        self.progress = Some(progress);
     }
 
     /// True once something was written that a commit must log.
@@ -162,7 +170,7 @@ impl Txn {
         if let Some(owner) = &self.owner
             && self.last_lsn > lsn
         {
-            self.last_lsn = self.system.undo_until(owner.id, self.last_lsn, lsn)?;
+            self.last_lsn = self.system.undo_until(owner, self.last_lsn, lsn, self.progress.as_deref())?;
         }
         Ok(())
     }
@@ -207,7 +215,7 @@ impl Txn {
         self.dropped.clear();
         let last_lsn = std::mem::replace(&mut self.last_lsn, Lsn::NONE);
         match self.owner.take() {
-            Some(owner) => self.system.roll_back(&owner, last_lsn),
+            Some(owner) => self.system.roll_back(&owner, last_lsn, self.progress.as_deref()),
             None => Ok(()),
         }
     }

@@ -7,8 +7,9 @@ mod run;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::Scope;
 
-use highkey_storage::{Load, Loaded, SortedRows};
+use highkey_storage::{Load, Loaded, SortedRows, Stage};
 use highkey_types::{MySqlError, Value};
 
 use crate::def::IndexKind;
@@ -16,7 +17,7 @@ use crate::index::clustered_key;
 use crate::insert::OnDuplicate;
 use crate::table::{Table, TableState, granted};
 use crate::transaction::Transaction;
-pub(crate) use run::Run;
+pub(crate) use run::{MergeAhead, Run};
 use run::{Item, Merge, SpilledRun};
 
 /// Less than this is inserted and logged as usual: a bulk load writes its pages to disk at once.
@@ -109,6 +110,11 @@ impl Runs {
 
     pub(crate) fn merge(&self) -> Result<Merge<'_>, MySqlError> {
         Merge::new(&self.memory, &self.spilled).map_err(scratch)
+    }
+
+    /// `merge` in a thread of its own.
+    pub(crate) fn merge_ahead<'scope, 'env: 'scope>(&'env self, scope: &'scope Scope<'scope, 'env>) -> Result<MergeAhead, MySqlError> {
+        Ok(MergeAhead::new(self.merge()?, scope))
     }
 
     pub(crate) fn spill(&mut self) -> Result<(), MySqlError> {
@@ -381,6 +387,7 @@ impl BulkInsert {
 
     async fn load_all(&mut self, txn: &mut Transaction) -> Result<(), MySqlError> {
         let table = self.table.clone();
+        let mut streamed = true;
         let indexes = match std::mem::replace(&mut self.phase, Phase::Direct) {
             Phase::Direct => return Ok(()),
             Phase::Streaming { load, indexes } => {
@@ -394,6 +401,8 @@ impl BulkInsert {
                 indexes
             }
             Phase::Sorting { indexes, .. } => {
+                streamed = false;
+                txn.progress.enter(Stage::BuildingIndexes, self.rows * indexes.len() as u64);
                 if indexes[0].is_small() || !self.load_clustered(txn, &indexes[0])? {
                     return self.insert_runs(txn, indexes).await;
                 }
@@ -401,6 +410,9 @@ impl BulkInsert {
             }
         };
         txn.count_rows(&table.state, (self.report.inserted - self.report.replaced) as i64);
+        if streamed && indexes.len() > 1 {
+            txn.progress.enter(Stage::BuildingIndexes, self.rows * (indexes.len() - 1) as u64);
+        }
         for (index, runs) in indexes.iter().enumerate().skip(1) {
             self.load_secondary(txn, index, runs).await?;
         }
@@ -412,10 +424,18 @@ impl BulkInsert {
         &mut self,
         txn: &Transaction,
         runs: &Runs,
+        each: impl FnMut(&mut Self, &[u8], &[u8]) -> Result<(), MySqlError>,
+    ) -> Result<(), MySqlError> {
+        std::thread::scope(|scope| self.distinct_of(txn, runs.merge_ahead(scope)?, each))
+    }
+
+    fn distinct_of(
+        &mut self,
+        txn: &Transaction,
+        mut merge: MergeAhead,
         mut each: impl FnMut(&mut Self, &[u8], &[u8]) -> Result<(), MySqlError>,
     ) -> Result<(), MySqlError> {
         let table = self.table.clone();
-        let mut merge = runs.merge()?;
         let mut first = FirstDuplicate::default();
         // The entry before: with REPLACE the last of equal keys stays, so each waits for the next key.
         let (mut key, mut value): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
@@ -425,6 +445,7 @@ impl BulkInsert {
             count += 1;
             if count % BATCH_ROWS == 0 {
                 txn.check_interrupt()?;
+                txn.progress.add(BATCH_ROWS as u64);
             }
             let equal = count > 1 && item.key == key.as_slice();
             match self.mode {
@@ -493,35 +514,10 @@ impl BulkInsert {
         let id = table.indexes[index].id;
         // With IGNORE and REPLACE there are no unique secondary indexes here, but rows of the runs that did not stay.
         let kept = self.report.ignored == 0 && self.report.replaced == 0;
-        if let Some(mut load) = txn.inner().load(id).map_err(|e| table.failed(e))? {
-            let mut merge = runs.merge()?;
-            let mut first = FirstDuplicate::default();
-            let mut last: Vec<u8> = Vec::new();
-            let mut count = 0usize;
-            while let Some(item) = merge.next().map_err(scratch)? {
-                count += 1;
-                if count % BATCH_ROWS == 0 {
-                    txn.check_interrupt()?;
-                }
-                if count > 1 && item.key == last.as_slice() {
-                    // With IGNORE and REPLACE: of rows that are alike, one of which stayed.
-                    if self.mode == OnDuplicate::Error {
-                        first.note(&item);
-                    }
-                    continue;
-                }
-                last.clear();
-                last.extend_from_slice(item.key);
-                if first.row.is_none() && (kept || table.is_entry_of_row(txn, index, item.key, item.value)?) {
-                    load.push(txn.inner(), item.key, item.value).map_err(|e| table.failed(e))?;
-                }
-            }
-            if first.row.is_some() {
-                return Err(table.duplicate_of_entry(txn, index, &first.entry.0, &first.entry.1));
-            }
-            if load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? != Loaded::NotEmpty {
-                return Ok(());
-            }
+        if let Some(load) = txn.inner().load(id).map_err(|e| table.failed(e))?
+            && std::thread::scope(|scope| self.build_secondary(txn, index, load, runs.merge_ahead(scope)?, kept))?
+        {
+            return Ok(());
         }
         let mut merge = runs.merge()?;
         let mut sorted = SortedRows::new();
@@ -548,6 +544,44 @@ impl BulkInsert {
                 return Err(table.duplicate_of_entry(txn, index, sorted.key(at), sorted.value(at)));
             }
         }
+    }
+
+    /// False: the index is not empty any more, nothing was done.
+    fn build_secondary(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        mut load: Load,
+        mut merge: MergeAhead,
+        kept: bool,
+    ) -> Result<bool, MySqlError> {
+        let table = &self.table;
+        let mut first = FirstDuplicate::default();
+        let mut last: Vec<u8> = Vec::new();
+        let mut count = 0usize;
+        while let Some(item) = merge.next().map_err(scratch)? {
+            count += 1;
+            if count % BATCH_ROWS == 0 {
+                txn.check_interrupt()?;
+                txn.progress.add(BATCH_ROWS as u64);
+            }
+            if count > 1 && item.key == last.as_slice() {
+                // With IGNORE and REPLACE: of rows that are alike, one of which stayed.
+                if self.mode == OnDuplicate::Error {
+                    first.note(&item);
+                }
+                continue;
+            }
+            last.clear();
+            last.extend_from_slice(item.key);
+            if first.row.is_none() && (kept || table.is_entry_of_row(txn, index, item.key, item.value)?) {
+                load.push(txn.inner(), item.key, item.value).map_err(|e| table.failed(e))?;
+            }
+        }
+        if first.row.is_some() {
+            return Err(table.duplicate_of_entry(txn, index, &first.entry.0, &first.entry.1));
+        }
+        Ok(load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? != Loaded::NotEmpty)
     }
 
     /// What was collected, after all into a table that others write to: chunk by chunk as it came, as long as none was spilled.

@@ -4,9 +4,14 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::Scope;
 
 /// Bytes read from a spilled run at a time.
 const READ_BYTES: usize = 256 << 10;
+/// Bytes of a block that a merge hands to another thread, and how many blocks it may be ahead.
+const AHEAD_BYTES: usize = 256 << 10;
+const AHEAD_BLOCKS: usize = 4;
 
 /// Entries of one index in key order; equal keys in the order of their rows.
 #[derive(Default)]
@@ -249,6 +254,55 @@ impl<'a> Merge<'a> {
     }
 }
 
+/// A merge in a thread of its own, ahead of the one who takes the entries: following many runs is a cache miss for each entry, which the
+/// building of pages need not wait for.
+pub(crate) struct MergeAhead {
+    blocks: Receiver<std::io::Result<Run>>,
+    block: Run,
+    at: usize,
+}
+
+impl MergeAhead {
+    pub fn new<'scope>(mut merge: Merge<'scope>, scope: &'scope Scope<'scope, '_>) -> MergeAhead {
+        let (send, blocks) = sync_channel(AHEAD_BLOCKS);
+        scope.spawn(move || {
+            loop {
+                let mut block = Run::default();
+                let filled = loop {
+                    match merge.next() {
+                        Ok(Some(item)) => block.add(item.key, item.value, item.row),
+                        Ok(None) => break Ok(()),
+                        Err(e) => break Err(e),
+                    };
+                    if block.bytes() >= AHEAD_BYTES {
+                        break Ok(());
+                    }
+                };
+                let last = block.len() == 0 || filled.is_err();
+                // Nobody receives any more: the other side has failed.
+                if send.send(filled.map(|()| block)).is_err() || last {
+                    return;
+                }
+            }
+        });
+        MergeAhead { blocks, block: Run::default(), at: 0 }
+    }
+
+    /// The next entry.
+    pub fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
+        if self.at == self.block.len() {
+            self.block = self.blocks.recv().unwrap_or_else(|_| Ok(Run::default()))?;
+            self.at = 0;
+        }
+        if self.block.len() == 0 {
+            return Ok(None);
+        }
+        let i = self.at;
+        self.at += 1;
+        Ok(Some(Item { key: self.block.key(i), value: self.block.value(i), row: self.block.row(i) }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +355,17 @@ mod tests {
         expected.sort_by(|a, b| (&a.0, a.2).cmp(&(&b.0, b.2)));
         assert_eq!(drain(Merge::new(&memory, &spilled).unwrap()), expected);
         assert_eq!(drain(Merge::new(&memory, &spilled).unwrap()), expected, "again");
+        let ahead = std::thread::scope(|scope| {
+            let mut ahead = MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope);
+            drop(MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope));
+            let mut copy = Run::default();
+            while let Some(item) = ahead.next().unwrap() {
+                copy.add(item.key, item.value, item.row);
+            }
+            assert!(ahead.next().unwrap().is_none());
+            copy
+        });
+        assert_eq!(drain(Merge::new(&[ahead], &[]).unwrap()), expected, "ahead");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
 
 use super::build::{TreeBuilder, for_each_row};
 use super::table::{drop_trees, make_trees, refuse_system_schema};
-use super::{DdlContext, Phase, spec};
+use super::{DdlContext, spec};
 use crate::catalog::keys;
 use crate::database::Database;
 use crate::def::{IndexDef, IndexKind, IndexSpec, TableDef, TableSpec, same_name};
@@ -176,11 +176,10 @@ impl Database {
     ) -> Result<Change, MySqlError> {
         make_trees(txn, def)?;
         let mut builder = TreeBuilder::new(def, (0..def.indexes.len()).collect());
-        for_each_row(old, snapshot, cx, Phase::CopyingRows, |batch, row| {
+        for_each_row(old, snapshot, cx, |batch, row| {
             let row = convert(batch.values(row))?;
             builder.add_row(&row)
         })?;
-        cx.progress.enter(Phase::BuildingIndex, 0);
         builder.finish(txn, cx)?;
         let change = Change {
             rows: builder.rows,
@@ -213,7 +212,7 @@ impl Database {
         let new_trees = !made.is_empty();
         if new_trees {
             let mut builder = TreeBuilder::new(def, made);
-            for_each_row(old, snapshot, cx, Phase::BuildingIndex, |batch, row| {
+            for_each_row(old, snapshot, cx, |batch, row| {
                 builder.add_entries(batch.key(row), batch.row(row))
             })?;
             builder.finish(txn, cx)?;

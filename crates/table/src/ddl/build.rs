@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, IndexId, Loaded, Op, SortedRows, Txn};
+use highkey_storage::{Bounds, Direction, IndexId, Load, Loaded, Op, SortedRows, Stage, Txn};
 use highkey_types::{MySqlError, RowLayout, Value};
 
-use super::{DdlContext, Phase};
-use crate::bulk::{Run, Runs, scratch};
+use super::DdlContext;
+use crate::bulk::{MergeAhead, Run, Runs, scratch};
 use crate::def::{IndexKind, TableDef};
 use crate::error;
 use crate::index::{IndexCodec, clustered_key};
@@ -132,20 +132,39 @@ impl<'a> TreeBuilder<'a> {
     /// Builds the trees. Errors: 1026, 1062, 1114, 1317.
     pub(crate) fn finish(&mut self, txn: &mut Txn, cx: &DdlContext) -> Result<(), MySqlError> {
         self.end_runs()?;
+        cx.progress.enter(Stage::BuildingIndexes, self.rows * self.filled.len() as u64);
         for at in 0..self.filled.len() {
             let runs = std::mem::take(&mut self.sorted[at]);
-            self.build(txn, cx, self.filled[at], &runs)?;
+            self.build(txn, cx, self.filled[at], &runs, self.rows * at as u64)?;
         }
         Ok(())
     }
 
-    fn build(&self, txn: &mut Txn, cx: &DdlContext, index: usize, runs: &Runs) -> Result<(), MySqlError> {
+    /// `done`: entries of the indexes before this one.
+    fn build(&self, txn: &mut Txn, cx: &DdlContext, index: usize, runs: &Runs, done: u64) -> Result<(), MySqlError> {
         let id = self.codecs[index].id;
         let failed = |e| error::storage(e, &self.def.name);
         // Small trees are logged: a load waits for its pages to reach the disk.
         let mut load = if runs.is_small() { None } else { txn.load(id).map_err(failed)? };
+        std::thread::scope(|scope| self.build_from(txn, cx, index, &mut load, runs.merge_ahead(scope)?, done))?;
+        if let Some(load) = load {
+            let loaded = load.finish(txn, |_, _| {}).map_err(failed)?;
+            assert_ne!(loaded, Loaded::NotEmpty, "nobody else knows a tree that is being made");
+        }
+        Ok(())
+    }
+
+    fn build_from(
+        &self,
+        txn: &mut Txn,
+        cx: &DdlContext,
+        index: usize,
+        load: &mut Option<Load>,
+        mut merge: MergeAhead,
+        done: u64,
+    ) -> Result<(), MySqlError> {
+        let id = self.codecs[index].id;
         let mut batch = SortedRows::new();
-        let mut merge = runs.merge()?;
         let mut last = Vec::new();
         let mut count = 0u64;
         loop {
@@ -160,6 +179,7 @@ impl<'a> TreeBuilder<'a> {
             }
             if item.is_none() || count % BATCH_ROWS == 0 {
                 cx.check_interrupt()?;
+                cx.progress.set_done(done + count);
                 self.insert(txn, id, &batch)?;
                 batch.clear();
             }
@@ -167,14 +187,10 @@ impl<'a> TreeBuilder<'a> {
             count += 1;
             last.clear();
             last.extend_from_slice(item.key);
-            match &mut load {
-                Some(load) => load.push(txn, item.key, item.value).map_err(failed)?,
+            match load {
+                Some(load) => load.push(txn, item.key, item.value).map_err(|e| error::storage(e, &self.def.name))?,
                 None => batch.push(item.key, item.value),
             }
-        }
-        if let Some(load) = load {
-            let loaded = load.finish(txn, |_, _| {}).map_err(failed)?;
-            assert_ne!(loaded, Loaded::NotEmpty, "nobody else knows a tree that is being made");
         }
         Ok(())
     }
@@ -212,10 +228,9 @@ pub(crate) fn for_each_row(
     table: &Arc<Table>,
     snapshot: &Snapshot,
     cx: &DdlContext,
-    phase: Phase,
     mut each: impl FnMut(&RowBatch, usize) -> Result<(), MySqlError>,
 ) -> Result<(), MySqlError> {
-    cx.progress.enter(phase, table.row_count_estimate()?);
+    cx.progress.enter(Stage::CopyingRows, table.row_count_estimate()?);
     let mut scan = table.scan_bounds(snapshot, 0, Bounds::all(), Direction::Forward)?;
     let mut batch = RowBatch::new();
     while scan.next_batch(&mut batch)? {

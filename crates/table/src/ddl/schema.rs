@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use highkey_storage::Isolation;
+use highkey_storage::{Isolation, Stage};
 use highkey_types::MySqlError;
 
-use super::{DdlContext, Phase};
+use super::DdlContext;
 use crate::catalog::{keys, record};
 use crate::database::Database;
 use crate::def::{SchemaDef, is_system_schema};
@@ -76,7 +76,7 @@ impl Database {
 
     async fn lock_schema(&self, cx: &DdlContext, name: &str) -> Result<HeldLocks, MySqlError> {
         let mut locks = self.ddl_locks();
-        cx.progress.enter(Phase::WaitingForMetadataLock, 0);
+        cx.progress.enter(Stage::WaitingForMetadataLock, 0);
         locks.acquire_exclusive(vec![(name.into(), "".into())], cx.lock_wait_timeout, &cx.interrupt).await?;
         Ok(locks)
     }

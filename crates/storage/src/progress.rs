@@ -1,0 +1,95 @@
+//! How far a long statement is: written by whoever works on it, read by others at any time.
+
+use crate::sync::{AtomicU8, AtomicU64, Ordering};
+
+/// What a statement is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// Nothing that is counted.
+    #[default]
+    Executing,
+    WaitingForMetadataLock,
+    /// Bytes of a file.
+    ReadingFile,
+    /// Rows of a table.
+    CopyingRows,
+    /// Entries of indexes.
+    BuildingIndexes,
+    /// Bytes of log gone back.
+    RollingBack,
+    Committing,
+}
+
+const STAGES: [Stage; 7] = [
+    Stage::Executing,
+    Stage::WaitingForMetadataLock,
+    Stage::ReadingFile,
+    Stage::CopyingRows,
+    Stage::BuildingIndexes,
+    Stage::RollingBack,
+    Stage::Committing,
+];
+
+/// The present stage of one session's statement, and the work done and to do in it, in the stage's unit.
+#[derive(Debug, Default)]
+pub struct Progress {
+    stage: AtomicU8,
+    done: AtomicU64,
+    total: AtomicU64,
+    entered: AtomicU64,
+}
+
+impl Progress {
+    /// Begins a stage. `total` is an estimate; 0: none is known.
+    pub fn enter(&self, stage: Stage, total: u64) {
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+        self.stage.store(stage as u8, Ordering::Relaxed);
+        self.entered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn add(&self, work: u64) {
+        self.done.fetch_add(work, Ordering::Relaxed);
+    }
+
+    pub fn set_done(&self, work: u64) {
+        self.done.store(work, Ordering::Relaxed);
+    }
+
+    pub fn stage(&self) -> Stage {
+        STAGES[self.stage.load(Ordering::Relaxed) as usize]
+    }
+
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// None: nobody knows. Never below what is done.
+    pub fn total(&self) -> Option<u64> {
+        let total = self.total.load(Ordering::Relaxed);
+        (total > 0).then(|| total.max(self.done()))
+    }
+
+    /// Stages entered so far: tells two stages of the same kind apart.
+    pub fn entered(&self) -> u64 {
+        self.entered.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_read_back() {
+        let progress = Progress::default();
+        assert_eq!((progress.stage(), progress.total()), (Stage::Executing, None));
+        for (n, stage) in STAGES.into_iter().enumerate() {
+            progress.enter(stage, 10);
+            progress.add(12);
+            assert_eq!((progress.stage(), progress.done(), progress.total()), (stage, 12, Some(12)));
+            assert_eq!((stage as usize, progress.entered()), (n, n as u64 + 1));
+        }
+    }
+}

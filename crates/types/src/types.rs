@@ -292,6 +292,12 @@ impl ColumnType {
         }
     }
 
+    /// Bytes of the column in a file of fixed fields (LOAD DATA with fields neither terminated nor enclosed). A long type takes what is left
+    /// of a line, at most 256 bytes.
+    pub fn fixed_width(&self) -> u32 {
+        if self.is_blob() { 256 } else { self.display_length() }
+    }
+
     /// `decimals` of the column definition packet: 31 for a float without a fixed number of digits.
     pub fn decimals(&self) -> u8 {
         use TypeKind::*;

@@ -151,6 +151,15 @@ impl Binder<'_> {
                 })
                 .collect::<Result<Vec<_>>>()?
         };
+        if load.format.is_fixed() {
+            let is_long = |t: &BoundLoadTarget| matches!(t, BoundLoadTarget::Column(c) if def.columns[*c].ty.is_blob());
+            if load.format.line_terminator.is_empty() && targets.iter().any(is_long) {
+                return Err(errors::blobs_and_no_terminator());
+            }
+            if targets.iter().any(|t| matches!(t, BoundLoadTarget::Variable(_))) {
+                return Err(errors::fixed_rows_to_variable());
+            }
+        }
         if let Some(name) = &load.charset {
             super::collation::charset_by_name(name)?;
         }

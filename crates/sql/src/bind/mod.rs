@@ -7,7 +7,7 @@ mod collation;
 mod compare;
 mod context;
 mod dml;
-mod errors;
+pub(crate) mod errors;
 mod expr;
 mod fold;
 mod from;

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use highkey_types::{Charset, ColumnType, MySqlError, Value};
+use highkey_types::{Charset, ColumnType, MySqlError, TypeKind, Value};
 
+use crate::bind::errors;
 use crate::parse::ast::FileFormat;
 use crate::plan::Field;
 use crate::session::{SessionState, error, error::err, resolve_file};
@@ -17,6 +18,8 @@ pub(crate) struct Outfile {
     format: FileFormat,
     charset: Option<Charset>,
     types: Vec<ColumnType>,
+    /// Bytes of each field of a fixed format.
+    widths: Vec<usize>,
     line: Vec<u8>,
     rows: u64,
 }
@@ -34,15 +37,27 @@ fn create(state: &SessionState, path: &str) -> Result<(File, PathBuf), MySqlErro
     Ok((file, resolved))
 }
 
+/// What a field of a fixed format is filled up to: an integer's declared width only where it is more than its digits need.
+fn printed_width(ty: &ColumnType) -> Result<usize, MySqlError> {
+    let length = ty.display_length();
+    match ty.kind {
+        // A field of 4 GiB for every row helps nobody.
+        TypeKind::LongBlob | TypeKind::LongText | TypeKind::Json => Err(errors::blobs_and_no_terminator()),
+        _ if ty.is_blob() => Ok(length as usize * ty.charset().max_bytes()),
+        _ => Ok(length.max(ColumnType { width: 0, ..ty.clone() }.display_length()) as usize),
+    }
+}
+
 impl Outfile {
     pub fn create(state: &SessionState, path: &str, charset: Option<&str>, format: FileFormat, fields: &[Field]) -> Result<Outfile, MySqlError> {
         let charset = match charset {
             Some(name) => Some(Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?),
             None => None,
         };
+        let types: Vec<ColumnType> = fields.iter().map(|f| f.ty.ty.clone()).collect();
+        let widths = if format.is_fixed() { types.iter().map(printed_width).collect::<Result<_, _>>()? } else { Vec::new() };
         let (file, path) = create(state, path)?;
-        let types = fields.iter().map(|f| f.ty.ty.clone()).collect();
-        Ok(Outfile { file: BufWriter::with_capacity(1 << 18, file), path, format, charset, types, line: Vec::new(), rows: 0 })
+        Ok(Outfile { file: BufWriter::with_capacity(1 << 18, file), path, format, charset, types, widths, line: Vec::new(), rows: 0 })
     }
 
     pub fn row(&mut self, row: &[Value]) -> Result<(), MySqlError> {
@@ -57,7 +72,8 @@ impl Outfile {
                 line.extend_from_slice(&format.field_terminator);
             }
             text.clear();
-            if !value.to_text(ty, &mut text) {
+            let known = value.to_text(ty, &mut text);
+            if !known && self.widths.is_empty() {
                 match escape {
                     Some(e) => line.extend_from_slice(&[e, b'N']),
                     None => line.extend_from_slice(b"NULL"),
@@ -65,7 +81,7 @@ impl Outfile {
                 continue;
             }
             let stringy = ty.is_string() || ty.is_temporal();
-            let enclosed = !format.enclosed_by.is_empty() && (!format.optionally_enclosed || stringy);
+            let enclosed = !format.enclosed_by.is_empty() && (!format.optionally_enclosed || stringy || format.field_terminator.is_empty());
             if let Some(charset) = self.charset
                 && !ty.is_binary()
                 && charset != Charset::Utf8mb4
@@ -95,6 +111,9 @@ impl Outfile {
             if enclosed {
                 line.extend_from_slice(&format.enclosed_by);
             }
+            // NULL is all spaces, and escapes do not count.
+            let missing = self.widths.get(i).map_or(0, |width| width.saturating_sub(text.len()));
+            line.resize(line.len() + missing, b' ');
         }
         line.extend_from_slice(&format.line_terminator);
         self.rows += 1;

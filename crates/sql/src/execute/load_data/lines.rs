@@ -14,6 +14,8 @@ pub(super) enum FieldText {
 /// Cuts a stream of bytes into lines of fields.
 pub(super) struct LineParser {
     format: FileFormat,
+    /// Bytes of each field of a fixed format.
+    widths: Vec<usize>,
     skip: u64,
     buffer: Vec<u8>,
     at: usize,
@@ -29,7 +31,12 @@ enum Parse {
 
 impl LineParser {
     pub fn new(format: FileFormat, skip: u64) -> LineParser {
-        LineParser { format, skip, buffer: Vec::new(), at: 0 }
+        LineParser { format, widths: Vec::new(), skip, buffer: Vec::new(), at: 0 }
+    }
+
+    /// For a fixed format (`FileFormat::is_fixed`) with fields of so many bytes.
+    pub fn fixed(format: FileFormat, widths: Vec<usize>, skip: u64) -> LineParser {
+        LineParser { widths, ..LineParser::new(format, skip) }
     }
 
     pub fn feed(&mut self, chunk: &[u8]) {
@@ -46,7 +53,7 @@ impl LineParser {
             if self.at >= self.buffer.len() {
                 return false;
             }
-            if self.skip > 0 {
+            if self.skip > 0 && !self.format.line_terminator.is_empty() {
                 match find(&self.buffer[self.at..], &self.format.line_terminator) {
                     Some(end) => self.at += end + self.format.line_terminator.len(),
                     None if last => self.at = self.buffer.len(),
@@ -74,14 +81,81 @@ impl LineParser {
                     None => return false,
                 }
             }
-            match self.parse(start, last, fields) {
-                Parse::Line(next) => {
-                    self.at = next;
-                    return true;
-                }
+            let parsed = if self.format.is_fixed() { self.parse_fixed(start, last, fields) } else { self.parse(start, last, fields) };
+            match parsed {
+                Parse::Line(next) => self.at = next,
                 Parse::Incomplete => return false,
             }
+            if self.skip == 0 {
+                return true;
+            }
+            // Lines that nothing terminates are skipped by their size.
+            self.skip -= 1;
         }
+    }
+
+    /// A line of fixed fields. What a line holds too much up to its terminator is one field more.
+    fn parse_fixed(&self, start: usize, last: bool, fields: &mut Vec<FieldText>) -> Parse {
+        fields.clear();
+        let bytes = &self.buffer;
+        let escape = self.format.escaped_by.first().copied();
+        let size: usize = self.widths.iter().sum();
+        let terminated = !self.format.line_terminator.is_empty();
+        let mut text = Vec::new();
+        let mut at = start;
+        let mut excess = false;
+        loop {
+            let full = text.len() == size;
+            if full && !terminated {
+                break;
+            }
+            let Some(&b) = bytes.get(at) else {
+                if !last {
+                    return Parse::Incomplete;
+                }
+                excess = false;
+                break;
+            };
+            if Some(b) == escape {
+                let next = bytes.get(at + 1).copied();
+                if next.is_none() && !last {
+                    return Parse::Incomplete;
+                }
+                excess |= full;
+                if !full {
+                    text.push(next.map_or(b, escaped));
+                }
+                at += 1 + usize::from(next.is_some());
+                continue;
+            }
+            match self.line_ends_at(at, last) {
+                None => return Parse::Incomplete,
+                Some(true) => {
+                    at += self.format.line_terminator.len();
+                    break;
+                }
+                Some(false) => {
+                    excess |= full;
+                    if !full {
+                        text.push(b);
+                    }
+                    at += 1;
+                }
+            }
+        }
+        let mut rest = text.as_slice();
+        for width in &self.widths {
+            if rest.is_empty() {
+                break;
+            }
+            let (field, behind) = rest.split_at(rest.len().min(*width));
+            fields.push(FieldText::Text(field.to_vec()));
+            rest = behind;
+        }
+        if excess {
+            fields.push(FieldText::Text(b"...".to_vec()));
+        }
+        Parse::Line(at)
     }
 
     fn parse(&self, start: usize, last: bool, fields: &mut Vec<FieldText>) -> Parse {
@@ -90,7 +164,6 @@ impl LineParser {
         let format = &self.format;
         let escape = format.escaped_by.first().copied();
         let quote = format.enclosed_by.first().copied();
-        // Terminated by nothing and enclosed by nothing: fixed-size rows, which MySQL cuts by display width. Here the whole line is one field.
         let mut at = start;
         loop {
             let mut text = Vec::new();
@@ -198,23 +271,29 @@ impl LineParser {
         self.format.field_terminator.first() == Some(&b) || self.format.line_terminator.first() == Some(&b)
     }
 
+    /// Whether the terminator stands at `at`. `None`: not known yet.
+    fn stands_at(&self, terminator: &[u8], at: usize, last: bool) -> Option<bool> {
+        let rest = &self.buffer[at..];
+        if terminator.is_empty() {
+            return Some(false);
+        }
+        if rest.len() < terminator.len() && terminator.starts_with(rest) && !last {
+            return None;
+        }
+        Some(rest.starts_with(terminator))
+    }
+
+    fn line_ends_at(&self, at: usize, last: bool) -> Option<bool> {
+        self.stands_at(&self.format.line_terminator, at, last)
+    }
+
     /// Whether a field ends at `at`: a terminator is there, or the end of the file. `None`: not known yet.
     fn ends_at(&self, at: usize, last: bool) -> Option<bool> {
         if at >= self.buffer.len() {
             return last.then_some(true);
         }
-        let rest = &self.buffer[at..];
-        let is = |terminator: &[u8]| -> Option<bool> {
-            if terminator.is_empty() {
-                return Some(false);
-            }
-            if rest.len() < terminator.len() && terminator.starts_with(rest) && !last {
-                return None;
-            }
-            Some(rest.starts_with(terminator))
-        };
-        let line = is(&self.format.line_terminator);
-        let field = is(&self.format.field_terminator);
+        let line = self.line_ends_at(at, last);
+        let field = self.stands_at(&self.format.field_terminator, at, last);
         match (line, field) {
             (Some(true), _) | (_, Some(true)) => Some(true),
             (None, _) | (_, None) => None,
@@ -252,8 +331,11 @@ mod tests {
     use super::*;
 
     fn parse(format: FileFormat, skip: u64, text: &[u8]) -> Vec<Vec<Option<String>>> {
+        lines_of(LineParser::new(format, skip), text)
+    }
+
+    fn lines_of(mut parser: LineParser, text: &[u8]) -> Vec<Vec<Option<String>>> {
         // Byte by byte, so that every cut is met.
-        let mut parser = LineParser::new(format, skip);
         let mut lines = Vec::new();
         let mut fields = Vec::new();
         for i in 0..=text.len() {
@@ -307,5 +389,24 @@ mod tests {
     fn a_last_line_needs_no_terminator() {
         let format = FileFormat { field_terminator: b"|".to_vec(), ..FileFormat::default() };
         assert_eq!(parse(format, 0, b"1|a\n2|b"), [row(&[Some("1"), Some("a")]), row(&[Some("2"), Some("b")])]);
+    }
+    /// As MySQL 8.0.12 reads them.
+    #[test]
+    fn fixed_fields() {
+        let format = |line: &str| FileFormat { field_terminator: Vec::new(), line_terminator: line.into(), ..FileFormat::default() };
+        let read = |line, skip, text: &[u8]| lines_of(LineParser::fixed(format(line), vec![3, 2], skip), text);
+        assert_eq!(
+            read("\n", 0, b"1  ab\n2\n3  a\\tmore\n\n4  \\N5\n5  ab"),
+            [
+                row(&[Some("1  "), Some("ab")]),
+                row(&[Some("2")]),
+                row(&[Some("3  "), Some("a\t"), Some("...")]),
+                row(&[]),
+                row(&[Some("4  "), Some("N5")]),
+                row(&[Some("5  "), Some("ab")]),
+            ]
+        );
+        assert_eq!(read("", 1, b"1  ab2  cd3"), [row(&[Some("2  "), Some("cd")]), row(&[Some("3")])]);
+        assert_eq!(read("\r\n", 1, b"head\r\n1\r ab\r\n"), [row(&[Some("1\r "), Some("ab")])]);
     }
 }

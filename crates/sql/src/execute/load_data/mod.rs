@@ -8,7 +8,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use highkey_table::{EncodedRows, OnDuplicate};
+use highkey_table::{EncodedRows, OnDuplicate, Stage};
 use highkey_types::{Charset, MySqlError, Str, TextRowEncoder, Value};
 
 use self::blocks::{BlockCutter, BlockPlan, Converted, convert, is_plain};
@@ -29,6 +29,12 @@ enum Source<'a> {
 
 impl Source<'_> {
     async fn next_chunk(&mut self, process: &ProcessEntry) -> Result<Option<Bytes>, MySqlError> {
+        let chunk = self.read(process).await?;
+        process.progress().add(chunk.as_ref().map_or(0, |c| c.len() as u64));
+        Ok(chunk)
+    }
+
+    async fn read(&mut self, process: &ProcessEntry) -> Result<Option<Bytes>, MySqlError> {
         match self {
             Source::File(file) => {
                 let mut chunk = vec![0; 1 << 18];
@@ -70,6 +76,11 @@ fn block_plan(bound: &BoundLoad, charset: Charset, inserter: &Inserter) -> Optio
     Some(BlockPlan { format: bound.format.clone(), encoder, table: bound.table.clone(), fields: columns.len(), auto_column })
 }
 
+/// The columns among the targets.
+fn columns_of(bound: &BoundLoad) -> impl Iterator<Item = usize> {
+    bound.targets.iter().filter_map(|t| if let BoundLoadTarget::Column(c) = t { Some(*c) } else { None })
+}
+
 impl Session {
     pub(crate) async fn load_data(&mut self, ast: &ast::LoadData, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         if ast.local && (!self.state.instance.globals().bool("local_infile") || !self.state.client.flags.local_files) {
@@ -96,6 +107,8 @@ impl Session {
             Some(name) => Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?,
             None => Charset::by_name(&self.state.variables.text("character_set_database")).unwrap_or(Charset::Utf8mb4),
         };
+        let progress = self.state.process.progress();
+        progress.enter(Stage::ReadingFile, 0);
         let mut source = if bound.local {
             Source::Client(sink.local_infile(&bound.path).await?)
         } else {
@@ -104,6 +117,7 @@ impl Session {
                 std::io::ErrorKind::NotFound => err(13, format!("Can't get stat of '{}' (OS errno 2 - No such file or directory)", path.display())),
                 _ => err(29, format!("File '{}' not found (OS errno {} - {e})", path.display(), e.raw_os_error().unwrap_or(0))),
             })?;
+            progress.enter(Stage::ReadingFile, file.metadata().map_or(0, |m| m.len()));
             Source::File(file)
         };
         let loaded = self.load_rows(&bound, charset, &mut source).await;
@@ -122,7 +136,7 @@ impl Session {
             _ => OnDuplicate::Error,
         };
         self.state.strict_dml = self.state.strict() && !ignore;
-        let mut columns: Vec<usize> = bound.targets.iter().filter_map(|t| if let BoundLoadTarget::Column(c) = t { Some(*c) } else { None }).collect();
+        let mut columns: Vec<usize> = columns_of(bound).collect();
         for (column, _) in &bound.assignments {
             if !columns.contains(column) {
                 columns.push(*column);
@@ -235,7 +249,12 @@ impl Session {
         inserter: &mut Inserter,
         plan: Option<BlockPlan>,
     ) -> Result<(), Failure> {
-        let mut parser = LineParser::new(bound.format.clone(), bound.ignore_lines);
+        let mut parser = if bound.format.is_fixed() {
+            let widths = columns_of(bound).map(|c| inserter.target.columns()[c].ty.fixed_width() as usize).collect();
+            LineParser::fixed(bound.format.clone(), widths, bound.ignore_lines)
+        } else {
+            LineParser::new(bound.format.clone(), bound.ignore_lines)
+        };
         let mut rows = EncodedRows::new();
         let mut fields = Vec::new();
         let process = self.state.process.clone();
@@ -312,7 +331,12 @@ impl Session {
                                 return Err(error);
                             }
                             self.state.push_ignored(error);
-                            row[column] = inserter.target.default(&mut self.state, column, &row, true, number)?;
+                            let mut default = inserter.target.default(&mut self.state, column, &row, true, number)?;
+                            // MySQL has cleared the NULL flag by then.
+                            if bound.format.is_fixed() && default == Value::Null {
+                                default = super::target::implicit_default(&def.ty);
+                            }
+                            row[column] = default;
                             continue;
                         }
                         Some(FieldText::Null) if !def.nullable && !def.auto_increment => {

@@ -213,6 +213,13 @@ pub struct FileFormat {
     pub line_terminator: Vec<u8>,
 }
 
+impl FileFormat {
+    /// Neither terminated nor enclosed: fields are told apart by their width.
+    pub fn is_fixed(&self) -> bool {
+        self.field_terminator.is_empty() && self.enclosed_by.is_empty()
+    }
+}
+
 impl Default for FileFormat {
     fn default() -> Self {
         FileFormat {

@@ -121,6 +121,46 @@ async fn load_data_and_outfile() {
     assert_eq!(c.error("LOAD DATA INFILE 'missing' INTO TABLE t").await.0, 13);
 }
 
+/// Fields that are neither terminated nor enclosed, as MySQL 8.0.12 cuts and warns.
+#[tokio::test]
+async fn load_data_of_fixed_fields() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (i INT, t VARCHAR(5) CHARACTER SET latin1, n SMALLINT NOT NULL DEFAULT 7, d DATE)").await;
+    let mut load = async |file: &[u8], rest: &str| {
+        let mut sink = Collector { file: file.to_vec(), ..Collector::default() };
+        let statement = format!("LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '' ENCLOSED BY '' {rest}");
+        c.session.execute(statement.as_bytes(), &mut sink).await.unwrap();
+        let warnings: Vec<_> = c.rows("SHOW WARNINGS").await.into_iter().map(|w| format!("{} {}", w[1], w[2])).collect();
+        let rows = c.rows("SELECT CONCAT_WS('|', i, t, n, d) FROM t").await.concat();
+        c.ok("TRUNCATE t").await;
+        (rows, warnings)
+    };
+    let (rows, warnings) = load(b"1          hello72    2024-02-03\n2\n3          ab\\ncd 5    2024-02-03too long\n\n4          \\N\n5          abcde99    2024-02-03", "").await;
+    assert_eq!(rows, ["1|hello|72|2024-02-03", "2||7|0000-00-00", "3|ab\ncd|5|2024-02-03", "0||7|0000-00-00", "4|N|7|0000-00-00", "5|abcde|99|2024-02-03"]);
+    let few = |row: u32, times| vec![format!("1261 Row {row} doesn't contain data for all columns"); times];
+    let much = vec!["1262 Row 3 was truncated; it contained more data than there were input columns".to_owned()];
+    assert_eq!(warnings, [few(2, 3), much, few(4, 4), few(5, 2)].concat());
+    let (rows, warnings) = load(b"xx0          head\nnothing\nabcxx1          heyyy\nxx2          heyyx  more\n", "LINES STARTING BY 'xx' TERMINATED BY '\n' IGNORE 1 LINES (i, t) SET d = '2020-01-01'").await;
+    assert_eq!(rows, ["1|heyyy|7|2020-01-01", "2|heyyx|7|2020-01-01"]);
+    assert_eq!(warnings, ["1262 Row 2 was truncated; it contained more data than there were input columns"]);
+    let (rows, warnings) = load(b"1          hello 7    2024-02-032          hell x8    2024-02-04", "LINES TERMINATED BY ''").await;
+    assert_eq!(rows, ["1|hello|7|2024-02-03", "2|hell |0|2024-02-04"]);
+    assert_eq!(warnings, ["1366 Incorrect integer value: 'x8    ' for column 'n' at row 2"]);
+    let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '' ENCLOSED BY ''";
+    assert_eq!(c.error(&format!("{load} (i, @a)")).await.0, 1409);
+    c.ok("ALTER TABLE t ADD COLUMN b TEXT").await;
+    assert_eq!(c.error(&format!("{load} LINES TERMINATED BY ''")).await.0, 1084);
+    // The same way out: NULL is spaces.
+    c.ok("CREATE TABLE o (a INT, b TINYINT(1), v VARCHAR(3), n DECIMAL(7,2))").await;
+    c.ok("INSERT INTO o VALUES (1, 2, 'é', 1.5), (NULL, -3, NULL, -12345.67)").await;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("o");
+    c.ok(&format!("SELECT * FROM o INTO OUTFILE '{}' FIELDS TERMINATED BY '' ENCLOSED BY ''", path.display())).await;
+    let expected = "1          2   é          1.50     \n           -3              -12345.67\n";
+    assert_eq!(std::fs::read_to_string(path).unwrap(), expected);
+}
+
 #[tokio::test]
 async fn a_rejected_statement_leaves_no_rows() {
     let server = Server::new();

@@ -4,6 +4,7 @@ mod ddl;
 mod dml;
 mod metadata;
 mod prepared;
+mod progress;
 mod transactions;
 
 use std::sync::Arc;

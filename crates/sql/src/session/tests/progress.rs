@@ -1,0 +1,57 @@
+//! What other sessions see of a long statement.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use highkey_types::{MySqlError, Value};
+
+use super::{Client, Column, LocalInfile, OkSummary, ResultSink, Server, table};
+
+/// Loads a file whose reading another session watches.
+struct Watched {
+    other: Client,
+    chunks: Vec<&'static str>,
+    /// (SHOW PROCESSLIST's state, rows of `events_stages_current`) before each chunk.
+    seen: Vec<(String, Vec<Vec<String>>)>,
+    failed: Option<MySqlError>,
+}
+
+#[async_trait]
+impl LocalInfile for &mut Watched {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, MySqlError> {
+        let list = self.other.rows("SHOW PROCESSLIST").await;
+        let state = list.iter().find(|row| row[7].starts_with("LOAD")).map_or(String::new(), |row| row[6].clone());
+        let stages = "SELECT event_name, work_completed, work_estimated FROM performance_schema.events_stages_current WHERE thread_id <> CONNECTION_ID()";
+        let stages = self.other.rows(stages).await;
+        self.seen.push((state, stages));
+        Ok(if self.chunks.is_empty() { None } else { Some(Bytes::from(self.chunks.remove(0))) })
+    }
+}
+
+#[async_trait]
+impl ResultSink for Watched {
+    fn columns(&mut self, _: &[Column]) {}
+    fn row(&mut self, _: &[Value]) {}
+    fn end(&mut self, _: OkSummary) {}
+    fn ok(&mut self, _: OkSummary) {}
+    fn error(&mut self, error: &MySqlError) {
+        self.failed = Some(error.clone());
+    }
+    async fn local_infile(&mut self, _: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
+        Ok(Box::new(self))
+    }
+}
+
+#[tokio::test]
+async fn a_load_tells_how_far_it_is() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    let mut sink = Watched { other: server.connect(), chunks: vec!["1\n2\n", "3\n"], seen: Vec::new(), failed: None };
+    c.session.execute(b"LOAD DATA LOCAL INFILE 'f' INTO TABLE t", &mut sink).await.unwrap();
+    assert_eq!(sink.failed, None);
+    let stage = |done: &str| vec![vec!["stage/sql/reading file".to_owned(), done.to_owned(), "NULL".to_owned()]];
+    let seen = |state: &str, done: &str| (state.to_owned(), stage(done));
+    assert_eq!(sink.seen, [seen("reading file", "NULL"), seen("reading file: 4 bytes", "4"), seen("reading file: 6 bytes", "6")]);
+    assert_eq!(c.rows("SELECT a FROM t").await, table("1|2|3"));
+    assert_eq!(sink.other.value("SELECT COUNT(*) FROM performance_schema.events_stages_current").await, "1", "only the one who asks");
+}

@@ -190,11 +190,30 @@ fn lengths(entry: &[u8]) -> Option<(usize, usize)> {
     Some((u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]) as usize))
 }
 
+/// A cursor in the heap of a merge, with the first eight bytes of its key: most comparisons end there, without a look at the entry.
+#[derive(Clone, Copy)]
+struct Head {
+    prefix: u64,
+    cursor: u32,
+}
+
+/// The first eight bytes of a key, as a number that orders as they do.
+fn prefix(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut first = [0; 8];
+            first[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(first)
+        }
+    }
+}
+
 /// Entries of several runs in key order, equal keys in the order of their rows.
 pub(crate) struct Merge<'a> {
     cursors: Vec<Cursor<'a>>,
     /// A heap of cursors that are not at their end, the least first.
-    heap: Vec<u32>,
+    heap: Vec<Head>,
     started: bool,
 }
 
@@ -208,15 +227,23 @@ impl<'a> Merge<'a> {
         }
         cursors.extend(memory.iter().map(|run| Cursor::Memory { run, at: 0 }));
         let mut merge = Merge { cursors, heap: Vec::new(), started: false };
-        merge.heap = (0..merge.cursors.len() as u32).filter(|c| merge.cursors[*c as usize].current().is_some()).collect();
+        merge.heap = (0..merge.cursors.len()).filter_map(|c| merge.head(c as u32)).collect();
         for i in (0..merge.heap.len() / 2).rev() {
             merge.sift_down(i);
         }
         Ok(merge)
     }
 
-    fn less(&self, a: u32, b: u32) -> bool {
-        let (Some(a), Some(b)) = (self.cursors[a as usize].current(), self.cursors[b as usize].current()) else { return false };
+    /// None at the cursor's end.
+    fn head(&self, cursor: u32) -> Option<Head> {
+        self.cursors[cursor as usize].current().map(|item| Head { prefix: prefix(item.key), cursor })
+    }
+
+    fn less(&self, a: Head, b: Head) -> bool {
+        if a.prefix != b.prefix {
+            return a.prefix < b.prefix;
+        }
+        let (Some(a), Some(b)) = (self.cursors[a.cursor as usize].current(), self.cursors[b.cursor as usize].current()) else { return false };
         (a.key, a.row) < (b.key, b.row)
     }
 
@@ -242,15 +269,16 @@ impl<'a> Merge<'a> {
     pub fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
         if self.started {
             if let Some(&top) = self.heap.first() {
-                self.cursors[top as usize].advance()?;
-                if self.cursors[top as usize].current().is_none() {
-                    self.heap.swap_remove(0);
+                self.cursors[top.cursor as usize].advance()?;
+                match self.head(top.cursor) {
+                    Some(head) => self.heap[0] = head,
+                    None => drop(self.heap.swap_remove(0)),
                 }
                 self.sift_down(0);
             }
         }
         self.started = true;
-        Ok(self.heap.first().and_then(|top| self.cursors[*top as usize].current()))
+        Ok(self.heap.first().and_then(|top| self.cursors[top.cursor as usize].current()))
     }
 }
 

@@ -39,6 +39,7 @@ pub use instance::{Account, Instance};
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
+pub(crate) use state::blocking;
 pub use status::{Status, StatusCounter};
 pub use transaction::{TransactionState, isolation};
 

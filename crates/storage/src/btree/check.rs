@@ -95,7 +95,10 @@ impl BTree {
             if stopped {
                 return Ok(None);
             }
-            levels.push(report);
+            // None if the tree lost this level since its height was read.
+            if report.pages > 0 {
+                levels.push(report);
+            }
         }
         Ok(Some(levels))
     }

@@ -87,7 +87,9 @@ async fn cell(server: &Server, database: &str, file: &File, secondary: bool, pla
     execute(&mut connection, "ANALYZE TABLE sb_order").await?;
     // MySQL 8.0 keeps the sizes for a day otherwise; the others have no such variable and no such memory.
     let _ = execute(&mut connection, "SET SESSION information_schema_stats_expiry = 0").await;
-    let size = format!("SELECT DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = 'sb_order'");
+    let size = format!(
+        "SELECT DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = 'sb_order'"
+    );
     let bytes = number(&mut connection, &size).await?;
     let fill_percent = server::fill_percent(&mut connection, database, "sb_order").await?;
 

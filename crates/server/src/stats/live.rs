@@ -26,7 +26,8 @@ async fn ask(url: &str, wanted: &dyn Fn(&str, &str) -> bool) -> Result<Vec<Index
     let opts = Opts::from_url(url).map_err(|e| format!("--url: {e}"))?;
     let user = opts.user().unwrap_or("root").to_string();
     // Through the URL's host and port: a local socket of the same machine may be another server's.
-    let mut connection = Conn::new(OptsBuilder::from_opts(opts).user(Some(user)).prefer_socket(false)).await.map_err(|e| format!("cannot connect: {e}"))?;
+    let opts = OptsBuilder::from_opts(opts).user(Some(user)).prefer_socket(false);
+    let mut connection = Conn::new(opts).await.map_err(|e| format!("cannot connect: {e}"))?;
     let indexes: Vec<(String, String, String, u64, u64, u64, u64, u64, u64)> = connection.query(INDEXES).await.map_err(refused)?;
     let mut reports: Vec<IndexReport> = Vec::new();
     for (schema, table, index, space_id, index_id, root_page, key_values, leaf_pages, size_pages) in indexes {

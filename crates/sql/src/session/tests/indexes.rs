@@ -50,12 +50,13 @@ async fn counters_of_every_index_and_of_all() {
     let server = Server::new();
     let mut c = server.client().await;
     filled(&mut c).await;
-    let own = "SELECT index_name, key_values BETWEEN 1000 AND 4000, splits_append > 10, splits_even + splits_two_to_three + shares > 0, size_pages >= used_pages \
-        FROM information_schema.highkey_index_statistics WHERE table_schema = DATABASE() ORDER BY index_name";
+    let own = "SELECT index_name, key_values BETWEEN 1000 AND 4000, splits_append > 10, splits_even + splits_two_to_three + shares > 0, \
+        size_pages >= used_pages FROM information_schema.highkey_index_statistics WHERE table_schema = DATABASE() ORDER BY index_name";
     assert_eq!(c.rows(own).await, table("by_k 1 0 1 1|PRIMARY 1 1 0 1"));
     // Pages in use: those of the levels, and those of the long value.
-    let pages = "SELECT s.index_name, s.used_pages = SUM(l.pages + l.overflow_pages) FROM information_schema.highkey_index_statistics s \
-        JOIN information_schema.highkey_index_levels l ON l.index_id = s.index_id WHERE s.table_name = 't' GROUP BY s.index_name, s.used_pages ORDER BY 1";
+    let pages = "SELECT s.index_name, s.used_pages = SUM(l.pages + l.overflow_pages) \
+        FROM information_schema.highkey_index_statistics s JOIN information_schema.highkey_index_levels l ON l.index_id = s.index_id \
+        WHERE s.table_name = 't' GROUP BY s.index_name, s.used_pages ORDER BY 1";
     assert_eq!(c.rows(pages).await, table("by_k 1|PRIMARY 1"));
     let status = |name: &'static str| {
         let mut c = server.connect();

@@ -18,7 +18,7 @@ run: build
 test:
 	scripts/test.sh
 
-# The engine by itself, then sources 000 and 004 against MySQL 8.0.12 and MariaDB 10.11 in the same run.
+# The engine by itself, then sources 000, 003 and 004 against MySQL 8.0.12 and MariaDB 10.11 in the same run.
 bench: build
 	scripts/bench.sh
 

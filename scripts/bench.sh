@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The engine by itself, then sources 000 and 004 beside MySQL 8.0.12 and MariaDB 10.11, equal durability and buffer pool.
+# The engine by itself, then sources 000, 003 and 004 beside MySQL 8.0.12 and MariaDB 10.11, equal durability and buffer pool.
 # ROWS, REPEATS, SECONDS_EACH and OUT change the size of the run.
 source "$(dirname "$0")/lib.sh"
 scripts/oracles.sh
@@ -13,3 +13,5 @@ servers=(--server highkey=mysql://root@127.0.0.1:33821 --server mysql-8.0.12=mys
     --server mariadb-10.11=mysql://root@127.0.0.1:33823 --repeats "${REPEATS:-3}" --out "${OUT:-lab-results}")
 "$BIN/highkey-lab" insert-select "${servers[@]}" --rows "${ROWS:-200000}"
 "$BIN/highkey-lab" auto-increment "${servers[@]}" --seconds "${SECONDS_EACH:-5}"
+"$BIN/highkey-lab" load-order "${servers[@]}" --rows "${ROWS:-200000}" --seconds "${SECONDS_EACH:-5}"
+"$BIN/highkey-lab" key-ranges "${servers[@]}" --rows "${ROWS:-200000}"

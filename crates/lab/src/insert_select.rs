@@ -9,8 +9,8 @@ use std::time::Instant;
 use clap::ValueEnum;
 use mysql_async::Conn;
 
-use crate::report::{Cell, Report};
-use crate::server::{Result, Server, number, run as execute};
+use crate::report::{Better, Cell, Report};
+use crate::server::{self, Result, Server, number, run as execute};
 
 /// The four tables of the source.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -90,25 +90,14 @@ impl Kind {
 
 /// Runs the experiment.
 pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan) -> Result<Report> {
-    let mut report = Report {
-        name: "insert-select",
-        unit: "rows/s",
-        axis: "streams",
-        servers: servers.iter().map(|s| s.name.clone()).collect(),
-        cells: Vec::new(),
-    };
+    let mut report = Report::new("insert-select", "rows/s", "streams", Better::More, servers);
     for &kind in &plan.tables {
         let total = if matches!(kind, Kind::Wide) { plan.wide_rows } else { plan.rows };
         for &streams in &plan.streams {
-            let mut figures = vec![Vec::new(); servers.len()];
-            for _ in 0..repeats {
-                for (server, figures) in servers.iter().zip(&mut figures) {
-                    figures.push(cell(server, database, kind, streams, total / streams).await?);
-                }
-            }
+            let figures = server::alternate(servers, repeats, async |server| cell(server, database, kind, streams, total / streams).await).await?;
             for (server, figures) in figures.into_iter().enumerate() {
                 eprintln!("{} {streams} streams {}: {figures:.0?}", kind.name(), servers[server].name);
-                report.cells.push(Cell { group: kind.name().into(), at: streams, server, figures, latency_ms: None });
+                report.push(Cell { group: kind.name().into(), at: streams, server, figures, latency_ms: None });
             }
         }
     }
@@ -116,10 +105,7 @@ pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan
 }
 
 async fn cell(server: &Server, database: &str, kind: Kind, streams: u64, rows_each: u64) -> Result<f64> {
-    let mut connection = server.connect(None).await?;
-    execute(&mut connection, &format!("DROP DATABASE IF EXISTS {database}")).await?;
-    execute(&mut connection, &format!("CREATE DATABASE {database}")).await?;
-    execute(&mut connection, &format!("USE {database}")).await?;
+    let mut connection = server.fresh(database).await?;
     // Asked with the real thing: a server that does not know the syntax says so.
     let modern = execute(&mut connection, &kind.ddl("t1", true, true)).await.is_ok();
     if !modern {

@@ -1,13 +1,18 @@
 //! `highkey-lab`: the experiments of the five sources, over the MySQL wire, against any server.
 //!
 //! It knows nothing of Highkey: servers are named URLs, measured side by side, alternating, and the median of the
-//! repeats is reported with its spread. Each experiment is one file; `report` prints, and writes CSV and SVG.
+//! repeats is reported with its spread. Each experiment is one file: `insert_select`, `key_ranges` (source 000), `load_order` (003),
+//! `auto_increment` (004). `report` prints, and writes CSV and SVG.
 #![forbid(unsafe_code)]
 
 mod auto_increment;
 mod insert_select;
+mod key_ranges;
+mod load_order;
 mod report;
+mod sbtest;
 mod server;
+mod workers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,6 +60,43 @@ enum Experiment {
         #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
         connections: Vec<u64>,
     },
+    /// Source 003: LOAD DATA LOCAL of the same rows ordered and shuffled, then point selects and index updates on what was loaded
+    LoadOrder {
+        #[command(flatten)]
+        common: Common,
+        /// Rows of the table
+        #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
+        rows: u32,
+        /// Orders of the rows
+        #[arg(long, value_delimiter = ',', default_value = "ordered,shuffled")]
+        orders: Vec<load_order::Order>,
+        /// Secondary indexes of the table
+        #[arg(long, value_delimiter = ',', default_value = "0,1", value_parser = clap::value_parser!(u64).range(0..=1))]
+        indexes: Vec<u64>,
+        /// Seconds of selects, and seconds of updates
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+        /// Concurrent connections of selects and updates
+        #[arg(long, default_value_t = 8)]
+        connections: u64,
+    },
+    /// Source 000: streams that insert into ranges of keys of their own, against ranges side by side and interleaved keys
+    KeyRanges {
+        #[command(flatten)]
+        common: Common,
+        /// Rows at the end of each cell, over all streams
+        #[arg(long, default_value_t = 200_000)]
+        rows: u64,
+        /// Concurrent streams
+        #[arg(long, value_delimiter = ',', default_value = "1,2,6,10,16")]
+        streams: Vec<u64>,
+        /// Where the streams' keys lie
+        #[arg(long, value_delimiter = ',', default_value = "apart,adjacent,interleaved")]
+        layouts: Vec<key_ranges::Layout>,
+        /// Rows of a statement, each its own commit
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+        batch: u64,
+    },
 }
 
 #[derive(Args)]
@@ -86,29 +128,41 @@ fn main() -> ExitCode {
 }
 
 async fn run(experiment: Experiment) -> server::Result<()> {
-    let (common, report) = match experiment {
+    let (common, reports) = match experiment {
         Experiment::InsertSelect { common, rows, wide_rows, streams, tables } => {
             let plan = insert_select::Plan { rows, wide_rows: wide_rows.unwrap_or(rows / 10), streams, tables };
             let report = insert_select::run(&common.servers, &common.database, common.repeats, &plan).await?;
-            (common, report)
+            (common, vec![report])
         }
         Experiment::AutoIncrement { common, seconds, connections } => {
             let plan = auto_increment::Plan { seconds, connections };
             let report = auto_increment::run(&common.servers, &common.database, common.repeats, &plan).await?;
-            (common, report)
+            (common, vec![report])
+        }
+        Experiment::LoadOrder { common, rows, orders, indexes, seconds, connections } => {
+            let plan = load_order::Plan { rows, orders, indexes, seconds, connections };
+            let reports = load_order::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, reports)
+        }
+        Experiment::KeyRanges { common, rows, streams, layouts, batch } => {
+            let plan = key_ranges::Plan { rows, streams, layouts, batch };
+            let reports = key_ranges::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, reports)
         }
     };
-    finish(&common, &report).await
+    finish(&common, &reports).await
 }
 
-async fn finish(common: &Common, report: &Report) -> server::Result<()> {
+async fn finish(common: &Common, reports: &[Report]) -> server::Result<()> {
     for server in &common.servers {
         let mut connection = server.connect(None).await?;
         server::run(&mut connection, &format!("DROP DATABASE IF EXISTS {}", common.database)).await?;
         println!("{}: {}", server.name, server::describe(&mut connection).await?);
     }
-    print!("{}", report.table());
-    report.write(&common.out)?;
+    for report in reports {
+        print!("{}", report.table());
+        report.write(&common.out)?;
+    }
     println!("written to {}", common.out.display());
     Ok(())
 }

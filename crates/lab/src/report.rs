@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use crate::server::Result;
+use crate::server::{Result, Server};
 
 /// All measurements of an experiment.
 pub struct Report {
@@ -15,8 +15,16 @@ pub struct Report {
     pub unit: &'static str,
     /// What the columns vary: `streams`.
     pub axis: &'static str,
+    pub better: Better,
     pub servers: Vec<String>,
     pub cells: Vec<Cell>,
+}
+
+/// Which figures are the good ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    More,
+    Less,
 }
 
 /// The repeats of one cell on one server.
@@ -41,7 +49,24 @@ impl Cell {
     }
 }
 
+/// Whole numbers, and a digit behind the point where they are small.
+fn figure(figure: f64) -> String {
+    if figure < 1000.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
+}
+
 impl Report {
+    /// Without cells.
+    pub fn new(name: &'static str, unit: &'static str, axis: &'static str, better: Better, servers: &[Server]) -> Report {
+        Report { name, unit, axis, better, servers: servers.iter().map(|s| s.name.clone()).collect(), cells: Vec::new() }
+    }
+
+    /// Adds a cell; one without figures (the server could not tell) is left out.
+    pub fn push(&mut self, cell: Cell) {
+        if !cell.figures.is_empty() {
+            self.cells.push(cell);
+        }
+    }
+
     fn groups(&self) -> Vec<&str> {
         let mut groups: Vec<&str> = Vec::new();
         for cell in &self.cells {
@@ -80,7 +105,7 @@ impl Report {
                     match self.cell(group, server, at) {
                         Some(cell) => {
                             let (median, low, high) = cell.summary();
-                            let _ = write!(out, " {median:.0} [{low:.0}-{high:.0}]");
+                            let _ = write!(out, " {} [{}-{}]", figure(median), figure(low), figure(high));
                             if let Some([average, p95, max]) = cell.latency_ms {
                                 let _ = write!(out, " {average:.2}/{p95:.2}/{max:.1} ms");
                             }
@@ -95,7 +120,8 @@ impl Report {
                 let _ = write!(out, "| {group} | {} / best other |", self.servers[0]);
                 for &at in &axis {
                     let median = |server: usize| self.cell(group, server, at).map(|c| c.summary().0);
-                    let best = (1..self.servers.len()).filter_map(median).fold(f64::NAN, f64::max);
+                    let better = if self.better == Better::More { f64::max } else { f64::min };
+                    let best = (1..self.servers.len()).filter_map(median).fold(f64::NAN, better);
                     let _ = write!(out, " {:.2} |", median(0).unwrap_or(f64::NAN) / best);
                 }
                 out.push('\n');
@@ -146,5 +172,28 @@ impl Report {
         chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK).draw()?;
         area.present()?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_two_servers() {
+        let servers = ["a", "b"].map(|name| crate::server::parse(&format!("{name}=mysql://root@127.0.0.1:1")).unwrap());
+        let table = |better| {
+            let mut report = Report::new("size", "MiB", "indexes", better, &servers);
+            let cell = |at, server, figures: &[f64]| Cell { group: "g".into(), at, server, figures: figures.to_vec(), latency_ms: None };
+            report.push(cell(0, 0, &[3000.0, 1000.0, 2000.0]));
+            report.push(cell(0, 1, &[4000.0]));
+            report.push(cell(1, 0, &[92.5]));
+            report.push(cell(1, 1, &[]));
+            report.table()
+        };
+        let expected = "\nsize (MiB, median [min-max])\n\n| table | server | 0 indexes | 1 indexes |\n|---|---|---|---|\n\
+            | g | a | 2000 [1000-3000] | 92.5 [92.5-92.5] |\n| g | b | 4000 [4000-4000] | - |\n| g | a / best other | 0.50 | NaN |\n";
+        assert_eq!(table(Better::Less), expected);
+        assert_eq!(table(Better::More), expected);
     }
 }

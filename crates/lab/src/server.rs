@@ -35,6 +35,26 @@ impl Server {
         }
         Ok(all)
     }
+
+    /// A connection to a new, empty database of this name.
+    pub async fn fresh(&self, database: &str) -> Result<Conn> {
+        let mut connection = self.connect(None).await?;
+        run(&mut connection, &format!("DROP DATABASE IF EXISTS {database}")).await?;
+        run(&mut connection, &format!("CREATE DATABASE {database}")).await?;
+        run(&mut connection, &format!("USE {database}")).await?;
+        Ok(connection)
+    }
+}
+
+/// Measures a cell on every server in turn, `repeats` rounds of it, so that all meet the same weather. What each server gave.
+pub async fn alternate<T>(servers: &[Server], repeats: usize, cell: impl AsyncFn(&Server) -> Result<T>) -> Result<Vec<Vec<T>>> {
+    let mut given: Vec<Vec<T>> = servers.iter().map(|_| Vec::with_capacity(repeats)).collect();
+    for _ in 0..repeats {
+        for (server, given) in servers.iter().zip(&mut given) {
+            given.push(cell(server).await?);
+        }
+    }
+    Ok(given)
 }
 
 /// Runs a statement, whose text becomes part of an error.
@@ -46,6 +66,28 @@ pub async fn run(connection: &mut Conn, sql: &str) -> Result<()> {
 pub async fn number(connection: &mut Conn, sql: &str) -> Result<u64> {
     let found: Option<u64> = connection.query_first(sql).await.map_err(|e| format!("{e}, in: {sql}"))?;
     found.ok_or_else(|| format!("no row from: {sql}").into())
+}
+
+/// How much of the primary key's pages is records, in percent, as `xtrabackup --stats` counts it. Highkey reads all leaves; InnoDB tells of the
+/// pages in its buffer pool. `None` where a server tells neither.
+pub async fn fill_percent(connection: &mut Conn, database: &str, table: &str) -> Result<Option<f64>> {
+    let highkey = format!(
+        "SELECT DATA_BYTES * 100 / (PAGES * 16384) FROM information_schema.HIGHKEY_INDEX_LEVELS \
+         WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = '{table}' AND INDEX_NAME = 'PRIMARY' AND LEVEL = 0"
+    );
+    let innodb = format!(
+        "SELECT SUM(DATA_SIZE) * 100 / (COUNT(*) * 16384) FROM information_schema.INNODB_BUFFER_PAGE \
+         WHERE TABLE_NAME = '`{database}`.`{table}`' AND INDEX_NAME = 'PRIMARY' AND PAGE_TYPE = 'INDEX'"
+    );
+    for sql in [highkey, innodb] {
+        match connection.query_first::<Option<f64>, _>(&sql).await {
+            Ok(percent) => return Ok(percent.flatten()),
+            // Unknown table: a server of the other kind.
+            Err(mysql_async::Error::Server(e)) if [1109, 1146].contains(&e.code) => {}
+            Err(e) => return Err(format!("{e}, in: {sql}").into()),
+        }
+    }
+    Ok(None)
 }
 
 /// Version and the settings that make a comparison fair.

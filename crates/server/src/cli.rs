@@ -24,6 +24,26 @@ enum CliCommand {
         Options override the configuration file, whose groups [mysqld], [server] and [highkey] are read."
     )]
     Serve(ServeArgs),
+    /// Print pages, records and fill of every index, level by level, as xtrabackup --stats does
+    #[command(
+        after_help = "Reads all pages of the tables asked about. A data directory must not be in use; it is opened as the server opens it,\n\
+        so that after a crash it is recovered first, and closed cleanly."
+    )]
+    Stats(StatsArgs),
+}
+
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("source").required(true).args(["datadir", "url"]))]
+struct StatsArgs {
+    /// Data directory of a stopped server
+    #[arg(long, value_name = "DIR")]
+    datadir: Option<PathBuf>,
+    /// A running server: mysql://user:password@host:port
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Only tables of which this regular expression matches a part of "database.table" or "database/table"
+    #[arg(long, value_name = "REGEX")]
+    tables: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -48,6 +68,21 @@ struct ServeArgs {
 /// What to do.
 pub enum Command {
     Serve(Box<ServeOptions>),
+    Stats(StatsOptions),
+}
+
+/// Whose statistics to print.
+pub struct StatsOptions {
+    pub source: StatsSource,
+    /// A regular expression, not checked yet.
+    pub tables: Option<String>,
+}
+
+/// Where indexes are read.
+pub enum StatsSource {
+    Directory(PathBuf),
+    /// A URL, not checked yet.
+    Server(String),
 }
 
 /// A checked command line of `serve`.
@@ -106,6 +141,13 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, clap::Erro
             let port = u16::try_from(port).map_err(|_| fail(format!("port {port} is not between 0 and 65535")))?;
             let socket = Some(settings.text("socket")).filter(|s| !s.is_empty()).map(PathBuf::from);
             Ok(Command::Serve(Box::new(ServeOptions { datadir: datadir.into(), bind, port, socket, settings })))
+        }
+        CliCommand::Stats(args) => {
+            let source = match (args.datadir, args.url) {
+                (Some(datadir), _) => StatsSource::Directory(datadir),
+                (None, url) => StatsSource::Server(url.unwrap_or_default()),
+            };
+            Ok(Command::Stats(StatsOptions { source, tables: args.tables }))
         }
     }
 }

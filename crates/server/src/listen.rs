@@ -121,7 +121,7 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
 }
 
 /// What the engine needs of the system variables.
-fn engine_options(settings: &Settings) -> highkey_table::Options {
+pub fn engine_options(settings: &Settings) -> highkey_table::Options {
     highkey_table::Options {
         buffer_pool_bytes: settings.u64("innodb_buffer_pool_size"),
         redo_log_capacity: settings.u64("innodb_redo_log_capacity"),

@@ -3,6 +3,7 @@
 //! - `cli` reads the command line, `config` applies `my.cnf` and the system variables given as options.
 //! - `listen` accepts connections over TCP and a local socket and shuts down cleanly.
 //! - `connection` is one client: handshake, authentication, commands; `sink` turns results into packets.
+//! - `stats` prints what every index holds.
 //! - `keys` holds the TLS certificate and the RSA key of `caching_sha2_password`.
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ mod cli;
 mod connection;
 mod keys;
 mod listen;
+mod stats;
 
 use std::process::ExitCode;
 
@@ -23,5 +25,6 @@ fn main() -> ExitCode {
     };
     match command {
         cli::Command::Serve(options) => listen::serve(*options),
+        cli::Command::Stats(options) => stats::run(&options),
     }
 }

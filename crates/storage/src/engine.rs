@@ -4,16 +4,27 @@ use std::ops::Bound;
 
 use crate::btree::{LevelReport, TreeCounters, TreeReport};
 use crate::disk::{Clock, Disk};
-use crate::error::Result;
-use crate::ids::IndexId;
+use crate::error::{Error, Result};
+use crate::ids::{IndexId, PageId};
 use crate::options::Options;
 use crate::recovery::Store;
 use crate::stats::Stats;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
 use crate::txn::{Bounds, ForCheckpoint, Isolation, Pace, ROOT_INDEX, System, Txn};
+use crate::wal::ControlFile;
 
 /// What [`Engine::check`] counted.
 pub type CheckReport = TreeReport;
+
+/// What an index has of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexSize {
+    pub root_page: PageId,
+    /// Pages of its extents, in use or not.
+    pub pages: u64,
+    /// Of these, pages in use: those of the tree, and those of long values.
+    pub pages_used: u64,
+}
 
 /// A transactional, versioned, ordered byte store: many indexes, each a tree of (key, value). Cloning shares it. When the last handle
 /// goes without a `shutdown`, it stops as a crash would stop it: nothing committed is lost, the next open recovers.
@@ -68,6 +79,11 @@ impl Engine {
         });
         engine.spawn("purge", |system, stop| system.purge_until(stop));
         Ok(engine)
+    }
+
+    /// True if there is a database on `disk`. Changes nothing.
+    pub fn exists(disk: &dyn Disk) -> Result<bool> {
+        Ok(ControlFile::open(disk)?.is_some_and(|control| control.last().complete))
     }
 
     fn spawn(&self, name: &str, run: impl FnOnce(&System, &AtomicBool) + Send + 'static) {
@@ -153,9 +169,18 @@ impl Engine {
     }
 
     /// Pages, records and bytes of every level of the index, leaves first. Reads every page of it, under one or two shared latches
-    /// at a time; exact only while nobody writes.
-    pub fn levels(&self, index: IndexId) -> Result<Vec<LevelReport>> {
-        self.inner.system.tree(index)?.levels()
+    /// at a time; exact only while nobody writes. `stop` is asked before every page; `None` once it says yes. The index must not be
+    /// dropped meanwhile.
+    pub fn levels(&self, index: IndexId, stop: &dyn Fn() -> bool) -> Result<Option<Vec<LevelReport>>> {
+        self.inner.system.tree(index)?.levels(stop)
+    }
+
+    /// Where the index's tree begins, and the pages it has.
+    pub fn index_size(&self, index: IndexId) -> Result<IndexSize> {
+        let space = &self.store().space;
+        let root_page = space.root(index).ok_or(Error::NoSuchIndex(index))?;
+        let (pages, pages_used) = space.size(index).ok_or(Error::NoSuchIndex(index))?;
+        Ok(IndexSize { root_page, pages, pages_used })
     }
 
     /// About how many rows the index has, deleted ones that purge has not reached included.

@@ -37,7 +37,7 @@ mod wal;
 
 pub use btree::{LevelReport, TreeCounters};
 pub use disk::{Clock, Disk, DiskFile, FileDisk, Rng, SeededRng, SimClock, SimConfig, SimDisk, SystemClock, SystemRng};
-pub use engine::{CheckReport, Engine};
+pub use engine::{CheckReport, Engine, IndexSize};
 pub use error::{Error, Result};
 pub use ids::{IndexId, Lsn, PageId, TxnId};
 pub use lock::{Interrupt, LockError, LockWait};

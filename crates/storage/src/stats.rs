@@ -1,5 +1,6 @@
 //! The engine's counters in one value, for SHOW STATUS and metrics.
 
+use crate::btree::TreeCounters;
 use crate::sync::{AtomicU64, Ordering};
 use crate::txn::System;
 
@@ -35,8 +36,10 @@ pub struct Stats {
     pub version_scratch_bytes: u64,
     /// Unfinished transactions of the last crash that were undone.
     pub losers_undone: u64,
+    /// Splits of every kind.
     pub splits: u64,
-    pub merges: u64,
+    /// What all trees counted together, those dropped since included.
+    pub trees: TreeCounters,
     /// Page frames, now: all, free, holding changes not yet written.
     pub frames: u64,
     pub frames_free: u64,
@@ -44,7 +47,7 @@ pub struct Stats {
     /// The log's end and how far it is durable, as byte offsets.
     pub log_end: u64,
     pub log_durable: u64,
-    /// What trees, log, pages and space count, by name.
+    /// What log, pages and space count, by name.
     pub counters: Vec<(&'static str, u64)>,
 }
 
@@ -53,9 +56,6 @@ impl Stats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (counters, locks, trees) = (&system.counters, system.locks.stats(), system.tree_counters());
         let (frames, free, dirty) = system.store.pool.usage();
-        let mut all = system.store.counters().all();
-        // The pool counts these waits too, over all trees.
-        all.extend(trees.all().into_iter().filter(|(name, _)| *name != "smo_waits"));
         Stats {
             commits: system.commits.count(),
             rollbacks: load(&counters.rollbacks),
@@ -79,13 +79,13 @@ impl Stats {
             version_scratch_bytes: system.scratch.len(),
             losers_undone: load(&counters.losers_undone),
             splits: trees.splits(),
-            merges: trees.merges,
+            trees,
             frames: frames as u64,
             frames_free: free as u64,
             frames_dirty: dirty as u64,
             log_end: system.store.wal.end().0,
             log_durable: system.store.wal.durable().0,
-            counters: all,
+            counters: system.store.counters().all(),
         }
     }
 

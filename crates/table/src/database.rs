@@ -65,6 +65,12 @@ impl Database {
         Database::open_on(Arc::new(disk), options, Arc::new(SystemClock::new()))
     }
 
+    /// True if the directory holds a database. Changes nothing.
+    pub fn exists(path: impl AsRef<Path>) -> Result<bool, OpenError> {
+        let path = path.as_ref();
+        Ok(path.is_dir() && Engine::exists(&FileDisk::open(path)?)?)
+    }
+
     /// Opens the database on a disk, which may be a simulated one.
     pub fn open_on(
         disk: Arc<dyn Disk>,

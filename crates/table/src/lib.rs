@@ -41,10 +41,10 @@ pub use def::{
     CheckDef, ColumnDef, Default, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, SYSTEM_SCHEMAS, SchemaDef,
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
-pub use highkey_storage::{Direction, Interrupt, Isolation, LockMode, LockWaitPolicy, Options, Progress, Stage};
+pub use highkey_storage::{Direction, Interrupt, Isolation, LevelReport, LockMode, LockWaitPolicy, Options, Progress, Stage, TreeCounters};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
 pub use row::{Row, RowBatch};
 pub use scan::{KeyRange, LockingScan, ScanPartition, TableScan};
-pub use statistics::Statistics;
+pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;
 pub use transaction::{Snapshot, StatementSavepoint, Transaction};

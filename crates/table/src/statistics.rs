@@ -1,10 +1,10 @@
-//! Statistics: row counts, sizes and how many distinct values index prefixes have.
+//! Statistics: row counts, sizes, how many distinct values index prefixes have, and what the trees' levels hold.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction};
-use highkey_types::MySqlError;
+use highkey_storage::{Bounds, Direction, LevelReport, TreeCounters};
+use highkey_types::{MySqlError, errors};
 use serde::{Deserialize, Serialize};
 
 use crate::row::RowBatch;
@@ -26,6 +26,22 @@ pub struct Statistics {
     pub data_length: u64,
     /// Bytes of the secondary indexes, estimated.
     pub index_length: u64,
+}
+
+/// What is known of one index without reading all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexSummary {
+    /// Distinct keys, estimated by the statistics; of a hidden row id the rows.
+    pub key_values: u64,
+    /// Leaf pages, estimated now.
+    pub leaf_pages: u64,
+    /// Pages of the extents the index owns, in use or not, and those in use: the tree's, and those of long values.
+    pub size_pages: u64,
+    pub used_pages: u64,
+    /// The page where the tree begins.
+    pub root_page: u64,
+    /// What the tree counted since the server used it first.
+    pub counters: TreeCounters,
 }
 
 impl Table {
@@ -53,6 +69,20 @@ impl Table {
 
     /// ANALYZE TABLE: samples the table anew.
     pub fn analyze(self: &Arc<Self>, txn: &mut Transaction) -> Result<Arc<Statistics>, MySqlError> {
+        let statistics = Arc::new(self.sample(txn)?);
+        *self.state.statistics.lock() = Some(statistics.clone());
+        Ok(statistics)
+    }
+
+    /// The statistics that the catalog has, or where there are none a sample that is not kept: for tools that change nothing.
+    pub fn statistics_unkept(self: &Arc<Self>, txn: &mut Transaction) -> Result<Arc<Statistics>, MySqlError> {
+        match self.cached_statistics() {
+            Some(statistics) => Ok(statistics),
+            None => Ok(Arc::new(self.sample(txn)?)),
+        }
+    }
+
+    fn sample(self: &Arc<Self>, txn: &mut Transaction) -> Result<Statistics, MySqlError> {
         let rows = self.row_count_estimate()?;
         let mut sample = Sample::new(self);
         let snapshot = txn.snapshot();
@@ -76,22 +106,35 @@ impl Table {
         for index in 1..self.indexes.len() {
             statistics.index_length += self.tree_bytes(index)?;
         }
-        let statistics = Arc::new(statistics);
-        *self.state.statistics.lock() = Some(statistics.clone());
         Ok(statistics)
     }
-}
 
-impl Table {
     /// Bytes of an index's leaves, about.
     fn tree_bytes(&self, index: usize) -> Result<u64, MySqlError> {
         let pages = self.engine.estimate_leaf_pages(self.indexes[index].id).map_err(|e| self.failed(e))?;
         Ok(pages.max(1) * PAGE_BYTES)
     }
 
-    /// Pages, records and fill of an index's tree, by reading all of it.
-    pub fn tree_report(&self, index: usize) -> Result<highkey_storage::CheckReport, MySqlError> {
-        self.engine.check(self.indexes[index].id).map_err(|e| self.failed(e))
+    /// Sizes and counters of an index, from a few pages of it. `statistics` are this table's.
+    pub fn index_summary(&self, statistics: &Statistics, index: usize) -> Result<IndexSummary, MySqlError> {
+        let id = self.indexes[index].id;
+        let size = self.engine.index_size(id).map_err(|e| self.failed(e))?;
+        let distinct = statistics.cardinality.get(index).and_then(|prefixes| prefixes.last());
+        Ok(IndexSummary {
+            key_values: distinct.copied().unwrap_or(statistics.rows),
+            leaf_pages: self.engine.estimate_leaf_pages(id).map_err(|e| self.failed(e))?,
+            size_pages: size.pages,
+            used_pages: size.pages_used,
+            root_page: size.root_page.0,
+            counters: self.engine.tree_counters(id).map_err(|e| self.failed(e))?,
+        })
+    }
+
+    /// What each level of an index holds, leaves first, by reading all of it page by page; exact only while nobody writes. `stop` is
+    /// asked before every page; once it says yes, the error is 1317. The caller's transaction has the table open.
+    pub fn index_levels(&self, index: usize, stop: &dyn Fn() -> bool) -> Result<Vec<LevelReport>, MySqlError> {
+        let levels = self.engine.levels(self.indexes[index].id, stop).map_err(|e| self.failed(e))?;
+        levels.ok_or_else(errors::query_interrupted)
     }
 
     /// Rows of a range of an index, estimated from the tree's inner pages: what the optimiser compares.
@@ -165,7 +208,8 @@ impl<'a> Sample<'a> {
     }
 }
 
-const PAGE_BYTES: u64 = 16 * 1024;
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = 16 * 1024;
 
 /// Distinct values in `rows` rows, from `sampled` of them: the GEE estimator of Charikar et al. (PODS 2000), which
 /// scales what was seen once by the root of the sampling ratio.

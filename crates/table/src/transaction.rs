@@ -153,6 +153,21 @@ impl Transaction {
         }
     }
 
+    /// As `open`, without waiting: false also while DDL has the table or waits for it.
+    pub fn try_open(&mut self, table: &Arc<Table>) -> bool {
+        if self.locks.holds(&table.lock) {
+            return table.is_current();
+        }
+        if !self.locks.try_acquire(&table.lock, MetadataMode::Shared) {
+            return false;
+        }
+        let current = table.is_current();
+        if !current {
+            self.locks.release_last();
+        }
+        current
+    }
+
     /// Opens a table found earlier (a prepared statement's). False: its definition has changed since, look it up again.
     pub async fn open(&mut self, table: &Arc<Table>) -> Result<bool, MySqlError> {
         if self.locks.holds(&table.lock) {
@@ -330,6 +345,14 @@ impl HeldLocks {
         self.locks.acquire(self.owner, lock, mode, timeout, interrupt).await?;
         self.held.push(lock.clone());
         Ok(())
+    }
+
+    fn try_acquire(&mut self, lock: &Arc<MetadataLock>, mode: MetadataMode) -> bool {
+        let granted = self.locks.try_acquire(self.owner, lock, mode);
+        if granted {
+            self.held.push(lock.clone());
+        }
+        granted
     }
 
     /// Shared locks on the schemas, then exclusive locks on the tables, in an order that all DDL shares.

@@ -312,6 +312,30 @@ fn ddl_waits_for_transactions_and_they_for_ddl() {
 }
 
 #[test]
+fn what_ddl_has_is_not_opened_without_waiting() {
+    let db = database();
+    let table = sample(&db);
+    let mut reader = db.begin(Isolation::ReadCommitted);
+    assert!(reader.try_open(&table) && reader.try_open(&table));
+    let drop_it = {
+        let db = db.clone();
+        std::thread::spawn(move || block_on(db.drop_tables(&cx(), &[name("t")], false)))
+    };
+    let mut other = db.begin(Isolation::ReadCommitted);
+    // From when the DROP waits for the reader.
+    while other.try_open(&table) {
+        drop(other);
+        std::thread::yield_now();
+        other = db.begin(Isolation::ReadCommitted);
+    }
+    assert!(table.is_current());
+    assert!(reader.try_open(&table), "whoever has it keeps it");
+    drop(reader);
+    drop_it.join().unwrap().unwrap();
+    assert!(!table.is_current() && !other.try_open(&table));
+}
+
+#[test]
 fn an_old_snapshot_does_not_read_new_trees() {
     let db = database();
     sample(&db);

@@ -508,3 +508,30 @@ fn concurrent_inserts_end_with_exact_counts() {
     assert_eq!(indexed.row_count_estimate().unwrap(), 6000);
     check(&db);
 }
+
+#[test]
+fn indexes_tell_what_they_hold() {
+    let db = database();
+    let table = sample(&db);
+    fill(&db, &table, (0..5000).map(sample_row).collect());
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    assert!(txn.try_open(&table));
+    let mut unkept = || table.statistics_unkept(&mut txn).unwrap();
+    assert!(!Arc::ptr_eq(&unkept(), &unkept()), "sampled each time");
+    let sampled = unkept();
+    let statistics = table.analyze(&mut txn).unwrap();
+    assert_eq!(sampled.cardinality, statistics.cardinality);
+    assert!(Arc::ptr_eq(&table.statistics_unkept(&mut txn).unwrap(), &statistics));
+    for index in 0..table.indexes().len() {
+        let summary = table.index_summary(&statistics, index).unwrap();
+        let levels = table.index_levels(index, &|| false).unwrap();
+        assert_eq!(levels[0].records, 5000);
+        assert_eq!(summary.leaf_pages, levels[0].pages);
+        assert_eq!(summary.used_pages, levels.iter().map(|l| l.pages).sum::<u64>());
+        assert!(levels.len() == 2 && levels[1].records == levels[0].pages, "{levels:?}");
+        assert!(levels.iter().all(|l| l.data_bytes < l.used_bytes && l.used_bytes <= l.pages * PAGE_BYTES), "{levels:?}");
+    }
+    let key_values = |index| table.index_summary(&statistics, index).unwrap().key_values;
+    assert_eq!((key_values(0), key_values(1)), (5000, 5000));
+    assert_eq!(table.index_levels(0, &|| true).unwrap_err().code, 1317);
+}

@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use super::engine::QueryEngine;
 use super::error::user;
 use crate::expr::EvalContext;
-use crate::plan::VirtualTable;
+use crate::plan::{VirtualTable, Wanted};
 
-/// Makes the rows of an information_schema table.
-pub type VirtualRows = Arc<dyn Fn(&VirtualTable) -> Result<Vec<Vec<Value>>, MySqlError> + Send + Sync>;
+/// Makes the rows of an information_schema table, at least those about the tables asked about.
+pub type VirtualRows = Arc<dyn Fn(&VirtualTable, &Wanted) -> Result<Vec<Vec<Value>>, MySqlError> + Send + Sync>;
 
 /// What the session gives to a query.
 pub struct QueryContext {

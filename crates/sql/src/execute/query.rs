@@ -230,12 +230,17 @@ impl Session {
         let snapshot = self.txn().snapshot();
         let eval = Arc::new(Mutex::new(self.state.clone()));
         let process = self.state.process.clone();
-        let virtual_state = self.state.clone();
+        let (virtual_state, virtual_eval) = (self.state.clone(), eval.clone());
         let cx = QueryContext {
             engine: self.state.instance.queries().clone(),
             snapshot,
             eval: eval.clone(),
-            virtual_rows: Arc::new(move |table| information_schema::rows(&virtual_state, table)),
+            virtual_rows: Arc::new(move |table, wanted| {
+                let mut warnings = Vec::new();
+                let rows = information_schema::rows(&virtual_state, table, wanted, &mut warnings);
+                virtual_eval.lock().push_warnings(&mut warnings);
+                rows
+            }),
             killed: process.killed_flag(),
             interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
             recursion_limit: self.state.config.cte_max_recursion_depth,

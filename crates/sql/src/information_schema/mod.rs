@@ -1,17 +1,18 @@
 //! information_schema, the few tables of performance_schema that clients read, and mysql.user: tables whose rows are made when a query asks.
 //!
-//! `definitions.rs` has their columns; `rows.rs` makes the rows. Tables about what Highkey does not have (views, triggers, routines,
+//! `definitions.rs` has their columns; `rows.rs` makes the rows, `indexes.rs` those of the tables of our own. Tables about what Highkey does not have (views, triggers, routines,
 //! events, partitions, foreign keys) are there and empty, because tools join them.
 
 mod definitions;
+mod indexes;
 mod rows;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value};
+use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, Warning};
 
-use crate::plan::VirtualTable;
+use crate::plan::{VirtualTable, Wanted};
 use crate::session::SessionState;
 
 pub use rows::{auto_increment, column_default, column_extra, column_key, create_options, row_format, wall_clock};
@@ -53,9 +54,9 @@ pub fn shown_name(table: &VirtualTable) -> String {
     if &*table.schema == "information_schema" { table.name.to_uppercase() } else { table.name.to_string() }
 }
 
-/// The rows of a virtual table, now.
-pub fn rows(state: &SessionState, table: &VirtualTable) -> Result<Vec<Vec<Value>>, MySqlError> {
-    rows::rows(state, table)
+/// The rows of a virtual table, now: at least those about the tables that the query asks about.
+pub fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
+    rows::rows(state, table, wanted, warnings)
 }
 
 /// `NAME type`, as `definitions.rs` writes them.

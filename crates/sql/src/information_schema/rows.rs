@@ -4,22 +4,23 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
-use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value};
+use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
-use crate::plan::VirtualTable;
+use super::indexes;
+use crate::plan::{VirtualTable, Wanted};
 use crate::session::{ProcessEntry, SessionState, stage_name};
 use crate::show;
 
 /// Text, number, NULL.
-fn t(text: impl AsRef<str>) -> Value {
+pub(super) fn t(text: impl AsRef<str>) -> Value {
     Value::Text(text.as_ref().into())
 }
 
-fn u(n: impl Into<u64>) -> Value {
+pub(super) fn u(n: impl Into<u64>) -> Value {
     Value::UInt(n.into())
 }
 
-pub(super) fn rows(state: &SessionState, table: &VirtualTable) -> Result<Vec<Vec<Value>>, MySqlError> {
+pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
     Ok(match (&*table.schema, &*table.name) {
         ("information_schema", "character_sets") => Charset::ALL.iter().map(|c| character_set(*c)).collect(),
         ("information_schema", "collations") => Collation::all().iter().map(|c| collation(c)).collect(),
@@ -28,13 +29,15 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable) -> Result<Vec<Vec
         ("information_schema", "processlist") => show::processes(state).into_iter().map(|p| p.into_row(true)).collect(),
         ("information_schema", "plugins") => plugins(),
         ("information_schema", "schemata") => schemata(state),
-        ("information_schema", "tables") => tables(state)?,
-        ("information_schema", "columns") => columns(state)?,
-        ("information_schema", "statistics") => each_table(state, statistics)?,
-        ("information_schema", "key_column_usage") => each_table(state, key_column_usage)?,
-        ("information_schema", "table_constraints") => each_table(state, table_constraints)?,
-        ("information_schema", "check_constraints") => each_table(state, check_constraints)?,
-        ("information_schema", "partitions") => each_table(state, |state, table, rows| partitions(state, table, rows))?,
+        ("information_schema", "tables") => tables(state, wanted),
+        ("information_schema", "columns") => columns(state, wanted),
+        ("information_schema", "statistics") => each_table(state, wanted, statistics),
+        ("information_schema", "key_column_usage") => each_table(state, wanted, key_column_usage),
+        ("information_schema", "table_constraints") => each_table(state, wanted, table_constraints),
+        ("information_schema", "check_constraints") => each_table(state, wanted, check_constraints),
+        ("information_schema", "partitions") => each_table(state, wanted, partitions),
+        ("information_schema", "highkey_index_levels") => indexes::levels(state, wanted, warnings)?,
+        ("information_schema", "highkey_index_statistics") => indexes::statistics(state, wanted, warnings)?,
         ("information_schema", "innodb_trx") => Vec::new(),
         ("information_schema", "user_privileges") => user_privileges(state),
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
@@ -96,19 +99,23 @@ fn schemata(state: &SessionState) -> Vec<Vec<Value>> {
         .collect()
 }
 
-fn each_table(state: &SessionState, f: impl Fn(&SessionState, &Arc<Table>, &mut Vec<Vec<Value>>)) -> Result<Vec<Vec<Value>>, MySqlError> {
+/// The tables asked about, by schema and name.
+pub(super) fn wanted_tables(state: &SessionState, wanted: &Wanted) -> Vec<Arc<Table>> {
     let catalog = state.instance.database().catalog();
-    let mut rows = Vec::new();
-    for schema in catalog.schemas() {
-        for table in catalog.tables(&schema.name) {
-            f(state, &table, &mut rows);
-        }
-    }
-    Ok(rows)
+    let schemas = catalog.schemas().into_iter().filter(|schema| wanted.schema(&schema.name));
+    schemas.flat_map(|schema| catalog.tables(&schema.name)).filter(|table| wanted.table(&table.def().name)).collect()
 }
 
-fn tables(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
-    let mut rows = each_table(state, |state, table, rows| {
+fn each_table(state: &SessionState, wanted: &Wanted, f: impl Fn(&SessionState, &Arc<Table>, &mut Vec<Vec<Value>>)) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for table in wanted_tables(state, wanted) {
+        f(state, &table, &mut rows);
+    }
+    rows
+}
+
+fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
+    let mut rows = each_table(state, wanted, |state, table, rows| {
         let def = table.def();
         let size = show::table_size(state, table);
         rows.push(vec![
@@ -134,7 +141,7 @@ fn tables(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
             t(create_options(def)),
             t(&def.comment),
         ]);
-    })?;
+    });
     for schema in ["information_schema", "performance_schema"] {
         for table in super::tables_of(schema) {
             let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t("SYSTEM VIEW"), Value::Null, Value::Int(10), Value::Null];
@@ -146,7 +153,7 @@ fn tables(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
             rows.push(row);
         }
     }
-    Ok(rows)
+    rows
 }
 
 /// The value that SHOW TABLE STATUS shows: NULL for a table without such a column.
@@ -178,13 +185,13 @@ pub fn wall_clock(state: &SessionState, moment: SystemTime) -> DateTime {
     state.config.time_zone.from_utc(&DateTime::from_micros(micros).unwrap_or_default())
 }
 
-fn columns(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
-    let mut rows = each_table(state, |_, table, rows| {
+fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
+    let mut rows = each_table(state, wanted, |_, table, rows| {
         let def = table.def();
         for (i, column) in def.columns.iter().enumerate() {
             rows.push(column_row(def, i, column));
         }
-    })?;
+    });
     for schema in ["information_schema", "performance_schema"] {
         for table in super::tables_of(schema) {
             for (i, (name, ty, nullable)) in table.columns.iter().enumerate() {
@@ -196,7 +203,7 @@ fn columns(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
             }
         }
     }
-    Ok(rows)
+    rows
 }
 
 fn column_row(def: &TableDef, position: usize, column: &ColumnDef) -> Vec<Value> {

@@ -10,6 +10,7 @@ mod ranges;
 mod rel;
 mod types;
 mod visit;
+mod wanted;
 
 pub use access::{IndexAccess, KeyRangeExpr, best_access, index_access};
 pub use display::describe_rel;
@@ -21,3 +22,4 @@ pub use rel::{
     WindowFunc,
 };
 pub use types::{Coercibility, ExprType};
+pub use wanted::Wanted;

@@ -40,6 +40,7 @@ pub(crate) use process::stage_name;
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
+pub(crate) use state::blocking;
 pub use status::{Status, StatusCounter};
 pub use transaction::{TransactionState, isolation};
 

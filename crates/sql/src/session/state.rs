@@ -460,7 +460,7 @@ impl EvalContext for SessionState {
 }
 
 /// Runs something that blocks. On a worker of the server's runtime the other tasks move away first.
-fn blocking<T>(f: impl FnOnce() -> T) -> T {
+pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
     match tokio::runtime::Handle::try_current() {
         Ok(handle) if handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(f),
         _ => f(),

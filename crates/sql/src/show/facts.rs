@@ -145,17 +145,17 @@ pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
     rows.push(("Uptime_since_flush_status".into(), instance.uptime_seconds().to_string()));
     rows.push(("Ssl_cipher".into(), state.client.tls_cipher.clone().unwrap_or_default()));
     rows.push(("Ssl_version".into(), state.client.tls_version.clone().unwrap_or_default()));
-    rows.extend(engine_counters(state).into_iter().map(|(name, n)| (name.to_owned(), n.to_string())));
+    rows.extend(engine_counters(state).into_iter().map(|(name, n)| (name, n.to_string())));
     rows.sort();
     rows.dedup_by(|a, b| a.0 == b.0);
     rows.into_iter().map(|(name, value)| vec![t(name), t(value)]).collect()
 }
 
-/// What the storage engine counts, under InnoDB's names.
-pub fn engine_counters(state: &SessionState) -> Vec<(&'static str, u64)> {
-    let database = state.instance.database();
-    let stats = database.engine().stats();
-    vec![
+/// What the storage engine counts, under InnoDB's names where it has one; what all trees together count as `Highkey_splits_append`
+/// and so on.
+pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
+    let stats = state.instance.database().engine().stats();
+    let named = [
         ("Innodb_row_lock_waits", stats.row_lock_waits),
         ("Innodb_row_lock_current_waits", stats.row_lock_current_waits),
         ("Innodb_row_lock_time", stats.row_lock_time_us / 1000),
@@ -168,8 +168,9 @@ pub fn engine_counters(state: &SessionState) -> Vec<(&'static str, u64)> {
         ("Highkey_open_transactions", stats.open_transactions),
         ("Highkey_records_purged", stats.records_purged),
         ("Highkey_page_splits", stats.splits),
-        ("Highkey_page_merges", stats.merges),
-    ]
+    ];
+    let trees = stats.trees.all().into_iter().map(|(name, count)| (format!("Highkey_{name}"), count));
+    named.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(trees).collect()
 }
 
 /// A row of the process list.

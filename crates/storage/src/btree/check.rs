@@ -1,12 +1,14 @@
-//! CHECK TABLE for a tree: verifies every invariant of README.md, while others may be changing it.
+//! CHECK TABLE for a tree: verifies every invariant of README.md, while others may be changing it. And what its levels hold.
 
 use super::search::{Path, Target};
-use super::{BTree, corrupt};
+use super::{BTree, RecordFlags, corrupt, record_ref};
 use crate::buffer::{Access, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
+use crate::overflow::{OverflowRef, pages_of};
 use crate::page::slotted::layout::{HEADER_SIZE, INCOMPLETE_SPLIT, PAGE_SIZE};
-use crate::page::slotted::{Node, round8};
+use crate::page::slotted::{Checked, Corrupt, Node, round8};
+use std::ops::ControlFlow;
 
 /// What a check counted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,36 +47,60 @@ pub struct LevelReport {
     pub data_bytes: u64,
     /// Splits whose downlink is not posted.
     pub incomplete_splits: u64,
+    /// Pages outside the tree that hold the long values of its leaves, and the bytes of these values; 0 on inner levels.
+    pub overflow_pages: u64,
+    pub overflow_bytes: u64,
 }
 
-impl LevelReport {
-    /// How full the pages are, 0 to 1.
-    pub fn fill(&self) -> f64 {
-        self.used_bytes as f64 / (self.pages.max(1) * PAGE_SIZE as u64) as f64
+/// Adds the long values that a leaf's records refer to.
+fn count_overflow(node: Node<'_>, report: &mut LevelReport) -> Checked<()> {
+    for slot in 0..node.len() {
+        let record = record_ref(node, slot)?;
+        if record.flags & RecordFlags::OVERFLOW != 0 {
+            let reference = OverflowRef::decode(record.value).ok_or(Corrupt("overflow reference"))?;
+            report.overflow_pages += pages_of(reference.length);
+            report.overflow_bytes += reference.length;
+        }
     }
+    Ok(())
 }
 
 impl BTree {
-    /// Counts what is on every level, leaves first. Writers may go on; exact only without them.
-    pub fn levels(&self) -> Result<Vec<LevelReport>> {
+    /// Counts what is on every level, leaves first. Writers may go on; exact only without them. `stop` is asked before every page;
+    /// `None` once it says yes.
+    pub fn levels(&self, stop: &dyn Fn() -> bool) -> Result<Option<Vec<LevelReport>>> {
         let height = Node(&self.pool().fix_shared(self.root())?).level();
         let mut levels = Vec::new();
         for level in 0..=height {
             let mut report = LevelReport { level, ..LevelReport::default() };
+            let mut stopped = false;
             self.walk_level(level, &mut |page| {
+                stopped = stop();
+                if stopped {
+                    return Ok(ControlFlow::Break(()));
+                }
                 let node = Node(page);
                 report.pages += 1;
                 report.records += node.len() as u64;
                 report.used_bytes += node.used() as u64;
-                let fences = |e| corrupt(page.id(), e);
-                let overhead = HEADER_SIZE + round8(node.low().map_err(fences)?.len()) + node.high().map_err(fences)?.map_or(0, |high| round8(high.len()));
+                let fail = |e| corrupt(page.id(), e);
+                let overhead = HEADER_SIZE + round8(node.low().map_err(fail)?.len()) + node.high().map_err(fail)?.map_or(0, |high| round8(high.len()));
                 report.data_bytes += node.used().saturating_sub(overhead) as u64;
                 report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
-                Ok(())
+                if node.is_leaf() {
+                    count_overflow(node, &mut report).map_err(fail)?;
+                }
+                Ok(ControlFlow::Continue(()))
             })?;
-            levels.push(report);
+            if stopped {
+                return Ok(None);
+            }
+            // None if the tree lost this level since its height was read.
+            if report.pages > 0 {
+                levels.push(report);
+            }
         }
-        Ok(levels)
+        Ok(Some(levels))
     }
 
     /// Verifies the whole tree. Writers may go on; counts are exact only without them.
@@ -101,18 +127,19 @@ impl BTree {
             report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
             if level > 0 {
                 report.inner_pages += 1;
-                return self.check_children(page);
+                self.check_children(page)?;
+            } else {
+                report.leaf_pages += 1;
+                report.records += node.len() as u64;
+                report.leaf_bytes += node.used() as u64;
             }
-            report.leaf_pages += 1;
-            report.records += node.len() as u64;
-            report.leaf_bytes += node.used() as u64;
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })
     }
 
     /// Shows `f` the pages of a level, following the right links from its leftmost page, coupled, so that no page is missed or seen
-    /// twice, and verifies I4.
-    fn walk_level(&self, level: u8, f: &mut dyn FnMut(&SharedGuard<'_>) -> Result<()>) -> Result<()> {
+    /// twice, and verifies I4. Ends early when `f` breaks.
+    fn walk_level(&self, level: u8, f: &mut dyn FnMut(&SharedGuard<'_>) -> Result<ControlFlow<()>>) -> Result<()> {
         let Some(mut id) = self.descend(Target::Key(&[]), level, &mut Path::default())? else { return Ok(()) };
         let mut page = self.pool().fix_shared_as(id, Access::Scan)?;
         let mut low: Vec<u8> = Vec::new();
@@ -138,7 +165,9 @@ impl BTree {
             if node.page_id() != id.0 {
                 return Err(Error::corrupt(id, "page id"));
             }
-            f(&page)?;
+            if f(&page)?.is_break() {
+                return Ok(());
+            }
             let Some(high) = node.high().map_err(fail)? else {
                 return if node.right_link() == 0 && !node.has(INCOMPLETE_SPLIT) {
                     Ok(())

@@ -47,6 +47,11 @@ impl OverflowRef {
     }
 }
 
+/// Pages that a value of `length` bytes takes.
+pub fn pages_of(length: u64) -> u64 {
+    length.div_ceil(DATA_MAX as u64).max(1)
+}
+
 /// Writes a value, one log record a run, and moves the writer's `prev_lsn` on. Each record's undo bytes are what `undo` adds for its
 /// run, so that rollback and crash undo free exactly the runs that were written. The caller puts the reference into a record after.
 pub fn write(
@@ -60,7 +65,7 @@ pub fn write(
     if value.len() as u64 > VALUE_MAX {
         return Err(Error::TooLarge { what: "value", size: value.len(), max: VALUE_MAX as usize });
     }
-    let mut pages = value.len().div_ceil(DATA_MAX).max(1);
+    let mut pages = pages_of(value.len() as u64) as usize;
     let mut next = PageId::NONE;
     let (mut payload, mut undo_bytes) = (Vec::with_capacity(PAGE_SIZE), Vec::new());
     // From the tail, so that every run is written once with its link and a crash leaves no run that leads nowhere.

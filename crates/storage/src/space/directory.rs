@@ -5,7 +5,7 @@ use super::allocate::used_pages;
 use super::redo::{
     DIRECTORY_NEXT, DIRECTORY_PUT, DIRECTORY_SLOTS, Entry, Extent, MAP_RELEASE, put_payload,
 };
-use super::{DIRECTORY, DROPPING, SYSTEM, Space, map_of};
+use super::{DIRECTORY, DROPPING, EXTENT_PAGES, SYSTEM, Space, map_of};
 use crate::buffer::{Scope, Writer};
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, PageId};
@@ -149,6 +149,14 @@ impl Space {
     /// The tree's root page, `None` if there is no such tree.
     pub fn root(&self, index: IndexId) -> Option<PageId> {
         self.state.lock().trees.get(&index).and_then(|t| t.root)
+    }
+
+    /// Pages of the tree's extents, and those of them in use. `None` if there is no such tree.
+    pub fn size(&self, index: IndexId) -> Option<(u64, u64)> {
+        let state = self.state.lock();
+        let tree = state.trees.get(&index).filter(|t| t.root.is_some())?;
+        let used = tree.extents.iter().map(|&n| state.extents[n as usize].used.count_ones() as u64).sum();
+        Some((tree.extents.len() as u64 * EXTENT_PAGES, used))
     }
 
     /// Pages the map says the tree owns, ascending.

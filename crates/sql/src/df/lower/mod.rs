@@ -80,7 +80,7 @@ impl Lowerer {
     pub fn rel(&self, rel: &Rel, hints: &[Expr]) -> Result<Lowered> {
         match &rel.kind {
             RelKind::Scan { table, alias, columns, indexes, .. } => self.scan(rel, table, alias, columns, indexes, hints),
-            RelKind::Virtual { table, alias } => self.virtual_table(table, alias),
+            RelKind::Virtual { table, alias } => self.virtual_table(table, alias, hints),
             RelKind::Values { rows } => self.values(rel, rows),
             RelKind::Filter { input, predicate } => self.filter(input, predicate, hints),
             RelKind::Project { input, exprs } => self.project(rel, input, exprs, hints),

@@ -16,7 +16,7 @@ use super::{Lowered, Lowerer, Scope};
 use crate::df::error::user;
 use crate::df::repr::{ColumnBuilder, data_type};
 use crate::df::scan::{Access, BaseTable};
-use crate::plan::{Expr, ExprKind, IndexChoice, Rel, VirtualTable, index_access, key_ranges};
+use crate::plan::{Expr, ExprKind, IndexChoice, Rel, VirtualTable, Wanted, index_access, key_ranges};
 
 impl Lowerer {
     pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Lowered> {
@@ -30,8 +30,7 @@ impl Lowerer {
     /// The index ranges that hold every row which satisfies `hints`.
     fn access(&self, table: &Arc<Table>, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Access> {
         let whole = Access { index: 0, ranges: vec![KeyRange::all()], rows: None };
-        let hints: Vec<Expr> = hints.iter().filter(|h| !h.has_subquery()).filter_map(|h| self.with_outer_values(h)).collect();
-        let Some(filter) = Expr::and(hints) else { return Ok(whole) };
+        let Some(filter) = Expr::and(self.known_hints(hints)) else { return Ok(whole) };
         let def = table.def();
         let total = table.row_count_estimate().unwrap_or(0);
         let mut best: Option<(f64, Access)> = None;
@@ -51,10 +50,20 @@ impl Lowerer {
         Ok(best.map_or(whole, |(_, access)| access))
     }
 
-    pub fn virtual_table(&self, table: &Arc<VirtualTable>, alias: &str) -> Result<Lowered> {
+    /// Those of `hints` that can be told before the query runs.
+    fn known_hints(&self, hints: &[Expr]) -> Vec<Expr> {
+        hints.iter().filter(|h| !h.has_subquery()).filter_map(|h| self.with_outer_values(h)).collect()
+    }
+
+    pub fn virtual_table(&self, table: &Arc<VirtualTable>, alias: &str, hints: &[Expr]) -> Result<Lowered> {
         let names: Vec<String> = table.columns.iter().map(|(name, ..)| self.shared.name(name)).collect();
         let types: Vec<(ColumnType, bool)> = table.columns.iter().map(|(_, ty, _)| (ty.clone(), true)).collect();
-        let rows = if self.shared.explain { Vec::new() } else { (self.shared.virtual_rows)(table).map_err(user)? };
+        let rows = if self.shared.explain {
+            Vec::new()
+        } else {
+            let wanted = Wanted::of(table, &self.known_hints(hints), &mut *self.shared.eval.lock());
+            (self.shared.virtual_rows)(table, &wanted).map_err(user)?
+        };
         self.table(memory_table(schema(&names, &types), &types, &rows)?, alias)
     }
 

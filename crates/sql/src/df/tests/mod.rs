@@ -111,7 +111,7 @@ impl Fixture {
             engine: self.engine.clone(),
             snapshot: self.db.begin(Isolation::RepeatableRead).snapshot(),
             eval: Arc::new(Mutex::new(Eval { zone: TimeZone::utc(), warnings: Vec::new(), random: HashMap::new() })),
-            virtual_rows: Arc::new(|_| Ok(Vec::new())),
+            virtual_rows: Arc::new(|_, _| Ok(Vec::new())),
             killed: Arc::new(AtomicBool::new(false)),
             interruption: Arc::new(killed_error),
             recursion_limit: 1000,

@@ -2,6 +2,7 @@
 
 mod ddl;
 mod dml;
+mod indexes;
 mod metadata;
 mod prepared;
 mod progress;

@@ -17,7 +17,7 @@ fn fill(keys: impl IntoIterator<Item = u64>, len: usize) -> f64 {
     }
     let report = checked(&rig.store, &rig.tree);
     let fill = report.leaf_fill();
-    let levels = rig.tree.levels().unwrap();
+    let levels = rig.tree.levels(&|| false).unwrap().unwrap();
     assert_eq!((levels[0].pages, levels[0].records, levels[0].used_bytes), (report.leaf_pages, report.records, report.leaf_bytes));
     assert_eq!(levels.iter().map(|l| l.pages).sum::<u64>(), report.pages.len() as u64);
     assert_eq!(levels.len() as u32, report.height);
@@ -160,6 +160,24 @@ fn threads_with_own_ranges() {
         println!("{count}: {fill:.3} {counters:?}");
         assert!(fill >= 0.92, "{count} threads: {fill}");
     }
+}
+
+#[test]
+fn reading_levels_stops_when_told() {
+    let rig = rig(2000);
+    let mut cursor = Cursor::new();
+    for key in 0..5000u64 {
+        rig.tree.put(&mut cursor, &key.to_be_bytes(), &[7; 180]).unwrap();
+    }
+    let asked = std::cell::Cell::new(0);
+    let stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 3
+    };
+    assert_eq!(rig.tree.levels(&stop).unwrap(), None);
+    assert_eq!(asked.get(), 3, "no page is read after the answer");
+    let pages: u64 = rig.tree.levels(&stop).unwrap().unwrap().iter().map(|l| l.pages).sum();
+    assert_eq!(asked.get(), 3 + pages, "asked before every page");
 }
 
 /// Every order of inserts is counted as its kind of split.

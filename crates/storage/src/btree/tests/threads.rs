@@ -97,6 +97,8 @@ fn stress(seed: u64, frames: usize, writers: u64, steps: u64) {
         let checker = scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 tree.check().unwrap();
+                let levels = tree.levels(&|| false).unwrap().unwrap();
+                assert!(levels[0].level == 0 && levels[0].records >= 400, "seed {seed}: {levels:?}");
                 store.clean(20).unwrap();
                 std::thread::yield_now();
             }

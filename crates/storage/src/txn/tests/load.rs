@@ -34,6 +34,12 @@ fn sound(engine: &Engine, index: IndexId, rows: &Model) -> crate::CheckReport {
     let long = rows.iter().filter(|(k, v)| !crate::page::slotted::fits_inline(k.len(), v.len()));
     let long: usize = long.map(|(_, v)| v.len().div_ceil(16384 - 96)).sum();
     assert_eq!(pages_owned(engine, index).len(), report.pages.len() + long);
+    let levels = engine.levels(index, &|| false).unwrap().unwrap();
+    assert_eq!(levels.iter().map(|l| l.pages).sum::<u64>(), report.pages.len() as u64);
+    assert_eq!((levels[0].records, levels[0].overflow_pages), (rows.len() as u64, long as u64));
+    let size = engine.index_size(index).unwrap();
+    assert_eq!(size.pages_used, (report.pages.len() + long) as u64);
+    assert!(size.pages >= size.pages_used && size.pages % 64 == 0, "{size:?}");
     report
 }
 

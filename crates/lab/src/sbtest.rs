@@ -1,0 +1,147 @@
+//! The rows of source 003: sysbench's table, in any order, and what they add up to.
+
+use bytes::Bytes;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+
+use crate::server::{Result, Server};
+
+/// What is sent at once.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// k is below this, so that updates can add to it.
+const K_END: u64 = 1_000_000_000;
+
+/// A file for LOAD DATA, in memory, and its sums.
+pub struct File {
+    pub blocks: Vec<Bytes>,
+    pub sums: Sums,
+}
+
+/// What the table must hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    pub rows: u64,
+    pub ids: u64,
+    pub ks: u64,
+    /// CRC-32 of each row's `id,k,c,pad`, added.
+    pub checksums: u64,
+}
+
+impl File {
+    /// Rows 1 to `rows`, in the order of their ids or shuffled, tab-separated.
+    pub fn new(rows: u32, shuffled: bool) -> File {
+        let mut ids: Vec<u32> = (1..=rows).collect();
+        if shuffled {
+            ids.shuffle(&mut StdRng::seed_from_u64(3));
+        }
+        let mut file = File { blocks: Vec::new(), sums: Sums::default() };
+        let mut block = Vec::with_capacity(BLOCK_BYTES + 256);
+        for id in ids {
+            let k = mix(u64::from(id)) % K_END;
+            let (c, pad) = (digits(id, 1, 10), digits(id, 2, 5));
+            file.sums.rows += 1;
+            file.sums.ids += u64::from(id);
+            file.sums.ks += k;
+            file.sums.checksums += u64::from(crc32(format!("{id},{k},{c},{pad}").as_bytes()));
+            block.extend_from_slice(format!("{id}\t{k}\t{c}\t{pad}\n").as_bytes());
+            if block.len() >= BLOCK_BYTES {
+                file.blocks.push(Bytes::from(std::mem::take(&mut block)));
+            }
+        }
+        file.blocks.push(Bytes::from(block));
+        file
+    }
+}
+
+/// The source's own DDL, with the secondary index of its first listing or without, as in its load test.
+pub fn ddl(secondary: bool) -> String {
+    format!(
+        "CREATE TABLE sb_order (id int(10) unsigned NOT NULL AUTO_INCREMENT, k int(10) unsigned NOT NULL DEFAULT '0', \
+         c char(120) NOT NULL DEFAULT '', pad char(60) NOT NULL DEFAULT '', PRIMARY KEY (id){}) ENGINE=InnoDB DEFAULT CHARSET=utf8",
+        if secondary { ", KEY k (k)" } else { "" }
+    )
+}
+
+/// What the table holds, by reading all of it.
+pub async fn found(connection: &mut Conn) -> Result<Sums> {
+    let sums: Option<(u64, u64, u64, u64)> = connection
+        .query_first(
+            "SELECT COUNT(*), CAST(SUM(id) AS UNSIGNED), CAST(SUM(k) AS UNSIGNED), \
+             CAST(SUM(CRC32(CONCAT_WS(',', id, k, c, pad))) AS UNSIGNED) FROM sb_order",
+        )
+        .await?;
+    let (rows, ids, ks, checksums) = sums.ok_or("no sums")?;
+    Ok(Sums { rows, ids, ks, checksums })
+}
+
+/// An error that names the server if the table does not hold what it must.
+pub fn compare(server: &Server, what: &str, found: Sums, expected: Sums) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(format!("{}: {what}: found {found:?}, not {expected:?}", server.name).into()) }
+}
+
+/// Groups of eleven digits, as sysbench fills c and pad.
+fn digits(id: u32, salt: u64, groups: u64) -> String {
+    let group = |n| format!("{:011}", mix(u64::from(id) << 8 | salt << 4 | n) % 100_000_000_000);
+    (0..groups).map(group).collect::<Vec<_>>().join("-")
+}
+
+/// The finaliser of SplitMix64: every bit of the result depends on every bit of `n`.
+fn mix(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
+
+/// CRC-32 as MySQL's CRC32() computes it.
+fn crc32(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let mut crc = byte as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+                bit += 1;
+            }
+            table[byte] = crc;
+            byte += 1;
+        }
+        table
+    };
+    !bytes.iter().fold(!0, |crc, &byte| crc >> 8 ^ TABLE[(crc as u8 ^ byte) as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crc32_is_mysqls() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(b"MySQL"), 3_259_397_556);
+    }
+
+    #[test]
+    fn both_orders_hold_the_same_rows() {
+        let text = |file: &File| String::from_utf8(file.blocks.concat()).unwrap();
+        let (ordered, shuffled) = (File::new(10_000, false), File::new(10_000, true));
+        assert_eq!(ordered.sums, shuffled.sums);
+        assert_eq!((ordered.sums.rows, ordered.sums.ids), (10_000, 50_005_000));
+        let (a, b) = (text(&ordered), text(&shuffled));
+        assert_ne!(a, b);
+        let lines = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+            lines.sort_unstable();
+            lines
+        };
+        assert_eq!(lines(&a), lines(&b));
+        let columns: Vec<&str> = a.lines().nth(41).unwrap().split('\t').collect();
+        assert_eq!((columns.len(), columns[0], columns[2].len(), columns[3].len()), (4, "42", 119, 59));
+    }
+}

@@ -8,7 +8,7 @@ mod run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use highkey_storage::{Load, Loaded, SortedRows};
+use highkey_storage::{BatchRows, Load, Loaded, SortedRows};
 use highkey_types::{MySqlError, Value};
 
 use crate::def::IndexKind;
@@ -620,26 +620,12 @@ impl BulkInsert {
 
     /// False: a row is a duplicate; some rows may then be in.
     async fn insert_sorted(&mut self, txn: &mut Transaction, chunk: &PreparedRows) -> Result<bool, MySqlError> {
-        let mut sorted = std::mem::take(&mut txn.scratch.sorted);
-        let mut whole = true;
-        'runs: for (index, run) in chunk.runs.iter().enumerate() {
-            if (1..run.len()).any(|i| run.key(i - 1) == run.key(i)) {
-                whole = false;
-                break;
-            }
-            for from in (0..run.len()).step_by(BATCH_ROWS) {
-                sorted.clear();
-                for i in from..(from + BATCH_ROWS).min(run.len()) {
-                    sorted.push(run.key(i), run.value(i));
-                }
-                if self.table.insert_run(txn, index, &sorted).await?.is_some() {
-                    whole = false;
-                    break 'runs;
-                }
+        for (index, run) in chunk.runs.iter().enumerate() {
+            if self.table.insert_run(txn, index, run).await?.is_some() {
+                return Ok(false);
             }
         }
-        txn.scratch.sorted = sorted;
-        Ok(whole)
+        Ok(true)
     }
 }
 
@@ -653,7 +639,7 @@ impl Table {
         &self,
         txn: &mut Transaction,
         index: usize,
-        sorted: &SortedRows,
+        sorted: &impl BatchRows,
     ) -> Result<Option<usize>, MySqlError> {
         let id = self.indexes[index].id;
         let mut done = 0;

@@ -5,6 +5,8 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use highkey_storage::BatchRows;
+
 /// Bytes read from a spilled run at a time.
 const READ_BYTES: usize = 256 << 10;
 
@@ -25,20 +27,6 @@ pub(crate) struct Entry {
 }
 
 impl Run {
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub fn key(&self, i: usize) -> &[u8] {
-        let (start, end) = self.entries[i].key;
-        &self.keys[start as usize..end as usize]
-    }
-
-    pub fn value(&self, i: usize) -> &[u8] {
-        let (start, end) = self.entries[i].value;
-        &self.values[start as usize..end as usize]
-    }
-
     pub fn row(&self, i: usize) -> u64 {
         self.entries[i].row
     }
@@ -89,6 +77,22 @@ impl Run {
         order.sort_unstable_by(|(a, x), (b, y)| a.cmp(b).then_with(|| key(x).cmp(key(y))).then(x.row.cmp(&y.row)));
         self.entries = order.into_iter().map(|(_, e)| e).collect();
         false
+    }
+}
+
+impl BatchRows for Run {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn key(&self, i: usize) -> &[u8] {
+        let (start, end) = self.entries[i].key;
+        &self.keys[start as usize..end as usize]
+    }
+
+    fn value(&self, i: usize) -> &[u8] {
+        let (start, end) = self.entries[i].value;
+        &self.values[start as usize..end as usize]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, IndexId, Loaded, Op, SortedRows, Txn};
+use highkey_storage::{BatchRows, Bounds, Direction, IndexId, Loaded, Op, SortedRows, Txn};
 use highkey_types::{MySqlError, RowLayout, Value};
 
 use super::{DdlContext, Phase};

@@ -1,7 +1,7 @@
 //! How full each order of inserts leaves the leaves; the goals of DESIGN's split point.
 
-use super::super::{BTree, Cursor, Decision, TreeCounters};
-use super::{checked, rig};
+use super::super::{BTree, BatchRows, Cursor, Decision, Place, TreeCounters};
+use super::{Rows, checked, rig};
 use crate::buffer::Writer;
 use crate::ids::TxnId;
 use rand::rngs::StdRng;
@@ -90,16 +90,11 @@ fn own_ranges() {
 }
 
 fn batches(tree: &BTree, cursor: &mut Cursor, rows: &[u64], len: usize) {
-    let keys: Vec<[u8; 8]> = rows.iter().map(|key| key.to_be_bytes()).collect();
+    let rows: Rows = rows.iter().map(|key| (key.to_be_bytes().to_vec(), vec![7; len])).collect();
     let mut at = 0;
-    while at < keys.len() {
-        let done = tree
-            .modify_batch(cursor, keys.len() - at, |i| keys[at + i].as_slice(), Writer::System, |_, _, change| {
-                change.value.resize(len, 7);
-                Decision::Put { txn: TxnId(1), flags: 0 }
-            })
-            .unwrap();
-        at += done.done;
+    while at < rows.len() {
+        let put = |_, _: &Place, _: &mut Vec<u8>| Decision::Put { txn: TxnId(1), flags: 0 };
+        at += tree.modify_batch(cursor, &rows, at..rows.len(), Writer::System, put).unwrap().done;
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) struct Rounds {
 }
 
 /// Rounds of sharing after which the writer splits the page alone, so that it ends.
-const SHARE_ROUNDS_MAX: u32 = 3;
+const SHARE_ROUNDS_MAX: u32 = 8;
 
 pub(super) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY_LEN {
@@ -217,7 +217,7 @@ impl BTree {
                         rounds.reserved = Some(self.space().reserve(self.index(), super::split::PAGES_MAX)?);
                         return Ok(None);
                     }
-                    if let Plan::Share = plan
+                    if let Plan::Share | Plan::Late { .. } = plan
                         && !rounds.alone
                     {
                         let need = change.value.len() + LEAF_OVERHEAD + key.len();

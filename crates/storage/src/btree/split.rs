@@ -73,7 +73,7 @@ impl BTree {
         let node = Node(&leaf);
         let keep = if slot < cut.at { cut.at - 1 } else { cut.at };
         let trend = node.trend();
-        let append = matches!(plan, Plan::Append { .. } | Plan::Cut { append: true, .. });
+        let append = matches!(plan, Plan::Append { .. } | Plan::Late { .. });
         let descending = matches!(plan, Plan::Cut { descending: true, .. });
         let carve = Carve {
             keep,
@@ -82,7 +82,7 @@ impl BTree {
             append,
             left_trend: if descending { Trend { last_slot: 0, ..trend } } else { trend },
             right_trend: match plan {
-                Plan::Append { .. } | Plan::Cut { append: true, .. } => Trend { last_slot: 0, run: 0, ..trend },
+                Plan::Append { .. } | Plan::Late { .. } => Trend { last_slot: 0, run: 0, ..trend },
                 Plan::Bound { after: false, .. } => trend,
                 _ => Trend::default(),
             },
@@ -98,7 +98,7 @@ impl BTree {
         let stats = self.stats();
         count(match plan {
             Plan::Append { .. } | Plan::Bound { .. } => &stats.splits_append,
-            Plan::Cut { append: true, .. } => &stats.splits_slack,
+            Plan::Late { .. } => &stats.splits_slack,
             Plan::Cut { descending: false, .. } => &stats.splits_run,
             Plan::Cut { descending: true, .. } => &stats.splits_descending,
             Plan::Share | Plan::Middle => &stats.splits_even,
@@ -123,7 +123,7 @@ impl BTree {
                     None => sequence.cut_near(at),
                 }
             }
-            Plan::Cut { at, .. } => sequence.cut_near(*at),
+            Plan::Cut { at, .. } | Plan::Late { at } => sequence.cut_near(*at),
             Plan::Share | Plan::Middle => sequence.cut_middle(),
         }
     }

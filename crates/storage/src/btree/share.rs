@@ -54,10 +54,10 @@ impl BTree {
             return self.wait_for_downlink(right_id);
         }
         if late.is_some() {
-            let Some(cut) = Pair::new(l, r, None).and_then(|pair| pair.cut_late(left_slot >= slot)).map_err(fail)? else {
-                // Somebody has made room meanwhile, or taken it.
-                return Ok(true);
-            };
+            let pair = Pair::new(l, r, None).map_err(fail)?;
+            let cut = if left_slot >= slot { pair.cut_to_right(need) } else { pair.cut_to_left() };
+            // None: somebody has made room meanwhile, or taken it.
+            let Some(cut) = cut.map_err(fail)? else { return Ok(true) };
             if !parent_takes(node, left_slot + 1, &[&cut.separator]).map_err(fail)? {
                 return Ok(false);
             }
@@ -114,7 +114,8 @@ impl BTree {
         if parent.high()?.is_some() || slot + LATE_PAGES < last {
             return Ok(None);
         }
-        // One that is latched or not in memory is not looked at, but for the last page, which all want.
+        // No page that is not in memory: the parent is latched.
+        let in_memory = |slot: usize| -> Checked<bool> { Ok(self.pool().is_resident(PageId(parent.child(slot)?))) };
         let look = |slot: usize| -> Checked<Option<(bool, usize)>> {
             let page = self.pool().try_shared(PageId(parent.child(slot)?)).filter(|page| self.owns(&**page));
             Ok(page.map(|page| (Node(&page).has(APPEND), Node(&page).free())))
@@ -123,9 +124,12 @@ impl BTree {
         if edge.is_some_and(|(append, _)| !append) {
             return Ok(None);
         }
+        // The last page is worth waiting for if it is latched: all want it.
         let has_room = |slot: usize| -> Checked<bool> {
-            let page = if slot == last { edge } else { look(slot)? };
-            Ok(page.map_or(slot == last, |(_, free)| free >= 2 * need))
+            match if slot == last { edge } else { look(slot)? } {
+                Some((_, free)) => Ok(free >= 2 * need),
+                None => Ok(slot == last && in_memory(slot)?),
+            }
         };
         if slot < last && has_room(slot + 1)? {
             return Ok(Some(slot));
@@ -135,7 +139,7 @@ impl BTree {
         }
         for right in slot + 2..=last.min(slot + LATE_HOPS) {
             if has_room(right)? {
-                return Ok(Some(right - 1));
+                return Ok(in_memory(right - 1)?.then_some(right - 1));
             }
         }
         Ok(None)
@@ -333,7 +337,7 @@ struct Pair<'a> {
     right: Node<'a>,
     /// `sums[i]`: bytes of the first `i` records with their full keys.
     sums: Vec<usize>,
-    /// Records before the waiting one, if one waits for one of these pages.
+    /// Records before the waiting one; without its key it waits for the left page.
     waiting: usize,
 }
 
@@ -352,7 +356,7 @@ impl<'a> Pair<'a> {
         let waiting = match key {
             Some(key) if left.range_of(key)? == Range::Inside => left.search(key)?.0,
             Some(key) => left.len() + right.search(key)?.0,
-            None => usize::MAX,
+            None => 0,
         };
         Ok(Pair { left, right, sums, waiting })
     }
@@ -403,18 +407,18 @@ impl<'a> Pair<'a> {
         let second = self.packed_end(first, need).max(self.left.len() + 1);
         self.three_at(first, second)
     }
-    /// What is over F in the left page to the right, or as much as fits there; else from the right page to the left: up to F, or if
-    /// that is reached, what fits.
-    fn cut_late(&self, to_right: bool) -> Checked<Option<PairCut>> {
-        let packed = self.packed_end(0, 0);
-        if to_right {
-            for at in packed..self.left.len() {
-                if let Some(cut) = self.cut_at(at)? {
-                    return Ok(Some(cut));
-                }
+    /// What is over F in the left page with the waiting record goes right, or as much as fits there.
+    fn cut_to_right(&self, need: usize) -> Checked<Option<PairCut>> {
+        for at in self.packed_end(0, need)..self.left.len() {
+            if let Some(cut) = self.cut_at(at)? {
+                return Ok(Some(cut));
             }
-            return Ok(None);
         }
+        Ok(None)
+    }
+    /// The lowest records of the right page go left: up to F, or if that is reached, what fits.
+    fn cut_to_left(&self) -> Checked<Option<PairCut>> {
+        let packed = self.packed_end(0, 0);
         if packed > self.left.len() {
             return self.cut_at(packed);
         }

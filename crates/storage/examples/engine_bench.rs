@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use highkey_storage::{
-    Engine, FileDisk, IndexId, Inserted, Isolation, Op, Options, SortedRows, SystemClock, Txn,
+    BatchRows, Engine, FileDisk, IndexId, Inserted, Isolation, Op, Options, SortedRows, SystemClock, Txn,
 };
 use rand::Rng;
 

@@ -35,7 +35,7 @@ mod sync;
 mod txn;
 mod wal;
 
-pub use btree::{LevelReport, TreeCounters};
+pub use btree::{BatchRows, LevelReport, TreeCounters};
 pub use disk::{Clock, Disk, DiskFile, FileDisk, Rng, SeededRng, SimClock, SimConfig, SimDisk, SystemClock, SystemRng};
 pub use engine::{CheckReport, Engine, IndexSize};
 pub use error::{Error, Result};

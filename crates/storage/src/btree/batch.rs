@@ -1,31 +1,44 @@
 //! Changing many keys: sorted, one descent, one latch and one log record per leaf.
+//!
+//! The record's bytes are written once, as they go to the log; the page is changed from them.
 
-use super::modify::{Change, Cursor, Decision, Place, Unfinished, check_key, check_value};
-use super::split_point::FULL;
+use super::modify::{Cursor, Decision, Place, Unfinished, check_key, check_value};
+use super::split_point::{FULL, Plan, page_size};
 use super::{BTree, corrupt, meta, record_ref};
 use crate::buffer::Writer;
 use crate::error::Result;
-use crate::ids::Lsn;
-use crate::page::slotted::layout::LEAF_OVERHEAD;
-use crate::page::slotted::{Node, op};
+use crate::ids::{Lsn, PageId};
+use crate::page::slotted::layout::{LEAF_OVERHEAD, PAGE_SIZE};
+use crate::page::slotted::{Node, common_prefix, op};
+use crate::wal::{begin_part, end_part};
+use std::ops::Range;
+
+/// Rows of a batch in ascending key order. Of equal keys the first goes before the others.
+pub trait BatchRows {
+    fn len(&self) -> usize;
+    fn key(&self, row: usize) -> &[u8];
+    fn value(&self, row: usize) -> &[u8];
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
 
 /// What [`BTree::modify_batch`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchDone {
-    /// Keys dealt with, from the first on.
+    /// Rows dealt with, from the first on.
     pub done: usize,
-    /// `f` ended the batch before key `done`.
+    /// `f` ended the batch before the row after those.
     pub stopped: bool,
     /// The log record, none if nothing was logged.
     pub lsn: Lsn,
 }
 
-/// What a batch is going to apply to a leaf.
+/// What a batch is going to apply to a leaf, as parts of the log record.
 #[derive(Default)]
 pub(super) struct Steps {
     steps: Vec<Step>,
-    /// The steps' payloads one after the other.
-    bytes: Vec<u8>,
+    parts: Vec<u8>,
 }
 
 struct Step {
@@ -34,168 +47,290 @@ struct Step {
     slot: usize,
     /// Records of an insert run.
     count: usize,
-    from: usize,
-    to: usize,
+    /// Where its payload begins in the parts.
+    at: usize,
 }
 
 impl Steps {
     fn clear(&mut self) {
         self.steps.clear();
-        self.bytes.clear();
+        self.parts.clear();
     }
-    fn push(&mut self, op: u8, slot: usize, write: impl FnOnce(&mut Vec<u8>)) {
-        let from = self.bytes.len();
-        write(&mut self.bytes);
-        self.steps.push(Step { op, slot, count: 1, from, to: self.bytes.len() });
+    fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+    fn end(&mut self) {
+        if let Some(step) = self.steps.last() {
+            end_part(&mut self.parts, step.at);
+        }
+    }
+    /// Begins a step; the rest of its payload is appended to what is returned.
+    fn begin(&mut self, page: PageId, op: u8, slot: usize) -> &mut Vec<u8> {
+        self.end();
+        let at = begin_part(&mut self.parts, page, op);
+        self.steps.push(Step { op, slot, count: 1, at });
+        // The slot, and the number of records of a run: `settle` puts them in.
+        self.parts.resize(at + if op == op::INSERT { 4 } else { 2 }, 0);
+        &mut self.parts
     }
     /// Adds a record to the run of inserts before the same old slot, or begins one.
-    fn push_insert(&mut self, slot: usize, suffix: &[u8], meta: u64, value: &[u8]) {
+    fn insert(&mut self, page: PageId, slot: usize, suffix: &[u8], meta: u64, value: &[u8]) {
         match self.steps.last_mut() {
             Some(step) if step.op == op::INSERT && step.slot == slot => {
-                op::push_leaf(&mut self.bytes, suffix, meta, value);
                 step.count += 1;
-                step.to = self.bytes.len();
+                op::push_leaf(&mut self.parts, suffix, meta, value);
             }
-            _ => self.push(op::INSERT, slot, |out| op::push_leaf(out, suffix, meta, value)),
+            _ => op::push_leaf(self.begin(page, op::INSERT, slot), suffix, meta, value),
         }
+    }
+    /// Puts in what is known at the end: each step's slot as the steps before it leave the page, and the lengths of runs.
+    fn settle(&mut self) -> &mut Vec<u8> {
+        self.end();
+        let mut shift = 0isize;
+        for step in &self.steps {
+            let slot = (step.slot as isize + shift) as u16;
+            self.parts[step.at..step.at + 2].copy_from_slice(&slot.to_le_bytes());
+            match step.op {
+                op::INSERT => {
+                    self.parts[step.at + 2..step.at + 4].copy_from_slice(&(step.count as u16).to_le_bytes());
+                    shift += step.count as isize;
+                }
+                op => shift -= isize::from(op == op::REMOVE),
+            }
+        }
+        &mut self.parts
     }
 }
 
+/// How far a batch came in a leaf.
+enum InLeaf {
+    Done(BatchDone),
+    /// The first row belongs behind a leaf that is full for appends: it opens the next one.
+    Append,
+    /// Not even the first row could be dealt with here.
+    Full,
+}
+
 impl BTree {
-    /// Changes the first of `count` ascending keys, and with them all that follow in the same leaf, in one log record. The caller
-    /// goes on at `done` with the writer's `prev_lsn` moved on. `f(i, …)` as in [`BTree::modify`].
-    pub fn modify_batch<'k>(
+    /// Changes the first of `range` of the rows, and with it all that follow in the same leaf, in one log record. The caller
+    /// goes on behind what was done with the writer's `prev_lsn` moved on. `f(row, …)` as in [`BTree::modify`], but it is given
+    /// only the undo bytes to add to: a row that is put has its own value.
+    pub fn modify_batch(
         &self,
         cursor: &mut Cursor,
-        count: usize,
-        key: impl Fn(usize) -> &'k [u8],
+        rows: &impl BatchRows,
+        range: Range<usize>,
         writer: Writer,
-        mut f: impl FnMut(usize, &Place<'_>, &mut Change) -> Decision,
+        mut f: impl FnMut(usize, &Place<'_>, &mut Vec<u8>) -> Decision,
     ) -> Result<BatchDone> {
-        if count == 0 {
+        if range.is_empty() {
             return Ok(BatchDone { done: 0, stopped: false, lsn: Lsn::NONE });
         }
-        check_key(key(0))?;
+        let first = range.start;
+        check_key(rows.key(first))?;
         let mut steps = std::mem::take(&mut cursor.batch);
-        let result = self.batch_leaf(cursor, &mut steps, count, &key, writer, &mut f);
+        let mut result = self.batch_leaf(cursor, &mut steps, rows, &range, writer, &mut f);
+        if let Ok(InLeaf::Append) = result {
+            result = self.batch_append(cursor, &mut steps, rows, &range, writer, &mut f);
+        }
         cursor.batch = steps;
-        if let Some(done) = result? {
+        if let InLeaf::Done(done) = result? {
             return Ok(done);
         }
-        // The first key does not fit: the single-record way splits.
+        // The single-record way splits.
         let mut stopped = false;
-        let lsn = self.modify(cursor, key(0), writer, |place, change| {
-            let decision = f(0, place, change);
+        let lsn = self.modify(cursor, rows.key(first), writer, |place, change| {
+            let decision = f(first, place, &mut change.undo);
             stopped = decision == Decision::Stop;
+            if let Decision::Put { .. } = decision {
+                change.value.extend_from_slice(rows.value(first));
+            }
             decision
         })?;
         Ok(BatchDone { done: usize::from(!stopped), stopped, lsn })
     }
 
-    /// `None` when not even the first key could be dealt with here.
-    fn batch_leaf<'k>(
+    fn batch_leaf(
         &self,
         cursor: &mut Cursor,
         steps: &mut Steps,
-        count: usize,
-        key: &impl Fn(usize) -> &'k [u8],
+        rows: &impl BatchRows,
+        range: &Range<usize>,
         writer: Writer,
-        f: &mut impl FnMut(usize, &Place<'_>, &mut Change) -> Decision,
-    ) -> Result<Option<BatchDone>> {
+        f: &mut impl FnMut(usize, &Place<'_>, &mut Vec<u8>) -> Decision,
+    ) -> Result<InLeaf> {
         steps.clear();
         let mut scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
-        let mut leaf = self.leaf_exclusive(cursor, key(0), &mut unfinished)?;
+        let mut leaf = self.leaf_exclusive(cursor, rows.key(range.start), &mut unfinished)?;
         let id = leaf.id();
         let fail = |e| corrupt(id, e);
-        let Cursor { change, payload, .. } = cursor;
-        change.undo.clear();
+        let undo = &mut cursor.change.undo;
+        undo.clear();
         let node = Node(&leaf);
+        let (low, high) = (node.low().map_err(fail)?, node.high().map_err(fail)?);
         let prefix = node.prefix().map_err(fail)?.len();
         let (mut free, mut used) = (node.free(), node.used());
         let used_before = used;
-        let (mut done, mut stopped, mut from) = (0, false, 0);
-        let mut removed = false;
-        while done < count {
-            let previous = done.checked_sub(1).map(key);
-            let key = key(done);
+        let (mut row, mut stopped, mut from) = (range.start, false, 0);
+        let (mut inserted, mut removed) = (0, false);
+        // The slack of the page's right end may be used.
+        let mut slack = false;
+        while row < range.end {
+            let key = rows.key(row);
             // A repeated key begins the next batch, to see what this one did.
-            if previous.is_some_and(|previous| key <= previous || check_key(key).is_err()) || done > 0 && !self.covers(&leaf, key)? {
+            if row > range.start && (key <= rows.key(row - 1) || check_key(key).is_err() || high.is_some_and(|high| key >= high)) {
                 break;
             }
             let (slot, found) = node.search_from(from, key).map_err(fail)?;
             from = slot;
             let record = if found { Some(record_ref(node, slot).map_err(fail)?) } else { None };
-            change.value.clear();
-            let undo = change.undo.len();
-            let place = Place::at(slot, record);
-            let decision = f(done, &place, change);
-            match decision {
+            let undo_before = undo.len();
+            match f(row, &Place::at(slot, record), undo) {
                 Decision::Stop => {
-                    change.undo.truncate(undo);
+                    undo.truncate(undo_before);
                     stopped = true;
                     break;
                 }
-                Decision::Leave => change.undo.truncate(undo),
-                Decision::Remove if record.is_none() => change.undo.truncate(undo),
+                Decision::Leave => undo.truncate(undo_before),
+                Decision::Remove if record.is_none() => undo.truncate(undo_before),
                 Decision::Remove => {
-                    steps.push(op::REMOVE, slot, |_| {});
+                    steps.begin(id, op::REMOVE, slot);
                     removed = true;
                 }
                 Decision::Put { txn, flags } => {
-                    check_value(key, &change.value)?;
+                    let value = rows.value(row);
+                    check_value(key, value)?;
                     let meta = meta(txn, flags);
                     let grows = match record {
-                        Some(old) => change.value.len().saturating_sub(old.value.len()),
-                        None => key.len() - prefix + LEAF_OVERHEAD + change.value.len(),
+                        Some(old) => value.len().saturating_sub(old.value.len()),
+                        None => key.len() - prefix + LEAF_OVERHEAD + value.len(),
                     };
-                    // At the right end the append rule decides, by the page as it is then.
-                    let append = record.is_none() && slot == node.len() && used >= FULL;
-                    if grows > free || append {
-                        change.undo.truncate(undo);
-                        break;
+                    // At the right end the append rule decides, by the page as it is then. Cut off there its records lose
+                    // the prefix that its range then shares.
+                    let at_end = record.is_none() && slot == node.len() && used >= FULL && !slack;
+                    let full = at_end && used.saturating_sub((common_prefix(low, key) - prefix) * (node.len() + inserted)) >= FULL;
+                    if full || grows > free {
+                        undo.truncate(undo_before);
+                        if !steps.is_empty() || row > range.start {
+                            break;
+                        }
+                        if record.is_some() {
+                            return Ok(InLeaf::Full);
+                        }
+                        match self.plan_insert(node, slot, key, grows).map_err(fail)? {
+                            Some(Plan::Append { .. }) => return Ok(InLeaf::Append),
+                            Some(_) => return Ok(InLeaf::Full),
+                            // Asked again, `f` decides the same: nothing has changed under the latch.
+                            None => slack = true,
+                        }
+                        continue;
                     }
                     free -= grows;
                     used += grows;
                     match record {
-                        Some(_) => steps.push(op::REPLACE, slot, |out| {
-                            out.extend_from_slice(&meta.to_le_bytes());
-                            out.extend_from_slice(&change.value);
-                        }),
-                        None => steps.push_insert(slot, &key[prefix..], meta, &change.value),
+                        Some(_) => {
+                            let payload = steps.begin(id, op::REPLACE, slot);
+                            payload.extend_from_slice(&meta.to_le_bytes());
+                            payload.extend_from_slice(value);
+                        }
+                        None => {
+                            steps.insert(id, slot, &key[prefix..], meta, value);
+                            inserted += 1;
+                        }
                     }
                 }
             }
-            done += 1;
+            row += 1;
         }
-        if steps.steps.is_empty() {
-            return Ok((done > 0 || stopped).then_some(BatchDone { done, stopped, lsn: Lsn::NONE }));
+        let done = row - range.start;
+        if steps.is_empty() {
+            return Ok(InLeaf::Done(BatchDone { done, stopped, lsn: Lsn::NONE }));
         }
-        scope.add_undo(&change.undo);
-        let mut shift = 0isize;
-        for step in &steps.steps {
-            let slot = (step.slot as isize + shift) as usize;
-            let bytes = &steps.bytes[step.from..step.to];
-            match step.op {
-                op::INSERT => {
-                    op::insert_payload(payload, slot, step.count);
-                    shift += step.count as isize;
-                }
-                _ => {
-                    op::remove_payload(payload, slot);
-                    shift -= isize::from(step.op == op::REMOVE);
-                }
-            }
-            payload.extend_from_slice(bytes);
-            scope.apply(&mut leaf, step.op, payload)?;
-        }
+        scope.add_undo(undo);
+        scope.apply_parts(&mut leaf, steps.settle())?;
         let lsn = scope.commit()?;
         let cold = removed && self.is_cold(&leaf, used_before);
         drop(leaf);
         self.finish(&unfinished);
         if cold {
-            self.merge_quietly(key(0));
+            self.merge_quietly(rows.key(range.start));
         }
-        Ok(Some(BatchDone { done, stopped, lsn }))
+        Ok(InLeaf::Done(BatchDone { done, stopped, lsn }))
+    }
+
+    /// Opens the next leaf with the first row and all that follow it there, in one log record with the split.
+    fn batch_append(
+        &self,
+        cursor: &mut Cursor,
+        steps: &mut Steps,
+        rows: &impl BatchRows,
+        range: &Range<usize>,
+        writer: Writer,
+        f: &mut impl FnMut(usize, &Place<'_>, &mut Vec<u8>) -> Decision,
+    ) -> Result<InLeaf> {
+        steps.clear();
+        let _reserved = self.space().reserve(self.index(), super::split::PAGES_MAX)?;
+        let scope = self.pool().scope(writer)?;
+        let mut unfinished = Unfinished::new();
+        let leaf = self.leaf_exclusive(cursor, rows.key(range.start), &mut unfinished)?;
+        let fail = |e| corrupt(leaf.id(), e);
+        let node = Node(&leaf);
+        let first = rows.key(range.start);
+        let (slot, found) = node.search(first).map_err(fail)?;
+        let need = LEAF_OVERHEAD + first.len() - node.prefix().map_err(fail)?.len() + rows.value(range.start).len();
+        // Looked at without a latch before: it may be another page now, or have room.
+        if found {
+            return Ok(InLeaf::Full);
+        }
+        let Some(plan @ Plan::Append { .. }) = self.plan_insert(node, slot, first, need).map_err(fail)? else { return Ok(InLeaf::Full) };
+        let Some(cut) = self.choose(node, &plan, slot, first, rows.value(range.start).len()).map_err(fail)? else {
+            return Ok(InLeaf::Full);
+        };
+        if cut.at != slot {
+            return Ok(InLeaf::Full);
+        }
+        let high = node.high().map_err(fail)?;
+        let prefix = high.map_or(0, |high| common_prefix(&cut.separator, high));
+        let mut used = page_size(&cut.separator, high, 0, 0, true, 0);
+        let undo = &mut cursor.change.undo;
+        undo.clear();
+        let (mut row, mut stopped, mut count) = (range.start, false, 0);
+        while row < range.end {
+            let (key, value) = (rows.key(row), rows.value(row));
+            if row > range.start && (key <= rows.key(row - 1) || check_key(key).is_err() || high.is_some_and(|high| key >= high)) {
+                break;
+            }
+            let grows = key.len() - prefix + LEAF_OVERHEAD + value.len();
+            let full = used >= FULL && used.saturating_sub((common_prefix(&cut.separator, key) - prefix) * count) >= FULL;
+            if full || used + grows > PAGE_SIZE {
+                break;
+            }
+            let undo_before = undo.len();
+            match f(row, &Place::at(count, None), undo) {
+                Decision::Put { txn, flags } => {
+                    check_value(key, value)?;
+                    // The page has no id yet.
+                    steps.insert(PageId::NONE, 0, &key[prefix..], meta(txn, flags), value);
+                    (used, count) = (used + grows, count + 1);
+                }
+                decision => {
+                    undo.truncate(undo_before);
+                    stopped = decision == Decision::Stop;
+                    if stopped {
+                        break;
+                    }
+                }
+            }
+            row += 1;
+        }
+        let done = row - range.start;
+        if steps.is_empty() {
+            return Ok(InLeaf::Done(BatchDone { done, stopped, lsn: Lsn::NONE }));
+        }
+        let lsn = self.split_append(cursor, scope, leaf, cut, steps.settle())?;
+        self.finish(&unfinished);
+        self.finish_met(&mut cursor.path);
+        Ok(InLeaf::Done(BatchDone { done, stopped, lsn }))
     }
 }

@@ -26,9 +26,12 @@ use crate::page::slotted::{self, Corrupt};
 use crate::space::{PageRun, Space};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
+pub use batch::BatchRows;
 pub use check::{LevelReport, TreeReport};
 pub(crate) use load::{Top, TreeLoad};
-pub use modify::{Change, Cursor, Decision};
+pub use modify::{Cursor, Decision};
+#[cfg(test)]
+pub(crate) use modify::Place;
 pub use scan::{Direction, LeafScan, LeafView};
 pub use stats::TreeCounters;
 pub(crate) use stats::TreeStats;

@@ -7,7 +7,7 @@ use crate::buffer::{ExclusiveGuard, LatchClass, Writer};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxnId};
 use crate::page::slotted::layout::{INCOMPLETE_SPLIT, LEAF_OVERHEAD};
-use crate::page::slotted::{MAX_INLINE_RECORD, MAX_KEY_LEN, Node, Range, fits_inline, op};
+use crate::page::slotted::{MAX_INLINE_RECORD, MAX_KEY_LEN, Node, fits_inline, op};
 use crate::space::Reserved;
 use smallvec::SmallVec;
 
@@ -24,7 +24,7 @@ pub enum Decision {
     Stop,
 }
 
-/// Buffers the caller fills; kept in the cursor, so nothing is allocated per change.
+/// Buffers the caller fills (in a batch only `undo`); kept in the cursor, so nothing is allocated per change.
 #[derive(Default)]
 pub struct Change {
     /// The new value of a [`Decision::Put`].
@@ -65,7 +65,7 @@ impl Cursor {
         inside.then_some(hint.page)
     }
 
-    fn remember(&mut self, tree: &BTree, node: Node, page: PageId) {
+    pub(super) fn remember(&mut self, tree: &BTree, node: Node, page: PageId) {
         let (Ok(low), Ok(high)) = (node.low(), node.high()) else { return };
         let mut hint = self.hint.take().or_else(|| self.spare.take()).unwrap_or_default();
         hint.tree = tree.root();
@@ -113,7 +113,7 @@ pub(super) struct Rounds {
 }
 
 /// Rounds of sharing after which the writer splits the page alone, so that it ends.
-const SHARE_ROUNDS_MAX: u32 = 3;
+const SHARE_ROUNDS_MAX: u32 = 8;
 
 pub(super) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY_LEN {
@@ -217,7 +217,7 @@ impl BTree {
                         rounds.reserved = Some(self.space().reserve(self.index(), super::split::PAGES_MAX)?);
                         return Ok(None);
                     }
-                    if let Plan::Share = plan
+                    if let Plan::Share | Plan::Late { .. } = plan
                         && !rounds.alone
                     {
                         let need = change.value.len() + LEAF_OVERHEAD + key.len();
@@ -292,11 +292,6 @@ impl BTree {
                 }
             }
         }
-    }
-
-    /// Whether `key` lies in the latched leaf's range.
-    pub(super) fn covers(&self, leaf: &ExclusiveGuard<'_>, key: &[u8]) -> Result<bool> {
-        Ok(Node(leaf).range_of(key).map_err(|e| corrupt(leaf.id(), e))? == Range::Inside)
     }
 
     /// Finishes splits met on the way whose own writer is not about to: after a crash, or when it failed. Their downlinks are

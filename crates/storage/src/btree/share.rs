@@ -18,6 +18,10 @@ use crate::page::slotted::{Checked, Frame, Node, Range};
 const SHARE_MIN: usize = PAGE_SIZE / 8;
 /// Share of inserts in the page's top 3/8 that tells late arrivals: a half. Random inserts have 3/8 there.
 const APPENDED_MIN: u8 = 128;
+/// Pages before the last one that late arrivals of appends come to: a thread may be preempted with its id while others insert thousands.
+const LATE_PAGES: usize = 64;
+/// Pages over which slack is passed on to a late arrival; less than the rounds that it takes part in.
+const LATE_HOPS: usize = 7;
 
 impl BTree {
     /// Makes room for a record of `need` bytes under `key` with the help of a sibling under the same parent. False: no sibling can
@@ -28,15 +32,40 @@ impl BTree {
         let fail = |e| corrupt(parent.id(), e);
         let node = Node(&parent);
         let slot = child_slot(node.0, key).map_err(fail)?;
-        let Some(left_slot) = self.choose_pair(node, slot).map_err(fail)? else { return Ok(false) };
+        let late = self.late_pair(node, slot, need).map_err(fail)?;
+        let chosen = if late.is_some() { late } else { self.choose_pair(node, slot).map_err(fail)? };
+        let Some(left_slot) = chosen else { return Ok(false) };
         let left_id = PageId(node.child(left_slot).map_err(fail)?);
         let right_id = PageId(node.child(left_slot + 1).map_err(fail)?);
         let left = self.fix_smo(left_id)?;
         let right = self.fix_smo(right_id)?;
         let (l, r) = (Node(&left), Node(&right));
-        // A split whose downlink is not posted yet stands between the two, or behind the full one.
-        if l.right_link() != right_id.0 || l.has(INCOMPLETE_SPLIT) || !self.owns(&*left) || !self.owns(&*right) {
+        if !self.owns(&*left) || !self.owns(&*right) {
             return Ok(false);
+        }
+        // A split whose downlink is not posted yet stands between the two, or behind the full one.
+        if l.right_link() != right_id.0 || l.has(INCOMPLETE_SPLIT) {
+            drop((right, left, parent, scope));
+            return self.wait_for_downlink(left_id);
+        }
+        if left_slot + 1 == slot && r.has(INCOMPLETE_SPLIT) {
+            // The full page's right sibling may take something once the parent knows it.
+            drop((right, left, parent, scope));
+            return self.wait_for_downlink(right_id);
+        }
+        if late.is_some() {
+            let pair = Pair::new(l, r, None).map_err(fail)?;
+            let cut = if left_slot >= slot { pair.cut_to_right(need) } else { pair.cut_to_left() };
+            // None: somebody has made room meanwhile, or taken it.
+            let Some(cut) = cut.map_err(fail)? else { return Ok(true) };
+            if !parent_takes(node, left_slot + 1, &[&cut.separator]).map_err(fail)? {
+                return Ok(false);
+            }
+            self.move_between(&mut scope, parent, left, right, left_slot + 1, &cut)?;
+            scope.commit()?;
+            count(&self.stats().shares);
+            count(&self.stats().shares_slack);
+            return Ok(true);
         }
         let full = if left_slot == slot { l } else { r };
         if full.range_of(key).map_err(fail)? != Range::Inside {
@@ -45,7 +74,7 @@ impl BTree {
         if full.free() >= need {
             return Ok(true);
         }
-        let pair = Pair::new(l, r, key).map_err(fail)?;
+        let pair = Pair::new(l, r, Some(key)).map_err(fail)?;
         let packed = is_appended(l, r, full);
         let young = full.page_id() == l.page_id() && r.has(APPEND) && r.free() >= 2 * need;
         let two = match l.free() + r.free() >= SHARE_MIN + need || young {
@@ -74,6 +103,55 @@ impl BTree {
         self.two_to_three(&mut scope, parent, left, right, left_slot + 1, &first, &second)?;
         scope.commit()?;
         count(&self.stats().splits_two_to_three);
+        Ok(true)
+    }
+
+    /// Near the right end of a tree to which appends go: the slot of the left page of a pair between which records are moved for a late arrival
+    /// in the full page at `slot`. That page and a sibling with slack; else the nearest two to the right of it whose left one may then take
+    /// something from its left sibling.
+    fn late_pair(&self, parent: Node, slot: usize, need: usize) -> Checked<Option<usize>> {
+        let last = parent.len() - 1;
+        if parent.high()?.is_some() || slot + LATE_PAGES < last {
+            return Ok(None);
+        }
+        // No page that is not in memory: the parent is latched.
+        let in_memory = |slot: usize| -> Checked<bool> { Ok(self.pool().is_resident(PageId(parent.child(slot)?))) };
+        let look = |slot: usize| -> Checked<Option<(bool, usize)>> {
+            let page = self.pool().try_shared(PageId(parent.child(slot)?)).filter(|page| self.owns(&**page));
+            Ok(page.map(|page| (Node(&page).has(APPEND), Node(&page).free())))
+        };
+        let edge = look(last)?;
+        if edge.is_some_and(|(append, _)| !append) {
+            return Ok(None);
+        }
+        // The last page is worth waiting for if it is latched: all want it.
+        let has_room = |slot: usize| -> Checked<bool> {
+            match if slot == last { edge } else { look(slot)? } {
+                Some((_, free)) => Ok(free >= 2 * need),
+                None => Ok(slot == last && in_memory(slot)?),
+            }
+        };
+        if slot < last && has_room(slot + 1)? {
+            return Ok(Some(slot));
+        }
+        if slot > 0 && has_room(slot - 1)? {
+            return Ok(Some(slot - 1));
+        }
+        for right in slot + 2..=last.min(slot + LATE_HOPS) {
+            if has_room(right)? {
+                return Ok(in_memory(right - 1)?.then_some(right - 1));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets the split of `left` be finished, by us if nobody else is about to. True: look again.
+    fn wait_for_downlink(&self, left: PageId) -> Result<bool> {
+        if self.is_splitting(left) {
+            crate::sync::thread::yield_now();
+        } else {
+            self.finish_split(left, 0)?;
+        }
         Ok(true)
     }
 
@@ -106,6 +184,8 @@ impl BTree {
         let (l, r) = (Node(&left), Node(&right));
         let (mut to_left, mut to_right, mut downlink) = (Vec::new(), Vec::new(), Vec::new());
         let moved_right = cut.at < l.len();
+        // The slot of the last insert goes along with its record, so that a run goes on.
+        let last_slot = (r.trend().last_slot as usize + l.len()).saturating_sub(cut.at) as u16;
         op::reshape_payload(
             &mut to_left,
             &Reshape {
@@ -130,7 +210,7 @@ impl BTree {
                 high: r.high().map_err(fail)?,
                 before: if moved_right { Records::Of(l, cut.at, l.len()) } else { Records::None },
                 after: Records::None,
-                trend: r.trend(),
+                trend: Trend { last_slot, ..r.trend() },
             },
         )
         .map_err(fail)?;
@@ -257,12 +337,12 @@ struct Pair<'a> {
     right: Node<'a>,
     /// `sums[i]`: bytes of the first `i` records with their full keys.
     sums: Vec<usize>,
-    /// Records before the waiting one.
+    /// Records before the waiting one; without its key it waits for the left page.
     waiting: usize,
 }
 
 impl<'a> Pair<'a> {
-    fn new(left: Node<'a>, right: Node<'a>, key: &[u8]) -> Checked<Pair<'a>> {
+    fn new(left: Node<'a>, right: Node<'a>, key: Option<&[u8]>) -> Checked<Pair<'a>> {
         let mut sums = Vec::with_capacity(left.len() + right.len() + 1);
         let mut sum = 0;
         sums.push(0);
@@ -273,7 +353,11 @@ impl<'a> Pair<'a> {
                 sums.push(sum);
             }
         }
-        let waiting = if left.range_of(key)? == Range::Inside { left.search(key)?.0 } else { left.len() + right.search(key)?.0 };
+        let waiting = match key {
+            Some(key) if left.range_of(key)? == Range::Inside => left.search(key)?.0,
+            Some(key) => left.len() + right.search(key)?.0,
+            None => 0,
+        };
         Ok(Pair { left, right, sums, waiting })
     }
     fn len(&self) -> usize {
@@ -322,6 +406,30 @@ impl<'a> Pair<'a> {
         }
         let second = self.packed_end(first, need).max(self.left.len() + 1);
         self.three_at(first, second)
+    }
+    /// What is over F in the left page with the waiting record goes right, or as much as fits there.
+    fn cut_to_right(&self, need: usize) -> Checked<Option<PairCut>> {
+        for at in self.packed_end(0, need)..self.left.len() {
+            if let Some(cut) = self.cut_at(at)? {
+                return Ok(Some(cut));
+            }
+        }
+        Ok(None)
+    }
+    /// The lowest records of the right page go left: up to F, or if that is reached, what fits.
+    fn cut_to_left(&self) -> Checked<Option<PairCut>> {
+        let packed = self.packed_end(0, 0);
+        if packed > self.left.len() {
+            return self.cut_at(packed);
+        }
+        let mut best = None;
+        for at in self.left.len() + 1..self.len() {
+            match self.cut_at(at)? {
+                Some(cut) => best = Some(cut),
+                None => break,
+            }
+        }
+        Ok(best)
     }
     fn cut_at(&self, at: usize) -> Checked<Option<PairCut>> {
         if at == 0 || at >= self.len() || at == self.left.len() {

@@ -11,6 +11,7 @@ use crate::page::slotted::layout::{APPEND, INCOMPLETE_SPLIT, INNER_OVERHEAD, LEA
 use crate::page::slotted::node::Trend;
 use crate::page::slotted::op::{self, Records, Reshape};
 use crate::page::slotted::{Checked, Frame, Node};
+use crate::wal::set_part_page;
 
 /// Pages that one split allocates at most: both children of a root.
 pub(super) const PAGES_MAX: u64 = 2;
@@ -72,7 +73,7 @@ impl BTree {
         let node = Node(&leaf);
         let keep = if slot < cut.at { cut.at - 1 } else { cut.at };
         let trend = node.trend();
-        let append = matches!(plan, Plan::Append { .. } | Plan::Cut { append: true, .. });
+        let append = matches!(plan, Plan::Append { .. } | Plan::Late { .. });
         let descending = matches!(plan, Plan::Cut { descending: true, .. });
         let carve = Carve {
             keep,
@@ -81,7 +82,7 @@ impl BTree {
             append,
             left_trend: if descending { Trend { last_slot: 0, ..trend } } else { trend },
             right_trend: match plan {
-                Plan::Append { .. } | Plan::Cut { append: true, .. } => Trend { last_slot: 0, run: 0, ..trend },
+                Plan::Append { .. } | Plan::Late { .. } => Trend { last_slot: 0, run: 0, ..trend },
                 Plan::Bound { after: false, .. } => trend,
                 _ => Trend::default(),
             },
@@ -97,7 +98,7 @@ impl BTree {
         let stats = self.stats();
         count(match plan {
             Plan::Append { .. } | Plan::Bound { .. } => &stats.splits_append,
-            Plan::Cut { append: true, .. } => &stats.splits_slack,
+            Plan::Late { .. } => &stats.splits_slack,
             Plan::Cut { descending: false, .. } => &stats.splits_run,
             Plan::Cut { descending: true, .. } => &stats.splits_descending,
             Plan::Share | Plan::Middle => &stats.splits_even,
@@ -107,7 +108,7 @@ impl BTree {
         Ok(Some(lsn))
     }
 
-    fn choose(&self, node: Node, plan: &Plan, slot: usize, key: &[u8], value_len: usize) -> Checked<Option<Cut>> {
+    pub(super) fn choose(&self, node: Node, plan: &Plan, slot: usize, key: &[u8], value_len: usize) -> Checked<Option<Cut>> {
         let addition = Addition { slot, key, size: LEAF_OVERHEAD + key.len() + value_len };
         let sequence = Sequence::new(node, Some(addition))?;
         match plan {
@@ -122,9 +123,34 @@ impl BTree {
                     None => sequence.cut_near(at),
                 }
             }
-            Plan::Cut { at, .. } => sequence.cut_near(*at),
+            Plan::Cut { at, .. } | Plan::Late { at } => sequence.cut_near(*at),
             Plan::Share | Plan::Middle => sequence.cut_middle(),
         }
+    }
+
+    /// Opens a new page behind the latched leaf, by the cut of an append, with the records that `parts` inserts into it (their page's id
+    /// is not in them yet), in one log record with the cursor's undo bytes.
+    pub(super) fn split_append(&self, cursor: &mut super::Cursor, mut scope: Scope<'_>, leaf: ExclusiveGuard<'_>, cut: Cut, parts: &mut Vec<u8>) -> Result<Lsn> {
+        let node = Node(&leaf);
+        let trend = node.trend();
+        let carve = Carve {
+            keep: node.len(),
+            separator: &cut.separator,
+            first: Records::None,
+            append: true,
+            left_trend: trend,
+            right_trend: Trend { last_slot: 0, run: 0, ..trend },
+        };
+        let mut halves = self.carve(&mut scope, leaf, &carve, &mut cursor.payload)?;
+        set_part_page(parts, halves.right.id());
+        scope.add_undo(&cursor.change.undo);
+        scope.apply_parts(&mut halves.right, parts)?;
+        let lsn = scope.commit()?;
+        count(&self.stats().splits_append);
+        cursor.remember(self, Node(&halves.right), halves.right.id());
+        // As in `split_leaf`.
+        let _ = self.complete(halves, cut.separator, 1, &mut cursor.path);
+        Ok(lsn)
     }
 
     /// Splits the leaf of `key` in the middle with nothing to insert: for values that grow, and records too large for both sides.

@@ -25,7 +25,9 @@ pub(super) enum Plan {
     /// The last (first) leaf gets a fence some way ahead, for its keys to share a prefix, and an empty page beyond it.
     Bound { separator: Vec<u8>, after: bool },
     /// Rules 3 and 4: cut before this record, counting the new one; it belongs to the side it is on.
-    Cut { at: usize, append: bool, descending: bool },
+    Cut { at: usize, descending: bool },
+    /// Rule 2: late arrivals have filled the page. As `Share`; alone, cut before this record, behind which appends may go on.
+    Late { at: usize },
     /// Rules 2 and 5: even out with a sibling, or make three pages of two; alone, cut in the middle.
     Share,
     /// Cut in the middle by bytes.
@@ -67,11 +69,11 @@ impl BTree {
         if sequential {
             // A long tail goes right alone and appends go on here; a short one takes the appends along.
             let at = if tail > SLACK { slot + 1 } else { slot };
-            return Ok(Some(Plan::Cut { at, append: false, descending: false }));
+            return Ok(Some(Plan::Cut { at, descending: false }));
         }
-        if appended && !self.right_is_young(node) {
-            // Late arrivals filled the page before a key behind its last one came: the next page begins with what is over F.
-            return Ok(Some(Plan::Cut { at: packed_cut(node, slot, need)?, append: true, descending: false }));
+        if appended && self.right_sibling(node) != Right::Young {
+            // Late arrivals filled the page before a key behind its last one came: alone, the next page begins with what is over F.
+            return Ok(Some(Plan::Late { at: packed_cut(node, slot, need)? }));
         }
         Ok(Some(Plan::Share))
     }
@@ -84,9 +86,11 @@ impl BTree {
         if fits && used < FULL {
             return Ok(None);
         }
-        if self.right_is_young(node) {
-            // Rule 2: the slack is for late arrivals, all of it.
-            return Ok(if fits { None } else { Some(Plan::Share) });
+        // Rule 2: the slack is for late arrivals, all of it. Behind a page opened by an append the last keys may be late as well.
+        match self.right_sibling(node) {
+            Right::Young => return Ok(if fits { None } else { Some(Plan::Share) }),
+            Right::Append if fits => return Ok(None),
+            _ => {}
         }
         if node.high()?.is_none()
             && !fits
@@ -100,18 +104,33 @@ impl BTree {
         Ok(Some(Plan::Append { separator: append_separator(&previous, key) }))
     }
 
-    /// The right sibling was opened by an append and still has room for most of one.
-    fn right_is_young(&self, node: Node) -> bool {
+    fn right_sibling(&self, node: Node) -> Right {
         let link = PageId(node.right_link());
         if link.is_none() {
-            return false;
+            return Right::Other;
         }
         // Left to right, without waiting.
-        self.pool().try_shared(link).is_some_and(|right| {
-            let right = Node(&right);
-            right.is_leaf() && right.has(APPEND) && right.free() >= 2 * SLACK
-        })
+        let Some(page) = self.pool().try_shared(link) else {
+            // One that is latched is being appended to.
+            return if self.pool().is_resident(link) { Right::Young } else { Right::Other };
+        };
+        let right = Node(&page);
+        match right.is_leaf() && right.has(APPEND) {
+            true if right.free() >= 2 * SLACK => Right::Young,
+            true => Right::Append,
+            false => Right::Other,
+        }
     }
+}
+
+/// What stands to the right of a leaf.
+#[derive(PartialEq, Eq)]
+enum Right {
+    /// A page opened by an append that still has room for most of what it will take.
+    Young,
+    /// One that has not.
+    Append,
+    Other,
 }
 
 /// The cut, counting the new record at `slot`, that leaves the page F full.
@@ -131,7 +150,7 @@ fn packed_cut(node: Node, slot: usize, need: usize) -> Checked<usize> {
 /// Rule 4, the mirror of rule 1. The page id stays with the lower keys, so here everything else moves.
 fn plan_descending(node: Node, key: &[u8], need: usize, fits: bool) -> Checked<Option<Plan>> {
     let Some(high) = node.high()? else {
-        return Ok(if fits { None } else { Some(Plan::Cut { at: 1, append: false, descending: true }) });
+        return Ok(if fits { None } else { Some(Plan::Cut { at: 1, descending: true }) });
     };
     let shared = common_prefix(key, high);
     let used = node.used().saturating_sub((shared - node.prefix()?.len()) * node.len());
@@ -141,7 +160,7 @@ fn plan_descending(node: Node, key: &[u8], need: usize, fits: bool) -> Checked<O
     if node.low()?.is_empty() && !fits && used + need < FULL && shared > 0 {
         return Ok(Some(Plan::Bound { separator: key[..shared].to_vec(), after: false }));
     }
-    Ok(Some(Plan::Cut { at: 1, append: false, descending: true }))
+    Ok(Some(Plan::Cut { at: 1, descending: true }))
 }
 
 /// The shortest key above every key that begins with `prefix`, shorter than it.

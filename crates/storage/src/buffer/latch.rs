@@ -300,7 +300,6 @@ impl Latch<'_> {
         Some(w)
     }
 
-    #[cfg(all(test, not(feature = "shuttle")))]
     pub fn is_resident(&self) -> bool {
         self.word.load(Ordering::Relaxed) & EVICTED == 0
     }

@@ -162,7 +162,6 @@ impl BufferPool {
     }
 
     /// True if the page is in memory.
-    #[cfg(all(test, not(feature = "shuttle")))]
     pub fn is_resident(&self, id: crate::ids::PageId) -> bool {
         self.table.entry(id).is_ok_and(|e| self.latch(e).is_resident())
     }

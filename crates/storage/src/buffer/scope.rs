@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ids::{Lsn, PageId, TxnId};
 use crate::page::{header, redo};
 use crate::sync::Ordering;
-use crate::wal::{Draft, Kind, Urgency, push_part};
+use crate::wal::{Draft, Kind, Parts, Urgency, push_part};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 
@@ -81,6 +81,32 @@ impl<'p> Scope<'p> {
     /// Changes the page and notes the change for the record. An error says that the page is not what it should be, and
     /// stops the engine.
     pub fn apply(&mut self, page: &mut ExclusiveGuard<'_>, op: u8, payload: &[u8]) -> Result<()> {
+        self.touch(page);
+        push_part(&mut self.buffers.parts, page.id(), op, payload);
+        self.change(page, op, payload)
+    }
+
+    /// As `apply`, for operations on the page that were written as parts of a log record before. Leaves `parts` empty.
+    pub fn apply_parts(&mut self, page: &mut ExclusiveGuard<'_>, parts: &mut Vec<u8>) -> Result<()> {
+        self.touch(page);
+        let from = self.buffers.parts.len();
+        if from == 0 {
+            // The bytes of a long batch are not copied once more.
+            std::mem::swap(&mut self.buffers.parts, parts);
+        } else {
+            self.buffers.parts.append(parts);
+        }
+        let noted = std::mem::take(&mut self.buffers.parts);
+        let done = Parts::new(&noted[from..]).try_for_each(|part| {
+            let (id, op, payload) = part?;
+            debug_assert_eq!(id, page.id());
+            self.change(page, op, payload)
+        });
+        self.buffers.parts = noted;
+        done
+    }
+
+    fn touch(&mut self, page: &ExclusiveGuard<'_>) {
         debug_assert!(std::ptr::eq(page.pool, self.pool));
         let frame = page.frame;
         if !self.touched.contains(&frame) {
@@ -88,14 +114,16 @@ impl<'p> Scope<'p> {
             self.pool.frames.get(frame).in_scope.store(true, Ordering::Relaxed);
             self.touched.push(frame);
         }
-        push_part(&mut self.buffers.parts, page.id(), op, payload);
+    }
+
+    fn change(&self, page: &mut ExclusiveGuard<'_>, op: u8, payload: &[u8]) -> Result<()> {
         redo::apply(op, page.bytes_mut(), payload).inspect_err(|e| {
             self.pool.fatal.stop(&format!("cannot apply a change: {e}"));
         })?;
         if redo::is_initialising(op) {
             let id = page.id();
             header::set_page_id(page.bytes_mut(), id);
-            self.pool.frames.get(frame).fresh.store(true, Ordering::Relaxed);
+            self.pool.frames.get(page.frame).fresh.store(true, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::system::{System, count};
 use super::transaction::Txn;
 use super::undo::Undo;
 use crate::btree::{corrupt, record_ref};
-use crate::btree::{BTree, Cursor, Decision, Direction as LeafDirection, LeafScan, RecordFlags, Top, TreeLoad};
+use crate::btree::{BTree, BatchRows, Cursor, Decision, Direction as LeafDirection, LeafScan, RecordFlags, Top, TreeLoad};
 use crate::buffer::{Scope, Writer};
 use crate::error::Result;
 use crate::ids::{IndexId, Lsn, PageId, TxnId};
@@ -136,6 +136,24 @@ impl Load {
     }
 }
 
+/// Keys that are to go.
+#[derive(Default)]
+struct Keys(Vec<Vec<u8>>);
+
+impl BatchRows for Keys {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn key(&self, row: usize) -> &[u8] {
+        &self.0[row]
+    }
+
+    fn value(&self, _: usize) -> &[u8] {
+        &[]
+    }
+}
+
 impl System {
     /// Gives the pages of a load that was not attached back.
     pub(super) fn undo_pages(&self, index: IndexId, run: PageRun, writer: Writer) -> Result<Lsn> {
@@ -152,9 +170,9 @@ impl System {
         let tree = self.tree(index)?;
         let mut cursor = Cursor::new();
         let mut scan = LeafScan::new(Bound::Unbounded, Bound::Unbounded, LeafDirection::Forward);
-        let (mut keys, mut long): (Vec<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>) = (Vec::new(), Vec::new());
+        let (mut keys, mut long): (Keys, Vec<(Vec<u8>, Vec<u8>)>) = (Keys::default(), Vec::new());
         loop {
-            keys.clear();
+            keys.0.clear();
             long.clear();
             let more = tree.scan_leaf(&mut scan, |leaf| {
                 for i in (0..leaf.len()).filter(|i| leaf.record(*i).txn == id) {
@@ -164,14 +182,14 @@ impl System {
                     if record.flags & RecordFlags::OVERFLOW != 0 {
                         long.push((key, record.value.to_vec()));
                     } else {
-                        keys.push(key);
+                        keys.0.push(key);
                     }
                 }
             })?;
             let mut done = 0;
             while done < keys.len() {
                 let writer = Writer::Clr { id, prev_lsn: last_lsn, undo_next: lsn };
-                let batch = tree.modify_batch(&mut cursor, keys.len() - done, |n| &keys[done + n], writer, |_, place, _| {
+                let batch = tree.modify_batch(&mut cursor, &keys, done..keys.len(), writer, |_, place, _| {
                     if place.record().is_some_and(|r| r.txn == id) { Decision::Remove } else { Decision::Leave }
                 })?;
                 if !batch.lsn.is_none() {

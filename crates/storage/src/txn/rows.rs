@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use crate::btree::BatchRows;
 use crate::lock::LockWait;
 
 /// How much of other transactions' work a transaction's consistent reads see.
@@ -103,24 +104,6 @@ impl SortedRows {
         sorted
     }
 
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    pub fn key(&self, row: usize) -> &[u8] {
-        let (start, middle, _) = self.rows[row];
-        &self.bytes[start as usize..middle as usize]
-    }
-
-    pub fn value(&self, row: usize) -> &[u8] {
-        let (_, middle, end) = self.rows[row];
-        &self.bytes[middle as usize..end as usize]
-    }
-
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.rows.clear();
@@ -129,6 +112,22 @@ impl SortedRows {
     /// Bytes of keys and values together.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
+    }
+}
+
+impl BatchRows for SortedRows {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn key(&self, row: usize) -> &[u8] {
+        let (start, middle, _) = self.rows[row];
+        &self.bytes[start as usize..middle as usize]
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        let (_, middle, end) = self.rows[row];
+        &self.bytes[middle as usize..end as usize]
     }
 }
 

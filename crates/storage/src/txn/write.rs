@@ -6,18 +6,19 @@
 use super::long;
 use super::purge::PurgeItem;
 use super::rollback::garbage_entry;
-use super::rows::{BatchOutcome, Inserted, LockMode, LockWaitPolicy, Locked, Op, SortedRows};
+use super::rows::{BatchOutcome, Inserted, LockMode, LockWaitPolicy, Locked, Op};
 use super::system::{GARBAGE_INDEX, System, count};
 use super::transaction::Txn;
 use super::undo::{Before, Undo};
 use super::versions::{Bytes, Version};
-use crate::btree::{Change, Decision, RecordFlags, RecordRef};
+use crate::btree::{BatchRows, Decision, RecordFlags, RecordRef};
 use crate::buffer::Writer;
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
 use crate::lock::{Answer, LockWait, Owner, Waiter, row_key};
 use crate::page::slotted::fits_inline;
 use crate::sync::Arc;
+use std::ops::Range;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -91,19 +92,11 @@ impl Writing<'_> {
         }
     }
 
-    /// Fills the change in, keeps the old record where older snapshots find it.
-    fn prepare(
-        &self,
-        key: &[u8],
-        record: Option<RecordRef>,
-        value: &[u8],
-        mut flags: u16,
-        change: &mut Change,
-        trace: &mut Trace,
-    ) -> Decision {
+    /// Says how the change is taken back, keeps the old record where older snapshots find it.
+    fn prepare(&self, key: &[u8], record: Option<RecordRef>, mut flags: u16, undo: &mut Vec<u8>, trace: &mut Trace) -> Decision {
         let id = self.id();
         let before = record.map(|r| Before { txn: r.txn, flags: r.flags, value: r.value });
-        Undo::Row { index: self.index, key, before }.encode(&mut change.undo);
+        Undo::Row { index: self.index, key, before }.encode(undo);
         if let Some(record) = record {
             if record.txn == id {
                 flags |= record.flags & RecordFlags::HAS_OLDER;
@@ -121,7 +114,6 @@ impl Writing<'_> {
         if self.kind == Kind::Delete {
             flags |= RecordFlags::DELETE_MARK;
         }
-        change.value.extend_from_slice(value);
         Decision::Put { txn: id, flags }
     }
 
@@ -193,7 +185,10 @@ impl Txn {
                 writing.forget(key, &mut trace);
                 verdict = writing.judge(key, place.record());
                 match verdict {
-                    Verdict::Go => writing.prepare(key, place.record(), value, flags, change, &mut trace),
+                    Verdict::Go => {
+                        change.value.extend_from_slice(value);
+                        writing.prepare(key, place.record(), flags, &mut change.undo, &mut trace)
+                    }
                     _ => Decision::Leave,
                 }
             });
@@ -254,7 +249,7 @@ impl Txn {
 
     /// Inserts `rows[start..]` as far as it gets without waiting: one descent, latch and log record per leaf. `Wait` only when the
     /// first of them has to.
-    pub fn insert_batch(&mut self, index: IndexId, rows: &SortedRows, start: usize) -> Result<Op<BatchOutcome>> {
+    pub fn insert_batch(&mut self, index: IndexId, rows: &impl BatchRows, start: usize) -> Result<Op<BatchOutcome>> {
         let mut at = start;
         // Rows before this are short: looked at once, however many leaves they go to.
         let mut short_end = start;
@@ -262,14 +257,13 @@ impl Txn {
             while short_end < rows.len() && fits_inline(rows.key(short_end).len(), rows.value(short_end).len()) {
                 short_end += 1;
             }
-            let inline = short_end - at;
-            let verdict = if inline == 0 {
+            let verdict = if short_end == at {
                 let verdict = self.change_row(index, rows.key(at), Kind::Insert, rows.value(at))?;
                 at += matches!(verdict, Verdict::Go) as usize;
                 short_end = at;
                 verdict
             } else {
-                let (done, verdict) = self.insert_leaf(index, rows, at, inline)?;
+                let (done, verdict) = self.insert_leaf(index, rows, at..short_end)?;
                 at += done;
                 verdict
             };
@@ -289,7 +283,7 @@ impl Txn {
     }
 
     /// Inserts the rows of one leaf. Returns how many, and why it stopped if it did.
-    fn insert_leaf(&mut self, index: IndexId, rows: &SortedRows, at: usize, limit: usize) -> Result<(usize, Verdict)> {
+    fn insert_leaf(&mut self, index: IndexId, rows: &impl BatchRows, range: Range<usize>) -> Result<(usize, Verdict)> {
         let owner = self.owner();
         let tree = self.system.tree(index)?;
         let system = &self.system;
@@ -298,9 +292,9 @@ impl Txn {
         // Rows that revive a deleted one: few.
         let mut traces: Vec<(usize, Trace)> = Vec::new();
         let mut verdict = Verdict::Go;
-        let result = tree.modify_batch(&mut self.cursor, limit, |n| rows.key(at + n), writer, |n, place, change| {
-            let key = rows.key(at + n);
-            if let Some(again) = traces.iter().position(|(row, _)| *row == n) {
+        let result = tree.modify_batch(&mut self.cursor, rows, range.clone(), writer, |row, place, undo| {
+            let key = rows.key(row);
+            if let Some(again) = traces.iter().position(|(traced, _)| *traced == row) {
                 writing.forget(key, &mut traces.swap_remove(again).1);
             }
             verdict = writing.judge(key, place.record());
@@ -308,15 +302,16 @@ impl Txn {
                 return Decision::Stop;
             }
             let mut trace = Trace::default();
-            let decision = writing.prepare(key, place.record(), rows.value(at + n), 0, change, &mut trace);
+            let decision = writing.prepare(key, place.record(), 0, undo, &mut trace);
             if trace.pushed || trace.replaced.is_some() {
-                traces.push((n, trace));
+                traces.push((row, trace));
             }
             decision
         });
         let done = result.as_ref().map_or(0, |batch| batch.done);
-        for (n, trace) in traces.iter_mut().filter(|(n, _)| *n >= done) {
-            writing.forget(rows.key(at + *n), trace);
+        let end = range.start + done;
+        for (row, trace) in traces.iter_mut().filter(|(row, _)| *row >= end) {
+            writing.forget(rows.key(*row), trace);
         }
         let batch = match result {
             Ok(batch) => batch,
@@ -332,8 +327,8 @@ impl Txn {
         if !batch.lsn.is_none() {
             self.last_lsn = batch.lsn;
         }
-        for (n, trace) in traces.into_iter().filter(|(n, _)| *n < done) {
-            self.leave_history(index, rows.key(at + n), false, trace)?;
+        for (row, trace) in traces.into_iter().filter(|(row, _)| *row < end) {
+            self.leave_history(index, rows.key(row), false, trace)?;
         }
         Ok((done, verdict))
     }

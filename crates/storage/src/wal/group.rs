@@ -2,6 +2,7 @@
 //! next round. No thread, no timer.
 
 use super::Wal;
+use super::segments::Content;
 use crate::error::Result;
 use crate::ids::Lsn;
 use crate::sync::{Arc, Condvar, Mutex, Ordering};
@@ -191,7 +192,7 @@ impl Wal {
     fn write_and_sync(&self, base: u64, data: &[u8], sync: bool) -> Result<()> {
         self.fatal.check()?;
         // As a rule they are (I5). Whoever prepares files does it alone: two would fill the same file, one over the other's log.
-        self.prepare_to(base, base + data.len() as u64)?;
+        self.prepare_to(base, base + data.len() as u64, Content::Blocks)?;
         let mut segments = self.segments.lock();
         if !data.is_empty() {
             segments.write(base, data)?;

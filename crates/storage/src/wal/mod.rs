@@ -18,7 +18,7 @@ pub(crate) use append::Draft;
 pub(crate) use control::{Control, ControlFile};
 pub(crate) use end::{Evidence, Remains};
 pub use group::DurableWait;
-pub(crate) use record::push_part;
+pub(crate) use record::{Parts, begin_part, end_part, push_part, set_part_page};
 pub use record::{Kind, Record};
 pub use room::Urgency;
 

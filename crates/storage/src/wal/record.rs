@@ -112,11 +112,28 @@ fn finish_checksum(crc: u32, ts: &[u8], header: &[u8], lsn: Lsn) -> u32 {
 
 /// Adds one page operation to a record's parts.
 pub(crate) fn push_part(parts: &mut Vec<u8>, page: PageId, op: u8, payload: &[u8]) {
-    assert!(payload.len() <= u16::MAX as usize, "a page operation's payload fits u16");
+    let start = begin_part(parts, page, op);
+    parts.extend_from_slice(payload);
+    end_part(parts, start);
+}
+
+/// Begins a page operation whose payload the caller appends to `parts`. Returns where the payload starts, for `end_part`.
+pub(crate) fn begin_part(parts: &mut Vec<u8>, page: PageId, op: u8) -> usize {
     parts.extend_from_slice(&page.0.to_le_bytes());
     parts.push(op);
-    parts.extend_from_slice(&(payload.len() as u16).to_le_bytes());
-    parts.extend_from_slice(payload);
+    parts.extend_from_slice(&[0; 2]);
+    parts.len()
+}
+
+/// Ends the operation that was begun last; `start` is where its payload starts.
+pub(crate) fn end_part(parts: &mut [u8], start: usize) {
+    let len = u16::try_from(parts.len() - start).expect("a page operation's payload fits u16");
+    parts[start - 2..start].copy_from_slice(&len.to_le_bytes());
+}
+
+/// Gives the first operation of `parts` its page.
+pub(crate) fn set_part_page(parts: &mut [u8], page: PageId) {
+    parts[..8].copy_from_slice(&page.0.to_le_bytes());
 }
 
 /// A record read back.
@@ -226,6 +243,11 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
+    /// Page operations as they are to be logged.
+    pub(crate) fn new(bytes: &'a [u8]) -> Parts<'a> {
+        Parts { lsn: Lsn::NONE, rest: bytes }
+    }
+
     fn take(&mut self) -> Option<(PageId, u8, &'a [u8])> {
         let page = PageId(u64::from_le_bytes(self.rest.get(..8)?.try_into().ok()?));
         let op = *self.rest.get(8)?;

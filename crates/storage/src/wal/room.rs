@@ -2,7 +2,7 @@
 //! met where it could not be reported.
 
 use super::Wal;
-use super::segments::Segments;
+use super::segments::{Content, Segments};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, thread};
@@ -30,6 +30,8 @@ pub(super) struct Room {
     /// Files exist up to here.
     prepared: AtomicU64,
     preparing: Mutex<()>,
+    /// The log's end when the background last looked.
+    seen: AtomicU64,
     /// The background had no space for a file, and said so.
     starved: AtomicBool,
     make_room: OnceLock<MakeRoom>,
@@ -41,7 +43,8 @@ impl Room {
         self.keep.store(keep.0, Ordering::SeqCst);
         let end = wal.end().0;
         self.prepared.store(wal.segments.lock().prepared_end(end), Ordering::SeqCst);
-        match wal.prepare_ahead(end) {
+        self.seen.store(end, Ordering::Relaxed);
+        match wal.prepare_ahead(end, Content::Zeros) {
             // There is something to read, and perhaps to delete. Who writes meets it in `reserve`.
             Err(Error::OutOfSpace) => {
                 tracing::warn!("no space for another log file");
@@ -99,7 +102,7 @@ impl Wal {
         if !must && kept > self.capacity.saturating_add(self.pinned_max) {
             return Err(Error::LogFull);
         }
-        match self.prepare_ahead(end) {
+        match self.prepare_ahead(end, Content::Blocks) {
             Err(Error::OutOfSpace) => self.prepare_on_full_disk(end, must),
             other => other,
         }
@@ -112,7 +115,7 @@ impl Wal {
         }
         // What a rollback may use up, others leave.
         let least = if must { end + 1 } else { end + self.ahead() };
-        match self.prepare_ahead(end) {
+        match self.prepare_ahead(end, Content::Blocks) {
             Err(Error::OutOfSpace) if self.room.prepared.load(Ordering::SeqCst) >= least => Ok(()),
             other => other,
         }
@@ -120,15 +123,17 @@ impl Wal {
 
     /// Makes sure that files exist well beyond `end`: the next file always, so that when the log has gone into it, the one before can
     /// be let go and become the next again. On a full disk there is no other.
-    fn prepare_ahead(&self, end: u64) -> Result<()> {
+    fn prepare_ahead(&self, end: u64, content: Content) -> Result<()> {
         let next_file_end = (end / self.segment_bytes + 2) * self.segment_bytes;
-        self.prepare_to(end, next_file_end.max(end + self.ahead()))
+        self.prepare_to(end, next_file_end.max(end + self.ahead()), content)
     }
 
     /// The background's part: a file more than writers ask for, so that they rarely make one themselves.
     pub(crate) fn prepare_in_background(&self) {
         let end = self.end().0;
-        let prepared = self.prepare_to(end, end + self.ahead() + 2 * self.segment_bytes);
+        let grown = end.saturating_sub(self.room.seen.swap(end, Ordering::Relaxed));
+        let content = if grown > self.segment_bytes / 4 { Content::Blocks } else { Content::Zeros };
+        let prepared = self.prepare_to(end, end + self.ahead() + 2 * self.segment_bytes, content);
         // Writers will meet it and report it.
         if let Err(e) = &prepared
             && !self.room.starved.load(Ordering::Relaxed)
@@ -138,7 +143,7 @@ impl Wal {
         self.room.starved.store(prepared.is_err(), Ordering::Relaxed);
     }
 
-    pub(super) fn prepare_to(&self, end: u64, until: u64) -> Result<()> {
+    pub(super) fn prepare_to(&self, end: u64, until: u64, content: Content) -> Result<()> {
         if self.room.prepared.load(Ordering::Relaxed) >= until {
             return Ok(());
         }
@@ -156,7 +161,7 @@ impl Wal {
             drop(segments);
             let file = match old {
                 Some((old, file)) => Segments::reuse(&*disk, old, number).map(|()| file)?,
-                None => Segments::make(&*disk, number, bytes)?,
+                None => Segments::make(&*disk, number, bytes, content)?,
             };
             self.segments.lock().add(number, file);
         }

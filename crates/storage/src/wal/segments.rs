@@ -1,10 +1,19 @@
-//! The log's files: `wal.NNNNNNNN`, each covering its number times the segment size, written with zeros when made (an
-//! overwrite needs no metadata at fdatasync) and renamed to a later number when a checkpoint no longer needs it.
+//! The log's files: `wal.NNNNNNNN`, each covering its number times the segment size, allocated when made, written with zeros if there is
+//! time (an overwrite needs no metadata at fdatasync), and renamed to a later number when a checkpoint no longer needs it.
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What a new file is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Content {
+    /// Written zeros: commits into it sync fastest.
+    Zeros,
+    /// Blocks set aside: made at once, for a log that grows so fast that zeros would take half of what the disk can write.
+    Blocks,
+}
 
 pub(super) struct Segments {
     disk: Arc<dyn Disk>,
@@ -62,11 +71,11 @@ impl Segments {
         disk.sync_dir()
     }
 
-    /// Makes a file of zeros; slow, so it needs no mutex. `add` makes it part of the log.
-    pub fn make(disk: &dyn Disk, number: u64, bytes: u64) -> Result<Arc<dyn DiskFile>> {
+    /// Makes a file that reads as zeros; slow, so it needs no mutex. `add` makes it part of the log.
+    pub fn make(disk: &dyn Disk, number: u64, bytes: u64, content: Content) -> Result<Arc<dyn DiskFile>> {
         let name = Segments::name(number);
         let file = disk.open(&name, true)?;
-        if let Err(e) = fill(&*file, bytes) {
+        if let Err(e) = fill(&*file, bytes, content) {
             drop(file);
             let _ = disk.remove(&name);
             return Err(e);
@@ -199,9 +208,11 @@ impl Segments {
     }
 }
 
-fn fill(file: &dyn DiskFile, bytes: u64) -> Result<()> {
+fn fill(file: &dyn DiskFile, bytes: u64, content: Content) -> Result<()> {
     file.allocate(bytes)?;
-    write_zeros(file, 0, bytes)?;
+    if content == Content::Zeros {
+        write_zeros(file, 0, bytes)?;
+    }
     file.sync()
 }
 

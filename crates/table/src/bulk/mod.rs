@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::Scope;
 
-use highkey_storage::{Load, Loaded, SortedRows, Stage};
+use highkey_storage::{BatchRows, Load, Loaded, SortedRows, Stage};
 use highkey_types::{MySqlError, Value};
 
 use crate::def::IndexKind;
@@ -654,26 +654,12 @@ impl BulkInsert {
 
     /// False: a row is a duplicate; some rows may then be in.
     async fn insert_sorted(&mut self, txn: &mut Transaction, chunk: &PreparedRows) -> Result<bool, MySqlError> {
-        let mut sorted = std::mem::take(&mut txn.scratch.sorted);
-        let mut whole = true;
-        'runs: for (index, run) in chunk.runs.iter().enumerate() {
-            if (1..run.len()).any(|i| run.key(i - 1) == run.key(i)) {
-                whole = false;
-                break;
-            }
-            for from in (0..run.len()).step_by(BATCH_ROWS) {
-                sorted.clear();
-                for i in from..(from + BATCH_ROWS).min(run.len()) {
-                    sorted.push(run.key(i), run.value(i));
-                }
-                if self.table.insert_run(txn, index, &sorted).await?.is_some() {
-                    whole = false;
-                    break 'runs;
-                }
+        for (index, run) in chunk.runs.iter().enumerate() {
+            if self.table.insert_run(txn, index, run).await?.is_some() {
+                return Ok(false);
             }
         }
-        txn.scratch.sorted = sorted;
-        Ok(whole)
+        Ok(true)
     }
 }
 
@@ -687,7 +673,7 @@ impl Table {
         &self,
         txn: &mut Transaction,
         index: usize,
-        sorted: &SortedRows,
+        sorted: &impl BatchRows,
     ) -> Result<Option<usize>, MySqlError> {
         let id = self.indexes[index].id;
         let mut done = 0;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::Scope;
 
+use highkey_storage::BatchRows;
+
 /// Bytes read from a spilled run at a time.
 const READ_BYTES: usize = 256 << 10;
 /// Bytes of a block that a merge hands to another thread, and how many blocks it may be ahead.
@@ -30,20 +32,6 @@ pub(crate) struct Entry {
 }
 
 impl Run {
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub fn key(&self, i: usize) -> &[u8] {
-        let (start, end) = self.entries[i].key;
-        &self.keys[start as usize..end as usize]
-    }
-
-    pub fn value(&self, i: usize) -> &[u8] {
-        let (start, end) = self.entries[i].value;
-        &self.values[start as usize..end as usize]
-    }
-
     pub fn row(&self, i: usize) -> u64 {
         self.entries[i].row
     }
@@ -94,6 +82,22 @@ impl Run {
         order.sort_unstable_by(|(a, x), (b, y)| a.cmp(b).then_with(|| key(x).cmp(key(y))).then(x.row.cmp(&y.row)));
         self.entries = order.into_iter().map(|(_, e)| e).collect();
         false
+    }
+}
+
+impl BatchRows for Run {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn key(&self, i: usize) -> &[u8] {
+        let (start, end) = self.entries[i].key;
+        &self.keys[start as usize..end as usize]
+    }
+
+    fn value(&self, i: usize) -> &[u8] {
+        let (start, end) = self.entries[i].value;
+        &self.values[start as usize..end as usize]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, IndexId, Load, Loaded, Op, SortedRows, Stage, Txn};
+use highkey_storage::{BatchRows, Bounds, Direction, IndexId, Load, Loaded, Op, SortedRows, Stage, Txn};
 use highkey_types::{MySqlError, RowLayout, Value};
 
 use super::DdlContext;

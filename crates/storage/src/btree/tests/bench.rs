@@ -1,7 +1,7 @@
 //! Rates of one thread: `cargo test --release -p highkey-storage --lib btree::tests::bench -- --ignored --nocapture`.
 
-use super::super::{Cursor, Decision, Direction, LeafScan};
-use super::rig;
+use super::super::{BatchRows, Cursor, Decision, Direction, LeafScan, Place};
+use super::{Rows, rig};
 use crate::buffer::Writer;
 use crate::ids::TxnId;
 use rand::rngs::StdRng;
@@ -50,18 +50,13 @@ fn rates() {
     }
     let rig = rig(20_000);
     let mut cursor = Cursor::new();
-    let keys: Vec<[u8; 8]> = (0..ROWS).map(u64::to_be_bytes).collect();
+    let rows: Rows = (0..ROWS).map(|key| (key.to_be_bytes().to_vec(), vec![7; 100])).collect();
     let start = Instant::now();
     let mut at = 0;
-    while at < keys.len() {
-        at += rig
-            .tree
-            .modify_batch(&mut cursor, (keys.len() - at).min(1000), |i| keys[at + i].as_slice(), Writer::System, |_, _, change| {
-                change.value.extend_from_slice(&[7; 100]);
-                Decision::Put { txn: TxnId(1), flags: 0 }
-            })
-            .unwrap()
-            .done;
+    while at < rows.len() {
+        let end = (at + 1000).min(rows.len());
+        let put = |_, _: &Place, _: &mut Vec<u8>| Decision::Put { txn: TxnId(1), flags: 0 };
+        at += rig.tree.modify_batch(&mut cursor, &rows, at..end, Writer::System, put).unwrap().done;
     }
     println!("    batch insert   {:>9.0} rows/s", ROWS as f64 / start.elapsed().as_secs_f64());
 }

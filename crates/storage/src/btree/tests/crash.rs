@@ -1,10 +1,11 @@
 //! The power goes off at every write: what was durable is there, nothing else is half there, and the tree goes on.
 
-use super::super::{BTree, Cursor};
-use super::{checked, create, open, options, reopen};
+use super::super::{BTree, BatchRows, Cursor, Decision, Place};
+use super::{Rows, checked, create, open, options, reopen};
+use crate::buffer::Writer;
 use crate::disk::{SimConfig, SimDisk};
 use crate::error::{Error, Result};
-use crate::ids::IndexId;
+use crate::ids::{IndexId, TxnId};
 use crate::options::Options;
 use crate::recovery::Store;
 use crate::sync::{Arc, Ordering};
@@ -44,6 +45,10 @@ enum Script {
     Interrupted,
     /// Grows, then shrinks: merges and the collapse of the root.
     Shrink,
+    /// Batches that ascend: leaves opened with all their rows.
+    Batches,
+    /// As `Batches`, but no split gets its second step until the end.
+    InterruptedBatches,
 }
 
 /// Long keys make inner pages split as well; every third ascends, so all kinds of split happen.
@@ -59,8 +64,11 @@ fn script(store: &Arc<Store>, run: &mut Run, script: Script) -> Result<()> {
     let tree = create(store)?;
     store.wal.flush()?;
     run.index = Some(tree.index());
-    if let Script::Interrupted = script {
+    if let Script::Interrupted | Script::InterruptedBatches = script {
         tree.inner.interrupt.store(true, Ordering::Relaxed);
+    }
+    if let Script::Batches | Script::InterruptedBatches = script {
+        return batches(store, run, &tree);
     }
     let mut cursor = Cursor::new();
     let rows = 40;
@@ -81,6 +89,32 @@ fn script(store: &Arc<Store>, run: &mut Run, script: Script) -> Result<()> {
             run.step(store, |model| _ = model.remove(&i), i % 5 == 0)?;
         }
     }
+    store.wal.flush()?;
+    run.durable = run.states.len() - 1;
+    Ok(())
+}
+
+/// Rows of a third of a page, whose keys ascend.
+fn batches(store: &Arc<Store>, run: &mut Run, tree: &BTree) -> Result<()> {
+    let mut cursor = Cursor::new();
+    let ids: Vec<u64> = (0..30).map(|i| i * 3).collect();
+    for (n, ids) in ids.chunks(7).enumerate() {
+        let rows: Rows = ids.iter().map(|i| (key(*i), vec![*i as u8; 4000])).collect();
+        let mut at = 0;
+        while at < rows.len() {
+            let put = |_, _: &Place, _: &mut Vec<u8>| Decision::Put { txn: TxnId(1), flags: 0 };
+            let done = tree.modify_batch(&mut cursor, &rows, at..rows.len(), Writer::System, put)?.done;
+            // Each record by itself is there or not.
+            let insert = |model: &mut Model| model.extend(ids[at..at + done].iter().map(|i| (*i, *i as u8)));
+            run.step(store, insert, at == 0)?;
+            at += done;
+        }
+        store.clean(4)?;
+        if n == 2 {
+            store.checkpoint()?;
+        }
+    }
+    assert!(tree.stats().counters().splits_append > 5 && run.states.len() < 20, "leaves are opened with their rows: {:?}", tree.stats());
     store.wal.flush()?;
     run.durable = run.states.len() - 1;
     Ok(())
@@ -142,6 +176,12 @@ fn crash_at_every_write_while_splitting() {
 #[test]
 fn crash_between_the_steps_of_splits() {
     assert!(crash_everywhere(Script::Interrupted) > 0, "some crash must have come between the steps");
+}
+
+#[test]
+fn crash_at_every_write_of_batches() {
+    crash_everywhere(Script::Batches);
+    assert!(crash_everywhere(Script::InterruptedBatches) > 0, "some crash must have come between the steps");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! How full each order of inserts leaves the leaves; the goals of DESIGN's split point.
 
-use super::super::{BTree, Cursor, Decision, TreeCounters};
-use super::{checked, rig};
+use super::super::{BTree, BatchRows, Cursor, Decision, Place, TreeCounters};
+use super::{Rows, checked, rig};
 use crate::buffer::Writer;
 use crate::ids::TxnId;
 use rand::rngs::StdRng;
@@ -73,6 +73,44 @@ fn interleaved_auto_increment() {
     }
 }
 
+/// Threads that are made to wait behind one that was preempted with the last leaf latched: now and then a block of consecutive ids is held
+/// back, and they come one by one while the others go on, some of them thousands of inserts late.
+fn preempted(block: u64, seed: u64) -> impl Iterator<Item = u64> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut next = 0;
+    let mut held: Vec<u64> = Vec::new();
+    std::iter::from_fn(move || {
+        if held.is_empty() && next % 800 == 0 && next < ROWS {
+            held.extend(next + 1..=next + block);
+            next += 1;
+            return Some(next - 1);
+        }
+        if !held.is_empty() && (next >= ROWS || rng.random_ratio(1, 40)) {
+            return Some(held.swap_remove(rng.random_range(0..held.len())));
+        }
+        if next >= ROWS {
+            return None;
+        }
+        // The block was handed out at its start.
+        if next % 800 == 1 {
+            next += block;
+        }
+        next += 1;
+        Some(next - 1)
+    })
+}
+
+#[test]
+fn late_blocks_of_auto_increment() {
+    for block in [1, 8, 30] {
+        let mut keys: Vec<u64> = preempted(block, 6).collect();
+        let fill = fill(keys.iter().copied(), 180);
+        keys.sort_unstable();
+        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "each id once");
+        assert!(fill >= 0.92, "blocks of {block}: {fill}");
+    }
+}
+
 /// Threads that each append to a range of their own.
 #[test]
 fn own_ranges() {
@@ -90,16 +128,11 @@ fn own_ranges() {
 }
 
 fn batches(tree: &BTree, cursor: &mut Cursor, rows: &[u64], len: usize) {
-    let keys: Vec<[u8; 8]> = rows.iter().map(|key| key.to_be_bytes()).collect();
+    let rows: Rows = rows.iter().map(|key| (key.to_be_bytes().to_vec(), vec![7; len])).collect();
     let mut at = 0;
-    while at < keys.len() {
-        let done = tree
-            .modify_batch(cursor, keys.len() - at, |i| keys[at + i].as_slice(), Writer::System, |_, _, change| {
-                change.value.resize(len, 7);
-                Decision::Put { txn: TxnId(1), flags: 0 }
-            })
-            .unwrap();
-        at += done.done;
+    while at < rows.len() {
+        let put = |_, _: &Place, _: &mut Vec<u8>| Decision::Put { txn: TxnId(1), flags: 0 };
+        at += tree.modify_batch(cursor, &rows, at..rows.len(), Writer::System, put).unwrap().done;
     }
 }
 
@@ -141,14 +174,14 @@ fn threads(count: u64, rows: u64, key: impl Fn(u64, u64) -> u64 + Sync) -> (f64,
     (report.leaf_fill(), rig.tree.stats().counters())
 }
 
-/// A thread that the kernel preempts keeps its id for thousands of others, so how full the leaves get depends on the schedule: 0.86 to 0.89
-/// for 32 threads on two busy cores. `interleaved_auto_increment` asserts the goal for ids that arrive in a window; here the rows count,
+/// A thread that the kernel preempts keeps its id for thousands of others, so how full the leaves get depends on the schedule: 0.92 to 0.94
+/// for 32 threads on two busy cores. `late_blocks_of_auto_increment` and `interleaved_auto_increment` assert the goal; here the rows count,
 /// and that no order of arrival leaves pages half empty.
 #[test]
 fn threads_with_auto_increment() {
     let (fill, counters) = threads(32, ROWS * 2, |_, n| n);
     println!("{fill:.3} {counters:?}");
-    assert!(fill >= 0.75, "{fill}");
+    assert!(fill >= 0.85, "{fill}");
     assert!(counters.splits_append > 0 && counters.splits_root > 0, "{counters:?}");
 }
 

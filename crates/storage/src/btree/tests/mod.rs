@@ -39,6 +39,30 @@ pub(super) struct Rig {
     pub tree: BTree,
 }
 
+/// A batch's rows.
+#[cfg(not(feature = "shuttle"))]
+pub(super) struct Rows(pub Vec<(Vec<u8>, Vec<u8>)>);
+
+#[cfg(not(feature = "shuttle"))]
+impl FromIterator<(Vec<u8>, Vec<u8>)> for Rows {
+    fn from_iter<I: IntoIterator<Item = (Vec<u8>, Vec<u8>)>>(rows: I) -> Rows {
+        Rows(rows.into_iter().collect())
+    }
+}
+
+#[cfg(not(feature = "shuttle"))]
+impl super::BatchRows for Rows {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn key(&self, row: usize) -> &[u8] {
+        &self.0[row].0
+    }
+    fn value(&self, row: usize) -> &[u8] {
+        &self.0[row].1
+    }
+}
+
 pub(super) fn options(frames: usize, log: u64) -> Options {
     Options {
         buffer_pool_bytes: (frames * PAGE_SIZE) as u64,

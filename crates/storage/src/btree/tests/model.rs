@@ -1,5 +1,5 @@
-use super::super::{Cursor, Decision, Direction};
-use super::{checked, rig};
+use super::super::{BatchRows, Cursor, Decision, Direction};
+use super::{Rows, checked, rig};
 use crate::buffer::Writer;
 use crate::ids::TxnId;
 use crate::page::slotted::{MAX_KEY_LEN, fits_inline};
@@ -79,26 +79,21 @@ fn run(seed: u64, frames: usize, steps: usize, long: bool) {
             5..8 => {
                 let count = rng.random_range(1..300);
                 let start = rng.random_range(0..20_000u64);
-                let rows: Model = (0..count).map(|i| ((start + i * 3).to_be_bytes().to_vec(), vec![7; 40])).collect();
-                let keys: Vec<_> = rows.keys().collect();
+                let rows: Rows = (0..count).map(|i| ((start + i * 3).to_be_bytes().to_vec(), vec![7; 40])).collect();
                 let mut at = 0;
-                while at < keys.len() {
+                while at < rows.len() {
                     let done = tree
-                        .modify_batch(&mut cursor, keys.len() - at, |i| keys[at + i].as_slice(), Writer::System, |i, place, change| {
-                            assert_eq!(place.record().is_some(), model.contains_key(keys[at + i]));
-                            if shrinking {
-                                return Decision::Remove;
-                            }
-                            change.value.extend_from_slice(&rows[keys[at + i]]);
-                            Decision::Put { txn: TxnId(2), flags: 0 }
+                        .modify_batch(&mut cursor, &rows, at..rows.len(), Writer::System, |row, place, _| {
+                            assert_eq!(place.record().is_some(), model.contains_key(rows.key(row)));
+                            if shrinking { Decision::Remove } else { Decision::Put { txn: TxnId(2), flags: 0 } }
                         })
                         .unwrap();
                     assert!(done.done > 0 && !done.stopped);
-                    for key in &keys[at..at + done.done] {
+                    for (key, value) in &rows.0[at..at + done.done] {
                         if shrinking {
-                            model.remove(*key);
+                            model.remove(key);
                         } else {
-                            model.insert((*key).clone(), rows[*key].clone());
+                            model.insert(key.clone(), value.clone());
                         }
                     }
                     at += done.done;

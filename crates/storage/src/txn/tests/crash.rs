@@ -47,6 +47,15 @@ fn delete(txn: &mut Txn, t: IndexId, key: &str) -> crate::Result<()> {
     Ok(())
 }
 
+/// Some leaves of rows at once.
+fn batch(txn: &mut Txn, t: IndexId, prefix: &str, value: &str) -> crate::Result<()> {
+    let rows: Vec<_> = (0..150).map(|n| (format!("{prefix}{n:03}").into_bytes(), value.repeat(n).into_bytes())).collect();
+    let rows = SortedRows::from_unsorted(rows);
+    let Op::Done(outcome) = txn.insert_batch(t, &rows, 0)? else { panic!("nobody else writes") };
+    assert_eq!(outcome, BatchOutcome { inserted: 150, duplicate: false });
+    Ok(())
+}
+
 fn create(txn: &mut Txn, engine: &Engine, name: &str) -> crate::Result<IndexId> {
     let index = txn.create_index()?;
     let Op::Done(_) = txn.insert(engine.root_index(), name.as_bytes(), &index.0.to_be_bytes())? else { panic!() };
@@ -98,8 +107,10 @@ const STEPS: &[Step] = &[
         for n in 0..200 {
             write(&mut txn, t, &format!("{n:03}"), &"never".repeat(30))?;
         }
+        batch(&mut txn, t, "batch", "never")?;
         let one = table(&mut txn, e, "one");
         delete(&mut txn, one, "long")?;
+        batch(&mut txn, one, "batch", "never")?;
         e.flush_log()?;
         txn.rollback()
     },
@@ -111,6 +122,7 @@ const STEPS: &[Step] = &[
             let (key, value) = (String::from_utf8(key).unwrap(), String::from_utf8(value).unwrap());
             write(&mut txn, two, &key, &value)?;
         }
+        batch(&mut txn, two, "batch", "rows ")?;
         delete(&mut txn, e.root_index(), "one")?;
         txn.drop_index(one)?;
         finish(txn)
@@ -133,6 +145,7 @@ const STEPS: &[Step] = &[
             write(&mut loser, two, &format!("{n:03}"), "lost")?;
         }
         write(&mut loser, two, "long", &"lost".repeat(9_000))?;
+        batch(&mut loser, two, "lost", "lost")?;
         e.flush_log()?;
         // The end of the workload finds it open.
         std::mem::forget(loser);

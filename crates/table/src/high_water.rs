@@ -1,8 +1,8 @@
 //! A counter whose values are never handed out twice, not even after a crash.
 //!
 //! The catalog holds a mark above every value handed out. A value at or above the mark is handed out only after a
-//! higher mark is durable; marks rise in steps, so that costs one small transaction for thousands of values. A clean
-//! shutdown writes the exact value; a crash skips to the mark.
+//! higher mark is durable; marks rise in steps that grow with what is asked for, so that costs one small transaction for
+//! thousands of values. A clean shutdown writes the exact value; a crash skips to the mark.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,7 +51,7 @@ impl HighWater {
             let (then, answer) = f(now)?;
             assert!(then >= now, "a counter moves forward");
             if then > self.mark.load(Ordering::Acquire) {
-                self.raise_mark(then)?;
+                self.raise_mark(then, then - now)?;
             }
             if self.next.compare_exchange(now, then, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 return Ok(answer);
@@ -67,11 +67,13 @@ impl HighWater {
         self.next.store(next, Ordering::Release);
     }
 
-    fn raise_mark(&self, needed: u64) -> Result<(), MySqlError> {
+    /// `count`: values wanted at once. Others of the same statement, and of those beside it, will want as many.
+    fn raise_mark(&self, needed: u64, count: u64) -> Result<(), MySqlError> {
         let mut step = self.step.lock();
         if needed <= self.mark.load(Ordering::Acquire) {
             return Ok(());
         }
+        *step = (*step).max(count.saturating_mul(8)).min(self.step_max);
         let mark = needed.saturating_add(*step);
         *step = (*step * 2).min(self.step_max);
         self.write(mark)?;

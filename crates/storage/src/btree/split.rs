@@ -112,7 +112,7 @@ impl BTree {
         let addition = Addition { slot, key, size: LEAF_OVERHEAD + key.len() + value_len };
         let sequence = Sequence::new(node, Some(addition))?;
         match plan {
-            Plan::Append { separator } => match sequence.cut_with(node.len(), separator)? {
+            Plan::Append { separator } => match sequence.cut_behind(separator)? {
                 Some(cut) => Ok(Some(cut)),
                 None => sequence.cut_near(node.len()),
             },

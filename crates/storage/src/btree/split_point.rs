@@ -3,7 +3,7 @@
 use super::BTree;
 use crate::ids::PageId;
 use crate::page::slotted::layout::{APPEND, HEADER_SIZE, INNER_OVERHEAD, PAGE_SIZE, SLOT_SIZE};
-use crate::page::slotted::{Checked, Node, common_prefix, round8};
+use crate::page::slotted::{Checked, Corrupt, Node, common_prefix, round8};
 
 /// A page is as full as appends leave it: 15/16.
 pub(super) const FULL: usize = PAGE_SIZE / 16 * 15;
@@ -248,6 +248,19 @@ impl<'a> Sequence<'a> {
             right.truncate(len);
         }
         Ok(right)
+    }
+
+    /// The cut behind all records of the page, before the addition, by a given separator, if legal.
+    pub fn cut_behind(&self, separator: &[u8]) -> Checked<Option<Cut>> {
+        let count = self.node.len();
+        debug_assert!(self.addition.is_some_and(|add| add.slot == count));
+        let (low, high) = (self.node.low()?, self.node.high()?);
+        // What is in use without the header and the fences are the records without their prefix: they need not be looked at.
+        let fences = page_size(low, high, 0, 0, true, 0);
+        let full = self.node.used().checked_sub(fences).ok_or(Corrupt("heap accounting"))? + self.prefix * count;
+        let left = page_size(low, Some(separator), full, count, true, 0);
+        let right = page_size(separator, high, self.addition.map_or(0, |add| add.size), 1, true, 0);
+        Ok((left <= PAGE_SIZE && right <= PAGE_SIZE).then(|| Cut { at: count, separator: separator.to_vec() }))
     }
 
     /// The cut at `at` by a given separator, if legal; `at` may be the end.

@@ -24,6 +24,10 @@ use run::{Item, Merge, SpilledRun};
 const BULK_BYTES: usize = 1 << 20;
 /// Rows inserted in one batch, and between two looks at KILL.
 const BATCH_ROWS: usize = 16 << 10;
+/// A buffer of encoded rows longer than the first goes to the second at once: as long as the chunks of a large statement are
+/// (`BULK_CHUNK_BYTES` of `highkey-sql`, and a leaf).
+const GROWN_BYTES: usize = 64 << 10;
+const CHUNK_BYTES: usize = (4 << 20) + GROWN_BYTES;
 /// Errors of ignored rows that are kept: as many warnings as a session can (`max_error_count`).
 const IGNORED_ERRORS_MAX: usize = 65_535;
 
@@ -54,6 +58,10 @@ impl EncodedRows {
     /// Adds what `write` appends as a row, if it says so; else the rows are as before.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let start = self.bytes.len();
+        if start > GROWN_BYTES && start < CHUNK_BYTES {
+            // Doubling would copy the rows several times.
+            self.bytes.reserve_exact(CHUNK_BYTES - start);
+        }
         if !write(&mut self.bytes) {
             self.bytes.truncate(start);
             return false;

@@ -2,17 +2,18 @@
 //!
 //! `cargo run --release -p highkey-table --example bulk_streams -- [kinds] [streams] [repeats] [megabytes] [directory]`
 //!
-//! Kinds are `narrow` (five ints), `medium` (512 bytes), `wide` (4 KiB) and `keyless` (narrow, without a primary key), `all` for all. For n streams
-//! each thread puts its n-th of the rows into the table as `INSERT ... SELECT` does: encoded rows with numbers reserved in blocks that double,
-//! chunks of 4 MiB, one transaction. A figure is rows by the seconds from the first start to the last commit; the median, and all of them.
+//! Kinds are `narrow` (five ints), `medium` (512 bytes), `wide` (4 KiB) and `keyless` (narrow, without a primary key), `all` for all. For
+//! n streams t1 holds the n-th of the rows, and each thread copies t1 into t2 as `INSERT ... SELECT` does: encoded rows with numbers
+//! reserved in blocks that double, chunks of 4 MiB, one transaction. A figure is rows in t2 by the seconds from the first start to the
+//! last commit; the median, how full the leaves are, and all figures. With COUNTERS in the environment the engine's counters follow.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use highkey_table::{
-    BulkInsert, ColumnDef, Database, DdlContext, Direction, EncodedRows, IndexSpec, Isolation, KeyRange, OnDuplicate, Options, RowBatch, SchemaDef,
-    Table, TableSpec, Transaction, block_on,
+    BulkInsert, ColumnDef, Database, DdlContext, Direction, EncodedRows, IndexSpec, Isolation, KeyRange, OnDuplicate, Options, RowBatch,
+    SchemaDef, Table, TableSpec, Transaction, block_on,
 };
 use highkey_types::{Collation, ColumnType, TypeKind, Value};
 
@@ -36,7 +37,8 @@ fn main() {
     let _ = std::fs::remove_dir_all(&directory);
     let options = Options { buffer_pool_bytes: 1 << 30, redo_log_capacity: 1 << 30, ..Options::default() };
     let db = Database::open(&directory, options).expect("the database opens");
-    block_on(db.create_schema(&DdlContext::default(), SchemaDef { name: "bulk".into(), collation: Collation::utf8mb4() })).expect("a schema");
+    let schema = SchemaDef { name: "bulk".into(), collation: Collation::utf8mb4() };
+    block_on(db.create_schema(&DdlContext::default(), schema)).expect("a schema");
     for kind in kinds.split(',') {
         let mut figures = vec![Vec::new(); streams.len()];
         let mut fills = vec![0.0; streams.len()];

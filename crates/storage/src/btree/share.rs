@@ -106,9 +106,9 @@ impl BTree {
         Ok(true)
     }
 
-    /// Near the right end of a tree to which appends go: the slot of the left page of a pair between which records are moved for a late arrival
-    /// in the full page at `slot`. That page and a sibling with slack; else the nearest two to the right of it whose left one may then take
-    /// something from its left sibling.
+    /// Near the right end of a tree to which appends go: the slot of the left page of a pair between which records are moved for a late
+    /// arrival in the full page at `slot`. That page and a sibling with slack; else the nearest two to the right of it whose left one
+    /// may then take something from its left sibling.
     fn late_pair(&self, parent: Node, slot: usize, need: usize) -> Checked<Option<usize>> {
         let last = parent.len() - 1;
         if parent.high()?.is_some() || slot + LATE_PAGES < last {

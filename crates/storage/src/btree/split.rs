@@ -130,7 +130,14 @@ impl BTree {
 
     /// Opens a new page behind the latched leaf, by the cut of an append, with the records that `parts` inserts into it (their page's id
     /// is not in them yet), in one log record with the cursor's undo bytes.
-    pub(super) fn split_append(&self, cursor: &mut super::Cursor, mut scope: Scope<'_>, leaf: ExclusiveGuard<'_>, cut: Cut, parts: &mut Vec<u8>) -> Result<Lsn> {
+    pub(super) fn split_append(
+        &self,
+        cursor: &mut super::Cursor,
+        mut scope: Scope<'_>,
+        leaf: ExclusiveGuard<'_>,
+        cut: Cut,
+        parts: &mut Vec<u8>,
+    ) -> Result<Lsn> {
         let node = Node(&leaf);
         let trend = node.trend();
         let carve = Carve {

@@ -279,6 +279,13 @@ fn columns_come_go_and_change() {
     check(&db);
 }
 
+/// Until a DDL statement waits for the table, or has it.
+fn wait_until_ddl_has(db: &Arc<Database>, table: &Arc<Table>) {
+    while db.begin(Isolation::ReadCommitted).try_open(table) {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn ddl_waits_for_transactions_and_they_for_ddl() {
     let db = database();
@@ -295,7 +302,7 @@ fn ddl_waits_for_transactions_and_they_for_ddl() {
         let db = db.clone();
         std::thread::spawn(move || block_on(db.drop_tables(&cx(), &[name("t")], false)))
     };
-    std::thread::sleep(Duration::from_millis(20));
+    wait_until_ddl_has(&db, &table_before);
     let later = {
         let db = db.clone();
         std::thread::spawn(move || {
@@ -321,13 +328,8 @@ fn what_ddl_has_is_not_opened_without_waiting() {
         let db = db.clone();
         std::thread::spawn(move || block_on(db.drop_tables(&cx(), &[name("t")], false)))
     };
+    wait_until_ddl_has(&db, &table);
     let mut other = db.begin(Isolation::ReadCommitted);
-    // From when the DROP waits for the reader.
-    while other.try_open(&table) {
-        drop(other);
-        std::thread::yield_now();
-        other = db.begin(Isolation::ReadCommitted);
-    }
     assert!(table.is_current());
     assert!(reader.try_open(&table), "whoever has it keeps it");
     drop(reader);

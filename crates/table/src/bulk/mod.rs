@@ -408,10 +408,10 @@ impl BulkInsert {
                 }
                 indexes
             }
-            Phase::Sorting { indexes, .. } => {
+            Phase::Sorting { indexes, ordered } => {
                 streamed = false;
                 txn.progress.enter(Stage::BuildingIndexes, self.rows * indexes.len() as u64);
-                if indexes[0].is_small() || !self.load_clustered(txn, &indexes[0])? {
+                if indexes[0].is_small() || !self.load_clustered(txn, &indexes[0], ordered)? {
                     return self.insert_runs(txn, indexes).await;
                 }
                 indexes
@@ -492,20 +492,29 @@ impl BulkInsert {
         }
     }
 
-    /// False: the table is not empty any more, nothing was done.
-    fn load_clustered(&mut self, txn: &mut Transaction, runs: &Runs) -> Result<bool, MySqlError> {
+    /// `ordered`: each run begins behind the one before. False: the table is not empty any more, nothing was done.
+    fn load_clustered(&mut self, txn: &mut Transaction, runs: &Runs, ordered: bool) -> Result<bool, MySqlError> {
         let table = self.table.clone();
         let Some(mut load) = txn.inner().load(table.clustered().id).map_err(|e| table.failed(e))? else { return Ok(false) };
         let before = self.report.clone();
         let start = txn.inner().savepoint();
-        // The load writes through the storage transaction only, the interrupt is looked at beside it.
-        let mut inner = txn.take_inner();
-        let pushed = self.distinct(txn, runs, |this, key, value| {
-            this.report.inserted += 1;
-            load.push(&mut inner, key, value).map_err(|e| table.failed(e))
-        });
-        txn.put_inner(inner);
-        pushed?;
+        if ordered && runs.spilled.is_empty() {
+            for run in &runs.memory {
+                txn.check_interrupt()?;
+                push_run(&table, &mut load, txn, run)?;
+                txn.progress.add(run.len() as u64);
+                self.report.inserted += run.len() as u64;
+            }
+        } else {
+            // The load writes through the storage transaction only, the interrupt is looked at beside it.
+            let mut inner = txn.take_inner();
+            let pushed = self.distinct(txn, runs, |this, key, value| {
+                this.report.inserted += 1;
+                load.push(&mut inner, key, value).map_err(|e| table.failed(e))
+            });
+            txn.put_inner(inner);
+            pushed?;
+        }
         if self.mode == OnDuplicate::Replace {
             self.report.inserted += self.report.replaced - before.replaced;
         }

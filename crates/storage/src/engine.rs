@@ -139,6 +139,11 @@ impl Engine {
         self.inner.system.locks.set_deadlock_detect(on);
     }
 
+    /// `innodb_fill_factor`: percent of their pages that bulk loads begun from now on fill, 10 to 100.
+    pub fn set_fill_factor(&self, percent: u8) {
+        self.inner.system.fill_factor.store(percent, Ordering::Relaxed);
+    }
+
     /// Makes everything appended to the log so far durable.
     pub fn flush_log(&self) -> Result<()> {
         self.store().wal.flush()

@@ -24,6 +24,8 @@ pub struct Options {
     pub lock_wait_timeout: Duration,
     /// `innodb_deadlock_detect`.
     pub deadlock_detect: bool,
+    /// Percent of each page that a bulk load fills, 10 to 100; 100 leaves 1/16 (`innodb_fill_factor`).
+    pub fill_factor: u8,
     /// Pages a second that background writing may spend while nothing presses (`innodb_io_capacity`).
     pub io_capacity: u32,
     /// Cleaner, checkpointer and log-flusher threads; without them the owner calls the steps (simulation).
@@ -49,6 +51,7 @@ impl Default for Options {
             doublewrite: true,
             lock_wait_timeout: Duration::from_secs(50),
             deadlock_detect: true,
+            fill_factor: 100,
             io_capacity: 2000,
             background: true,
             abort_on_fatal: true,

@@ -113,6 +113,7 @@ impl Session {
         let engine = self.state.instance.database().engine();
         match (id.definition().name, value) {
             ("innodb_flush_log_at_trx_commit", VarValue::UInt(level)) => engine.set_flush_log_at_commit(*level as u8),
+            ("innodb_fill_factor", VarValue::UInt(percent)) => engine.set_fill_factor(*percent as u8),
             ("innodb_deadlock_detect", VarValue::Bool(on)) => engine.set_deadlock_detect(*on),
             _ => {}
         }

@@ -164,20 +164,6 @@ impl Settings {
         &self.values
     }
 
-    /// What the database is opened with.
-    pub fn database_options(&self) -> highkey_table::Options {
-        highkey_table::Options {
-            buffer_pool_bytes: self.u64("innodb_buffer_pool_size"),
-            redo_log_capacity: self.u64("innodb_redo_log_capacity"),
-            flush_log_at_commit: self.u64("innodb_flush_log_at_trx_commit") as u8,
-            doublewrite: self.bool("innodb_doublewrite"),
-            lock_wait_timeout: std::time::Duration::from_secs(self.u64("innodb_lock_wait_timeout")),
-            deadlock_detect: self.bool("innodb_deadlock_detect"),
-            io_capacity: u32::try_from(self.u64("innodb_io_capacity")).unwrap_or(u32::MAX),
-            ..highkey_table::Options::default()
-        }
-    }
-
     /// Where `secure_file_priv` and friends resolve relative paths from.
     pub fn datadir(&self) -> std::path::PathBuf {
         Path::new(&self.values.text("datadir")).to_owned()

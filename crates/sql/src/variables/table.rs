@@ -135,7 +135,7 @@ variables! {
     "innodb_doublewrite_pages" Global UInt(0, 512), "64", false, Ignored;
     "innodb_fast_shutdown" Global UInt(0, 2), "1", true, Ignored;
     "innodb_file_per_table" Global Bool, "OFF", true, Ignored;
-    "innodb_fill_factor" Global UInt(10, 100), "100", true, Ignored;
+    "innodb_fill_factor" Global UInt(10, 100), "100", true, Real;
     "innodb_flush_log_at_timeout" Global UInt(1, 2700), "1", true, Ignored;
     "innodb_flush_log_at_trx_commit" Global UInt(0, 2), "1", true, Real;
     "innodb_flush_method" Global Text, "O_DIRECT", false, Ignored;

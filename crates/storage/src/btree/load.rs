@@ -1,4 +1,4 @@
-//! Building a tree bottom-up from ascending records: every page is made once, 15/16 full, and its content is not logged.
+//! Building a tree bottom-up from ascending records: every page is made once, 15/16 full or less if so asked, and its content is not logged.
 //!
 //! The pages hang nowhere until [`BTree::attach`] makes the (empty) root their parent in one log record; before that record they must be
 //! on disk, for nothing could redo them. See README.md, "Bulk load".
@@ -21,6 +21,8 @@ use crate::sync::Ordering;
 pub(crate) struct TreeLoad {
     tree: BTree,
     txn: TxnId,
+    /// Bytes to which pages are filled.
+    full: usize,
     /// The page being filled on each level, leaves first.
     levels: Vec<Pending>,
     /// Pages taken and not used yet: from the last of `runs`.
@@ -83,10 +85,11 @@ pub(crate) struct Top {
 }
 
 impl TreeLoad {
-    /// A load of `tree`, whose records will be `txn`'s.
-    pub fn new(tree: BTree, txn: TxnId) -> TreeLoad {
+    /// A load of `tree`, whose records will be `txn`'s. `fill_factor`: percent of each page to be filled; 100 leaves 1/16.
+    pub fn new(tree: BTree, txn: TxnId, fill_factor: u8) -> TreeLoad {
+        let full = (PAGE_SIZE * usize::from(fill_factor) / 100).min(FULL);
         let spare = PageRun { first: PageId::NONE, pages: 0 };
-        TreeLoad { tree, txn, levels: vec![Pending::default()], spare, spare_lsn: Lsn::NONE, runs: Vec::new(), first_leaf: PageId::NONE, record: Vec::new() }
+        TreeLoad { tree, txn, full, levels: vec![Pending::default()], spare, spare_lsn: Lsn::NONE, runs: Vec::new(), first_leaf: PageId::NONE, record: Vec::new() }
     }
 
     /// Adds a record above all before it. `take` gives a run of pages and the LSN of the record that allocated it.
@@ -110,7 +113,7 @@ impl TreeLoad {
         let page = &self.levels[level];
         debug_assert!(page.len() == 0 || page.key(page.len() - 1) < key, "a load's keys ascend");
         // The next key stands in for the high fence, which only the record after it decides; `close` looks again.
-        if page.len() > 0 && page.size(level == 0, Some(key), Some(key.len() + body.len())) > FULL {
+        if page.len() > 0 && page.size(level == 0, Some(key), Some(key.len() + body.len())) > self.full {
             self.close(level, key, take)?;
         }
         self.levels[level].push(key, body);

@@ -16,6 +16,7 @@ use crate::ids::{IndexId, Lsn, PageId, TxnId};
 use crate::page::slotted::fits_inline;
 use crate::page::{PageType, redo as page_redo};
 use crate::space::PageRun;
+use crate::sync::Ordering;
 use std::ops::Bound;
 
 /// Pages taken at a time, all latched while their allocation is logged: a quarter of an extent.
@@ -47,7 +48,8 @@ impl Txn {
         if !tree.is_empty_root()? || self.system.locks.any_in(index, owner.id) {
             return Ok(None);
         }
-        Ok(Some(Load { build: TreeLoad::new(tree.clone(), owner.id), tree, before: self.last_lsn, rows: 0 }))
+        let fill_factor = self.system.fill_factor.load(Ordering::Relaxed);
+        Ok(Some(Load { build: TreeLoad::new(tree.clone(), owner.id, fill_factor), tree, before: self.last_lsn, rows: 0 }))
     }
 
     /// Pages for the load. Their record makes them anew, so that redo neither needs nor applies what the log has of an earlier life.

@@ -18,7 +18,7 @@ use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{LockTable, Owner};
 use crate::options::Options;
 use crate::recovery::{Recovered, Store, Transactions};
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, RwLock};
+use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, RwLock};
 
 /// The engine's own index: overflow values to be freed once nobody reads them (see purge).
 pub(crate) const GARBAGE_INDEX: IndexId = IndexId(1);
@@ -55,6 +55,8 @@ pub(crate) struct System {
     pub locks: Arc<LockTable>,
     pub commits: Commits,
     pub history: History,
+    /// `innodb_fill_factor`.
+    pub fill_factor: AtomicU8,
     pub counters: Counters,
 }
 
@@ -70,6 +72,7 @@ impl System {
             scratch,
             commits: Commits::new(recovered.max_ts),
             history: History::new(),
+            fill_factor: AtomicU8::new(options.fill_factor),
             trees: RwLock::default(),
             closed_trees: Mutex::default(),
             counters: Counters::default(),

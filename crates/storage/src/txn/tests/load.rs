@@ -108,6 +108,26 @@ fn pages_are_filled_and_appends_go_on() {
 }
 
 #[test]
+fn the_fill_factor_leaves_room() {
+    let engine = open_with(&disk(3), Options { fill_factor: 40, ..options() }).unwrap();
+    let rows = numbered(3_000, 200);
+    let filled = || {
+        let index = new_index(&engine);
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        fill(&mut txn, index, &rows).unwrap();
+        commit(txn);
+        sound(&engine, index, &rows).leaf_fill()
+    };
+    let fill = filled();
+    assert!((0.36..0.41).contains(&fill), "{fill}");
+    engine.set_fill_factor(10);
+    let fill = filled();
+    assert!((0.07..0.11).contains(&fill), "{fill}");
+    engine.set_fill_factor(100);
+    assert!(filled() > 0.91);
+}
+
+#[test]
 fn a_load_is_taken_back() {
     let (engine, index) = engine();
     let mut rows = numbered(3_000, 100);

@@ -159,11 +159,11 @@ impl Wal {
             let old = segments.take_old(self.room.keep.load(Ordering::SeqCst));
             // The leader must not wait while a file is renamed or filled.
             drop(segments);
-            let (file, content) = match old {
-                Some((old, file)) => (Segments::reuse(&*disk, old, number).map(|()| file)?, Content::Zeros),
-                None => (Segments::make(&*disk, number, bytes, content)?, content),
+            let file = match old {
+                Some((old, file)) => Segments::reuse(&*disk, old, number).map(|()| file)?,
+                None => Segments::make(&*disk, number, bytes, content)?,
             };
-            self.segments.lock().add(number, file, content);
+            self.segments.lock().add(number, file);
         }
     }
 

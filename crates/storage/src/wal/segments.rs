@@ -11,20 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Content {
     /// Written zeros: commits into it sync fastest.
     Zeros,
-    /// Blocks set aside: made at once, for a log that grows so fast that zeros would take half of what the disk can write. Small writes into
-    /// them bring their zeros along, so that not every new block costs a change of the file's metadata.
+    /// Blocks set aside: made at once, for a log that grows so fast that zeros would take half of what the disk can write.
     Blocks,
 }
-
-/// Zeros written ahead of a small write.
-const PAD: u64 = 128 << 10;
 
 pub(super) struct Segments {
     disk: Arc<dyn Disk>,
     pub bytes: u64,
     open: BTreeMap<u64, Arc<dyn DiskFile>>,
-    /// Of files of `Content::Blocks`: up to where they have been written.
-    written: BTreeMap<u64, u64>,
     /// Written since the last sync.
     unsynced: Vec<u64>,
 }
@@ -47,7 +41,7 @@ impl Segments {
                 open.insert(number, disk.open(&name, false)?);
             }
         }
-        Ok(Segments { disk, bytes, open, written: BTreeMap::new(), unsynced: Vec::new() })
+        Ok(Segments { disk, bytes, open, unsynced: Vec::new() })
     }
 
     /// Where the prepared files that follow `from` without a hole end.
@@ -68,7 +62,6 @@ impl Segments {
     pub fn take_old(&mut self, keep: u64) -> Option<(u64, Arc<dyn DiskFile>)> {
         let old = self.open.keys().next().copied().filter(|n| (n + 1) * self.bytes <= keep)?;
         self.unsynced.retain(|n| *n != old);
-        self.written.remove(&old);
         Some((old, self.open.remove(&old).expect("listed")))
     }
 
@@ -91,12 +84,8 @@ impl Segments {
         Ok(file)
     }
 
-    /// `content`: what the file was made of; one that was recycled has been written.
-    pub fn add(&mut self, number: u64, file: Arc<dyn DiskFile>, content: Content) {
+    pub fn add(&mut self, number: u64, file: Arc<dyn DiskFile>) {
         self.open.entry(number).or_insert(file);
-        if content == Content::Blocks {
-            self.written.insert(number, 0);
-        }
     }
 
     pub fn disk(&self) -> Arc<dyn Disk> {
@@ -112,7 +101,6 @@ impl Segments {
         for number in &old[..old.len() - spare] {
             self.open.remove(number);
             self.unsynced.retain(|n| n != number);
-            self.written.remove(number);
             self.disk.remove(&Segments::name(*number))?;
         }
         self.disk.sync_dir()
@@ -124,24 +112,11 @@ impl Segments {
             let (number, at) = (lsn / self.bytes, lsn % self.bytes);
             let n = data.len().min((self.bytes - at) as usize);
             self.open[&number].write_at(at, &data[..n])?;
-            self.pad(number, at + n as u64, n)?;
             if !self.unsynced.contains(&number) {
                 self.unsynced.push(number);
             }
             lsn += n as u64;
             data = &data[n..];
-        }
-        Ok(())
-    }
-
-    /// After a write of `n` bytes up to `end`. Nothing is written behind `written` yet, so no zeros go over a record.
-    fn pad(&mut self, number: u64, end: u64, n: usize) -> Result<()> {
-        let Some(written) = self.written.get_mut(&number).filter(|written| **written < end) else { return Ok(()) };
-        *written = end;
-        if (n as u64) < PAD / 2 {
-            let padded = (end + PAD).min(self.bytes);
-            write_zeros(&*self.open[&number], end, padded)?;
-            *written = padded;
         }
         Ok(())
     }
@@ -249,32 +224,4 @@ fn write_zeros(file: &dyn DiskFile, mut at: u64, end: u64) -> Result<()> {
         at += n;
     }
     Ok(())
-}
-
-#[cfg(all(test, not(feature = "shuttle")))]
-mod tests {
-    use super::*;
-    use crate::disk::{SimConfig, SimDisk};
-
-    #[test]
-    fn zeros_come_with_small_writes_and_go_over_nothing() {
-        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(SimConfig::default()));
-        let bytes = 4 * PAD;
-        let mut segments = Segments::open(disk.clone(), bytes).unwrap();
-        segments.add(0, Segments::make(&*disk, 0, bytes, Content::Blocks).unwrap(), Content::Blocks);
-        let mut expected = vec![0; bytes as usize];
-        let mut at = 0;
-        let large = PAD as usize;
-        for (n, len) in [3, 1000, large, 70_000, 5, large + 7, 1, 90_000].into_iter().enumerate() {
-            let data = vec![n as u8 + 1; len];
-            segments.write(at as u64, &data).unwrap();
-            expected[at..at + len].copy_from_slice(&data);
-            at += len;
-            let written = segments.written[&0];
-            assert!(written >= at as u64 && written <= bytes, "{written}");
-            let mut found = vec![9; bytes as usize];
-            assert_eq!(segments.read(0, &mut found).unwrap(), found.len());
-            assert!(found == expected, "after write {n}");
-        }
-    }
 }

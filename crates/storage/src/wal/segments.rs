@@ -216,8 +216,10 @@ fn fill(file: &dyn DiskFile, bytes: u64, content: Content) -> Result<()> {
     file.sync()
 }
 
+/// In small pieces: the kernel caches what is written at once in one piece, and each later sync of a few bytes looks at all of theirs.
+/// Appending and syncing 135 bytes took 27.5 microseconds in a file filled by writes of 1 MiB, 23.5 in one filled by 64 KiB.
 fn write_zeros(file: &dyn DiskFile, mut at: u64, end: u64) -> Result<()> {
-    let zeros = vec![0u8; (1 << 20).min(end.saturating_sub(at) as usize)];
+    let zeros = vec![0u8; (64 << 10).min(end.saturating_sub(at) as usize)];
     while at < end {
         let n = (end - at).min(zeros.len() as u64);
         file.write_at(at, &zeros[..n as usize])?;

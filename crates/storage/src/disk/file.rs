@@ -141,6 +141,10 @@ impl DiskFile for OsFile {
         }
     }
 
+    fn uncache(&self) {
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+
     fn len(&self) -> Result<u64> {
         self.file.metadata().map(|m| m.len()).map_err(|e| self.error("stat", e))
     }

@@ -42,6 +42,8 @@ pub trait DiskFile: Send + Sync {
     fn sync(&self) -> Result<()>;
     /// Makes the file at least `len` bytes long with its blocks reserved, or fails with `OutOfSpace` changing nothing.
     fn allocate(&self, len: u64) -> Result<()>;
+    /// What is on disk of the file need not stay in memory. A hint: it changes no content, and nothing fails.
+    fn uncache(&self) {}
     fn len(&self) -> Result<u64>;
     /// Cuts the file.
     fn truncate(&self, len: u64) -> Result<()>;

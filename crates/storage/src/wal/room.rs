@@ -160,7 +160,7 @@ impl Wal {
             // The leader must not wait while a file is renamed or filled.
             drop(segments);
             let file = match old {
-                Some((old, file)) => Segments::reuse(&*disk, old, number).map(|()| file)?,
+                Some((old, file)) => Segments::reuse(&*disk, old, number, &*file).map(|()| file)?,
                 None => Segments::make(&*disk, number, bytes, content)?,
             };
             self.segments.lock().add(number, file);

@@ -66,7 +66,9 @@ impl Segments {
     }
 
     /// The rename is durable before the file takes a byte: else a crash could lose what was written to it under its new name.
-    pub fn reuse(disk: &dyn Disk, old: u64, number: u64) -> Result<()> {
+    /// What the kernel has cached of it is let go: large writes left large pieces, see `write_zeros`.
+    pub fn reuse(disk: &dyn Disk, old: u64, number: u64, file: &dyn DiskFile) -> Result<()> {
+        file.uncache();
         disk.rename(&Segments::name(old), &Segments::name(number))?;
         disk.sync_dir()
     }

@@ -182,7 +182,6 @@ impl Copy {
             if let Some(column) = auto {
                 layout.set_fixed(&mut out[start..], column, &Value::Int(next as i64));
             }
-            true
         });
         self.next += 1;
         self.left = self.left.saturating_sub(1);

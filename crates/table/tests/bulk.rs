@@ -12,10 +12,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 fn encoded(table: &Table, rows: &[Vec<Value>]) -> EncodedRows {
     let mut encoded = EncodedRows::new();
     for row in rows {
-        encoded.push_with(|out| {
-            table.layout().encode(row, out);
-            true
-        });
+        encoded.push_with(|out| table.layout().encode(row, out));
     }
     encoded
 }

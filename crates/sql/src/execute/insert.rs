@@ -461,10 +461,7 @@ impl Session {
             inserter.note_generated(&generated, |_| false);
             for row in rows.drain(..) {
                 if let Some((_, encoded)) = &mut inserter.bulk {
-                    encoded.push_with(|out| {
-                        table.layout().encode(&row, out);
-                        true
-                    });
+                    encoded.push_with(|out| table.layout().encode(&row, out));
                 }
             }
             return self.flush_bulk(inserter, BULK_CHUNK_BYTES).await;
@@ -510,10 +507,7 @@ impl Session {
     /// Adds an encoded row.
     pub(crate) fn push_encoded(&mut self, inserter: &mut Inserter, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some((_, encoded)) = &mut inserter.bulk {
-            encoded.push_with(|out| {
-                write(out);
-                true
-            });
+            encoded.push_with(write);
         }
     }
 

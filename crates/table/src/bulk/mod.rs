@@ -55,8 +55,16 @@ impl EncodedRows {
         self.bytes.len()
     }
 
+    /// Adds what `write` appends as a row.
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.try_push_with(|out| {
+            write(out);
+            true
+        });
+    }
+
     /// Adds what `write` appends as a row, if it says so; else the rows are as before.
-    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    pub fn try_push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let start = self.bytes.len();
         if start > GROWN_BYTES && start < CHUNK_BYTES {
             // Doubling would copy the rows several times.
@@ -621,10 +629,7 @@ impl BulkInsert {
         let mut chunks: Vec<EncodedRows> = Vec::new();
         let mut merged = EncodedRows::new();
         self.distinct(txn, runs, |_, _, value| {
-            merged.push_with(|out| {
-                out.extend_from_slice(value);
-                true
-            });
+            merged.push_with(|out| out.extend_from_slice(value));
             if merged.byte_len() > 8 * BULK_BYTES {
                 chunks.push(std::mem::take(&mut merged));
             }

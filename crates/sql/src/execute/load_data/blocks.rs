@@ -194,7 +194,7 @@ fn encode(plan: &BlockPlan, fields: &mut Vec<Option<&[u8]>>, rows: &mut EncodedR
     if fields.len() == plan.fields + 1 && fields.last() == Some(&Some(b"")) {
         fields.pop();
     }
-    rows.push_with(|out| {
+    rows.try_push_with(|out| {
         let start = out.len();
         plan.encoder.encode(fields, out)
             && plan.auto_column.is_none_or(|column| plan.table.layout().int(&out[start..], column).is_some_and(|n| n != 0))

@@ -221,10 +221,7 @@ impl Session {
                 let mut taken = 0;
                 let mut copy_until = |rows: &mut EncodedRows, inserter: &mut Inserter, until: usize| {
                     for i in taken..until {
-                        rows.push_with(|out| {
-                            out.extend_from_slice(encoded.row(i));
-                            true
-                        });
+                        rows.push_with(|out| out.extend_from_slice(encoded.row(i)));
                     }
                     inserter.row += (until - taken) as u64;
                     taken = until;
@@ -296,10 +293,7 @@ impl Session {
         let mut row = [row];
         let generated = inserter.number(&mut self.state, &mut row, false)?;
         inserter.note_generated(&generated, |_| false);
-        rows.push_with(|out| {
-            bound.table.layout().encode(&row[0], out);
-            true
-        });
+        rows.push_with(|out| bound.table.layout().encode(&row[0], out));
         Ok(())
     }
 

@@ -156,6 +156,92 @@ fn a_load_that_fails_or_is_rolled_back_leaves_nothing() {
     check(&db);
 }
 
+/// Rows of 400 bytes and more: a mebibyte is 2,500 of them.
+fn wide(id: i64, rng: &mut SmallRng) -> Vec<Value> {
+    let mut row = row(id, rng);
+    row.push(t(&"wide row ".repeat(45)));
+    row
+}
+
+fn wide_columns() -> Vec<ColumnDef> {
+    let mut columns = columns();
+    columns.push(varchar("w", 500));
+    columns
+}
+
+#[test]
+fn order_ends_in_the_middle_of_a_load() {
+    // 8 MiB in order, which is enough to begin the load, then rows before those, and doubles of them.
+    let mut rng = SmallRng::seed_from_u64(4);
+    let in_order: Vec<_> = (10_000..30_000).map(|id| wide(id, &mut rng)).collect();
+    let late: Vec<_> = (0..3_000).map(|id| wide(id, &mut rng)).collect();
+    let doubles: Vec<_> = [29_999, 10_000, 12_345].map(|id| wide(id, &mut rng)).into();
+    // With little memory what has come by then is left as it is.
+    for (kind, memory, mode) in [
+        (2, 64 << 20, OnDuplicate::Error),
+        (0, 7 << 20, OnDuplicate::Error),
+        (2, 64 << 20, OnDuplicate::Replace),
+        (2, 7 << 20, OnDuplicate::Replace),
+        (0, 64 << 20, OnDuplicate::Ignore),
+    ] {
+        let context = format!("index {kind}, memory {memory}, {mode:?}");
+        let db = database();
+        let table = create(&db, "t", wide_columns(), definition(kind));
+        let mut rows = in_order.clone();
+        rows.extend(late.iter().cloned());
+        let report = bulk(&db, &table, &rows, 4_000, memory, OnDuplicate::Error).unwrap();
+        assert_eq!(report.inserted, 23_000, "{context}");
+        assert_eq!(all(&db, &table).len(), 23_000, "{context}");
+        check(&db);
+        let table = create(&db, "u", wide_columns(), definition(kind));
+        rows.extend(doubles.iter().cloned());
+        let report = bulk(&db, &table, &rows, 4_000, memory, mode);
+        let found = all(&db, &table);
+        match mode {
+            OnDuplicate::Error => {
+                assert_eq!(report.unwrap_err().message, "Duplicate entry '29999' for key 'PRIMARY'", "{context}");
+                assert_eq!(found.len(), 0, "{context}");
+            }
+            OnDuplicate::Ignore => {
+                let report = report.unwrap();
+                assert_eq!((report.inserted, report.ignored), (23_000, 3), "{context}");
+                assert_eq!(found.last(), in_order.last(), "{context}");
+            }
+            _ => {
+                let report = report.unwrap();
+                assert_eq!((report.inserted, report.replaced), (23_003, 3), "{context}");
+                assert_eq!(found.last(), doubles.first(), "{context}");
+            }
+        }
+        check(&db);
+    }
+}
+
+#[test]
+fn somebody_is_quicker_than_a_load_that_has_begun() {
+    let db = database();
+    let table = create(&db, "t", wide_columns(), definition(2));
+    let mut rng = SmallRng::seed_from_u64(8);
+    let rows: Vec<_> = (0..30_000).map(|id| wide(id, &mut rng)).collect();
+    block_on(async {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        assert!(txn.open(&table).await.unwrap());
+        let mut bulk = table.bulk_insert(&mut txn, OnDuplicate::Error, 64 << 20).unwrap();
+        for (n, rows) in rows.chunks(5_000).enumerate() {
+            if n == 5 {
+                fill(&db, &table, vec![wide(-1, &mut rng)]);
+            }
+            bulk.add(&mut txn, table.prepare_rows(encoded(&table, rows))).await.unwrap();
+            // The others are not kept waiting for the end.
+            assert_eq!(bulk.report().inserted, if n < 2 { 0 } else { 5_000 * (n as u64 + 1) });
+        }
+        assert_eq!(bulk.finish(&mut txn).await.unwrap().inserted, 30_000);
+        txn.commit().await.unwrap();
+    });
+    assert_eq!(all(&db, &table).len(), 30_001);
+    check(&db);
+}
+
 #[test]
 fn somebody_is_quicker() {
     let db = database();

@@ -6,7 +6,7 @@
 use super::split_point::{FULL, page_size, shortest_separator};
 use super::modify::{Cursor, Unfinished};
 use super::{BTree, corrupt, meta, record_ref};
-use crate::buffer::{Access, ExclusiveGuard, LatchClass, Scope, Writer};
+use crate::buffer::{Access, ExclusiveGuard, LatchClass, Scope, WriteBehind, Writer};
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, PageId, TxnId};
 use crate::page::slotted::edit::Builder;
@@ -30,7 +30,7 @@ pub(crate) struct TreeLoad {
     spare_lsn: Lsn,
     runs: Vec<PageRun>,
     first_leaf: PageId,
-    record: Vec<u8>,
+    written: WriteBehind,
 }
 
 /// What an entry of a pending page is: key, then everything that follows it in the record.
@@ -56,10 +56,11 @@ impl Pending {
     fn body(&self, i: usize) -> &[u8] {
         &self.bytes[self.entries[i].1..self.entries[i].2]
     }
-    fn push(&mut self, key: &[u8], body: &[u8]) {
+    /// `body`: in parts.
+    fn push(&mut self, key: &[u8], body: [&[u8]; 3]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(body);
+        body.into_iter().for_each(|part| self.bytes.extend_from_slice(part));
         self.entries.push((start, start + key.len(), self.bytes.len()));
     }
     fn pop(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -89,31 +90,27 @@ impl TreeLoad {
     pub fn new(tree: BTree, txn: TxnId, fill_factor: u8) -> TreeLoad {
         let full = (PAGE_SIZE * usize::from(fill_factor) / 100).min(FULL);
         let spare = PageRun { first: PageId::NONE, pages: 0 };
-        TreeLoad { tree, txn, full, levels: vec![Pending::default()], spare, spare_lsn: Lsn::NONE, runs: Vec::new(), first_leaf: PageId::NONE, record: Vec::new() }
+        let written = WriteBehind::new(tree.inner.pool.clone());
+        TreeLoad { tree, txn, full, levels: vec![Pending::default()], spare, spare_lsn: Lsn::NONE, runs: Vec::new(), first_leaf: PageId::NONE, written }
     }
 
     /// Adds a record above all before it. `take` gives a run of pages and the LSN of the record that allocated it.
     pub fn push(&mut self, key: &[u8], flags: u16, value: &[u8], take: &mut dyn FnMut() -> Result<(PageRun, Lsn)>) -> Result<()> {
         super::modify::check_key(key)?;
         super::modify::check_value(key, value)?;
-        let mut record = std::mem::take(&mut self.record);
-        record.clear();
-        record.extend_from_slice(&meta(self.txn, flags).to_le_bytes());
-        record.extend_from_slice(&(value.len() as u16).to_le_bytes());
-        record.extend_from_slice(value);
-        let pushed = self.add(0, key, &record, take);
-        self.record = record;
-        pushed
+        let (meta, len) = (meta(self.txn, flags).to_le_bytes(), (value.len() as u16).to_le_bytes());
+        self.add(0, key, [&meta, &len, value], take)
     }
 
-    fn add(&mut self, level: usize, key: &[u8], body: &[u8], take: &mut dyn FnMut() -> Result<(PageRun, Lsn)>) -> Result<()> {
+    fn add(&mut self, level: usize, key: &[u8], body: [&[u8]; 3], take: &mut dyn FnMut() -> Result<(PageRun, Lsn)>) -> Result<()> {
         if self.levels.len() == level {
             self.levels.push(Pending::default());
         }
+        let length: usize = body.iter().map(|part| part.len()).sum();
         let page = &self.levels[level];
         debug_assert!(page.len() == 0 || page.key(page.len() - 1) < key, "a load's keys ascend");
         // The next key stands in for the high fence, which only the record after it decides; `close` looks again.
-        if page.len() > 0 && page.size(level == 0, Some(key), Some(key.len() + body.len())) > self.full {
+        if page.len() > 0 && page.size(level == 0, Some(key), Some(key.len() + length)) > self.full {
             self.close(level, key, take)?;
         }
         self.levels[level].push(key, body);
@@ -145,9 +142,9 @@ impl TreeLoad {
         page.entries.clear();
         page.id = Some(right);
         page.closed += 1;
-        self.add(level + 1, &low, &id.0.to_le_bytes(), take)?;
+        self.add(level + 1, &low, [&id.0.to_le_bytes(), &[], &[]], take)?;
         for (key, body) in carry.into_iter().rev() {
-            self.add(level, &key, &body, take)?;
+            self.add(level, &key, [&body, &[], &[]], take)?;
         }
         Ok(())
     }
@@ -163,13 +160,18 @@ impl TreeLoad {
         if self.spare.pages == 0 {
             (self.spare, self.spare_lsn) = take()?;
             self.runs.push(self.spare);
+            // The last page of the run before this one may wait for its neighbour. A page that waits on an upper level is written twice.
+            if let Some(before) = self.runs.len().checked_sub(3) {
+                self.written.add(self.runs[before])?;
+            }
         }
         let id = self.spare.first;
         self.spare = PageRun { first: PageId(id.0 + 1), pages: self.spare.pages - 1 };
         Ok(id)
     }
 
-    fn build(&self, level: usize, id: PageId, right: PageId, high: Option<&[u8]>, trend: Trend) -> Checked<Builder> {
+    /// Fills `image` with the pending page of a level.
+    fn build(&self, image: &mut [u8], level: usize, id: PageId, right: PageId, high: Option<&[u8]>, trend: Trend) -> Checked<()> {
         let page = &self.levels[level];
         let frame = Frame {
             page_id: id.0,
@@ -182,23 +184,22 @@ impl TreeLoad {
             max_txn: 0,
             trend,
         };
-        let mut builder = Builder::new(&frame)?;
+        let mut builder = Builder::new(image, &frame)?;
         for i in 0..page.len() {
             builder.push(&[], page.key(i), page.body(i))?;
         }
-        Ok(builder)
+        builder.finish()
     }
 
     fn write(&self, level: usize, id: PageId, right: PageId, high: Option<&[u8]>, trend: Trend) -> Result<()> {
-        let builder = self.build(level, id, right, high, trend).map_err(|e| corrupt(id, e))?;
         let mut guard = self.tree.pool().fix_new(id)?;
-        builder.finish(guard.bytes_mut()).map_err(|e| corrupt(id, e))?;
+        self.build(guard.bytes_mut(), level, id, right, high, trend).map_err(|e| corrupt(id, e))?;
         // Above every record of the page's earlier life, below every one to come: those follow the run's allocation.
         self.tree.pool().mark_unlogged(&mut guard, self.spare_lsn);
         Ok(())
     }
 
-    /// Writes the last page of every level but the top one, which is left for the root, and all of them to disk.
+    /// Makes the last page of every level but the top one, which is left for the root.
     pub fn finish(&mut self, take: &mut dyn FnMut() -> Result<(PageRun, Lsn)>) -> Result<Top> {
         let mut level = 0;
         loop {
@@ -210,7 +211,7 @@ impl TreeLoad {
                 let next = next.clone();
                 self.close(level, &next, take)?;
                 for (key, body) in carry.into_iter().rev() {
-                    self.add(level, &key, &body, take)?;
+                    self.add(level, &key, [&body, &[], &[]], take)?;
                 }
                 continue;
             }
@@ -223,10 +224,9 @@ impl TreeLoad {
             let id = self.page_id(level, take)?;
             self.write(level, id, PageId::NONE, None, trend)?;
             let low = std::mem::take(&mut self.levels[level].low);
-            self.add(level + 1, &low, &id.0.to_le_bytes(), take)?;
+            self.add(level + 1, &low, [&id.0.to_le_bytes(), &[], &[]], take)?;
             level += 1;
         }
-        self.tree.pool().write_out(&self.runs)?;
         self.top(level).map_err(|e| corrupt(self.tree.root(), e))
     }
 
@@ -235,7 +235,7 @@ impl TreeLoad {
         let mut top = Top { level: level as u8, image: Vec::new(), children: Vec::new() };
         if level == 0 {
             top.image.resize(PAGE_SIZE, 0);
-            self.build(0, self.tree.root(), PageId::NONE, None, Trend::default())?.finish(&mut top.image)?;
+            self.build(&mut top.image, 0, self.tree.root(), PageId::NONE, None, Trend::default())?;
         } else {
             for i in 0..page.len() {
                 let child = page.body(i).first_chunk::<8>().map(|c| u64::from_le_bytes(*c));
@@ -243,6 +243,11 @@ impl TreeLoad {
             }
         }
         Ok(top)
+    }
+
+    /// Writes every page to disk, durably.
+    pub fn write_out(&mut self) -> Result<()> {
+        self.written.finish(&self.runs)
     }
 
     /// Shows every record that was loaded, in order, in its page.

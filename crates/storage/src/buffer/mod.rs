@@ -11,6 +11,7 @@ mod optimistic;
 mod scope;
 mod table;
 mod write;
+mod write_behind;
 
 #[cfg(all(test, feature = "shuttle"))]
 mod latch_schedules;
@@ -21,6 +22,7 @@ pub(crate) use doublewrite::{Restored, remove_doublewrite, restore_torn_pages};
 pub use guard::{ExclusiveGuard, SharedGuard};
 pub use optimistic::OptimisticGuard;
 pub use scope::{Scope, Writer};
+pub(crate) use write_behind::WriteBehind;
 
 use crate::counters::Counters;
 use std::cell::Cell;
@@ -62,6 +64,8 @@ pub struct BufferPool {
     fatal: Arc<Fatal>,
     counters: Arc<Counters>,
     doublewrite: Option<Doublewrite>,
+    /// Whether there may be threads beside those that call (`Options::background`).
+    background: bool,
     /// The clock's hand.
     hand: AtomicU32,
     /// One batch of page writes at a time.
@@ -91,6 +95,7 @@ impl BufferPool {
             fatal,
             counters,
             doublewrite,
+            background: options.background,
             hand: AtomicU32::new(0),
             writing: Mutex::new(write::Batch::default()),
             cleaner_wanted: crate::sync::AtomicBool::new(false),

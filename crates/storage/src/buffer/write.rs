@@ -41,28 +41,37 @@ impl BufferPool {
     /// Writes those pages of the runs that are newer in memory than on disk, and waits for those that are being written.
     /// The files are synchronised once, after all: nothing refers to the pages before that, so nobody minds which of them a crash keeps.
     pub(crate) fn write_out(&self, runs: &[PageRun]) -> Result<()> {
-        let mut dirty = Vec::new();
-        let mut unsynced = Vec::new();
         // Here, and not batch by batch.
         self.wal.flush()?;
-        loop {
-            for id in runs.iter().flat_map(|run| run.first.0..run.first.0 + run.pages as u64).map(PageId) {
-                let frame = self.table.entry(id)?.frame();
-                if self.frames.get(frame).page() == Some(id) && !self.frames.get(frame).is_clean() {
-                    dirty.push((id, frame));
-                }
+        // A page that a late reader has latched is met in the next round.
+        while self.write_round(runs, &mut Vec::new())? {}
+        let mut segments: Vec<u64> = runs.iter().map(|run| run.first.0 / SEGMENT_PAGES).collect();
+        segments.sort_unstable();
+        self.sync_segments(segments).map_err(|e| self.fatal.stop(&format!("cannot write pages: {e}")))
+    }
+
+    /// Writes the pages of the runs as they are now, and lets the disk begin with them; nothing is synchronised.
+    pub(super) fn begin_write_out(&self, runs: &[PageRun]) -> Result<()> {
+        let mut written = Vec::new();
+        self.write_round(runs, &mut written)?;
+        written.into_iter().for_each(|(first, pages)| self.files.begin_sync(first, pages));
+        Ok(())
+    }
+
+    /// One look at the pages of the runs. False if none had to be written; `written` gets what was, as first pages and lengths.
+    fn write_round(&self, runs: &[PageRun], written: &mut Vec<(PageId, u64)>) -> Result<bool> {
+        let mut dirty = Vec::new();
+        for id in runs.iter().flat_map(|run| run.first.0..run.first.0 + run.pages as u64).map(PageId) {
+            let frame = self.table.entry(id)?.frame();
+            if self.frames.get(frame).page() == Some(id) && !self.frames.get(frame).is_clean() {
+                dirty.push((id, frame));
             }
-            if dirty.is_empty() {
-                break;
-            }
-            // One that a late reader has latched is met in the next round.
-            dirty.sort_unstable();
-            for chunk in dirty.chunks(BATCH) {
-                self.write_batch(chunk, &mut self.writing.lock(), Some(&mut unsynced))?;
-            }
-            dirty.clear();
         }
-        self.sync_segments(unsynced).map_err(|e| self.fatal.stop(&format!("cannot write pages: {e}")))
+        dirty.sort_unstable();
+        for chunk in dirty.chunks(BATCH) {
+            self.write_batch(chunk, &mut self.writing.lock(), Some(written))?;
+        }
+        Ok(!dirty.is_empty())
     }
 
     fn sync_segments(&self, mut segments: Vec<u64>) -> Result<()> {
@@ -85,8 +94,8 @@ impl BufferPool {
         Ok(written)
     }
 
-    /// `later`: where the segments are noted that the caller synchronises itself.
-    fn write_batch(&self, wanted: &[(PageId, u32)], batch: &mut Batch, later: Option<&mut Vec<u64>>) -> Result<usize> {
+    /// `later`: where it is noted what the caller synchronises itself, as first pages and lengths.
+    fn write_batch(&self, wanted: &[(PageId, u32)], batch: &mut Batch, later: Option<&mut Vec<(PageId, u64)>>) -> Result<usize> {
         self.fatal.check()?;
         batch.pages.clear();
         batch.fresh.clear();
@@ -135,7 +144,7 @@ impl BufferPool {
         lsn
     }
 
-    fn write_copies(&self, batch: &Batch, later: Option<&mut Vec<u64>>) -> Result<()> {
+    fn write_copies(&self, batch: &Batch, later: Option<&mut Vec<(PageId, u64)>>) -> Result<()> {
         if let Some(doublewrite) = &self.doublewrite {
             let needs_copy = |i: &usize| !batch.fresh[*i] || doublewrite.holds(batch.pages[*i].0);
             let old: Vec<usize> = (0..batch.pages.len()).filter(needs_copy).collect();
@@ -149,7 +158,7 @@ impl BufferPool {
         }
         // Neighbours lie beside each other in the batch, which is sorted by page id.
         let mut start = 0;
-        let mut segments: Vec<u64> = Vec::new();
+        let mut written = Vec::new();
         while start < batch.pages.len() {
             let first = batch.pages[start].0;
             let segment = first.0 / SEGMENT_PAGES;
@@ -161,14 +170,12 @@ impl BufferPool {
                 end += 1;
             }
             self.files.write(first, &batch.data[start * PAGE_SIZE..end * PAGE_SIZE])?;
-            if segments.last() != Some(&segment) {
-                segments.push(segment);
-            }
+            written.push((first, (end - start) as u64));
             start = end;
         }
         match later {
-            Some(later) => later.extend(segments),
-            None => self.sync_segments(segments)?,
+            Some(later) => later.extend(written),
+            None => self.sync_segments(written.into_iter().map(|(first, _)| first.0 / SEGMENT_PAGES).collect())?,
         }
         Ok(())
     }

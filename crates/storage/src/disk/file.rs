@@ -145,6 +145,17 @@ impl DiskFile for OsFile {
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
     }
 
+    fn begin_sync(&self, offset: u64, len: u64) {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd;
+            // SAFETY: the descriptor is this file's and open.
+            unsafe { libc::sync_file_range(self.file.as_raw_fd(), offset as i64, len as i64, libc::SYNC_FILE_RANGE_WRITE) };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (offset, len);
+    }
+
     fn len(&self) -> Result<u64> {
         self.file.metadata().map(|m| m.len()).map_err(|e| self.error("stat", e))
     }

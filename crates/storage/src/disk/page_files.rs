@@ -54,6 +54,13 @@ impl PageFiles {
         self.segment(first.0 / SEGMENT_PAGES, true)?.write_at((first.0 % SEGMENT_PAGES) * PAGE_SIZE as u64, data)
     }
 
+    /// Lets the disk begin with consecutive pages of one segment that were written.
+    pub fn begin_sync(&self, first: PageId, pages: u64) {
+        if let Ok(file) = self.segment(first.0 / SEGMENT_PAGES, false) {
+            file.begin_sync((first.0 % SEGMENT_PAGES) * PAGE_SIZE as u64, pages * PAGE_SIZE as u64);
+        }
+    }
+
     pub fn sync(&self, segment: u64) -> Result<()> {
         self.segment(segment, true)?.sync()
     }

@@ -45,7 +45,7 @@ impl Txn {
     pub fn load(&mut self, index: IndexId) -> Result<Option<Load>> {
         let owner = self.owner();
         let tree = self.system.tree(index)?;
-        if !tree.is_empty_root()? || self.system.locks.any_in(index, owner.id) {
+        if !can_load(&self.system, &tree, owner.id)? {
             return Ok(None);
         }
         let fill_factor = self.system.fill_factor.load(Ordering::Relaxed);
@@ -69,6 +69,10 @@ impl Txn {
     }
 }
 
+fn can_load(system: &System, tree: &BTree, owner: TxnId) -> Result<bool> {
+    Ok(tree.is_empty_root()? && !system.locks.any_in(tree.index(), owner))
+}
+
 /// Makes the run's pages ones of no tree.
 fn blank<'p>(system: &'p System, scope: &mut Scope<'p>, index: IndexId, run: PageRun) -> Result<()> {
     let guards: Result<Vec<_>> = (0..run.pages as u64).map(|n| system.store.pool.fix_new(PageId(run.first.0 + n))).collect();
@@ -90,17 +94,35 @@ impl Load {
         self.build.push(key, RecordFlags::OVERFLOW, &reference, &mut || txn.take_run(&self.tree))
     }
 
+    /// Whether somebody has put a row into the index or locked a key of it since: [`Load::finish`] would load nothing.
+    pub fn is_hindered(&self, txn: &mut Txn) -> Result<bool> {
+        let owner = txn.owner();
+        Ok(!can_load(&txn.system, &self.tree, owner.id)?)
+    }
+
     /// Writes the pages to disk and puts them under the root. If that cannot be, every row goes to `back`, in key order.
-    pub fn finish(mut self, txn: &mut Txn, mut back: impl FnMut(&[u8], &[u8])) -> Result<Loaded> {
+    pub fn finish(mut self, txn: &mut Txn, back: impl FnMut(&[u8], &[u8])) -> Result<Loaded> {
         if self.rows == 0 {
             return Ok(Loaded::Rows(0));
         }
         let top = self.build.finish(&mut || txn.take_run(&self.tree))?;
+        self.build.write_out()?;
         if self.attach(txn, &top)? {
             return Ok(Loaded::Rows(self.rows));
         }
+        self.take_apart(txn, &top, back)?;
+        Ok(Loaded::NotEmpty)
+    }
+
+    /// Loads nothing after all: every row goes to `back`, in key order.
+    pub fn give_back(mut self, txn: &mut Txn, back: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        let top = self.build.finish(&mut || txn.take_run(&self.tree))?;
+        self.take_apart(txn, &top, back)
+    }
+
+    fn take_apart(self, txn: &mut Txn, top: &Top, mut back: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let (mut key, mut long) = (Vec::new(), Vec::new());
-        self.build.for_each(&top, |node, slot| {
+        self.build.for_each(top, |node, slot| {
             key.clear();
             node.key(slot, &mut key).map_err(|e| corrupt(PageId(node.page_id()), e))?;
             let record = record_ref(node, slot).map_err(|e| corrupt(PageId(node.page_id()), e))?;
@@ -112,8 +134,10 @@ impl Load {
             }
             Ok(())
         })?;
-        txn.undo_to(self.before)?;
-        Ok(Loaded::NotEmpty)
+        let before = self.before;
+        // Nobody writes the pages once they are given up.
+        drop(self);
+        txn.undo_to(before)
     }
 
     fn attach(&self, txn: &mut Txn, top: &Top) -> Result<bool> {

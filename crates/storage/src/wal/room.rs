@@ -78,6 +78,7 @@ impl Wal {
     /// Waits until the log has room for one more mini-transaction. Called holding no latch.
     pub fn reserve(&self, urgency: Urgency) -> Result<()> {
         self.fatal.check()?;
+        self.write_early()?;
         let must = urgency == Urgency::Rollback;
         let mut round = 0;
         while self.checkpoint_age() > self.capacity - self.capacity / 8 {

@@ -108,12 +108,16 @@ impl Segments {
         self.disk.sync_dir()
     }
 
-    /// The files that `data` goes to have been prepared.
-    pub fn write(&mut self, mut lsn: u64, mut data: &[u8]) -> Result<()> {
+    /// The files that `data` goes to have been prepared. `begin_sync`: a sync is far away, and the disk may begin.
+    pub fn write(&mut self, mut lsn: u64, mut data: &[u8], begin_sync: bool) -> Result<()> {
         while !data.is_empty() {
             let (number, at) = (lsn / self.bytes, lsn % self.bytes);
             let n = data.len().min((self.bytes - at) as usize);
-            self.open[&number].write_at(at, &data[..n])?;
+            let file = &self.open[&number];
+            file.write_at(at, &data[..n])?;
+            if begin_sync {
+                file.begin_sync(at, n as u64);
+            }
             if !self.unsynced.contains(&number) {
                 self.unsynced.push(number);
             }

@@ -22,6 +22,9 @@ use run::{Item, Merge, SpilledRun};
 
 /// Less than this is inserted and logged as usual: a bulk load writes its pages to disk at once.
 const BULK_BYTES: usize = 1 << 20;
+/// So much in ascending order is taken for the beginning of more: it goes into the load at once, whose pages are then written while the
+/// rest is read. More than one chunk, for each is sorted.
+const STREAM_BYTES: usize = 6 << 20;
 /// Rows inserted in one batch, and between two looks at KILL.
 const BATCH_ROWS: usize = 16 << 10;
 /// A buffer of encoded rows longer than the first goes to the second at once: as long as the chunks of a large statement are
@@ -143,7 +146,12 @@ impl Runs {
     }
 }
 
-/// Rows that a load gives back.
+/// Whether the n-th runs of all indexes are of the same rows.
+fn side_by_side(indexes: &[Runs]) -> bool {
+    indexes.iter().all(|runs| runs.spilled.is_empty() && runs.memory.len() == indexes[0].memory.len())
+}
+
+/// Rows that a load gives back, as fewer runs than they came in.
 struct Returned {
     runs: Runs,
     run: Run,
@@ -185,8 +193,8 @@ impl Drop for Claim {
 enum Phase {
     /// Collecting, to load all of it at the end. `ordered`: the clustered keys have come in strictly ascending order.
     Sorting { indexes: Vec<Runs>, ordered: bool },
-    /// Clustered keys come in order: their rows go into the load as they come.
-    Streaming { load: Box<Load>, indexes: Vec<Runs> },
+    /// Clustered keys come in order: their rows go into the load as they come. `bytes`: of those rows.
+    Streaming { load: Box<Load>, indexes: Vec<Runs>, bytes: usize },
     /// The table has rows: chunk by chunk.
     Direct,
 }
@@ -347,8 +355,14 @@ impl BulkInsert {
         }
         match &mut self.phase {
             Phase::Direct => unreachable!("dealt with above"),
-            Phase::Streaming { load, indexes } if in_order => {
+            Phase::Streaming { load, .. } if load.is_hindered(txn.inner()).map_err(|e| table.failed(e))? => {
+                let taken = self.take_back(txn)?;
+                self.insert_merged(txn, &taken[0]).await?;
+                self.insert_chunk(txn, chunk).await
+            }
+            Phase::Streaming { load, indexes, bytes } if in_order => {
                 push_run(&table, load, txn, &chunk.runs[0])?;
+                *bytes += chunk.runs[0].bytes();
                 self.report.inserted += chunk.count as u64;
                 let mut bytes = 0;
                 for (runs, run) in indexes.iter_mut().zip(chunk.runs).skip(1) {
@@ -362,37 +376,68 @@ impl BulkInsert {
                 }
                 Ok(())
             }
+            // Out of order after all, while what has come can still be sorted with the rest.
+            Phase::Streaming { bytes, .. } if self.bytes + *bytes <= self.memory => {
+                self.bytes += *bytes;
+                let indexes = self.take_back(txn)?;
+                self.phase = Phase::Sorting { indexes, ordered: false };
+                self.collect(txn, chunk).await
+            }
             Phase::Streaming { .. } => {
-                // Out of order after all: what has come is the table, the rest is inserted into it.
+                // What has come is the table, the rest is inserted into it.
                 self.load_all(txn).await?;
-                self.phase = Phase::Direct;
                 self.insert_chunk(txn, chunk).await
             }
-            Phase::Sorting { indexes, ordered } => {
+            Phase::Sorting { ordered, .. } => {
                 *ordered &= in_order;
-                self.bytes += chunk.bytes();
-                for (runs, run) in indexes.iter_mut().zip(chunk.runs) {
-                    runs.memory.push(run);
-                }
-                if self.bytes > self.memory { self.make_room(txn) } else { Ok(()) }
+                self.collect(txn, chunk).await
             }
         }
     }
 
-    /// Memory is used up: rows in order begin to stream, others are spilled.
-    fn make_room(&mut self, txn: &mut Transaction) -> Result<(), MySqlError> {
+    /// `Phase::Sorting`: one more chunk. If that is too much, rows in order begin to stream, others are spilled.
+    async fn collect(&mut self, txn: &mut Transaction, chunk: PreparedRows) -> Result<(), MySqlError> {
         let Phase::Sorting { indexes, ordered } = &mut self.phase else { return Ok(()) };
-        self.bytes = 0;
-        let table = self.table.clone();
-        let load = if *ordered { txn.inner().load(table.clustered().id).map_err(|e| table.failed(e))? } else { None };
-        let Some(mut load) = load else { return indexes.iter_mut().try_for_each(Runs::spill) };
-        for run in std::mem::take(&mut indexes[0].memory) {
-            push_run(&table, &mut load, txn, &run)?;
-            self.report.inserted += run.len() as u64;
+        self.bytes += chunk.bytes();
+        for (runs, run) in indexes.iter_mut().zip(chunk.runs) {
+            runs.memory.push(run);
         }
-        indexes.iter_mut().try_for_each(Runs::spill)?;
-        self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes) };
+        let table = self.table.clone();
+        let Some(mut load) = txn.inner().load(table.clustered().id).map_err(|e| table.failed(e))? else {
+            // Somebody was quicker with the first row of this table: no reason to wait with the others.
+            let indexes = std::mem::take(indexes);
+            self.phase = Phase::Direct;
+            return self.insert_runs(txn, indexes).await;
+        };
+        let streams = *ordered && indexes[0].spilled.is_empty() && indexes[0].memory.len() > 1 && self.bytes > STREAM_BYTES;
+        if streams || *ordered && self.bytes > self.memory {
+            let mut bytes = 0;
+            for run in std::mem::take(&mut indexes[0].memory) {
+                push_run(&table, &mut load, txn, &run)?;
+                bytes += run.bytes();
+                self.report.inserted += run.len() as u64;
+            }
+            self.bytes -= bytes;
+            self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes };
+        } else if self.bytes > self.memory {
+            self.bytes = 0;
+            indexes.iter_mut().try_for_each(Runs::spill)?;
+        }
         Ok(())
+    }
+
+    /// Ends `Phase::Streaming` with nothing loaded: the runs of all indexes.
+    fn take_back(&mut self, txn: &mut Transaction) -> Result<Vec<Runs>, MySqlError> {
+        let Phase::Streaming { load, mut indexes, .. } = std::mem::replace(&mut self.phase, Phase::Direct) else { return Ok(Vec::new()) };
+        let mut back = self.returned();
+        load.give_back(txn.inner(), |key, value| back.push(key, value)).map_err(|e| self.table.failed(e))?;
+        self.report = BulkReport::default();
+        indexes[0] = back.into_runs()?;
+        Ok(indexes)
+    }
+
+    fn returned(&self) -> Returned {
+        Returned { runs: Runs::default(), run: Run::default(), memory: self.memory, failed: None }
     }
 
     /// Puts everything in. What the report says is then done.
@@ -406,8 +451,8 @@ impl BulkInsert {
         let mut streamed = true;
         let indexes = match std::mem::replace(&mut self.phase, Phase::Direct) {
             Phase::Direct => return Ok(()),
-            Phase::Streaming { load, indexes } => {
-                let mut back = Returned { runs: Runs::default(), run: Run::default(), memory: self.memory, failed: None };
+            Phase::Streaming { load, indexes, .. } => {
+                let mut back = self.returned();
                 let loaded = load.finish(txn.inner(), |key, value| back.push(key, value)).map_err(|e| table.failed(e))?;
                 if loaded == Loaded::NotEmpty {
                     // Somebody was quicker with the first row of this table.
@@ -609,9 +654,9 @@ impl BulkInsert {
         Ok(load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? != Loaded::NotEmpty)
     }
 
-    /// What was collected, after all into a table that others write to: chunk by chunk as it came, as long as none was spilled.
+    /// What was collected, after all into a table that others write to: chunk by chunk as it came, if it is still in those.
     async fn insert_runs(&mut self, txn: &mut Transaction, indexes: Vec<Runs>) -> Result<(), MySqlError> {
-        if !indexes[0].spilled.is_empty() {
+        if !side_by_side(&indexes) {
             return self.insert_merged(txn, &indexes[0]).await;
         }
         let mut indexes: Vec<_> = indexes.into_iter().map(|runs| runs.memory.into_iter()).collect();

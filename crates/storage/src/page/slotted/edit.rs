@@ -36,6 +36,14 @@ impl NodeMut<'_> {
         self.put_u16(GARBAGE, garbage.min(PAGE_SIZE));
     }
 
+    /// Puts a fence below `top`, zeros behind it. Where it begins.
+    fn put_padded(&mut self, top: usize, bytes: &[u8]) -> usize {
+        let at = top - round8(bytes.len());
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+        self.0[at + bytes.len()..top].fill(0);
+        at
+    }
+
     /// Makes room for `count` slots and `bytes` of heap, compacting if the gap is too small.
     fn reserve(&mut self, count: usize, bytes: usize) -> Checked<()> {
         let need = count * SLOT_SIZE + bytes;
@@ -281,9 +289,9 @@ impl Frame<'static> {
     }
 }
 
-/// Builds a whole page aside, then replaces the old bytes at once.
-pub(crate) struct Builder {
-    page: [u8; PAGE_SIZE],
+/// Builds a whole page, record by record. Until `finish` it is no page.
+pub(crate) struct Builder<'p> {
+    page: &'p mut [u8],
     prefix_len: usize,
     count: usize,
     top: usize,
@@ -291,23 +299,26 @@ pub(crate) struct Builder {
     level: u8,
 }
 
-impl Builder {
-    pub fn new(frame: &Frame) -> Checked<Builder> {
-        let mut page = [0u8; PAGE_SIZE];
+impl<'p> Builder<'p> {
+    /// Builds over what `page` holds; its checksum and LSN stay.
+    pub fn new(page: &'p mut [u8], frame: &Frame) -> Checked<Builder<'p>> {
+        if page.len() != PAGE_SIZE {
+            return Err(Corrupt("page size"));
+        }
+        page[TYPE..LSN].fill(0);
+        page[PAGE_ID..HEADER_SIZE].fill(0);
         let prefix_len = frame.high.map_or(0, |high| common_prefix(frame.low, high));
         if frame.low.len() > MAX_KEY_LEN || frame.high.is_some_and(|high| high.len() > MAX_KEY_LEN || frame.low >= high) {
             return Err(Corrupt("fences"));
         }
         let mut top = PAGE_SIZE;
-        let mut node = NodeMut(&mut page);
+        let mut node = NodeMut(&mut *page);
         if let Some(high) = frame.high {
-            top -= round8(high.len());
-            node.0[top..top + high.len()].copy_from_slice(high);
+            top = node.put_padded(top, high);
             node.put_u16(HIGH_AT, top);
             node.put_u16(HIGH_LEN, high.len());
         }
-        top -= round8(frame.low.len());
-        node.0[top..top + frame.low.len()].copy_from_slice(frame.low);
+        top = node.put_padded(top, frame.low);
         node.put_u16(LOW_AT, top);
         node.put_u16(LOW_LEN, frame.low.len());
         node.put_u16(PREFIX_LEN, prefix_len);
@@ -347,20 +358,15 @@ impl Builder {
         Ok(())
     }
 
-    /// Checks the whole page, then writes it over `page`; checksum and LSN stay.
-    pub fn finish(mut self, page: &mut [u8]) -> Checked<()> {
-        let mut node = NodeMut(&mut self.page);
+    /// Completes the page and checks the whole of it.
+    pub fn finish(self) -> Checked<()> {
+        self.page[HEADER_SIZE + self.count * SLOT_SIZE..self.top].fill(0);
+        let mut node = NodeMut(self.page);
         node.put_u16(SLOT_COUNT, self.count);
         node.put_u16(HEAP_TOP, self.top);
         node.put_u64(MAX_TXN, self.max_txn);
         let last = (node.node().trend().last_slot as usize).min(self.count.saturating_sub(1));
         node.put_u16(LAST_SLOT, last);
-        node.node().verify()?;
-        if page.len() != PAGE_SIZE {
-            return Err(Corrupt("page size"));
-        }
-        page[TYPE..8].copy_from_slice(&self.page[TYPE..8]);
-        page[PAGE_ID..].copy_from_slice(&self.page[PAGE_ID..]);
-        Ok(())
+        node.node().verify()
     }
 }

@@ -1,7 +1,7 @@
 //! Offsets and limits of the slotted page; the header's are `page/header.rs`'s. README.md has the byte tables.
 
 pub(crate) use crate::page::header::{
-    BOT_EWMA as BOTTOM_EWMA, FLAGS, GARBAGE, HEADER_SIZE, HEAP_TOP, INDEX_ID, LAST_SLOT, LEVEL, MAX_TRX as MAX_TXN, PAGE_ID, PAGE_SIZE, PREFIX_LEN,
+    BOT_EWMA as BOTTOM_EWMA, FLAGS, GARBAGE, HEADER_SIZE, HEAP_TOP, INDEX_ID, LAST_SLOT, LEVEL, LSN, MAX_TRX as MAX_TXN, PAGE_ID, PAGE_SIZE, PREFIX_LEN,
     RIGHT_LINK, RUN, SLOT_COUNT, TOP_EWMA, TYPE,
 };
 use crate::page::header::{HIGH_KEY, LOW_FENCE, PageFlags, PageType};

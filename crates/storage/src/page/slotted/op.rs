@@ -197,10 +197,10 @@ fn format(read: &mut Payload, page: &mut [u8]) -> Checked<()> {
         high: read.optional()?,
         max_txn: 0,
     };
-    let mut builder = Builder::new(&frame)?;
+    let mut builder = Builder::new(page, &frame)?;
     read.push_list(&mut builder)?;
     read.push_list(&mut builder)?;
-    builder.finish(page)
+    builder.finish()
 }
 
 /// RESHAPE: new fences and link; keeps slots `keep` and puts other pages' records before and after them.
@@ -247,7 +247,8 @@ fn reshape(read: &mut Payload, page: &mut [u8]) -> Checked<()> {
         max_txn: node.max_txn(),
         trend,
     };
-    let mut builder = Builder::new(&frame)?;
+    let mut scratch = [0; PAGE_SIZE];
+    let mut builder = Builder::new(&mut scratch, &frame)?;
     read.push_list(&mut builder)?;
     let prefix = node.prefix()?;
     for i in from..to {
@@ -257,7 +258,10 @@ fn reshape(read: &mut Payload, page: &mut [u8]) -> Checked<()> {
         builder.push(prefix, suffix, node.bytes(slot.at + slot.key_len, size - slot.key_len)?)?;
     }
     read.push_list(&mut builder)?;
-    builder.finish(page)
+    builder.finish()?;
+    page[TYPE..LSN].copy_from_slice(&scratch[TYPE..LSN]);
+    page[PAGE_ID..].copy_from_slice(&scratch[PAGE_ID..]);
+    Ok(())
 }
 
 /// INSERT: starts a run of records at `index`; `push_leaf` adds each, `count` is the number that follow.

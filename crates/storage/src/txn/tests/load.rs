@@ -155,6 +155,59 @@ fn a_load_is_taken_back() {
 }
 
 #[test]
+fn pages_are_written_while_others_are_made() {
+    let engine = open_with(&disk(3), Options { buffer_pool_bytes: 64 << 20, background: true, ..options() }).unwrap();
+    let [index, other] = [(); 2].map(|()| new_index(&engine));
+    let rows = numbered(40_000, 200);
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let before = engine.stats().counter("pages_written");
+    let mut load = txn.load(index).unwrap().unwrap();
+    for (key, value) in &rows {
+        load.push(&mut txn, key, value).unwrap();
+    }
+    // Some 600 pages; the writer is told of all but the last runs.
+    let since = std::time::Instant::now();
+    while engine.stats().counter("pages_written") - before < 400 {
+        assert!(since.elapsed().as_secs() < 60, "nobody writes");
+        std::thread::yield_now();
+    }
+    assert_eq!(load.finish(&mut txn, |_, _| {}).unwrap(), Loaded::Rows(40_000));
+    commit(txn);
+    assert!(sound(&engine, index, &rows).pages.len() > 500);
+    // Given up while the writer works.
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let mut half = txn.load(other).unwrap().unwrap();
+    for (key, value) in &rows {
+        half.push(&mut txn, key, value).unwrap();
+    }
+    drop(half);
+    txn.rollback().unwrap();
+    sound(&engine, other, &Model::new());
+}
+
+#[test]
+fn a_load_that_is_given_back_leaves_nothing() {
+    let (engine, index) = engine();
+    for count in [3, 5_000] {
+        let mut rows = numbered(count, 100);
+        rows.insert(b"long".to_vec(), vec![4; 30_000]);
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        let mut load = txn.load(index).unwrap().unwrap();
+        for (key, value) in &rows {
+            load.push(&mut txn, key, value).unwrap();
+        }
+        assert!(!load.is_hindered(&mut txn).unwrap());
+        let mut back = Vec::new();
+        load.give_back(&mut txn, |k, v| back.push((k.to_vec(), v.to_vec()))).unwrap();
+        assert_eq!(back, rows.into_iter().collect::<Vec<_>>());
+        assert_eq!(pages_owned(&engine, index).len(), 1);
+        fill(&mut txn, index, &numbered(300, 100)).unwrap();
+        txn.rollback().unwrap();
+        sound(&engine, index, &Model::new());
+    }
+}
+
+#[test]
 fn others_come_first() {
     let (engine, index) = engine();
     let mut rows = numbered(500, 100);
@@ -180,6 +233,7 @@ fn others_come_first() {
     // A row.
     let half = load(&mut txn);
     given(&engine, index, &[("a", "b")]);
+    assert!(half.is_hindered(&mut txn).unwrap());
     assert_eq!(half.finish(&mut txn, |_, _| {}).unwrap(), Loaded::NotEmpty);
     assert!(txn.load(index).unwrap().is_none());
     commit(txn);
@@ -204,7 +258,8 @@ fn loaded_rows_are_locked_until_the_commit() {
 
 /// A committed load, one that is rolled back, one that the crash finds attached, one half done. Returns how many steps were acknowledged.
 fn loads(engine: &Engine, indexes: &[IndexId; 4]) -> usize {
-    let rows = |n: usize| numbered(260 + n as u64, 150);
+    // The last two are of so many pages that the first are written while the others are made.
+    let rows = |n: usize| numbered(260 + n as u64, if n < 2 { 150 } else { 3_000 });
     let steps: [&dyn Fn() -> crate::Result<()>; 5] = [
         &|| {
             let mut txn = engine.begin(Isolation::RepeatableRead);

@@ -1,7 +1,8 @@
 //! How fast the engine is by itself: `cargo run --release -p highkey-storage --example engine_bench [seconds] [directory] [operation]`.
 //!
-//! Per thread count: single-row commits (durable, and at flush level 2), single-row inserts in large transactions, batch inserts,
-//! single-row updates of random rows, and point reads. Rows are 100 bytes under 8-byte keys.
+//! Per thread count: single-row commits (durable, and at flush level 2), single-row inserts in large transactions, batch inserts of ascending
+//! keys, and in a table of 8,000,000 cached rows single-row inserts of random keys, updates of random rows and point reads.
+//! Rows are 100 bytes under 8-byte keys.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use highkey_storage::{
 use rand::Rng;
 
 const VALUE: [u8; 100] = [b'v'; 100];
-const LOADED: u64 = 200_000;
+const LOADED: u64 = 8_000_000;
+/// Loaded keys are multiples of this: random keys fall between them.
+const SPACING: u64 = 1 << 20;
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -23,7 +26,7 @@ fn main() {
     let only = args.next().unwrap_or_default();
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("a directory for the database");
-    let options = Options { buffer_pool_bytes: 512 << 20, redo_log_capacity: 1 << 30, ..Options::default() };
+    let options = Options { buffer_pool_bytes: 4 << 30, redo_log_capacity: 1 << 30, ..Options::default() };
     let disk = Arc::new(FileDisk::open(&directory).expect("the directory opens"));
     let engine = Engine::open(disk, options, Arc::new(SystemClock::new())).expect("the engine opens");
     let bench = Bench { engine, duration: Duration::from_secs_f64(seconds), next: AtomicU64::new(0), only };
@@ -37,6 +40,7 @@ fn main() {
         bench.engine.set_flush_log_at_commit(1);
         bench.measure("inserts, 1000 a transaction", threads, |bench, t| bench.insert_many(t));
         bench.measure("inserts, batches of 1000", threads, |bench, t| bench.insert_batch(t));
+        bench.measure("inserts, random, 1000 a transaction", threads, |bench, _| bench.insert_random(loaded));
         bench.measure("updates, 100 a transaction", threads, |bench, _| bench.update_some(loaded));
         bench.measure("point reads, 100 a snapshot", threads, |bench, _| bench.read_some(loaded));
     }
@@ -51,6 +55,10 @@ struct Bench {
     next: AtomicU64,
     /// Only operations whose name has this in it.
     only: String,
+}
+
+fn loaded_key(n: u64) -> [u8; 8] {
+    (n * SPACING).to_be_bytes()
 }
 
 fn done<T>(op: highkey_storage::Result<Op<T>>) -> T {
@@ -75,15 +83,12 @@ impl Bench {
     fn load(&self) -> IndexId {
         let index = self.index();
         let started = Instant::now();
-        let mut rows = SortedRows::new();
-        for key in 0..LOADED {
-            rows.push(&key.to_be_bytes(), &VALUE);
-        }
         let mut txn = self.engine.begin(Isolation::RepeatableRead);
-        let mut at = 0;
-        while at < rows.len() {
-            at += done(txn.insert_batch(index, &rows, at)).inserted;
+        let mut load = txn.load(index).expect("the index is there").expect("and empty");
+        for n in 0..LOADED {
+            load.push(&mut txn, &loaded_key(n), &VALUE).expect("the row fits");
         }
+        load.finish(&mut txn, |_, _| {}).expect("the load is attached");
         commit(txn);
         println!("{LOADED} rows loaded in {:.2} s", started.elapsed().as_secs_f64());
         index
@@ -147,6 +152,19 @@ impl Bench {
         1000
     }
 
+    fn insert_random(&self, index: IndexId) -> u64 {
+        let mut rng = rand::rng();
+        let mut txn = self.engine.begin(Isolation::RepeatableRead);
+        for _ in 0..1000 {
+            let key = rng.random_range(0..LOADED * SPACING).to_be_bytes();
+            while let Op::Wait(wait) = txn.insert(index, &key, &VALUE).expect("the engine works") {
+                wait.wait().expect("a key is rarely met twice");
+            }
+        }
+        commit(txn);
+        1000
+    }
+
     /// Random rows in ascending order, so that no two threads deadlock; a row in use is waited for.
     fn update_some(&self, index: IndexId) -> u64 {
         let mut rng = rand::rng();
@@ -154,7 +172,7 @@ impl Bench {
         keys.sort_unstable();
         let mut txn = self.engine.begin(Isolation::ReadCommitted);
         for key in keys {
-            while let Op::Wait(wait) = txn.update(index, &key.to_be_bytes(), &VALUE).expect("the engine works") {
+            while let Op::Wait(wait) = txn.update(index, &loaded_key(key), &VALUE).expect("the engine works") {
                 wait.wait().expect("ascending keys do not deadlock");
             }
         }
@@ -168,7 +186,7 @@ impl Bench {
         let mut value = Vec::new();
         for _ in 0..100 {
             let key = rng.random_range(0..LOADED);
-            assert!(txn.get(index, &key.to_be_bytes(), &mut value).expect("the engine works"));
+            assert!(txn.get(index, &loaded_key(key), &mut value).expect("the engine works"));
         }
         100
     }

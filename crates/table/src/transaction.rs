@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, TxnId, Txn};
+use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, TxnId, Txn};
 use highkey_types::MySqlError;
 
 use crate::database::Database;
+use crate::ddl::DdlContext;
 use crate::error;
 use crate::metadata_lock::{MetadataLock, MetadataLocks, MetadataMode, Name, Owner};
 use crate::row_id::Lease;
@@ -30,6 +31,8 @@ pub struct Transaction {
     /// Rows added to each table, for its row count at commit.
     deltas: Vec<(Arc<TableState>, i64)>,
     savepoints: Vec<(String, StatementSavepoint)>,
+    /// A table that comes with this transaction.
+    pub(crate) created: Option<Arc<Table>>,
     /// Row ids that this transaction may hand out; what is left goes back to the table.
     leases: Vec<(Arc<TableState>, Lease)>,
     pub(crate) scratch: Scratch,
@@ -76,6 +79,7 @@ impl Transaction {
             view_epoch: None,
             deltas: Vec::new(),
             savepoints: Vec::new(),
+            created: None,
             leases: Vec::new(),
             scratch: Scratch::default(),
         }
@@ -151,6 +155,12 @@ impl Transaction {
                 return Ok(table);
             }
         }
+    }
+
+    /// Locks the name of a table that this transaction will make, exclusively, and its schema against being dropped.
+    pub(crate) async fn lock_new_table(&mut self, cx: &DdlContext, name: Name) -> Result<(), MySqlError> {
+        cx.progress.enter(Stage::WaitingForMetadataLock, 0);
+        self.locks.acquire_tables(vec![name], cx.lock_wait_timeout, &cx.interrupt).await
     }
 
     /// As `open`, without waiting: false also while DDL has the table or waits for it.
@@ -247,7 +257,13 @@ impl Transaction {
     pub async fn commit_with(mut self, binlog: &[u8]) -> Result<(), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
         let wait = inner.commit(binlog).map_err(|e| error::storage(e, "transaction"))?;
-        Committing(Some(wait)).await.map_err(|e| error::storage(e, "transaction"))?;
+        if let Some(created) = self.created.take() {
+            // On this thread: nothing may come between the commit and the publication.
+            wait.wait().map_err(|e| error::storage(e, "transaction"))?;
+            self.db.publish_created(&created);
+        } else {
+            Committing(Some(wait)).await.map_err(|e| error::storage(e, "transaction"))?;
+        }
         for (table, delta) in self.deltas.drain(..) {
             table.add_rows(delta);
         }
@@ -287,6 +303,12 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        // Rolled back before its counters go: they must not be missed by a table that stays.
+        self.inner = None;
+        if let Some(created) = self.created.take() {
+            created.retire();
+            self.db.forget_counters(created.id());
+        }
         for (table, lease) in self.leases.drain(..) {
             table.row_ids.give_back(lease);
         }

@@ -131,6 +131,73 @@ fn create_table_is_atomic() {
     });
 }
 
+/// A table made and filled by one transaction, in bulk; without a primary key, so that its row ids are leased meanwhile.
+async fn create_filled(txn: &mut Transaction) -> Result<Arc<Table>, highkey_types::MySqlError> {
+    let spec = TableSpec { auto_increment: Some(7), indexes: vec![IndexSpec::ordinary("k", &[1])], ..definition("new") };
+    let table = txn.create_table(&DdlContext::default(), spec).await?;
+    // More than a mebibyte: loaded bottom-up.
+    let mut rows = EncodedRows::new();
+    for id in 0..5_000 {
+        let row = [i(id), i(id % 5), t(&"filled ".repeat(40))];
+        rows.push_with(|out| table.layout().encode(&row, out));
+    }
+    let mut bulk = table.bulk_insert(txn, OnDuplicate::Error, 64 << 20)?;
+    bulk.add(txn, table.prepare_rows(rows)).await?;
+    bulk.finish(txn).await?;
+    Ok(table)
+}
+
+#[test]
+fn a_table_that_is_made_and_filled_is_there_with_all_rows_or_not_at_all() {
+    crash_everywhere("create table ... select", 10, |db| {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        block_on(create_filled(&mut txn))?;
+        block_on(txn.commit())
+    });
+}
+
+#[test]
+fn a_table_whose_transaction_is_rolled_back_was_never_there() {
+    let db = try_open_still(&prepared(10)).unwrap();
+    let system = system_trees();
+    let old = picture(&db);
+    let catalog = |db: &Arc<Database>| {
+        let mut txn = db.engine().begin(highkey_storage::Isolation::ReadCommitted);
+        let mut scan = txn.scan(db.engine().root_index(), highkey_storage::Bounds::all(), highkey_storage::Direction::Forward);
+        let (mut leaf, mut keys) = (highkey_storage::LeafRows::new(), 0);
+        while scan.next_leaf(&mut leaf).unwrap() {
+            keys += leaf.len();
+        }
+        keys
+    };
+    let records = catalog(&db);
+    for way in 0..3 {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        let table = block_on(create_filled(&mut txn)).unwrap();
+        assert_eq!(picture(&db), old, "nobody else sees it");
+        // Its name is taken.
+        let impatient = DdlContext { lock_wait_timeout: std::time::Duration::from_millis(20), ..DdlContext::default() };
+        assert_eq!(block_on(db.create_table(&impatient, definition("new"))).unwrap_err().code, 1205);
+        match way {
+            0 => block_on(txn.rollback()).unwrap(),
+            _ => drop(txn),
+        }
+        assert!(!table.is_current());
+        while db.engine().background_step().unwrap() > 0 {}
+        assert_eq!((picture(&db), catalog(&db)), (old.clone(), records), "way {way}");
+        assert_eq!(orphans(&db, &system), []);
+    }
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let made = block_on(create_filled(&mut txn)).unwrap();
+    block_on(txn.commit()).unwrap();
+    assert!(!made.is_current());
+    let found = table(&db, "new");
+    assert_eq!((all(&db, &found).len(), found.row_count_estimate().unwrap(), found.auto_increment().next()), (5_000, 5_000, 7));
+    check(&db);
+    block_on(db.drop_tables(&DdlContext::default(), &[("s".into(), "new".into())], false)).unwrap();
+    assert_eq!(catalog(&db), records);
+}
+
 #[test]
 fn drop_table_is_atomic() {
     crash_everywhere("drop table", 300, |db| {

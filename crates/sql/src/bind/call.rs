@@ -92,6 +92,7 @@ impl Binder<'_> {
             coercibility: collation.1,
             div_precision_increment: self.cx.div_precision_increment(),
             sql_mode: self.cx.sql_mode(),
+            strict: self.cx.strict(),
         };
         let ty = result_type(func, &mut args, &typing)?;
         Ok(self.folder.fold(Expr::call(func, args, ty)))

@@ -42,6 +42,10 @@ pub trait BindContext {
     fn system_var(&self, scope: Option<crate::parse::ast::VariableScope>, name: &str) -> Result<Value, MySqlError>;
     /// The current value of a user variable, for its type; `None` if it was never set.
     fn user_var(&self, name: &str) -> Option<Value>;
+    /// sql_mode is strict.
+    fn strict(&self) -> bool {
+        true
+    }
     /// div_precision_increment.
     fn div_precision_increment(&self) -> u8 {
         4

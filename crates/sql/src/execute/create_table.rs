@@ -1,9 +1,9 @@
 //! CREATE TABLE: with a definition, LIKE another, AS SELECT.
 
-use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, TableSpec};
+use highkey_table::{Catalog, ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, TableSpec};
 use highkey_types::{ColumnType, MySqlError, TypeKind};
 
-use super::insert::{BATCH_ROWS, Inserter};
+use super::insert::Inserter;
 use super::collation::collation_of;
 use super::{Failure, Outcome, table_spec};
 use crate::parse::ast::{self, LoadDuplicates};
@@ -42,7 +42,7 @@ impl Session {
         };
         let default = collation_of(create.options.charset.as_deref(), create.options.collation.as_deref())?.unwrap_or(collation);
         let extra = match &query {
-            Some(query) => select_columns(query.fields(), default)?,
+            Some(query) => select_columns(query.fields(), default, &database.catalog())?,
             None => Vec::new(),
         };
         let selected: Vec<String> = extra.iter().map(|c| c.name.to_string()).collect();
@@ -91,36 +91,21 @@ impl Session {
         }
     }
 
-    /// The table is made, then filled. If filling fails the table goes again.
+    /// The table is made and filled in one transaction, whose commit shows it to others.
     async fn create_as_select(&mut self, spec: TableSpec, duplicates: Option<LoadDuplicates>, query: &BoundQuery, selected: &[String]) -> Result<Outcome, Failure> {
-        let cx = self.ddl_context();
-        let database = self.state.instance.database().clone();
-        let table = database.create_table(&cx, spec).await?;
-        let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
         let (ignore, mode) = match duplicates {
             Some(LoadDuplicates::Ignore) => (true, OnDuplicate::Ignore),
             Some(LoadDuplicates::Replace) => (false, OnDuplicate::Replace),
             _ => (false, OnDuplicate::Error),
         };
+        let cx = self.ddl_context();
+        self.implicit_commit().await?;
+        self.begin_write()?;
         let filled = async {
-            // The source's rows are read before the new table is opened: its trees are younger than the statement's view.
-            let rows = self.rows_of(query).await?;
-            self.implicit_commit().await?;
-            self.begin_write()?;
-            let opened = self.txn().open(&table).await?;
-            debug_assert!(opened, "nobody else knows the table yet");
+            let table = self.txn().create_table(&cx, spec).await?;
+            let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
             let mut inserter = Inserter::new(&mut self.state, &table, &columns, ignore, mode)?;
-            self.begin_bulk(&mut inserter)?;
-            let lenient = ignore || !self.state.strict();
-            let mut batch = Vec::with_capacity(BATCH_ROWS);
-            for values in rows {
-                self.take_row(&mut inserter, values, lenient, &mut batch)?;
-                if batch.len() >= BATCH_ROWS {
-                    self.write_rows(&mut inserter, &mut batch, false).await?;
-                }
-            }
-            self.write_rows(&mut inserter, &mut batch, false).await?;
-            self.finish_bulk(&mut inserter).await?;
+            self.insert_rows_of(&mut inserter, query, &columns).await?;
             Ok::<Outcome, Failure>(inserter.outcome(&mut self.state, true))
         }
         .await;
@@ -131,8 +116,6 @@ impl Session {
             }
             Err(e) => {
                 self.rollback_current().await?;
-                let def = table.def();
-                database.drop_tables(&cx, &[(def.schema.clone(), def.name.clone())], true).await?;
                 Err(e)
             }
         }
@@ -149,8 +132,8 @@ fn rename_checks(spec: &mut TableSpec, old: &str) {
     }
 }
 
-/// The columns that CREATE TABLE … SELECT makes of a query's output.
-fn select_columns(fields: &[Field], default: &'static highkey_types::Collation) -> Result<Vec<ColumnDef>, MySqlError> {
+/// The columns that CREATE TABLE … SELECT makes of a query's output; `catalog` has the tables that its columns are of.
+fn select_columns(fields: &[Field], default: &'static highkey_types::Collation, catalog: &Catalog) -> Result<Vec<ColumnDef>, MySqlError> {
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(fields.len());
     for field in fields {
         let mut ty = field.ty.ty.clone();
@@ -172,8 +155,18 @@ fn select_columns(fields: &[Field], default: &'static highkey_types::Collation) 
         }
         let mut column = ColumnDef::new(&field.name, ty);
         column.nullable = field.ty.nullable;
-        if !column.nullable && !column.ty.is_blob() {
-            column.default = Default::Literal(super::target::implicit_default(&column.ty));
+        let table = catalog.find_table(&field.schema, &field.org_table);
+        match table.as_ref().and_then(|t| t.columns().iter().find(|c| c.name == field.org_name)) {
+            Some(source) if !source.auto_increment && !matches!(source.default, Default::Expr(_)) => {
+                column.default = source.default.clone();
+                column.on_update_now = source.on_update_now;
+            }
+            // A derived table's column.
+            None if !field.org_name.is_empty() && !column.ty.is_temporal() => {}
+            _ if !column.nullable && !column.ty.is_blob() => {
+                column.default = Default::Literal(super::target::implicit_default(&column.ty));
+            }
+            _ => {}
         }
         if columns.iter().any(|c| table_spec::same_name(&c.name, &column.name)) {
             return Err(error::dup_fieldname(&column.name));

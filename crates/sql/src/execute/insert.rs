@@ -12,7 +12,7 @@ use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
 use crate::fast::FastQuery;
 use crate::parse::ast;
-use crate::plan::Expr;
+use crate::plan::{BoundQuery, Expr};
 use crate::session::{Executor, Session, SessionState, StatusCounter, error};
 use crate::variables::SqlModes;
 
@@ -341,15 +341,7 @@ impl Session {
                         return Err(error::generated_not_allowed(&table.columns[column].name, &table.name).into());
                     }
                 }
-                let copy = match self.state.config.executor {
-                    Executor::DataFusion => None,
-                    _ => super::insert_select::plain_copy(query, &bound.columns, &inserter.target),
-                };
-                if let Some(copy) = copy {
-                    self.copy_rows(&mut inserter, &copy).await?;
-                } else {
-                    self.insert_query(&mut inserter, query).await?;
-                }
+                self.insert_rows_of(&mut inserter, query, &bound.columns).await?;
                 true
             }
         };
@@ -392,8 +384,20 @@ impl Session {
         self.write_rows(inserter, &mut built, true).await
     }
 
+    /// The rows of a query into `columns`, in the cheapest way.
+    pub(crate) async fn insert_rows_of(&mut self, inserter: &mut Inserter, query: &BoundQuery, columns: &[usize]) -> Result<(), Failure> {
+        let copy = match self.state.config.executor {
+            Executor::DataFusion => None,
+            _ => super::insert_select::plain_copy(query, columns, &inserter.target),
+        };
+        match copy {
+            Some(copy) => self.copy_rows(inserter, &copy).await,
+            None => self.insert_query(inserter, query).await,
+        }
+    }
+
     /// Rows of any query. Its rows are in memory first if it reads the table that is written.
-    async fn insert_query(&mut self, inserter: &mut Inserter, query: &crate::plan::BoundQuery) -> Result<(), Failure> {
+    async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
         let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
         self.begin_bulk(inserter)?;

@@ -14,6 +14,7 @@ pub(crate) struct Typing {
     pub coercibility: Coercibility,
     pub div_precision_increment: u8,
     pub sql_mode: SqlMode,
+    pub strict: bool,
 }
 
 /// What arithmetic makes of an operand's type.
@@ -87,9 +88,13 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
     use FuncId as F;
     let nullable = args.iter().any(|a| a.ty.nullable);
     let length = |i: usize| args.get(i).map_or(0, |a| a.ty.char_length());
-    let text = |length: u32, nullable: bool| ExprType::text(length, typing.collation, nullable).with_coercibility(typing.coercibility.min(Coercibility::Coercible));
+    // MySQL in strict mode: every function that makes text may come upon a character that it must refuse.
+    let refuses = typing.strict;
+    let text = |length: u32, nullable: bool| {
+        ExprType::text(length, typing.collation, nullable || refuses).with_coercibility(typing.coercibility.min(Coercibility::Coercible))
+    };
     // Text that a function makes itself: of the connection's collation.
-    let own = |length: u32, nullable: bool| ExprType::text(length, typing.connection, nullable);
+    let own = |length: u32, nullable: bool| ExprType::text(length, typing.connection, nullable || refuses);
     let system = |length: u32, nullable: bool| ExprType::text(length, Collation::by_name("utf8_general_ci").unwrap_or(typing.connection), nullable).with_coercibility(Coercibility::SystemConstant);
     let bytes = |length: u32, nullable: bool| ExprType::text(length, Collation::binary(), nullable);
     Ok(match func {
@@ -153,7 +158,8 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::FromBase64 | F::Unhex => bytes(length(0), true),
         F::ToBase64 => own(length(0).saturating_mul(4) / 3 + length(0) / 57 + 4, nullable),
         F::Hex => {
-            let width = if args[0].ty.ty.is_string() { length(0).saturating_mul(2 * args[0].ty.ty.charset().max_bytes() as u32) } else { 16 };
+            let bytes = if args[0].ty.ty.is_string() { args[0].ty.ty.charset().max_bytes() as u32 } else { 1 };
+            let width = length(0).saturating_mul(2 * bytes);
             own(width, nullable)
         }
         F::Insert => text(length(0).saturating_add(length(3)), nullable),

@@ -298,6 +298,10 @@ impl BindContext for SessionState {
         self.user_vars.get(name).cloned()
     }
 
+    fn strict(&self) -> bool {
+        SessionState::strict(self)
+    }
+
     fn div_precision_increment(&self) -> u8 {
         self.config.div_precision_increment
     }

@@ -1,6 +1,6 @@
 //! Reading the catalog tree at open, and writing its first records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use highkey_storage::{Bounds, Direction, Engine, Isolation, LeafRows};
@@ -36,6 +36,10 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<Catalog, Op
         }
     };
     let mut catalog = records.catalog;
+    let mut unowned: Vec<Vec<u8>> = Vec::new();
+    let known: BTreeSet<TableId> = records.tables.iter().map(|def| def.id).collect();
+    unowned.extend(records.next_auto.keys().filter(|id| !known.contains(id)).map(|id| keys::auto_increment(*id)));
+    unowned.extend(records.next_row_id.keys().filter(|id| !known.contains(id)).map(|id| keys::row_id(*id)));
     for def in records.tables {
         let id = def.id;
         if catalog.schema(&def.schema).is_none() {
@@ -57,8 +61,14 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<Catalog, Op
         catalog.put_table(Arc::new(Table::new(engine.clone(), def, Arc::new(state), lock, 0)));
     }
     if records.clean {
+        unowned.push(keys::clean());
+    }
+    if !unowned.is_empty() {
+        // Counters of tables that a crash kept from coming to be.
         let mut txn = engine.begin(Isolation::ReadCommitted);
-        crate::high_water::remove(&mut txn, engine.root_index(), &keys::clean())?;
+        for key in unowned {
+            crate::high_water::remove(&mut txn, engine.root_index(), &key)?;
+        }
         txn.commit(&[])?.wait()?;
     }
     Ok(catalog)

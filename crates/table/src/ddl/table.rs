@@ -14,6 +14,7 @@ use crate::error;
 use crate::high_water;
 use crate::metadata_lock::Name;
 use crate::table::{Table, TableState};
+use crate::transaction::Transaction;
 
 /// A table name: schema, table.
 pub type TableName = Name;
@@ -23,19 +24,8 @@ impl Database {
     pub async fn create_table(self: &Arc<Self>, cx: &DdlContext, wanted: TableSpec) -> Result<Arc<Table>, MySqlError> {
         refuse_system_schema(&wanted.schema)?;
         let _locks = self.lock_tables(cx, vec![(wanted.schema.clone(), wanted.name.clone())]).await?;
-        let catalog = self.catalog();
-        if catalog.schema(&wanted.schema).is_none() {
-            return Err(error::unknown_schema(&wanted.schema));
-        }
-        if catalog.find_table(&wanted.schema, &wanted.name).is_some() {
-            return Err(error::table_exists(&wanted.name));
-        }
-        let mut def = spec::define(&wanted)?;
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
-        make_trees(&mut txn, &mut def)?;
-        // The number of a table's first tree is never used again, nor is the table's number then.
-        def.id = TableId(u64::from(def.indexes[0].id.0));
-        self.write_table(&mut txn, &def)?;
+        let def = self.make_table(&mut txn, &wanted)?;
         let next_auto = wanted.auto_increment.unwrap_or(1).max(1);
         if next_auto > 1 {
             self.write_counter(&mut txn, keys::auto_increment(def.id), next_auto)?;
@@ -48,6 +38,23 @@ impl Database {
             catalog.put_table(table.clone());
             table
         }))
+    }
+
+    /// The definition of a table that is not there yet, whose name the caller has locked: in the catalog's records, with empty trees.
+    fn make_table(&self, txn: &mut Txn, wanted: &TableSpec) -> Result<TableDef, MySqlError> {
+        let catalog = self.catalog();
+        if catalog.schema(&wanted.schema).is_none() {
+            return Err(error::unknown_schema(&wanted.schema));
+        }
+        if catalog.find_table(&wanted.schema, &wanted.name).is_some() {
+            return Err(error::table_exists(&wanted.name));
+        }
+        let mut def = spec::define(wanted)?;
+        make_trees(txn, &mut def)?;
+        // The number of a table's first tree is never used again, nor is the table's number then.
+        def.id = TableId(u64::from(def.indexes[0].id.0));
+        self.write_table(txn, &def)?;
+        Ok(def)
     }
 
     /// Drops tables, all or none. With `if_exists` missing ones are returned, else they are error 1051.
@@ -192,6 +199,53 @@ impl Database {
             high_water::remove(txn, self.catalog_index(), &key)?;
         }
         Ok(())
+    }
+}
+
+impl Transaction {
+    /// Makes a table that nobody else sees, to be filled by this transaction: its commit publishes the table, anything else leaves nothing
+    /// of it. One table a transaction. Errors as [`Database::create_table`].
+    pub async fn create_table(&mut self, cx: &DdlContext, wanted: TableSpec) -> Result<Arc<Table>, MySqlError> {
+        refuse_system_schema(&wanted.schema)?;
+        assert!(self.created.is_none(), "one table a transaction");
+        self.lock_new_table(cx, (wanted.schema.clone(), wanted.name.clone())).await?;
+        let db = self.db.clone();
+        let def = db.make_table(self.inner(), &wanted)?;
+        let next_auto = wanted.auto_increment.unwrap_or(1).max(1);
+        // Counters are written by transactions of their own, so that a value is never given twice.
+        let state = TableState::new(db.engine(), db.catalog_index(), def.id, next_auto, 1);
+        state.set_rows(0);
+        let table = db.new_table(def, Arc::new(state), 0);
+        self.created = Some(table.clone());
+        if next_auto > 1 {
+            let mut txn = db.engine().begin(Isolation::ReadCommitted);
+            db.write_counter(&mut txn, keys::auto_increment(table.id()), next_auto)?;
+            cx.commit(txn)?;
+        }
+        Ok(table)
+    }
+}
+
+impl Database {
+    /// What the transaction that made the table has committed is everybody's.
+    pub(crate) fn publish_created(&self, created: &Table) {
+        self.publish(|catalog, epoch| {
+            catalog.put_table(self.new_table((*created.def).clone(), created.state.clone(), epoch));
+            created.retire();
+        });
+    }
+
+    /// The counters of a table that came to nothing. If they stay, the next open removes them.
+    pub(crate) fn forget_counters(&self, id: TableId) {
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        let removed = [keys::auto_increment(id), keys::row_id(id)].iter().try_for_each(|key| {
+            high_water::remove(&mut txn, self.catalog_index(), key)
+        });
+        if removed.is_ok()
+            && let Ok(wait) = txn.commit(&[])
+        {
+            let _ = wait.wait();
+        }
     }
 }
 

@@ -280,6 +280,7 @@ variables! {
     "preload_buffer_size" Both UInt(1024, 1_073_741_824), "32768", true, Ignored;
     "print_identified_with_as_hex" Both Bool, "OFF", true, Ignored;
     "profiling" Both Bool, "OFF", true, Ignored;
+    "progress_report_time" Both UInt(0, U32), "5", true, Real;
     "protocol_version" Global UInt(10, 10), "10", false, Fact;
     "pseudo_thread_id" SessionOnly UInt(0, U64), "0", false, Real;
     "query_alloc_block_size" Both UInt(1024, U32), "8192", true, Ignored;

@@ -14,6 +14,8 @@ pub enum Stage {
     ReadingFile,
     /// Rows of a table.
     CopyingRows,
+    /// Rows of a table, to learn something of them.
+    ReadingRows,
     /// Entries of indexes.
     BuildingIndexes,
     /// Bytes of log gone back.
@@ -21,11 +23,12 @@ pub enum Stage {
     Committing,
 }
 
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 8] = [
     Stage::Executing,
     Stage::WaitingForMetadataLock,
     Stage::ReadingFile,
     Stage::CopyingRows,
+    Stage::ReadingRows,
     Stage::BuildingIndexes,
     Stage::RollingBack,
     Stage::Committing,

@@ -76,9 +76,10 @@ impl Session {
     }
 
     /// Runs something under a transaction of its own that holds the table.
-    async fn with_own_view<T>(&mut self, table: &Arc<Table>, f: impl FnOnce(&Arc<Table>, &mut highkey_table::Transaction) -> Result<T, MySqlError>) -> Result<T, MySqlError> {
+    pub(super) async fn with_own_view<T>(&mut self, table: &Arc<Table>, f: impl FnOnce(&Arc<Table>, &mut highkey_table::Transaction) -> Result<T, MySqlError>) -> Result<T, MySqlError> {
         let mut txn = self.state.instance.database().begin(highkey_table::Isolation::RepeatableRead);
         txn.set_interrupt(self.state.process.flag());
+        txn.set_progress(self.state.process.progress());
         txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
         let def = table.def();
         let table = txn.table(&def.schema, &def.name).await?;

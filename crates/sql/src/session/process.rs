@@ -213,7 +213,7 @@ impl ProgressReport {
             Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing => return None,
             Stage::ReadingFile | Stage::CopyingRows => (1, 2),
             Stage::BuildingIndexes => (2, 2),
-            Stage::RollingBack => (1, 1),
+            Stage::ReadingRows | Stage::RollingBack => (1, 1),
         };
         let done = progress.done();
         Some(match progress.total() {
@@ -233,6 +233,7 @@ pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
         Stage::WaitingForMetadataLock => ("Waiting for table metadata lock", ""),
         Stage::ReadingFile => ("reading file", "bytes"),
         Stage::CopyingRows => ("copying rows", "rows"),
+        Stage::ReadingRows => ("reading rows", "rows"),
         Stage::BuildingIndexes => ("building indexes", "entries"),
         Stage::RollingBack => ("Rolling back", "bytes of log"),
         Stage::Committing => ("waiting for handler commit", ""),

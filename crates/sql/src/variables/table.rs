@@ -102,6 +102,7 @@ variables! {
     "have_statement_timeout" Global Text, "YES", false, Fact;
     "have_symlink" Global Text, "DISABLED", false, Fact;
     "highkey_executor" Both Enum(&["AUTO", "FAST", "DATAFUSION"]), "AUTO", true, Real;
+    "histogram_generation_max_mem_size" Both UInt(1_000_000, U64), "20000000", true, Real;
     "host_cache_size" Global UInt(0, 65536), "0", true, Ignored;
     "hostname" Global Text, "$hostname", false, Fact;
     "identity" SessionOnly UInt(0, U64), "0", true, Real;

@@ -2,6 +2,7 @@
 
 mod ddl;
 mod dml;
+mod histograms;
 mod indexes;
 mod metadata;
 mod prepared;

@@ -18,18 +18,24 @@ pub enum Stage {
     ReadingRows,
     /// Entries of indexes.
     BuildingIndexes,
+    /// Leaf pages passed.
+    FillingPages,
+    /// Pages that lie where the space is to be given back.
+    MovingPages,
     /// Bytes of log gone back.
     RollingBack,
     Committing,
 }
 
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 10] = [
     Stage::Executing,
     Stage::WaitingForMetadataLock,
     Stage::ReadingFile,
     Stage::CopyingRows,
     Stage::ReadingRows,
     Stage::BuildingIndexes,
+    Stage::FillingPages,
+    Stage::MovingPages,
     Stage::RollingBack,
     Stage::Committing,
 ];

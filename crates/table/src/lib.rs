@@ -13,6 +13,7 @@ mod block_on;
 mod bulk;
 mod catalog;
 mod check;
+mod compact;
 mod database;
 mod ddl;
 mod def;

@@ -56,13 +56,10 @@ impl Session {
                 }
                 Maintenance::Optimize => {
                     line("note", "Table does not support optimize, doing recreate + analyze instead");
-                    let mut plan = highkey_table::AlterPlan::of(&table);
-                    plan.convert_rows = true;
-                    let cx = self.ddl_context();
-                    let database = self.state.instance.database().clone();
-                    match blocking_ddl(database.alter_table(&cx, plan, &mut Ok)).await {
-                        Ok(_) => line("status", "OK"),
+                    match self.compact(&table).await {
+                        Ok(()) => line("status", "OK"),
                         Err(e) => {
+                            self.state.process.check()?;
                             line("error", &e.message);
                             line("status", "Operation failed");
                         }
@@ -73,6 +70,13 @@ impl Session {
         }
         let columns = if operation == Maintenance::Checksum { "Table s128;Checksum u?" } else { "Table s128;Op s10;Msg_type s10;Msg_text S" };
         self.send(Answer::new(columns, rows), sink).await
+    }
+
+    /// What InnoDB makes of OPTIMIZE, ALTER … FORCE and ALTER … ENGINE: dense indexes and new statistics. Others use the table meanwhile.
+    pub(super) async fn compact(&mut self, table: &Arc<Table>) -> Result<(), MySqlError> {
+        self.with_own_view(table, |table, txn| table.compact(txn)).await?;
+        self.with_own_view(table, |table, txn| table.analyze(txn)).await?;
+        Ok(())
     }
 
     /// Runs something under a transaction of its own that holds the table.

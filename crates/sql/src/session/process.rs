@@ -212,7 +212,8 @@ impl ProgressReport {
         let (number, stages) = match stage {
             Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing => return None,
             Stage::ReadingFile | Stage::CopyingRows => (1, 2),
-            Stage::BuildingIndexes => (2, 2),
+            Stage::FillingPages => (1, 2),
+            Stage::BuildingIndexes | Stage::MovingPages => (2, 2),
             Stage::ReadingRows | Stage::RollingBack => (1, 1),
         };
         let done = progress.done();
@@ -235,6 +236,8 @@ pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
         Stage::CopyingRows => ("copying rows", "rows"),
         Stage::ReadingRows => ("reading rows", "rows"),
         Stage::BuildingIndexes => ("building indexes", "entries"),
+        Stage::FillingPages => ("filling pages", "pages"),
+        Stage::MovingPages => ("moving pages", "pages"),
         Stage::RollingBack => ("Rolling back", "bytes of log"),
         Stage::Committing => ("waiting for handler commit", ""),
     }

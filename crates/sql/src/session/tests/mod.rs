@@ -5,6 +5,7 @@ mod dml;
 mod histograms;
 mod indexes;
 mod metadata;
+mod optimize;
 mod prepared;
 mod progress;
 mod transactions;

@@ -8,8 +8,12 @@ import datetime
 import decimal
 import json
 import os
+import pty
+import select
+import shutil
 import sys
 import tempfile
+import time
 
 import mysql.connector
 import pymysql
@@ -171,7 +175,7 @@ def load(connection):
         file.flush()
         os.chmod(file.name, 0o644)
         rows(connection, "CREATE TABLE loaded (a INT, b VARCHAR(20))")
-        rows(connection, f"LOAD DATA LOCAL INFILE '{file.name}' INTO TABLE loaded CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"'")
+        rows(connection, f"LOAD DATA INFILE '{file.name}' INTO TABLE loaded CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"'")
     connection.commit()
     want(rows(connection, "SELECT * FROM loaded ORDER BY a"), [(1, "x,y"), (2, None), (3, "é")])
 
@@ -239,6 +243,38 @@ def alchemy(driver):
     engine.dispose()
 
 
+def command_line(directory):
+    """The mariadb command line, on a terminal, draws a bar of a long statement and then tells its end. `directory`: where LOAD DATA may read."""
+    rows(py_mysql(False, user="root", database=DATABASE, autocommit=True), "CREATE TABLE slow (a INT)")
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execvp("mariadb", ["mariadb", "--no-defaults", "--protocol=tcp", "--host=127.0.0.1", f"--port={PORT}", "--user=root", DATABASE])
+    said = b""
+
+    def until(text):
+        nonlocal said
+        deadline = time.monotonic() + 60
+        while text not in said:
+            want(time.monotonic() < deadline, True, f"{text} in {said}")
+            if select.select([terminal], [], [], 1)[0]:
+                said += os.read(terminal, 65536)
+        said = said.partition(text)[2]
+
+    with tempfile.NamedTemporaryFile("w", dir=directory) as file:
+        file.write("1\n" * 150)
+        file.flush()
+        until(b"> ")
+        os.write(terminal, b"SET progress_report_time = 1;\n")
+        until(b"Query OK")
+        load = f"LOAD DATA INFILE '{file.name}' INTO TABLE slow (@a) SET a = @a + SLEEP(0.02);\n"
+        os.write(terminal, load.encode())
+        until(b"Stage: 1 of 2 'reading file'")
+        until(b"100% of stage done")
+        until(b"Query OK, 150 rows affected")
+    os.write(terminal, b"exit\n")
+    want(os.waitpid(process, 0)[1], 0)
+
+
 def main():
     root = py_mysql(False, user="root", autocommit=True)
     for sql in (
@@ -276,6 +312,10 @@ def main():
     for driver in ("pymysql", "mysqlconnector", *(["mysqldb"] if "mysqlclient" in CLIENTS else [])):
         with check(f"sqlalchemy {driver}"):
             alchemy(driver)
+    directory = rows(root, "SELECT @@secure_file_priv")[0][0]
+    if shutil.which("mariadb") and directory and rows(root, "SHOW VARIABLES LIKE 'progress_report_time'"):
+        with check("mariadb command line draws progress"):
+            command_line(directory)
     rows(root, f"DROP DATABASE {DATABASE}")
     rows(root, "DROP USER py_sha, py_native, py_empty")
 

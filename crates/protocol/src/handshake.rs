@@ -74,6 +74,16 @@ pub struct ClientHello {
     pub attributes: Vec<(String, String)>,
 }
 
+impl ClientHello {
+    /// Whether the client takes progress reports ([`crate::encode_progress`]). MariaDB's command line sets the bit on a terminal, to any
+    /// server; its library takes the reports whoever the server is, with or without somebody listening. To every other library a report
+    /// is an error, and MySQL keeps the bit for something else: so both the bit and the library's name are asked for.
+    pub fn takes_progress(&self) -> bool {
+        let library = self.attributes.iter().any(|(name, value)| name == "_client_name" && value == "libmariadb");
+        library && self.capabilities.contains(CapabilityFlags::CLIENT_PROGRESS_OBSOLETE)
+    }
+}
+
 /// Whether this first answer is only a request for TLS (32 bytes: the fixed head of the answer with CLIENT_SSL set).
 pub fn is_ssl_request(payload: &[u8]) -> bool {
     payload.len() == 32
@@ -169,6 +179,20 @@ mod tests {
         assert_eq!(parsed.connection_id(), 7);
         assert_eq!(parsed.nonce()[..20], nonce);
         assert_eq!(parsed.auth_plugin_name_ref(), Some(&b"caching_sha2_password"[..]));
+    }
+
+    #[test]
+    fn progress_goes_to_those_who_say_that_they_know_it() {
+        let hello = |capabilities, library: &str| ClientHello {
+            capabilities,
+            attributes: vec![("_os".into(), "Linux".into()), ("_client_name".into(), library.into())],
+            ..ClientHello::default()
+        };
+        let bit = SERVER_CAPABILITIES | CapabilityFlags::CLIENT_PROGRESS_OBSOLETE;
+        assert!(hello(bit, "libmariadb").takes_progress());
+        assert!(!hello(bit, "libmysql").takes_progress());
+        assert!(!hello(SERVER_CAPABILITIES, "libmariadb").takes_progress());
+        assert!(!ClientHello { capabilities: bit, ..ClientHello::default() }.takes_progress());
     }
 
     #[test]

@@ -24,5 +24,5 @@ pub use mysql_common::constants::{CapabilityFlags, StatusFlags};
 pub use packet::{MAX_PAYLOAD, PacketError, PacketReader, PacketWriter};
 pub use result::{
     ColumnDefinition, OkInfo, encode_binary_row, encode_column, encode_eof, encode_error, encode_local_infile, encode_ok,
-    encode_ok_eof, encode_prepare_ok, encode_text_row, put_lenenc_bytes, put_lenenc_int,
+    encode_ok_eof, encode_prepare_ok, encode_progress, encode_text_row, put_lenenc_bytes, put_lenenc_int,
 };

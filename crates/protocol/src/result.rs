@@ -102,6 +102,15 @@ pub fn encode_error(out: &mut Vec<u8>, error: &MySqlError, capabilities: Capabil
     out.extend_from_slice(&error.message.as_bytes()[..end]);
 }
 
+/// Appends MariaDB's progress report, an error packet of the reserved number 0xFFFF that only its clients know. `stage` counts from 1 to
+/// `stages`; `thousandths` of a percent of the stage are done, at most 100 000.
+pub fn encode_progress(out: &mut Vec<u8>, stage: u8, stages: u8, thousandths: u32, text: &str) {
+    const STRINGS: u8 = 1;
+    out.extend_from_slice(&[0xFF, 0xFF, 0xFF, STRINGS, stage, stages]);
+    out.extend_from_slice(&thousandths.min(100_000).to_le_bytes()[..3]);
+    out.put_lenenc_str(text.as_bytes());
+}
+
 /// Appends the request for a client's file.
 pub fn encode_local_infile(out: &mut Vec<u8>, name: &str) {
     out.push(0xFB);

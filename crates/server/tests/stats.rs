@@ -1,52 +1,20 @@
 //! `highkey stats` end to end: the same figures of a running server and of its stopped directory, and clear errors.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+mod common;
 
+use std::process::{Command, Output};
+
+use common::Server;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
 
-/// A server on a free port, killed with the test.
-struct Server {
-    child: Child,
-    port: u16,
+fn url(server: &Server) -> String {
+    format!("mysql://root@127.0.0.1:{}", server.port)
 }
 
-impl Server {
-    fn start(datadir: &Path) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_highkey"))
-            .args(["serve", "--port", "0", "--innodb-buffer-pool-size=32M", "--datadir"])
-            .arg(datadir)
-            .env("HIGHKEY_LOG", "info")
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let port = lines.by_ref().map(|line| line.expect("a log line")).find_map(|line| {
-            let (_, rest) = line.split_once("ready for connections on 127.0.0.1:")?;
-            rest.split_whitespace().next()?.parse().ok()
-        });
-        // What the server says later must not fill the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        Server { child, port: port.expect("the server says its port") }
-    }
-
-    fn url(&self) -> String {
-        format!("mysql://root@127.0.0.1:{}", self.port)
-    }
-
-    async fn connect(&self) -> Conn {
-        let opts = OptsBuilder::default().ip_or_hostname("127.0.0.1").tcp_port(self.port).user(Some("root")).prefer_socket(false);
-        Conn::new(opts).await.expect("the server accepts")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+async fn connect(server: &Server) -> Conn {
+    let opts = OptsBuilder::default().ip_or_hostname("127.0.0.1").tcp_port(server.port).user(Some("root")).prefer_socket(false);
+    Conn::new(opts).await.expect("the server accepts")
 }
 
 fn stats(arguments: &[&str]) -> Output {
@@ -77,8 +45,8 @@ async fn a_running_server_and_its_stopped_directory_tell_the_same() {
     refused(&["--datadir", directory.path().to_str().unwrap()], "is not a data directory");
     assert!(!datadir.exists() && std::fs::read_dir(directory.path()).unwrap().count() == 0, "nothing is made");
 
-    let server = Server::start(&datadir);
-    let mut c = server.connect().await;
+    let server = Server::start(&datadir, &[]);
+    let mut c = connect(&server).await;
     for sql in [
         "CREATE DATABASE sbtest",
         "CREATE DATABASE other",
@@ -95,7 +63,7 @@ async fn a_running_server_and_its_stopped_directory_tell_the_same() {
     }
     c.query_drop("ANALYZE TABLE sbtest.sb_order, sbtest.long_values, other.sb_order").await.unwrap();
 
-    let url = server.url();
+    let url = url(&server);
     let live = printed(&["--url", &url]);
     assert!(live.starts_with("<INDEX STATISTICS>\ntable: other/sb_order, index: PRIMARY, space id: "), "{live}");
     let order = printed(&["--url", &url, "--tables", "sbtest[.]sb_order*"]);
@@ -132,8 +100,8 @@ async fn a_running_server_and_its_stopped_directory_tell_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_crash_the_directory_is_recovered_first() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start(directory.path());
-    let mut c = server.connect().await;
+    let server = Server::start(directory.path(), &[]);
+    let mut c = connect(&server).await;
     c.query_drop("CREATE DATABASE d").await.unwrap();
     c.query_drop("CREATE TABLE d.t (id INT PRIMARY KEY, pad CHAR(200) NOT NULL)").await.unwrap();
     let rows: Vec<String> = (0..1000).map(|n| format!("({n}, 'x')")).collect();

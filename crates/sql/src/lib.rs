@@ -25,7 +25,7 @@ mod show;
 mod variables;
 
 pub use session::{
-    Account, ClientFlags, ClientInfo, Column, ColumnFlags, Instance, Interruption, LocalInfile, OkSummary, PreparedInfo, ProcessEntry, ResultSink, Session,
-    Status, StatusCounter, StatusFlags, VERSION, authentication_string, verify_caching_sha2,
+    Account, ClientFlags, ClientInfo, Column, ColumnFlags, Instance, Interruption, LocalInfile, OkSummary, PreparedInfo, ProcessEntry, ProgressReport, ResultSink,
+    Session, Status, StatusCounter, StatusFlags, VERSION, authentication_string, verify_caching_sha2,
 };
 pub use variables::{SettingError, Settings};

@@ -7,6 +7,7 @@ use crate::disk::{Clock, Disk};
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, PageId};
 use crate::options::Options;
+use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::stats::Stats;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
@@ -166,6 +167,14 @@ impl Engine {
     /// Verifies every invariant of the index's tree.
     pub fn check(&self, index: IndexId) -> Result<CheckReport> {
         self.inner.system.tree(index)?.check()
+    }
+
+    /// Makes the index dense and gives back the space that this frees, while others read and write it. Leaves are filled as by a bulk load.
+    /// `stop` is asked before every page; once it says yes, the answer is false. Rows that purge has not removed yet are kept.
+    /// The index must not be dropped meanwhile.
+    pub fn compact(&self, index: IndexId, progress: &Progress, stop: &dyn Fn() -> bool) -> Result<bool> {
+        let system = &self.inner.system;
+        system.tree(index)?.compact(system.fill_factor.load(Ordering::Relaxed), progress, stop)
     }
 
     /// What the index's tree counted since it was opened: splits by kind, merges, waits, restarts.

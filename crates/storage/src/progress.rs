@@ -14,19 +14,28 @@ pub enum Stage {
     ReadingFile,
     /// Rows of a table.
     CopyingRows,
+    /// Rows of a table, to learn something of them.
+    ReadingRows,
     /// Entries of indexes.
     BuildingIndexes,
+    /// Leaf pages passed.
+    FillingPages,
+    /// Pages that lie where the space is to be given back.
+    MovingPages,
     /// Bytes of log gone back.
     RollingBack,
     Committing,
 }
 
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 10] = [
     Stage::Executing,
     Stage::WaitingForMetadataLock,
     Stage::ReadingFile,
     Stage::CopyingRows,
+    Stage::ReadingRows,
     Stage::BuildingIndexes,
+    Stage::FillingPages,
+    Stage::MovingPages,
     Stage::RollingBack,
     Stage::Committing,
 ];

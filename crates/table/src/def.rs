@@ -43,6 +43,11 @@ impl TableDef {
         self.columns.iter().position(|c| c.auto_increment)
     }
 
+    /// Whether the column's values alone are unique: it is the only part, and whole, of a unique index.
+    pub fn is_unique_alone(&self, column: usize) -> bool {
+        self.indexes.iter().any(|i| i.is_unique() && i.parts.len() == 1 && i.parts[0].column == column && i.parts[0].prefix.is_none())
+    }
+
     /// The primary key, if the table has one.
     pub fn primary_key(&self) -> Option<&IndexDef> {
         self.indexes.first().filter(|i| i.kind == IndexKind::Primary)

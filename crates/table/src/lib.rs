@@ -13,11 +13,13 @@ mod block_on;
 mod bulk;
 mod catalog;
 mod check;
+mod compact;
 mod database;
 mod ddl;
 mod def;
 mod error;
 mod high_water;
+mod histogram;
 mod index;
 mod insert;
 mod metadata_lock;
@@ -42,6 +44,7 @@ pub use def::{
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
 pub use highkey_storage::{Direction, Interrupt, Isolation, LevelReport, LockMode, LockWaitPolicy, Options, Progress, Stage, TreeCounters};
+pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
 pub use row::{Row, RowBatch};
 pub use scan::{KeyRange, LockingScan, ScanPartition, TableScan};

@@ -12,6 +12,7 @@ use crate::catalog::keys;
 use crate::def::{ColumnDef, IndexDef, IndexKind, TableDef, TableId};
 use crate::error;
 use crate::high_water::HighWater;
+use crate::histogram::Histograms;
 use crate::index::{self, IndexCodec};
 use crate::metadata_lock::MetadataLock;
 use crate::row::Row;
@@ -55,6 +56,10 @@ pub(crate) struct TableState {
     /// A bulk insert collects rows to load the empty table with; others need not try.
     pub(crate) loading: AtomicBool,
     pub(crate) statistics: Mutex<Option<Arc<Statistics>>>,
+    /// As the catalog has them.
+    pub(crate) histograms: Mutex<Histograms>,
+    /// Held from the write into the catalog to the one here.
+    pub(crate) storing_histograms: Mutex<()>,
 }
 
 const UNKNOWN_ROWS: i64 = i64::MIN;
@@ -73,6 +78,8 @@ impl TableState {
             rows: AtomicI64::new(UNKNOWN_ROWS),
             loading: AtomicBool::new(false),
             statistics: Mutex::new(None),
+            histograms: Mutex::default(),
+            storing_histograms: Mutex::default(),
         }
     }
 

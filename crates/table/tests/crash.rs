@@ -70,17 +70,22 @@ fn picture(db: &Arc<Database>) -> Vec<String> {
     let table = |table: &Arc<Table>| {
         let def = table.def();
         let indexes: Vec<_> = def.indexes.iter().map(|i| i.name.to_string()).collect();
-        format!("{}.{} {} columns {indexes:?} {} rows", def.schema, def.name, def.columns.len(), all(db, table).len())
+        let histograms: Vec<_> = def.columns.iter().enumerate().filter_map(|(i, c)| Some((&c.name, table.histogram(i)?.buckets().len()))).collect();
+        let rows = all(db, table).len();
+        format!("{}.{} {} columns {indexes:?} {histograms:?} {rows} rows", def.schema, def.name, def.columns.len())
     };
     db.catalog().all_tables().iter().map(table).collect()
 }
 
 type Statement = fn(&Arc<Database>) -> Result<(), highkey_types::MySqlError>;
 
-/// Crashes after every change of the disk that `statement` makes.
+/// Crashes after every change of the disk that `statement` makes on a table of some rows.
 fn crash_everywhere(what: &str, rows: i64, statement: Statement) {
+    crash_everywhere_on(what, &prepared(rows), statement);
+}
+
+fn crash_everywhere_on(what: &str, base: &SimDisk, statement: Statement) {
     let system = system_trees();
-    let base = prepared(rows);
     // Powered off and on again: an equal copy, for every run.
     let old = picture(&try_open_still(&base.crash()).unwrap());
     let (new, steps) = {
@@ -229,6 +234,64 @@ fn drop_schema_is_atomic() {
     crash_everywhere("drop schema", 100, |db| {
         block_on(db.drop_schema(&DdlContext::default(), "s")).map(|_| ())
     });
+}
+
+/// Histograms of both columns that may have one.
+fn update_histograms(db: &Arc<Database>) -> Result<(), highkey_types::MySqlError> {
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let table = block_on(txn.table("s", "t"))?;
+    let made = table.make_histograms(&mut txn, &[1, 2], 10, 1 << 20)?;
+    table.store_histograms([1, 2].into_iter().zip(made.into_iter().map(Some)).collect())
+}
+
+/// As `prepared`, with histograms.
+fn with_histograms(rows: i64) -> SimDisk {
+    let disk = prepared(rows);
+    let db = try_open_still(&disk).unwrap();
+    update_histograms(&db).unwrap();
+    db.shutdown().unwrap();
+    disk
+}
+
+#[test]
+fn histograms_are_stored_together_or_not_at_all() {
+    crash_everywhere("update histogram", 300, update_histograms);
+}
+
+#[test]
+fn histograms_go_with_what_they_are_of() {
+    // An open that finds a histogram without its table or column is refused.
+    crash_everywhere_on("drop table", &with_histograms(50), |db| {
+        block_on(db.drop_tables(&DdlContext::default(), &[("s".into(), "t".into())], false)).map(|_| ())
+    });
+    crash_everywhere_on("drop schema", &with_histograms(50), |db| {
+        block_on(db.drop_schema(&DdlContext::default(), "s")).map(|_| ())
+    });
+    crash_everywhere_on("change a column", &with_histograms(50), |db| {
+        let mut plan = AlterPlan::of(&*table(db, "t"));
+        plan.spec.columns[1].name = "another".into();
+        block_on(db.alter_table(&DdlContext::default(), plan, &mut Ok)).map(|_| ())
+    });
+    crash_everywhere_on("make a column unique", &with_histograms(50), |db| {
+        block_on(db.create_index(&DdlContext::default(), "s", "t", IndexSpec::unique("by_s", &[2])))
+    });
+    crash_everywhere_on("drop histogram", &with_histograms(50), |db| table(db, "t").store_histograms(vec![(2, None)]));
+}
+
+#[test]
+fn a_histogram_reads_back_as_it_was() {
+    let disk = prepared(1000);
+    let db = try_open_still(&disk).unwrap();
+    update_histograms(&db).unwrap();
+    let before: Vec<_> = [1, 2].map(|column| table(&db, "t").histogram(column).unwrap()).into();
+    assert!(before[0].is_singleton() && !before[1].is_singleton());
+    db.shutdown().unwrap();
+    drop(db);
+    let db = try_open_still(&disk).unwrap();
+    for (column, before) in [1, 2].into_iter().zip(before) {
+        let after = table(&db, "t").histogram(column).unwrap();
+        assert_eq!(format!("{after:?}"), format!("{before:?}"));
+    }
 }
 
 #[test]

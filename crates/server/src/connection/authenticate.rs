@@ -36,7 +36,8 @@ impl DigestCache {
     }
 }
 
-/// Takes a fresh connection to a session that is ready for commands.
+/// Takes a fresh connection to a session that is ready for commands. The capabilities are those that both sides have; CLIENT_PROGRESS_OBSOLETE
+/// is among them exactly if the client takes progress reports.
 pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer) -> io::Result<(Wire, Session, CapabilityFlags)> {
     let connection_id = server.instance.next_connection_id();
     let nonce = new_nonce();
@@ -69,7 +70,10 @@ pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer) -> io::Result
     let Some(hello) = parse_client_hello(&payload) else {
         return fail(&mut wire, CapabilityFlags::empty(), errors::handshake_error()).await;
     };
-    let capabilities = hello.capabilities & offered;
+    let mut capabilities = hello.capabilities & offered;
+    if hello.takes_progress() {
+        capabilities |= CapabilityFlags::CLIENT_PROGRESS_OBSOLETE;
+    }
     let client = match identify(server, &mut wire, peer, &hello, &nonce, capabilities, connection_id).await? {
         Ok(client) => client,
         Err(e) => return fail(&mut wire, capabilities, e).await,

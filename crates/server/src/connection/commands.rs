@@ -95,8 +95,9 @@ pub async fn serve(
         let done = match command {
             Command::Quit => return Ok(()),
             Command::Query(sql) => {
-                let mut sink = PacketSink::new(wire, capabilities, false);
+                let mut sink = PacketSink::new(wire, capabilities, false).reporting(session);
                 session.execute(sql, &mut sink).await?;
+                drop(sink);
                 wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
                 Ok(())
             }
@@ -286,7 +287,7 @@ async fn execute(
     bound.clear_long_data();
     let Some(parsed) = parsed else { return Ok(Err(errors::malformed_packet())) };
     let cursor = parsed.cursor != 0;
-    let mut sink = PacketSink::new(wire, capabilities, true).opening_cursor(cursor);
+    let mut sink = PacketSink::new(wire, capabilities, true).opening_cursor(cursor).reporting(session);
     session.execute_prepared(id, &parsed.parameters, cursor, &mut sink).await?;
     bound.format = sink.into_format();
     Ok(Ok(()))

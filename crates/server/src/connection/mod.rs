@@ -2,6 +2,7 @@
 
 mod authenticate;
 mod commands;
+mod progress;
 mod sink;
 mod wire;
 

@@ -5,18 +5,20 @@ use std::io;
 use async_trait::async_trait;
 use bytes::Bytes;
 use highkey_protocol::{
-    CapabilityFlags, ColumnDefinition, OkInfo, StatusFlags, encode_binary_row, encode_column, encode_eof, encode_error,
+    CapabilityFlags, ColumnDefinition, OkInfo, PacketWriter, StatusFlags, encode_binary_row, encode_column, encode_eof, encode_error,
     encode_local_infile, encode_ok, encode_ok_eof, encode_text_row, put_lenenc_int,
 };
-use highkey_sql::{Column, LocalInfile, OkSummary, ResultSink};
+use highkey_sql::{Column, LocalInfile, OkSummary, ResultSink, Session};
 use highkey_types::{Charset, ColumnType, MySqlError, Value, errors};
 
 use super::packet_error;
+use super::progress::{Reporter, Reports};
 use super::wire::{FLUSH_BYTES, Wire};
 
 /// Writes one command's results to the connection, in the text or the binary protocol.
 pub struct PacketSink<'a> {
     wire: &'a mut Wire,
+    progress: Progress,
     capabilities: CapabilityFlags,
     binary: bool,
     /// Only the columns are sent; rows are fetched later.
@@ -28,7 +30,16 @@ pub struct PacketSink<'a> {
 
 impl<'a> PacketSink<'a> {
     pub fn new(wire: &'a mut Wire, capabilities: CapabilityFlags, binary: bool) -> Self {
-        Self { wire, capabilities, binary, cursor: false, types: Vec::new(), results: None }
+        Self { wire, progress: Progress::default(), capabilities, binary, cursor: false, types: Vec::new(), results: None }
+    }
+
+    /// Reports progress until the answer begins, to a client that knows what that is.
+    pub fn reporting(mut self, session: &Session) -> Self {
+        if self.capabilities.contains(CapabilityFlags::CLIENT_PROGRESS_OBSOLETE) {
+            self.progress.reporter = Reporter::of(session);
+            self.progress.begin(self.wire);
+        }
+        self
     }
 
     /// For an execution that opens a cursor: the end of the columns is the end of the answer.
@@ -44,12 +55,44 @@ impl<'a> PacketSink<'a> {
     }
 
     /// How rows of the announced columns are written.
-    pub fn into_format(self) -> RowFormat {
-        RowFormat { types: self.types, results: self.results }
+    pub fn into_format(mut self) -> RowFormat {
+        RowFormat { types: std::mem::take(&mut self.types), results: self.results }
     }
 
     fn deprecate_eof(&self) -> bool {
         self.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF)
+    }
+
+    /// Where the answer is written; its first packet ends the reports.
+    fn writer(&mut self) -> &mut PacketWriter {
+        self.progress.end(self.wire);
+        &mut self.wire.writer
+    }
+}
+
+impl Drop for PacketSink<'_> {
+    /// A command may end without an answer of its own.
+    fn drop(&mut self) {
+        self.progress.end(self.wire);
+    }
+}
+
+/// The progress reports of a command.
+#[derive(Default)]
+struct Progress {
+    reporter: Option<Reporter>,
+    running: Option<Reports>,
+}
+
+impl Progress {
+    fn begin(&mut self, wire: &Wire) {
+        self.running = self.reporter.as_ref().map(|reporter| reporter.begin(wire));
+    }
+
+    fn end(&mut self, wire: &mut Wire) {
+        if let Some(running) = self.running.take() {
+            wire.writer.set_sequence(running.end());
+        }
     }
 }
 
@@ -92,13 +135,13 @@ impl ResultSink for PacketSink<'_> {
         self.types = columns.iter().map(|c| c.ty.clone()).collect();
         self.results =
             columns.iter().map(|c| c.collation.charset).find(|c| !matches!(c, Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary));
-        self.wire.writer.packet(|out| put_lenenc_int(out, columns.len() as u64));
+        self.writer().packet(|out| put_lenenc_int(out, columns.len() as u64));
         for column in columns {
-            self.wire.writer.packet(|out| encode_column(out, &column_definition(column)));
+            self.writer().packet(|out| encode_column(out, &column_definition(column)));
         }
         if !self.deprecate_eof() && !self.cursor {
             // The status that counts comes with the end.
-            self.wire.writer.packet(|out| encode_eof(out, StatusFlags::SERVER_STATUS_AUTOCOMMIT, 0));
+            self.writer().packet(|out| encode_eof(out, StatusFlags::SERVER_STATUS_AUTOCOMMIT, 0));
         }
     }
 
@@ -109,6 +152,7 @@ impl ResultSink for PacketSink<'_> {
             results.map_or_else(|| text.as_bytes().to_vec(), |charset| charset.encode(text).into_owned())
         };
         let convert: Option<&dyn Fn(&[u8]) -> Vec<u8>> = if results.is_some() { Some(&encode) } else { None };
+        // Behind the columns, which ended the reports.
         self.wire.writer.packet(|out| {
             if binary { encode_binary_row(out, row, types, convert) } else { encode_text_row(out, row, types, convert) }
         });
@@ -116,7 +160,7 @@ impl ResultSink for PacketSink<'_> {
 
     fn end(&mut self, summary: OkSummary) {
         let deprecate = self.deprecate_eof();
-        self.wire.writer.packet(|out| {
+        self.writer().packet(|out| {
             if deprecate {
                 encode_ok_eof(out, &ok_info(&summary));
             } else {
@@ -126,12 +170,12 @@ impl ResultSink for PacketSink<'_> {
     }
 
     fn ok(&mut self, summary: OkSummary) {
-        self.wire.writer.packet(|out| encode_ok(out, &ok_info(&summary)));
+        self.writer().packet(|out| encode_ok(out, &ok_info(&summary)));
     }
 
     fn error(&mut self, error: &MySqlError) {
         let capabilities = self.capabilities;
-        self.wire.writer.packet(|out| encode_error(out, error, capabilities));
+        self.writer().packet(|out| encode_error(out, error, capabilities));
     }
 
     fn wants_flush(&self) -> bool {
@@ -143,16 +187,17 @@ impl ResultSink for PacketSink<'_> {
     }
 
     async fn local_infile(&mut self, name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
-        self.wire.writer.packet(|out| encode_local_infile(out, name));
+        self.writer().packet(|out| encode_local_infile(out, name));
         self.wire.flush().await.map_err(|_| errors::net_error_on_write())?;
         self.wire.reader.set_sequence(self.wire.writer.sequence());
-        Ok(Box::new(ClientFile { wire: self.wire, ended: false }))
+        Ok(Box::new(ClientFile { wire: self.wire, progress: &mut self.progress, ended: false }))
     }
 }
 
 /// The packets of a client's file, up to the empty one.
 struct ClientFile<'a> {
     wire: &'a mut Wire,
+    progress: &'a mut Progress,
     ended: bool,
 }
 
@@ -169,6 +214,10 @@ impl LocalInfile for ClientFile<'_> {
         };
         self.wire.writer.set_sequence(self.wire.reader.sequence());
         self.ended = packet.is_empty();
+        if self.ended {
+            // While it sent, the client listened to nothing.
+            self.progress.begin(self.wire);
+        }
         Ok(if self.ended { None } else { Some(packet.into()) })
     }
 }

@@ -10,6 +10,7 @@ use bytes::{Buf, BytesMut};
 use highkey_protocol::{PacketError, PacketReader, PacketWriter};
 use highkey_sql::{Instance, StatusCounter};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::Mutex;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{CipherSuite, ProtocolVersion};
 
@@ -26,7 +27,8 @@ pub type Received = Result<Vec<u8>, PacketError>;
 
 /// One connection's bytes in both directions.
 pub struct Wire {
-    stream: Box<dyn Stream>,
+    /// Locked for the length of a read or a write. A progress report is the only other writer (`progress.rs`).
+    stream: Arc<Mutex<Box<dyn Stream>>>,
     instance: Arc<Instance>,
     pub reader: PacketReader,
     pub writer: PacketWriter,
@@ -45,6 +47,7 @@ impl Wire {
     pub fn new(stream: Box<dyn Stream>, instance: Arc<Instance>) -> Self {
         // Until a client has proved who it is, it may send little.
         let reader = PacketReader::new(1 << 20);
+        let stream = Arc::new(Mutex::new(stream));
         Self { stream, instance, reader, writer: PacketWriter::default(), write_timeout: Duration::from_secs(60), tls: None }
     }
 
@@ -58,7 +61,7 @@ impl Wire {
             }
             let buffer = self.reader.buffer();
             buffer.reserve(4096);
-            let n = self.stream.read_buf(buffer).await?;
+            let n = self.stream.lock().await.read_buf(buffer).await?;
             self.instance.count(StatusCounter::BytesReceived, n as u64);
             if n == 0 {
                 return if self.reader.is_mid_packet() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(None) };
@@ -81,8 +84,9 @@ impl Wire {
         }
         let bytes = self.writer.bytes();
         let send = async {
-            self.stream.write_all(bytes).await?;
-            self.stream.flush().await
+            let mut stream = self.stream.lock().await;
+            stream.write_all(bytes).await?;
+            stream.flush().await
         };
         match tokio::time::timeout(self.write_timeout, send).await {
             Ok(sent) => sent?,
@@ -96,7 +100,8 @@ impl Wire {
     /// Continues under TLS; bytes that came with the request are the client's TLS hello.
     pub async fn start_tls(mut self, acceptor: &TlsAcceptor) -> io::Result<Self> {
         let early = self.reader.buffer().split();
-        let stream = acceptor.accept(Prefixed { early, stream: self.stream }).await?;
+        let stream = Arc::into_inner(self.stream).expect("shared only while a statement runs").into_inner();
+        let stream = acceptor.accept(Prefixed { early, stream }).await?;
         let agreed = stream.get_ref().1;
         self.tls = Some(Tls {
             cipher: agreed.negotiated_cipher_suite().map_or(String::new(), |suite| iana_name(suite.suite())),
@@ -105,13 +110,19 @@ impl Wire {
                 _ => "TLSv1.2".into(),
             },
         });
-        self.stream = Box::new(stream);
+        self.stream = Arc::new(Mutex::new(Box::new(stream)));
         Ok(self)
     }
 
     /// Closes the sending side, so that the client reads to the end.
     pub async fn shutdown(&mut self) {
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.stream.shutdown()).await;
+        let close = async { self.stream.lock().await.shutdown().await };
+        let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
+    }
+
+    /// The connection's bytes, for a writer beside this one.
+    pub fn stream(&self) -> Arc<Mutex<Box<dyn Stream>>> {
+        self.stream.clone()
     }
 }
 

@@ -26,11 +26,11 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
 };
 use highkey_table::{Direction, KeyRange, RowBatch, ScanPartition, Table, TableScan};
-use highkey_types::{ColumnType, TimeZone, TypeKind};
+use highkey_types::{ColumnType, TimeZone, TypeKind, Value};
 
 use super::context::Shared;
 use super::error::user;
-use super::repr::{Repr, pack_date, pack_datetime, to_i256};
+use super::repr::{Repr, pack_date, pack_datetime, scalar, to_i256};
 use crate::bind::ROW_ID;
 
 /// Which rows of a table are read, and by which index.
@@ -89,7 +89,7 @@ impl TableProvider for BaseTable {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.statistics_of(self.schema.fields().len()))
+        Some(self.estimates())
     }
 
     async fn scan(&self, state: &dyn Session, projection: Option<&Vec<usize>>, _: &[DfExpr], limit: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -104,11 +104,36 @@ impl TableProvider for BaseTable {
 }
 
 impl BaseTable {
-    fn statistics_of(&self, columns: usize) -> Statistics {
+    /// Nothing here is exact: DataFusion would answer MIN, MAX and COUNT from it.
+    fn estimates(&self) -> Statistics {
+        let rows = self.row_estimate();
         Statistics {
-            num_rows: Precision::Inexact(self.row_estimate()),
+            num_rows: Precision::Inexact(rows),
             total_byte_size: Precision::Absent,
-            column_statistics: vec![ColumnStatistics::new_unknown(); columns],
+            column_statistics: self.columns.iter().map(|&column| self.column_estimates(column, rows)).collect(),
+        }
+    }
+
+    /// What the column's histogram says, of `rows` rows.
+    fn column_estimates(&self, column: usize, rows: usize) -> ColumnStatistics {
+        let unknown = ColumnStatistics::new_unknown();
+        if column == ROW_ID {
+            return unknown;
+        }
+        let Some(histogram) = self.table.histogram(column) else { return unknown };
+        let ty = &self.table.columns()[column].ty;
+        // Text is in the order of its collation and a TIMESTAMP in UTC; Arrow compares bytes and the session's time.
+        let ordered = (ty.is_number() || ty.is_temporal()) && !matches!(ty.kind, TypeKind::Timestamp(_));
+        let end = |value: Option<&Value>| match value {
+            Some(value) if ordered => Precision::Inexact(scalar(value, ty)),
+            _ => Precision::Absent,
+        };
+        ColumnStatistics {
+            null_count: Precision::Inexact((histogram.null_fraction() * rows as f64) as usize),
+            min_value: end(histogram.buckets().first().map(|b| &b.lower)),
+            max_value: end(histogram.buckets().last().map(|b| &b.upper)),
+            distinct_count: Precision::Inexact((histogram.distinct() as usize).min(rows)),
+            ..unknown
         }
     }
 
@@ -204,7 +229,7 @@ impl ExecutionPlan for ScanExec {
     }
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(self.source.statistics_of(self.source.schema.fields().len())))
+        Ok(Arc::new(self.source.estimates()))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -160,6 +160,10 @@ impl Session {
             }
             None => ("ALL", None, total, filter.is_some()),
         };
+        let unanswered = best.as_ref().map_or(filter, |best| best.residual.as_ref());
+        let share = unanswered.map_or(1.0, |filter| plan::selectivity(filter, table, columns, &mut self.state));
+        // At least one row is expected.
+        let filtered = share.max(1.0 / rows.max(1) as f64).min(1.0);
         let key_length = key.zip(best.as_ref()).map(|(i, best)| {
             def.indexes[i].parts.iter().take(best.matched.max(1)).map(|p| def.columns[p.column].ty.max_bytes() + u64::from(def.columns[p.column].nullable)).sum::<u64>()
         });
@@ -174,7 +178,7 @@ impl Session {
             key_length.map_or(Value::Null, |n| Value::text(n.to_string())),
             if access == "const" || access == "ref" { Value::text("const") } else { Value::Null },
             Value::UInt(rows),
-            Value::Decimal(highkey_types::Decimal::from_i128(10_000, 2)),
+            Value::Decimal(highkey_types::Decimal::from_i128((filtered * 10_000.0).round() as i128, 2)),
             if residual { Value::text("Using where") } else { Value::Null },
         ])
     }

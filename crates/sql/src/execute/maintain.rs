@@ -56,13 +56,10 @@ impl Session {
                 }
                 Maintenance::Optimize => {
                     line("note", "Table does not support optimize, doing recreate + analyze instead");
-                    let mut plan = highkey_table::AlterPlan::of(&table);
-                    plan.convert_rows = true;
-                    let cx = self.ddl_context();
-                    let database = self.state.instance.database().clone();
-                    match blocking_ddl(database.alter_table(&cx, plan, &mut Ok)).await {
-                        Ok(_) => line("status", "OK"),
+                    match self.compact(&table).await {
+                        Ok(()) => line("status", "OK"),
                         Err(e) => {
+                            self.state.process.check()?;
                             line("error", &e.message);
                             line("status", "Operation failed");
                         }
@@ -75,10 +72,18 @@ impl Session {
         self.send(Answer::new(columns, rows), sink).await
     }
 
+    /// What InnoDB makes of OPTIMIZE, ALTER … FORCE and ALTER … ENGINE: dense indexes and new statistics. Others use the table meanwhile.
+    pub(super) async fn compact(&mut self, table: &Arc<Table>) -> Result<(), MySqlError> {
+        self.with_own_view(table, |table, txn| table.compact(txn)).await?;
+        self.with_own_view(table, |table, txn| table.analyze(txn)).await?;
+        Ok(())
+    }
+
     /// Runs something under a transaction of its own that holds the table.
-    async fn with_own_view<T>(&mut self, table: &Arc<Table>, f: impl FnOnce(&Arc<Table>, &mut highkey_table::Transaction) -> Result<T, MySqlError>) -> Result<T, MySqlError> {
+    pub(super) async fn with_own_view<T>(&mut self, table: &Arc<Table>, f: impl FnOnce(&Arc<Table>, &mut highkey_table::Transaction) -> Result<T, MySqlError>) -> Result<T, MySqlError> {
         let mut txn = self.state.instance.database().begin(highkey_table::Isolation::RepeatableRead);
         txn.set_interrupt(self.state.process.flag());
+        txn.set_progress(self.state.process.progress());
         txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
         let def = table.def();
         let table = txn.table(&def.schema, &def.name).await?;

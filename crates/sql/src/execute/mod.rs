@@ -8,6 +8,7 @@ mod create_table;
 mod ddl;
 mod delete;
 mod explain;
+mod histogram;
 mod insert;
 mod insert_select;
 mod load_data;
@@ -105,7 +106,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
-        Flush(_) | Reset => true,
+        Flush(_) | Reset | Histogram { .. } => true,
         _ => false,
     }
 }
@@ -200,6 +201,7 @@ impl Session {
             Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, sink).await,
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,
+            Statement::Histogram { tables, columns, update, buckets } => self.histogram(tables, columns, *update, *buckets, sink).await,
             Statement::Maintain { operation, tables, options } => self.maintain(*operation, tables, options, sink).await,
             Statement::Shutdown => {
                 self.state.instance.request_shutdown();
@@ -265,6 +267,7 @@ impl Session {
             Statement::Explain { .. } => C::ComExplain,
             Statement::Kill { .. } => C::ComKill,
             Statement::Flush(_) | Statement::Reset | Statement::PurgeBinaryLogs => C::ComFlush,
+            Statement::Histogram { .. } => C::ComAnalyze,
             Statement::Maintain { operation, .. } => match operation {
                 Maintenance::Check => C::ComCheck,
                 Maintenance::Analyze => C::ComAnalyze,

@@ -54,7 +54,7 @@ fn unhex(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Lines of 76 characters, as MySQL breaks them.
-fn to_base64(bytes: &[u8]) -> String {
+pub(crate) fn to_base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() / 3 * 4 + bytes.len() / 57 + 4);
     let mut column = 0;
     for chunk in bytes.chunks(3) {

@@ -1,9 +1,10 @@
 //! information_schema, the few tables of performance_schema that clients read, and mysql.user: tables whose rows are made when a query asks.
 //!
-//! `definitions.rs` has their columns; `rows.rs` makes the rows, `indexes.rs` those of the tables of our own. Tables about what Highkey does not have (views, triggers, routines,
+//! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `indexes.rs` those of the tables of our own. Tables about what Highkey does not have (views, triggers, routines,
 //! events, partitions, foreign keys) are there and empty, because tools join them.
 
 mod definitions;
+mod histograms;
 mod indexes;
 mod rows;
 
@@ -76,6 +77,7 @@ pub fn column(text: &str) -> (highkey_types::Str, ColumnType, bool) {
         b'I' => ColumnType::new(TypeKind::Int),
         b'd' => ColumnType::new(TypeKind::DateTime(0)),
         b'p' => ColumnType::decimal(5, 2),
+        b'j' => ColumnType::with_collation(TypeKind::Json, Collation::utf8mb4()),
         b'D' => ColumnType::decimal(20, 6),
         _ => panic!("no type {code}"),
     };

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
-use super::indexes;
+use super::{histograms, indexes};
 use crate::plan::{VirtualTable, Wanted};
 use crate::session::{ProcessEntry, SessionState, stage_name};
 use crate::show;
@@ -35,6 +35,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "key_column_usage") => each_table(state, wanted, key_column_usage),
         ("information_schema", "table_constraints") => each_table(state, wanted, table_constraints),
         ("information_schema", "check_constraints") => each_table(state, wanted, check_constraints),
+        ("information_schema", "column_statistics") => each_table(state, wanted, histograms::rows),
         ("information_schema", "partitions") => each_table(state, wanted, partitions),
         ("information_schema", "highkey_index_levels") => indexes::levels(state, wanted, warnings)?,
         ("information_schema", "highkey_index_statistics") => indexes::statistics(state, wanted, warnings)?,
@@ -45,7 +46,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status" | "session_status") => show::status_rows(state),
         ("mysql", "user") => users(state),
-        // What Highkey does not have: views, triggers, routines, events, foreign keys, histograms, narrower privileges.
+        // What Highkey does not have: views, triggers, routines, events, foreign keys, narrower privileges.
         _ => Vec::new(),
     })
 }

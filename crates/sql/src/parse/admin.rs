@@ -393,12 +393,27 @@ impl Parser<'_> {
         }
         let tables = self.list(Self::object_name)?;
         let mut options = Vec::new();
-        if operation == Maintenance::Analyze && self.is_any_kw(&["UPDATE", "DROP"]) {
-            return unsupported("histograms");
+        if operation == Maintenance::Analyze
+            && let Some(verb) = self.any_kw(&["UPDATE", "DROP"])
+        {
+            return self.histogram(verb == "UPDATE", tables);
         }
         while let Some(option) = self.any_kw(&["FOR", "UPGRADE", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"]) {
             options.push(option.to_string());
         }
         Ok(Statement::Maintain { operation, tables, options })
+    }
+
+    /// ANALYZE TABLE … {UPDATE | DROP} …
+    fn histogram(&mut self, update: bool, tables: Vec<ObjectName>) -> Result<Statement> {
+        self.expect_kw("HISTOGRAM")?;
+        self.expect_kw("ON")?;
+        let columns = self.list(Self::ident)?;
+        let mut buckets = None;
+        if update && self.kw("WITH") {
+            buckets = Some(self.integer()?);
+            self.expect_kw("BUCKETS")?;
+        }
+        Ok(Statement::Histogram { tables, columns, update, buckets })
     }
 }

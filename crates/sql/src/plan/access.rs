@@ -192,7 +192,7 @@ fn null_of(_: &Expr) -> &'static Expr {
 }
 
 /// The index orders its column as the comparison does.
-fn usable(by: CompareBy, ty: &ColumnType, equality: bool) -> bool {
+pub(super) fn usable(by: CompareBy, ty: &ColumnType, equality: bool) -> bool {
     match &ty.kind {
         _ if ty.is_integer() => matches!(by, CompareBy::Int | CompareBy::Decimal),
         TypeKind::Year | TypeKind::Bit(_) => by == CompareBy::Int,

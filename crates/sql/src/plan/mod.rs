@@ -8,6 +8,7 @@ mod expr;
 mod query;
 mod ranges;
 mod rel;
+mod selectivity;
 mod types;
 mod visit;
 mod wanted;
@@ -21,5 +22,6 @@ pub use rel::{
     IndexChoice,     Aggregate, AggregateFunc, Field, FrameBoundary, JoinKind, LockSpec, Rel, RelKind, SetOperator, SortKey, VirtualTable, WindowExpr, WindowFrame,
     WindowFunc,
 };
+pub use selectivity::{column_share, selectivity};
 pub use types::{Coercibility, ExprType};
 pub use wanted::Wanted;

@@ -11,7 +11,7 @@ use crate::expr::convert::{to_datetime, to_decimal, to_f64, to_str, to_bytes, to
 use crate::expr::{EvalContext, eval};
 
 /// A constant as a value of the column's type, and where that lies relative to the constant.
-enum Key {
+pub(super) enum Key {
     /// NULL, or nothing that the column could be compared with.
     Null,
     /// The nearest value of the column's type, and how it compares with the constant.
@@ -97,7 +97,7 @@ fn bound(bound: &Bound<Expr>, ty: &ColumnType, lower: bool, cx: &mut dyn EvalCon
     }))
 }
 
-fn key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> Key {
+pub(super) fn key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> Key {
     if value.is_null() {
         return Key::Null;
     }

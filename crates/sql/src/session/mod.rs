@@ -37,7 +37,7 @@ pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
 pub use files::resolve as resolve_file;
 pub use instance::{Account, Instance};
 pub(crate) use process::stage_name;
-pub use process::{Interruption, ProcessEntry, ProcessSnapshot};
+pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
 pub(crate) use state::blocking;
@@ -526,6 +526,11 @@ impl Session {
 
     pub fn net_write_timeout(&self) -> Duration {
         Duration::from_secs(self.state.variables.u64("net_write_timeout"))
+    }
+
+    /// Between two progress reports to a client that takes them (`progress_report_time`); zero: none are wanted.
+    pub fn progress_report_time(&self) -> Duration {
+        Duration::from_secs(self.state.variables.u64("progress_report_time"))
     }
 
     /// The session's `max_allowed_packet`.

@@ -125,6 +125,11 @@ impl ProcessEntry {
         self.progress.clone()
     }
 
+    /// How far the running statement is, for a client that draws it; None in a stage that counts nothing.
+    pub fn progress_report(&self) -> Option<ProgressReport> {
+        ProgressReport::of(&self.progress)
+    }
+
     /// The same as a plain flag, for DataFusion.
     pub fn killed_flag(&self) -> Arc<AtomicBool> {
         self.killed.clone()
@@ -190,6 +195,38 @@ impl ProcessEntry {
     }
 }
 
+/// A statement's progress in the form that MariaDB's clients are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgressReport {
+    /// From 1 to `stages`. A statement may end without having come to all of them: rows that are inserted one by one leave no index to build.
+    pub stage: u8,
+    pub stages: u8,
+    /// Thousandths of a percent of the stage; 0 where nobody knows how much is to do.
+    pub thousandths: u32,
+    pub text: String,
+}
+
+impl ProgressReport {
+    fn of(progress: &Progress) -> Option<Self> {
+        let stage = progress.stage();
+        let (number, stages) = match stage {
+            Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing => return None,
+            Stage::ReadingFile | Stage::CopyingRows => (1, 2),
+            Stage::FillingPages => (1, 2),
+            Stage::BuildingIndexes | Stage::MovingPages => (2, 2),
+            Stage::ReadingRows | Stage::RollingBack => (1, 1),
+        };
+        let done = progress.done();
+        Some(match progress.total() {
+            Some(total) => {
+                let thousandths = (u128::from(done.min(total)) * 100_000 / u128::from(total)) as u32;
+                Self { stage: number, stages, thousandths, text: stage_name(stage).0.to_owned() }
+            }
+            None => Self { stage: number, stages, thousandths: 0, text: stage_text(progress)? },
+        })
+    }
+}
+
 /// A stage as `events_stages_current` names it, behind `stage/sql/`, and what its work is counted in.
 pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
     match stage {
@@ -197,7 +234,10 @@ pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
         Stage::WaitingForMetadataLock => ("Waiting for table metadata lock", ""),
         Stage::ReadingFile => ("reading file", "bytes"),
         Stage::CopyingRows => ("copying rows", "rows"),
+        Stage::ReadingRows => ("reading rows", "rows"),
         Stage::BuildingIndexes => ("building indexes", "entries"),
+        Stage::FillingPages => ("filling pages", "pages"),
+        Stage::MovingPages => ("moving pages", "pages"),
         Stage::RollingBack => ("Rolling back", "bytes of log"),
         Stage::Committing => ("waiting for handler commit", ""),
     }
@@ -283,13 +323,19 @@ mod tests {
         progress.enter(Stage::CopyingRows, 5000);
         progress.add(1200);
         assert_eq!(state(), "copying rows: 1200 of about 5000 rows (24%)");
+        let report = |stage, stages, thousandths, text: &str| Some(ProgressReport { stage, stages, thousandths, text: text.to_owned() });
+        assert_eq!(entry.progress_report(), report(1, 2, 24_000, "copying rows"));
         progress.add(4800);
         assert_eq!(state(), "copying rows: 6000 of about 6000 rows (100%)");
         progress.enter(Stage::ReadingFile, 0);
         assert_eq!(state(), "reading file");
         progress.add(7);
         assert_eq!(state(), "reading file: 7 bytes");
+        assert_eq!(entry.progress_report(), report(1, 2, 0, "reading file: 7 bytes"));
+        progress.enter(Stage::BuildingIndexes, 3);
+        progress.add(1);
+        assert_eq!(entry.progress_report(), report(2, 2, 33_333, "building indexes"));
         entry.end_statement();
-        assert_eq!(state(), "");
+        assert_eq!((state().as_str(), entry.progress_report()), ("", None));
     }
 }

@@ -102,6 +102,7 @@ variables! {
     "have_statement_timeout" Global Text, "YES", false, Fact;
     "have_symlink" Global Text, "DISABLED", false, Fact;
     "highkey_executor" Both Enum(&["AUTO", "FAST", "DATAFUSION"]), "AUTO", true, Real;
+    "histogram_generation_max_mem_size" Both UInt(1_000_000, U64), "20000000", true, Real;
     "host_cache_size" Global UInt(0, 65536), "0", true, Ignored;
     "hostname" Global Text, "$hostname", false, Fact;
     "identity" SessionOnly UInt(0, U64), "0", true, Real;
@@ -280,6 +281,7 @@ variables! {
     "preload_buffer_size" Both UInt(1024, 1_073_741_824), "32768", true, Ignored;
     "print_identified_with_as_hex" Both Bool, "OFF", true, Ignored;
     "profiling" Both Bool, "OFF", true, Ignored;
+    "progress_report_time" Both UInt(0, U32), "5", true, Real;
     "protocol_version" Global UInt(10, 10), "10", false, Fact;
     "pseudo_thread_id" SessionOnly UInt(0, U64), "0", false, Real;
     "query_alloc_block_size" Both UInt(1024, U32), "8192", true, Ignored;

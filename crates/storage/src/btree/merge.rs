@@ -4,7 +4,7 @@
 use super::search::Path;
 use super::split_point::page_size;
 use super::{BTree, corrupt, count};
-use crate::buffer::{ExclusiveGuard, LatchClass, Writer};
+use crate::buffer::{ExclusiveGuard, LatchClass, Scope, Writer};
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::page::slotted::layout::{DELETED, INCOMPLETE_SPLIT, PAGE_SIZE, SLOT_SIZE};
@@ -83,9 +83,32 @@ impl BTree {
         if merged_size(l, r).map_err(fail)? > most {
             return Ok(Next::Done);
         }
-        let (mut absorb, mut small) = (Vec::new(), Vec::new());
+        self.absorb(&mut scope, &mut parent, &mut left, &mut right, left_slot)?;
+        scope.commit()?;
+        count(&self.stats().merges);
+        let node = Node(&parent);
+        Ok(match parent_id == self.root() {
+            true if node.len() == 1 => Next::Collapse,
+            false if node.len() == 1 || node.used() < UNDERFULL => Next::Up,
+            _ => Next::Done,
+        })
+    }
+
+    /// The left page takes over the records of the right one, which is freed. Both fit one page, and `slot` is the left one's.
+    pub(super) fn absorb(
+        &self,
+        scope: &mut Scope<'_>,
+        parent: &mut ExclusiveGuard<'_>,
+        left: &mut ExclusiveGuard<'_>,
+        right: &mut ExclusiveGuard<'_>,
+        slot: usize,
+    ) -> Result<()> {
+        let parent_id = parent.id();
+        let fail = |e| corrupt(parent_id, e);
+        let (l, r) = (Node(left), Node(right));
+        let (mut taken, mut small) = (Vec::new(), Vec::new());
         op::reshape_payload(
-            &mut absorb,
+            &mut taken,
             &Reshape {
                 keep: 0..l.len(),
                 flags: l.flags(),
@@ -99,24 +122,16 @@ impl BTree {
         )
         .map_err(fail)?;
         let gone = r.flags() | DELETED;
-        self.space().free(&mut scope, right_id)?;
-        scope.apply(&mut left, op::RESHAPE, &absorb)?;
+        self.space().free(scope, right.id())?;
+        scope.apply(left, op::RESHAPE, &taken)?;
         op::flags_payload(&mut small, gone);
-        scope.apply(&mut right, op::SET_FLAGS, &small)?;
-        op::remove_payload(&mut small, left_slot + 1);
-        scope.apply(&mut parent, op::REMOVE, &small)?;
-        scope.commit()?;
-        count(&self.stats().merges);
-        let node = Node(&parent);
-        Ok(match parent_id == self.root() {
-            true if node.len() == 1 => Next::Collapse,
-            false if node.len() == 1 || node.used() < UNDERFULL => Next::Up,
-            _ => Next::Done,
-        })
+        scope.apply(right, op::SET_FLAGS, &small)?;
+        op::remove_payload(&mut small, slot + 1);
+        scope.apply(parent, op::REMOVE, &small)
     }
 
     /// The root takes over the content and level of its only child; false if it has more, or is a leaf.
-    fn collapse(&self) -> Result<bool> {
+    pub(super) fn collapse(&self) -> Result<bool> {
         let mut scope = self.pool().scope(Writer::System)?;
         let mut root = self.fix_smo(self.root())?;
         if Node(&root).is_leaf() || Node(&root).len() != 1 {
@@ -144,7 +159,7 @@ impl BTree {
 }
 
 /// Bytes of the page that two siblings make.
-fn merged_size(left: Node, right: Node) -> Checked<usize> {
+pub(super) fn merged_size(left: Node, right: Node) -> Checked<usize> {
     let mut full = 0;
     for node in [left, right] {
         let prefix = node.prefix()?.len();

@@ -1,10 +1,11 @@
 //! The B-link tree: one per index. See README.md.
 //!
 //! Cut by operation: `search` descends, `modify` and `batch` change records, `split` and `split_point` make room, `share` evens
-//! out siblings, `merge` takes cold pages away, `scan` goes along the leaves, `check` verifies, `redo` applies.
+//! out siblings, `merge` takes cold pages away, `compact` makes the tree dense, `scan` goes along the leaves, `check` verifies, `redo` applies.
 
 mod batch;
 mod check;
+mod compact;
 mod estimate;
 mod load;
 mod merge;

@@ -223,7 +223,30 @@ impl BTree {
         Ok(())
     }
 
-    fn put_downlink(
+    /// Fills the left page to `full` bytes with the lowest records of the right one, where there is room for the separator. Returns that; `slot` is
+    /// the right page's.
+    pub(super) fn fill_from<'p>(
+        &'p self,
+        mut scope: Scope<'p>,
+        parent: ExclusiveGuard<'p>,
+        left: ExclusiveGuard<'p>,
+        right: ExclusiveGuard<'p>,
+        slot: usize,
+        full: usize,
+    ) -> Result<Option<Vec<u8>>> {
+        let fail = |e| corrupt(left.id(), e);
+        let pair = Pair::new(Node(&left), Node(&right), None).map_err(fail)?;
+        let Some(cut) = pair.cut_filling(full).map_err(fail)? else { return Ok(None) };
+        if !parent_takes(Node(&parent), slot, &[&cut.separator]).map_err(fail)? {
+            return Ok(None);
+        }
+        self.move_between(&mut scope, parent, left, right, slot, &cut)?;
+        scope.commit()?;
+        count(&self.stats().shares);
+        Ok(Some(cut.separator))
+    }
+
+    pub(super) fn put_downlink(
         &self,
         scope: &mut Scope<'_>,
         parent: &mut ExclusiveGuard<'_>,
@@ -385,8 +408,12 @@ impl<'a> Pair<'a> {
     }
     /// The end of a page of F bytes that begins at record `from`, the waiting record counted.
     fn packed_end(&self, from: usize, need: usize) -> usize {
+        self.filled_end(from, need, FULL)
+    }
+    /// The same for a page of `full` bytes.
+    fn filled_end(&self, from: usize, need: usize, full: usize) -> usize {
         let prefix = self.left.prefix().map_or(0, <[u8]>::len);
-        let limit = |to: usize| FULL - HEADER_SIZE + (to - from) * prefix;
+        let limit = |to: usize| full - HEADER_SIZE + (to - from) * prefix;
         (from + 1..self.len()).take_while(|to| self.weight(from, *to, need) <= limit(*to)).last().unwrap_or(from + 1)
     }
     /// The left page full to F, the rest to the right, or as much as fits there.
@@ -430,6 +457,15 @@ impl<'a> Pair<'a> {
             }
         }
         Ok(best)
+    }
+    /// The lowest records of the right page go left until that has `full` bytes, or as many of them as fit.
+    fn cut_filling(&self, full: usize) -> Checked<Option<PairCut>> {
+        for at in (self.left.len() + 1..=self.filled_end(0, 0, full)).rev() {
+            if let Some(cut) = self.cut_at(at)? {
+                return Ok(Some(cut));
+            }
+        }
+        Ok(None)
     }
     fn cut_at(&self, at: usize) -> Checked<Option<PairCut>> {
         if at == 0 || at >= self.len() || at == self.left.len() {

@@ -44,7 +44,7 @@ counters! {
     splits_two_to_three,
     splits_inner,
     splits_root,
-    /// Full leaves evened out with a sibling.
+    /// Records moved between siblings: a full leaf evened out, or one filled by a compaction.
     shares,
     /// Of these, those that left the left page 15/16 full because appends go on to the right.
     shares_slack,

@@ -79,6 +79,12 @@ impl BufferPool {
         self.latch(entry).try_shared(REF).then(|| SharedGuard::new(self, entry, id, How::Tried))
     }
 
+    /// As `try_shared`, exclusively.
+    pub fn try_exclusive(&self, id: PageId) -> Option<ExclusiveGuard<'_>> {
+        let entry = self.table.entry(id).ok()?;
+        self.latch(entry).try_exclusive().then(|| ExclusiveGuard::new(self, entry, id, How::Tried))
+    }
+
     /// The page's version for unlatched reads, reading it from disk if need be; waits while it is latched exclusively.
     pub fn optimistic(&self, id: PageId) -> Result<OptimisticGuard<'_>> {
         let entry = self.table.entry(id)?;

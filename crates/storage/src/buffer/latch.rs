@@ -135,6 +135,19 @@ impl Latch<'_> {
         }
     }
 
+    /// Exclusive, if nobody has the latch or has asked for it as a structure modification.
+    pub fn try_exclusive(&self) -> bool {
+        loop {
+            let w = self.word.load(Ordering::Relaxed);
+            if w & EVICTED != 0 || Self::exclusive_blocked(w) {
+                return false;
+            }
+            if self.swap(w, w | X | REF) {
+                return true;
+            }
+        }
+    }
+
     /// Takes X to evict: only a page that nobody holds, wants, or used since the clock hand last came by.
     pub fn try_evict(&self) -> bool {
         let w = self.word.load(Ordering::Relaxed);

@@ -77,6 +77,13 @@ impl BufferPool {
     }
 }
 
+impl BufferPool {
+    /// Waits until the log has room as for a transaction's change, without its last reserve (`LogFull`). Called holding no latch.
+    pub fn reserve_log(&self) -> Result<()> {
+        self.wal.reserve(Urgency::Normal)
+    }
+}
+
 impl<'p> Scope<'p> {
     /// Changes the page and notes the change for the record. An error says that the page is not what it should be, and
     /// stops the engine.

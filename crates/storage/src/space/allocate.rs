@@ -47,6 +47,21 @@ impl Space {
         Ok(page)
     }
 
+    /// A free page of the tree in an extent before `extent` that nobody has reserved, if there is one. Grows no file, so it may be called
+    /// under latches.
+    pub fn allocate_before(&self, scope: &mut Scope<'_>, index: IndexId, extent: u64) -> Option<PageId> {
+        let page = {
+            let mut state = self.state.lock();
+            let tree = state.trees.get(&index)?;
+            if tree.reserve <= tree.promised || *tree.partial.first()? >= extent {
+                return None;
+            }
+            state.take_page(index)?
+        };
+        self.note_allocated(scope, index, page, 1);
+        Some(page)
+    }
+
     /// Consecutive pages for an overflow value: `pages` of them or fewer (at least one), so callers loop. May grow the file.
     pub fn allocate_run(&self, scope: &mut Scope<'_>, index: IndexId, pages: u32) -> Result<PageRun> {
         assert!(pages > 0, "a run has a page");

@@ -13,6 +13,12 @@ use crate::page::redo as page_redo;
 use crate::page::{PageType, header};
 use std::collections::BTreeMap;
 
+/// Extents of a tree from `extent` on, and the pages in use there.
+pub(crate) struct Surplus {
+    pub extent: u64,
+    pub pages: u64,
+}
+
 impl Space {
     /// A tree number never used before. (One that no committed scope entered in the directory may come again after a restart.)
     pub fn next_index_id(&self) -> IndexId {
@@ -157,6 +163,20 @@ impl Space {
         let tree = state.trees.get(&index).filter(|t| t.root.is_some())?;
         let used = tree.extents.iter().map(|&n| state.extents[n as usize].used.count_ones() as u64).sum();
         Some((tree.extents.len() as u64 * EXTENT_PAGES, used))
+    }
+
+    /// The last of the tree's extents that it could do without, were their pages in the ones before. None: it needs all of them.
+    pub fn surplus(&self, index: IndexId) -> Option<Surplus> {
+        let (_, used) = self.size(index)?;
+        let state = self.state.lock();
+        let mut rest = state.trees.get(&index)?.extents.iter().skip(used.div_ceil(EXTENT_PAGES) as usize).peekable();
+        let extent = **rest.peek()?;
+        Some(Surplus { extent, pages: rest.map(|&n| u64::from(state.extents[n as usize].used.count_ones())).sum() })
+    }
+
+    /// The extent that a page lies in.
+    pub fn extent_of(&self, page: PageId) -> u64 {
+        page.0 / EXTENT_PAGES
     }
 
     /// Pages the map says the tree owns, ascending.

@@ -9,6 +9,7 @@ pub(crate) const USER: u8 = b'U';
 pub(crate) const AUTO_INCREMENT: u8 = b'A';
 pub(crate) const ROW_ID: u8 = b'R';
 pub(crate) const STATISTICS: u8 = b'P';
+pub(crate) const HISTOGRAM: u8 = b'H';
 
 fn of_table(kind: u8, id: TableId) -> Vec<u8> {
     let mut key = vec![kind];
@@ -44,6 +45,18 @@ pub(crate) fn row_id(id: TableId) -> Vec<u8> {
 
 pub(crate) fn statistics(id: TableId) -> Vec<u8> {
     of_table(STATISTICS, id)
+}
+
+pub(crate) fn histogram(id: TableId, column: &str) -> Vec<u8> {
+    let mut key = of_table(HISTOGRAM, id);
+    key.extend_from_slice(column.as_bytes());
+    key
+}
+
+/// The table and the column of a histogram's key.
+pub(crate) fn histogram_of(key: &[u8]) -> Option<(TableId, &str)> {
+    let (table, column) = key.split_at_checked(9)?;
+    Some((table_id(table)?, std::str::from_utf8(column).ok()?))
 }
 
 pub(crate) fn user(user: &str, host: &str) -> Vec<u8> {

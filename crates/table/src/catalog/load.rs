@@ -9,6 +9,7 @@ use super::{Catalog, keys, record};
 use crate::database::OpenError;
 use crate::def::{TableId, UserDef};
 use crate::high_water::put;
+use crate::histogram;
 use crate::metadata_lock::MetadataLocks;
 use crate::statistics::Statistics;
 use crate::table::{Table, TableState};
@@ -23,6 +24,7 @@ struct Records {
     next_auto: BTreeMap<TableId, u64>,
     next_row_id: BTreeMap<TableId, u64>,
     statistics: BTreeMap<TableId, Statistics>,
+    histograms: Vec<histogram::Stored>,
     tables: Vec<crate::def::TableDef>,
     catalog: Catalog,
 }
@@ -40,6 +42,9 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<Catalog, Op
     let known: BTreeSet<TableId> = records.tables.iter().map(|def| def.id).collect();
     unowned.extend(records.next_auto.keys().filter(|id| !known.contains(id)).map(|id| keys::auto_increment(*id)));
     unowned.extend(records.next_row_id.keys().filter(|id| !known.contains(id)).map(|id| keys::row_id(*id)));
+    if let Some(lost) = records.histograms.iter().find(|stored| !known.contains(&stored.table)) {
+        return Err(corrupt(&format!("the histogram of column '{}' has no table", lost.column)));
+    }
     for def in records.tables {
         let id = def.id;
         if catalog.schema(&def.schema).is_none() {
@@ -56,6 +61,10 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<Catalog, Op
                 state.set_rows(statistics.rows);
             }
             *state.statistics.lock() = Some(Arc::new(statistics.clone()));
+        }
+        for stored in records.histograms.iter().filter(|stored| stored.table == id) {
+            let histogram = stored.decode(&def).map_err(|e| corrupt(&e))?;
+            state.histograms.lock().insert(stored.column.clone(), Arc::new(histogram));
         }
         let lock = locks.lock_of(&def.schema, &def.name);
         catalog.put_table(Arc::new(Table::new(engine.clone(), def, Arc::new(state), lock, 0)));
@@ -123,6 +132,10 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
         keys::STATISTICS => {
             let statistics = serde_json::from_slice(value).map_err(|e| format!("statistics do not decode: {e}"))?;
             records.statistics.insert(id()?, statistics);
+        }
+        keys::HISTOGRAM => {
+            let (table, column) = keys::histogram_of(key).ok_or_else(|| format!("the key {key:?} names no column"))?;
+            records.histograms.push(histogram::Stored { table, column: column.into(), value: value.to_vec() });
         }
         _ => return Err(format!("a record of an unknown kind, key {key:?}")),
     }

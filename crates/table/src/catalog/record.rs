@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_storage::IndexId;
-use highkey_types::{Collation, ColumnType, RowLayout, Str, TypeKind};
+use highkey_types::{Collation, ColumnType, RowLayout, Str, TypeKind, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::def::{
@@ -240,11 +240,7 @@ fn column_record(def: &ColumnDef) -> ColumnRecord {
         invisible: def.invisible,
         default: match &def.default {
             Default::None => DefaultRecord::None,
-            Default::Literal(value) => {
-                let mut row = Vec::new();
-                RowLayout::new(std::slice::from_ref(&def.ty)).encode(std::slice::from_ref(value), &mut row);
-                DefaultRecord::Literal(row.iter().map(|b| format!("{b:02x}")).collect())
-            }
+            Default::Literal(value) => DefaultRecord::Literal(value_hex(value, &def.ty)),
             Default::Expr(expr) => DefaultRecord::Expr(expr.clone()),
             Default::CurrentTimestamp(fsp) => DefaultRecord::CurrentTimestamp(*fsp),
         },
@@ -259,10 +255,7 @@ fn column_def(record: ColumnRecord) -> Result<ColumnDef, String> {
     let ty = type_def(record.ty)?;
     let default = match record.default {
         DefaultRecord::None => Default::None,
-        DefaultRecord::Literal(hex) => {
-            let row = unhex(&hex).ok_or("a default value is not hexadecimal")?;
-            Default::Literal(RowLayout::new(std::slice::from_ref(&ty)).value(&row, 0))
-        }
+        DefaultRecord::Literal(hex) => Default::Literal(hex_value(&hex, &ty).ok_or("a default value is not hexadecimal")?),
         DefaultRecord::Expr(expr) => Default::Expr(expr),
         DefaultRecord::CurrentTimestamp(fsp) => Default::CurrentTimestamp(fsp),
     };
@@ -277,6 +270,18 @@ fn column_def(record: ColumnRecord) -> Result<ColumnDef, String> {
         generated: record.generated.map(|(expr, stored)| Generated { expr, stored }),
         comment: record.comment.into(),
     })
+}
+
+/// A value as a row of this one column, in hexadecimal.
+pub(crate) fn value_hex(value: &Value, ty: &ColumnType) -> String {
+    let mut row = Vec::new();
+    RowLayout::new(std::slice::from_ref(ty)).encode(std::slice::from_ref(value), &mut row);
+    row.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// What [`value_hex`] made of a value of the type.
+pub(crate) fn hex_value(hex: &str, ty: &ColumnType) -> Option<Value> {
+    Some(RowLayout::new(std::slice::from_ref(ty)).value(&unhex(hex)?, 0))
 }
 
 fn unhex(hex: &str) -> Option<Vec<u8>> {

@@ -102,7 +102,10 @@ impl Database {
             self.write_counter(&mut txn, keys::row_id(def.id), next)?;
         }
         self.write_table(&mut txn, &def)?;
+        let lost = old.histograms_lost(&def, &plan.columns);
+        self.remove_histograms(&mut txn, def.id, &lost)?;
         cx.commit(txn)?;
+        old.state.histograms.lock().retain(|column, _| !lost.contains(column));
         if let Some(next) = next_auto {
             old.state.auto_increment.reset(next);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use highkey_storage::{Isolation, Txn};
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, Str};
 
 use super::{DdlContext, spec};
 use crate::catalog::{Catalog, keys, record};
@@ -197,6 +197,14 @@ impl Database {
         drop_trees(txn, &table.def)?;
         for key in [keys::table(id), keys::auto_increment(id), keys::row_id(id), keys::statistics(id)] {
             high_water::remove(txn, self.catalog_index(), &key)?;
+        }
+        let histograms: Vec<_> = table.state.histograms.lock().keys().cloned().collect();
+        self.remove_histograms(txn, id, &histograms)
+    }
+
+    pub(crate) fn remove_histograms(&self, txn: &mut Txn, table: TableId, columns: &[Str]) -> Result<(), MySqlError> {
+        for column in columns {
+            high_water::remove(txn, self.catalog_index(), &keys::histogram(table, column))?;
         }
         Ok(())
     }

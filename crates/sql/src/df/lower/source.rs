@@ -16,7 +16,7 @@ use super::{Lowered, Lowerer, Scope};
 use crate::df::error::user;
 use crate::df::repr::{ColumnBuilder, data_type};
 use crate::df::scan::{Access, BaseTable};
-use crate::plan::{Expr, ExprKind, IndexChoice, Rel, VirtualTable, Wanted, index_access, key_ranges};
+use crate::plan::{Expr, ExprKind, IndexChoice, Rel, VirtualTable, Wanted, column_share, index_access, key_ranges};
 
 impl Lowerer {
     pub fn scan(&self, rel: &Rel, table: &Arc<Table>, alias: &str, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Lowered> {
@@ -37,9 +37,18 @@ impl Lowerer {
         for index in (0..def.indexes.len()).filter(|&i| choice.finds(i)) {
             let Some(found) = index_access(&filter, def, columns, index) else { continue };
             let equal_parts = found.ranges.iter().map(|r| r.prefix.len()).min().unwrap_or(0);
-            // Without statistics a range is taken for a third of its parent, an equality for a tenth. Rows behind a secondary index
+            // Without a histogram a range is taken for a third of its parent, an equality for a tenth. Rows behind a secondary index
             // cost a descent each, so it must promise much fewer.
-            let share = 0.1f64.powi(equal_parts as i32) * if found.matched > equal_parts { 0.33 } else { 1.0 } * found.ranges.len() as f64;
+            let guess = |part: usize| if part < equal_parts { 0.1 } else { 0.33 };
+            let known: Vec<Option<f64>> = def.indexes[index]
+                .parts
+                .iter()
+                .take(found.matched)
+                .map(|part| column_share(&filter, table, columns, part.column, &mut *self.shared.eval.lock()))
+                .collect();
+            let share: f64 = known.iter().enumerate().map(|(part, share)| share.unwrap_or_else(|| guess(part))).product();
+            // A histogram has counted all ranges of its column.
+            let share = if known.iter().any(Option::is_some) { share } else { share * found.ranges.len() as f64 };
             let rows = if found.unique { found.ranges.len() as f64 } else { (total as f64 * share).max(1.0) };
             let cost = if index == 0 { rows } else { rows * 20.0 };
             if cost < best.as_ref().map_or(total.max(1) as f64, |(cost, _)| *cost) || (index == 0 && best.is_none()) {

@@ -191,7 +191,7 @@ pub struct IndexDef {
 }
 
 /// Options of a table, as written; unknown ones are error 1064 or 1235 already in the parser.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableOptions {
     /// ENGINE.
     pub engine: Option<String>,

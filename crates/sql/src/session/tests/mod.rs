@@ -2,8 +2,10 @@
 
 mod ddl;
 mod dml;
+mod histograms;
 mod indexes;
 mod metadata;
+mod optimize;
 mod prepared;
 mod progress;
 mod transactions;

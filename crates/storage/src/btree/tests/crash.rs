@@ -7,6 +7,7 @@ use crate::disk::{SimConfig, SimDisk};
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, TxnId};
 use crate::options::Options;
+use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::sync::{Arc, Ordering};
 use std::collections::BTreeMap;
@@ -19,11 +20,14 @@ struct Run {
     states: Vec<Model>,
     durable: usize,
     index: Option<IndexId>,
+    disk: SimDisk,
+    /// Changes of the disk before the part that the script is about.
+    before: u64,
 }
 
 impl Run {
-    fn new() -> Run {
-        Run { states: vec![Model::new()], durable: 0, index: None }
+    fn new(disk: &SimDisk) -> Run {
+        Run { states: vec![Model::new()], durable: 0, index: None, disk: disk.clone(), before: 0 }
     }
     fn step(&mut self, store: &Store, change: impl FnOnce(&mut Model), durable: bool) -> Result<()> {
         let mut model = self.states.last().unwrap().clone();
@@ -49,6 +53,9 @@ enum Script {
     Batches,
     /// As `Batches`, but no split gets its second step until the end.
     InterruptedBatches,
+    /// Grows over several extents, loses most of its rows here and there, and is compacted: leaves and inner pages take over their siblings, are
+    /// filled from them, and move into gaps.
+    Compact,
 }
 
 /// Long keys make inner pages split as well; every third ascends, so all kinds of split happen.
@@ -69,6 +76,9 @@ fn script(store: &Arc<Store>, run: &mut Run, script: Script) -> Result<()> {
     }
     if let Script::Batches | Script::InterruptedBatches = script {
         return batches(store, run, &tree);
+    }
+    if let Script::Compact = script {
+        return compact(store, run, &tree);
     }
     let mut cursor = Cursor::new();
     let rows = 40;
@@ -92,6 +102,36 @@ fn script(store: &Arc<Store>, run: &mut Run, script: Script) -> Result<()> {
     store.wal.flush()?;
     run.durable = run.states.len() - 1;
     Ok(())
+}
+
+fn compact(store: &Arc<Store>, run: &mut Run, tree: &BTree) -> Result<()> {
+    let mut cursor = Cursor::new();
+    for i in 0..300 {
+        tree.put(&mut cursor, &key(i), &vec![i as u8; 4000])?;
+        run.step(store, |model| _ = model.insert(i, i as u8), false)?;
+    }
+    for i in (0..300).filter(|i| i % 5 > 1) {
+        // A little of each row stays for a while, so that no page is merged because it is empty.
+        tree.put(&mut cursor, &key(i), &[i as u8; 1200])?;
+    }
+    for i in (0..300).filter(|i| i % 5 > 2) {
+        tree.delete(&mut cursor, &key(i))?;
+        run.step(store, |model| _ = model.remove(&i), false)?;
+    }
+    store.checkpoint()?;
+    run.step(store, |_| {}, true)?;
+    run.before = run.disk.changes();
+    let before = tree.stats().counters();
+    let (extents, steps) = (store.space.size(tree.index()).unwrap().0, std::cell::Cell::new(0));
+    let done = tree.compact(100, &Progress::default(), &|| {
+        // Pages reach the disk, and the log, at several places of the work.
+        steps.set(steps.get() + 1);
+        steps.get() % 16 == 0 && store.clean(2).is_err() || steps.get() % 24 == 0 && store.wal.flush().is_err()
+    })?;
+    let after = tree.stats().counters();
+    assert!(!done || after.merges > before.merges + 5 && after.shares > before.shares + 3, "{before:?} {after:?}");
+    assert!(!done || store.space.size(tree.index()).unwrap().0 < extents, "an extent became free");
+    store.wal.flush()
 }
 
 /// Rows of a third of a page, whose keys ascend.
@@ -136,7 +176,7 @@ fn verify(disk: &SimDisk, options: &Options, run: &Run, what: &str) -> usize {
         }
     }
     let after = checked(&store, &tree);
-    assert_eq!(after.records, 90, "{what}");
+    assert_eq!(after.records as usize, 90 + found.range(90..).count(), "{what}");
     assert_eq!(after.incomplete_splits, 0, "{what}: writers finish splits that the crash interrupted");
     report.incomplete_splits as usize
 }
@@ -145,18 +185,20 @@ fn verify(disk: &SimDisk, options: &Options, run: &Run, what: &str) -> usize {
 fn crash_everywhere(kind: Script) -> usize {
     let options = options(64, 4 << 20);
     let whole = SimDisk::new(SimConfig::default());
+    let before;
     {
         let store = open(&whole, &options).unwrap();
-        let mut run = Run::new();
+        let mut run = Run::new(&whole);
         script(&store, &mut run, kind).unwrap();
+        before = run.before;
     }
     let total = whole.changes();
     let mut interrupted = 0;
-    for n in 1..=total {
+    for n in before + 1..=total {
         for sector in [512, 4096] {
             let disk = SimDisk::new(SimConfig { seed: n, sector, ..SimConfig::default() });
             disk.power_off_at(n);
-            let mut run = Run::new();
+            let mut run = Run::new(&disk);
             if let Ok(store) = open(&disk, &options) {
                 let _ = script(&store, &mut run, kind);
                 store.stop();
@@ -190,15 +232,20 @@ fn crash_at_every_write_while_merging() {
 }
 
 #[test]
+fn crash_at_every_write_while_compacting() {
+    crash_everywhere(Script::Compact);
+}
+
+#[test]
 fn a_call_that_fails_leaves_the_tree_or_stops_it() {
     let options = options(64, 4 << 20);
     let whole = SimDisk::new(SimConfig::default());
-    script(&open(&whole, &options).unwrap(), &mut Run::new(), Script::Shrink).unwrap();
+    script(&open(&whole, &options).unwrap(), &mut Run::new(&whole), Script::Shrink).unwrap();
     let total = whole.changes();
     for n in 1..=total {
         let disk = SimDisk::new(SimConfig { seed: n, ..SimConfig::default() });
         disk.fail_at(n, Error::io("simulated", std::io::Error::other("simulated failure")));
-        let mut run = Run::new();
+        let mut run = Run::new(&disk);
         if let Ok(store) = open(&disk, &options) {
             let _ = script(&store, &mut run, Script::Shrink);
             store.stop();

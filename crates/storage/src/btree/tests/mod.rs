@@ -3,6 +3,8 @@
 #[cfg(not(feature = "shuttle"))]
 mod bench;
 #[cfg(not(feature = "shuttle"))]
+mod compact;
+#[cfg(not(feature = "shuttle"))]
 mod crash;
 #[cfg(not(feature = "shuttle"))]
 mod fill;

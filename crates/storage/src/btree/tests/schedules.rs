@@ -4,6 +4,7 @@
 use super::super::{BTree, Cursor, Direction, LeafScan};
 use super::{checked, create, open, options};
 use crate::disk::{SimConfig, SimDisk};
+use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::sync::{Arc, thread};
 use std::collections::BTreeSet;
@@ -20,6 +21,11 @@ fn key(i: u64) -> [u8; 8] {
 
 /// Runs the threads over a tree of rows 0, 100, 200 … and checks it: those rows are never removed.
 fn check(rows: u64, threads: Vec<fn(&BTree) -> BTreeSet<u64>>) {
+    check_in(rows, false, threads);
+}
+
+/// `thinned`: between the rows there were as many others, which leaves the pages half empty.
+fn check_in(rows: u64, thinned: bool, threads: Vec<fn(&BTree) -> BTreeSet<u64>>) {
     let run = move || {
         let disk = SimDisk::new(SimConfig::default());
         let store: Arc<Store> = open(&disk, &options(64, 1 << 20)).unwrap();
@@ -28,6 +34,12 @@ fn check(rows: u64, threads: Vec<fn(&BTree) -> BTreeSet<u64>>) {
         let mut expected: BTreeSet<u64> = (0..rows).map(|i| i * 100).collect();
         for row in &expected {
             tree.put(&mut cursor, &key(*row), &ROW).unwrap();
+            if thinned {
+                tree.put(&mut cursor, &key(*row + 50), &ROW).unwrap();
+            }
+        }
+        for row in expected.iter().filter(|_| thinned) {
+            tree.delete(&mut cursor, &key(*row + 50)).unwrap();
         }
         let handles: Vec<_> = threads
             .iter()
@@ -41,6 +53,9 @@ fn check(rows: u64, threads: Vec<fn(&BTree) -> BTreeSet<u64>>) {
         }
         let report = checked(&store, &tree);
         assert_eq!(report.incomplete_splits, 0);
+        if thinned {
+            assert_eq!(store.space.size(tree.index()).unwrap().0, 64, "compacted, the tree needs one extent");
+        }
         let found: BTreeSet<u64> = tree.all().unwrap().into_keys().map(|key| u64::from_be_bytes(key.try_into().unwrap())).collect();
         assert_eq!(found, expected);
     };
@@ -88,6 +103,11 @@ fn scan(tree: &BTree, direction: Direction, rows: u64) -> BTreeSet<u64> {
     BTreeSet::new()
 }
 
+fn compact(tree: &BTree) -> BTreeSet<u64> {
+    assert!(tree.compact(100, &Progress::default(), &|| false).unwrap());
+    BTreeSet::new()
+}
+
 #[test]
 fn two_writers_split_the_same_leaf() {
     check(2, vec![|tree| insert(tree, 1..6), |tree| insert(tree, 50..55)]);
@@ -111,4 +131,18 @@ fn splits_against_merges() {
 #[test]
 fn appends_side_by_side() {
     check(3, vec![|tree| insert(tree, (1001..1013).step_by(2)), |tree| insert(tree, (1002..1014).step_by(2))]);
+}
+
+#[test]
+fn compaction_against_splits_and_merges() {
+    check_in(8, true, vec![compact, |tree| come_and_go(tree, 101..107), |tree| insert(tree, 331..335)]);
+    check_in(8, true, vec![compact, |tree| scan(tree, Direction::Forward, 8), |tree| scan(tree, Direction::Backward, 8)]);
+    check_in(6, true, vec![compact, compact, |tree| insert(tree, 201..204)]);
+}
+
+/// Two extents, of which the second becomes free: its pages move.
+#[test]
+fn compaction_that_moves_pages() {
+    const ROWS: u64 = 140;
+    check_in(ROWS, true, vec![compact, |tree| come_and_go(tree, 12_001..12_007), |tree| scan(tree, Direction::Forward, ROWS), |tree| scan(tree, Direction::Backward, ROWS)]);
 }

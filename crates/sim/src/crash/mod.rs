@@ -6,10 +6,13 @@
 //! - every client owns keys of two tables; after a restart they hold its last acknowledged transaction, or the one whose
 //!   COMMIT was under way, whole;
 //! - transfers between shared accounts, with lock waits and deadlocks, keep the sum of all balances;
+//! - clients that load, copy, index, alter and optimise tables of up to 60,000 rows find each statement done or not done;
 //! - ids of acknowledged auto-increment inserts are there, once, and are never given again;
 //! - CHECK TABLE finds nothing, on any table.
 //!
 //! The seed is printed; the same seed gives the same statements (not the same interleaving).
+
+mod bulk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,6 +26,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::Result;
+use bulk::Filler;
 
 #[derive(Args)]
 pub struct Options {
@@ -85,6 +89,7 @@ pub async fn run(options: Options) -> Result<()> {
     let mut owners: Vec<Owner> = (0..options.clients)
         .map(|id| Owner { id, rng: StdRng::seed_from_u64(rng.random()), committed: Rows::new(), in_doubt: None })
         .collect();
+    let mut fillers: Vec<Filler> = (0..options.clients.div_ceil(3)).map(|id| Filler::new(id, rng.random())).collect();
     let mut numbered = Numbered::default();
     let (mut transactions, begin) = (0_u64, Instant::now());
     for cycle in 0..options.cycles {
@@ -93,12 +98,17 @@ pub async fn run(options: Options) -> Result<()> {
         if cycle == 0 {
             create(&mut control).await?;
         }
-        verify(&mut control, &mut owners, &mut numbered).await.map_err(|e| format!("cycle {cycle}, seed {}: {e}", options.seed))?;
+        verify(&mut control, &mut owners, &mut fillers, &mut numbered).await.map_err(|e| format!("cycle {cycle}, seed {}: {e}", options.seed))?;
+        control.query_drop("SET GLOBAL local_infile = ON").await?;
 
         let mut clients = tokio::task::JoinSet::new();
         for owner in owners.drain(..) {
             let connection = connect(&options).await?;
             clients.spawn(async move { Done::Owner(own_rows(connection, owner).await) });
+        }
+        for filler in fillers.drain(..) {
+            let connection = connect(&options).await?;
+            clients.spawn(async move { Done::Filler(filler.fill(connection).await) });
         }
         for i in 0..options.clients {
             let connection = connect(&options).await?;
@@ -117,6 +127,10 @@ pub async fn run(options: Options) -> Result<()> {
                 Done::Owner((owner, n)) => {
                     transactions += n;
                     owners.push(owner);
+                }
+                Done::Filler((filler, n)) => {
+                    transactions += n;
+                    fillers.push(filler);
                 }
                 Done::Numbered(ids) => {
                     transactions += ids.len() as u64;
@@ -137,7 +151,7 @@ pub async fn run(options: Options) -> Result<()> {
     }
     let mut server = start(&options)?;
     let mut control = connect_when_ready(&options, &mut server).await?;
-    verify(&mut control, &mut owners, &mut numbered).await?;
+    verify(&mut control, &mut owners, &mut fillers, &mut numbered).await?;
     drop(control);
     server.kill()?;
     server.wait()?;
@@ -147,6 +161,7 @@ pub async fn run(options: Options) -> Result<()> {
 
 enum Done {
     Owner((Owner, u64)),
+    Filler((Filler, u64)),
     Numbered(Vec<u64>),
     Other(u64),
 }
@@ -205,7 +220,7 @@ async fn create(connection: &mut Conn) -> Result<()> {
     Ok(())
 }
 
-async fn verify(connection: &mut Conn, owners: &mut [Owner], numbered: &mut Numbered) -> Result<()> {
+async fn verify(connection: &mut Conn, owners: &mut [Owner], fillers: &mut [Filler], numbered: &mut Numbered) -> Result<()> {
     let mut found: BTreeMap<u64, Rows> = BTreeMap::new();
     for (index, table) in TABLES[..2].iter().enumerate() {
         let rows: Vec<(u64, i64, u64)> = connection.query(format!("SELECT id, v, LENGTH(pad) FROM {table}")).await?;
@@ -223,6 +238,9 @@ async fn verify(connection: &mut Conn, owners: &mut [Owner], numbered: &mut Numb
     }
     if let Some((client, rows)) = found.into_iter().next() {
         return Err(format!("rows of nobody: {client}: {rows:?}").into());
+    }
+    for filler in fillers {
+        filler.verify(connection).await?;
     }
     let (count, sum): (u64, i64) = connection.query_first("SELECT COUNT(*), CAST(SUM(balance) AS SIGNED) FROM accounts").await?.ok_or("no row")?;
     if (count, sum) != (ACCOUNTS, ACCOUNTS as i64 * BALANCE) {

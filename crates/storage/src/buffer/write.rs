@@ -8,6 +8,7 @@ use crate::ids::{Lsn, PageId};
 use crate::page::{PAGE_SIZE, header};
 use crate::space::PageRun;
 use crate::sync::Ordering;
+use crate::waits::{self, WaitKind};
 
 /// The copies being written.
 #[derive(Default)]
@@ -43,6 +44,7 @@ impl BufferPool {
     pub(crate) fn write_out(&self, runs: &[PageRun]) -> Result<()> {
         let mut dirty = Vec::new();
         let mut unsynced = Vec::new();
+        let _counted = waits::blocked(WaitKind::PageWrite);
         // Here, and not batch by batch.
         self.wal.flush()?;
         loop {

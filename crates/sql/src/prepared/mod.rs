@@ -18,7 +18,7 @@ use crate::fast::FastQuery;
 use crate::parse::ast::{PrepareSource, Statement};
 use crate::parse::{self, Parsed};
 use crate::plan::{BoundQuery, ExprKind, ExprType};
-use crate::session::{Executor, PreparedInfo, ResultSink, Session, SessionState, error, error::err};
+use crate::session::{Executor, KeptDigest, PreparedInfo, ResultSink, Session, SessionState, error, error::err};
 use crate::show;
 
 /// A prepared statement.
@@ -26,6 +26,7 @@ pub struct PreparedStatement {
     pub text: Arc<str>,
     pub parsed: Parsed,
     pub params: usize,
+    pub digest: KeptDigest,
     plan: Mutex<Option<Arc<CachedPlan>>>,
 }
 
@@ -33,7 +34,7 @@ pub use repeated::RepeatedStatements;
 
 impl PreparedStatement {
     fn new(text: Arc<str>, parsed: Parsed) -> PreparedStatement {
-        PreparedStatement { text, params: parsed.params, parsed, plan: Mutex::new(None) }
+        PreparedStatement { text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None) }
     }
 }
 
@@ -133,6 +134,7 @@ impl Session {
         let parsed = parse::parse_single(text, self.state.config.parse)?;
         match &parsed.statement {
             Statement::Empty => return Err(error::empty_query()),
+            Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
             Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables => {
                 return Err(error::unsupported_ps());
             }

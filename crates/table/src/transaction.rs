@@ -254,6 +254,13 @@ impl Transaction {
         Ok(())
     }
 
+    /// As `commit`, of a transaction that has written nothing: nothing has to become durable, so there is nothing to wait for.
+    pub fn commit_unwritten(mut self) -> Result<(), MySqlError> {
+        debug_assert!(!self.has_writes(), "writes are committed by a future");
+        let inner = self.inner.take().expect("the transaction has not ended");
+        inner.commit(&[]).map(drop).map_err(|e| error::storage(e, "transaction"))
+    }
+
     pub async fn rollback(mut self) -> Result<(), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
         inner.rollback().map_err(|e| error::storage(e, "transaction"))

@@ -145,7 +145,7 @@ impl Session {
     pub(crate) async fn run_query(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let _timer = self.execution_timer(bound.hints.max_execution_time_ms);
         if let Some(into) = &bound.into {
-            return self.query_into(bound, fast, into).await;
+            return Box::pin(self.query_into(bound, fast, into)).await;
         }
         if let Some(id) = cursor {
             let mut rows = Vec::new();
@@ -155,7 +155,7 @@ impl Session {
             return Ok(Outcome::Cursor);
         }
         if bound.calc_found_rows {
-            return self.query_counting_all(bound, sink).await;
+            return Box::pin(self.query_counting_all(bound, sink)).await;
         }
         let count = self.collect(bound, fast, &mut Destination::Sink(sink)).await?;
         Ok(Outcome::Rows { count: Some(count) })
@@ -174,7 +174,7 @@ impl Session {
             }
         }
         self.state.instance.count(StatusCounter::SelectDataFusion, 1);
-        let mut stream = self.stream(bound.clone()).await?;
+        let mut stream = Box::pin(self.stream(bound.clone())).await?;
         let mut count = 0;
         if let Destination::Sink(sink) = destination {
             sink.columns(&answer::columns(&self.state, bound.fields()));

@@ -194,16 +194,16 @@ impl Session {
             self.count_prepared(&statement.parsed.statement);
             return match &plan.plan {
                 Plan::Query(bound, fast) => self.run_query(bound, Some(fast), cursor, sink).await,
-                Plan::Insert(bound) => self.run_insert(bound).await,
-                Plan::Update(bound) => self.run_update(bound).await,
-                Plan::Delete(bound) => self.run_delete(bound).await,
+                Plan::Insert(bound) => Box::pin(self.run_insert(bound)).await,
+                Plan::Update(bound) => Box::pin(self.run_update(bound)).await,
+                Plan::Delete(bound) => Box::pin(self.run_delete(bound)).await,
             };
         }
         // Everything else is bound with the parameters' values, as if they had been written in the text.
         self.state.bind_params = true;
         let outcome = match (&statement.parsed.statement, cursor) {
-            (Statement::Query(query), Some(_)) => self.query_with_cursor(query, cursor, sink).await,
-            (other, _) => self.dispatch(other, sink).await,
+            (Statement::Query(query), Some(_)) => Box::pin(self.query_with_cursor(query, cursor, sink)).await,
+            (other, _) => Box::pin(self.dispatch(other, sink)).await,
         };
         self.state.bind_params = false;
         outcome
@@ -245,7 +245,7 @@ impl Session {
         }
         self.state.bind_params = false;
         self.state.param_types = types;
-        let plan = self.new_plan(statement, settings).await;
+        let plan = Box::pin(self.new_plan(statement, settings)).await;
         self.state.param_types = Vec::new();
         plan
     }

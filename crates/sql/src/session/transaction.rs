@@ -138,7 +138,9 @@ impl Session {
 
     async fn commit_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
-            Some(txn) => txn.commit().await,
+            Some(txn) if !txn.has_writes() => txn.commit_unwritten(),
+            // Boxed, as elsewhere on the way of short statements: a future inside a future is copied at each level.
+            Some(txn) => Box::pin(txn.commit()).await,
             None => Ok(()),
         }
     }
@@ -150,7 +152,7 @@ impl Session {
 
     pub(crate) async fn rollback_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
-            Some(txn) => txn.rollback().await,
+            Some(txn) => Box::pin(txn.rollback()).await,
             None => Ok(()),
         }
     }

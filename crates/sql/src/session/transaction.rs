@@ -139,8 +139,7 @@ impl Session {
     async fn commit_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
             Some(txn) if !txn.has_writes() => txn.commit_unwritten(),
-            // Boxed, as elsewhere on the way of short statements: a future inside a future is copied at each level.
-            Some(txn) => Box::pin(txn.commit()).await,
+            Some(txn) => txn.commit().await,
             None => Ok(()),
         }
     }

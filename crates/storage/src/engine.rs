@@ -12,6 +12,7 @@ use crate::recovery::Store;
 use crate::stats::Stats;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
 use crate::txn::{Bounds, ForCheckpoint, Isolation, Pace, ROOT_INDEX, System, Txn};
+use crate::waits::Waits;
 use crate::wal::ControlFile;
 
 /// What [`Engine::check`] counted.
@@ -158,6 +159,11 @@ impl Engine {
     /// One round of purge and publication, for engines opened without background threads. Returns how much it did.
     pub fn background_step(&self) -> Result<usize> {
         self.inner.system.background_step(&mut self.inner.pace.lock())
+    }
+
+    /// Where a session's statements note what they wait for; `stats` has the sums of all.
+    pub fn waits(&self) -> Arc<Waits> {
+        Waits::new(self.inner.system.waits.clone())
     }
 
     pub fn stats(&self) -> Stats {

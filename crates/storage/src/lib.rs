@@ -10,7 +10,7 @@
 //! - `recovery`: checkpoints, and redo after a crash.
 //! - `lock`: row locks and deadlocks.
 //! - `txn`: transactions, snapshots, older versions, commit, rollback, purge.
-//! - `engine`: all of it behind one handle; `progress` beside it, how far a long statement is.
+//! - `engine`: all of it behind one handle; `progress` beside it, how far a long statement is, and `waits`, what it waited for.
 //!
 //! Nothing here knows of SQL, rows' columns or a runtime: keys and values are bytes, and the two waits there are (a row lock, a
 //! durable commit) are plain futures.
@@ -33,6 +33,7 @@ mod space;
 mod stats;
 mod sync;
 mod txn;
+mod waits;
 mod wal;
 
 pub use btree::{BatchRows, LevelReport, TreeCounters};
@@ -47,4 +48,7 @@ pub use stats::Stats;
 pub use txn::{
     BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, Load, Loaded, LockMode, LockWaitPolicy, Locked, Op,
     Savepoint, Scan, Snapshot, SortedRows, Txn,
+};
+pub use waits::{
+    Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, waiting,
 };

@@ -3,6 +3,7 @@
 use crate::btree::TreeCounters;
 use crate::sync::{AtomicU64, Ordering};
 use crate::txn::System;
+use crate::waits::{LatchWaits, WaitKind, WaitSum};
 
 /// Counters since the start unless they say otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +48,9 @@ pub struct Stats {
     /// The log's end and how far it is durable, as byte offsets.
     pub log_end: u64,
     pub log_durable: u64,
+    /// What statements waited for, by [`WaitKind`], and for which latches, the longest first.
+    pub waits: [WaitSum; WaitKind::ALL.len()],
+    pub latch_waits: Vec<LatchWaits>,
     /// What log, pages and space count, by name.
     pub counters: Vec<(&'static str, u64)>,
 }
@@ -85,6 +89,8 @@ impl Stats {
             frames_dirty: dirty as u64,
             log_end: system.store.wal.end().0,
             log_durable: system.store.wal.durable().0,
+            waits: system.waits.get(),
+            latch_waits: system.waits.latches(),
             counters: system.store.counters().all(),
         }
     }

@@ -43,7 +43,10 @@ pub use def::{
     CheckDef, ColumnDef, Default, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, SYSTEM_SCHEMAS, SchemaDef,
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
-pub use highkey_storage::{Direction, Interrupt, Isolation, LevelReport, LockMode, LockWaitPolicy, Options, Progress, Stage, TreeCounters};
+pub use highkey_storage::{
+    Blocked, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LevelReport, LockMode, LockWaitPolicy, Options, Progress,
+    Stage, TimeSplit, TreeCounters, WaitKind, WaitSum, Waits, blocked, waiting,
+};
 pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
 pub use row::{Row, RowBatch};

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use highkey_storage::Interrupt;
+use highkey_storage::{Interrupt, WaitKind, waiting};
 use highkey_types::{MySqlError, Str, errors};
 use parking_lot::Mutex;
 
@@ -129,7 +129,8 @@ impl MetadataLocks {
             waiter
         };
         let deadline = Instant::now().checked_add(timeout);
-        Acquire { locks: self, lock, waiter, deadline, interrupt, alarm: None }.await
+        let acquire = Acquire { locks: self, lock, waiter, deadline, interrupt, alarm: None };
+        waiting(WaitKind::TableLock, acquire).await
     }
 
     pub(crate) fn try_acquire(&self, owner: Owner, lock: &Arc<MetadataLock>, mode: MetadataMode) -> bool {

@@ -160,7 +160,9 @@ impl Transaction {
     /// Locks the name of a table that this transaction will make, exclusively, and its schema against being dropped.
     pub(crate) async fn lock_new_table(&mut self, cx: &DdlContext, name: Name) -> Result<(), MySqlError> {
         cx.progress.enter(Stage::WaitingForMetadataLock, 0);
-        self.locks.acquire_tables(vec![name], cx.lock_wait_timeout, &cx.interrupt).await
+        self.locks.acquire_tables(vec![name], cx.lock_wait_timeout, &cx.interrupt).await?;
+        cx.progress.enter(Stage::Executing, 0);
+        Ok(())
     }
 
     /// As `open`, without waiting: false also while DDL has the table or waits for it.
@@ -268,6 +270,13 @@ impl Transaction {
             table.add_rows(delta);
         }
         Ok(())
+    }
+
+    /// As `commit`, of a transaction that has written nothing: nothing has to become durable, so there is nothing to wait for.
+    pub fn commit_unwritten(mut self) -> Result<(), MySqlError> {
+        debug_assert!(!self.has_writes(), "writes are committed by a future");
+        let inner = self.inner.take().expect("the transaction has not ended");
+        inner.commit(&[]).map(drop).map_err(|e| error::storage(e, "transaction"))
     }
 
     pub async fn rollback(mut self) -> Result<(), MySqlError> {

@@ -35,7 +35,7 @@ impl Reporter {
         let turn = Arc::new(Mutex::new(Turn { sequence: wire.writer.sequence(), answering: false }));
         let (end, mut ended) = oneshot::channel::<()>();
         let (process, instance, interval) = (self.process.clone(), self.instance.clone(), self.interval);
-        let (stream, turns) = (wire.stream(), turn.clone());
+        let (stream, turns, write_timeout) = (wire.stream(), turn.clone(), wire.write_timeout);
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -57,8 +57,14 @@ impl Reporter {
                     (open, packet.bytes().to_vec())
                 };
                 // Not cut short by the answer, which waits for the stream: half a packet would end the connection.
-                if open.write_all(&bytes).await.is_err() || open.flush().await.is_err() {
-                    return; // The answer meets the same error.
+                let sent = async {
+                    open.write_all(&bytes).await?;
+                    open.flush().await
+                };
+                match tokio::time::timeout(write_timeout, sent).await {
+                    Ok(Ok(())) => {}
+                    // The answer meets the same error, or the same client that does not read.
+                    _ => return,
                 }
                 instance.count(StatusCounter::BytesSent, bytes.len() as u64);
             }

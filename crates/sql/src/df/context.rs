@@ -1,7 +1,7 @@
 //! What a running query knows of its session.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use datafusion::common::Result;
 use datafusion::execution::context::SessionState;
@@ -29,6 +29,8 @@ pub struct QueryContext {
     pub killed: Arc<AtomicBool>,
     /// The error of a raised `killed`: 1317, or 3024 after max_execution_time.
     pub interruption: Arc<dyn Fn() -> MySqlError + Send + Sync>,
+    /// Counts the rows that scans read.
+    pub examined: Arc<AtomicU64>,
     /// `cte_max_recursion_depth`.
     pub recursion_limit: u64,
     /// `group_concat_max_len`.
@@ -44,6 +46,7 @@ pub(super) struct Shared {
     pub time_zone: TimeZone,
     pub recursion_limit: u64,
     pub group_concat_max_len: u64,
+    pub examined: Arc<AtomicU64>,
     killed: Arc<AtomicBool>,
     interruption: Arc<dyn Fn() -> MySqlError + Send + Sync>,
     names: AtomicUsize,
@@ -64,6 +67,7 @@ impl Shared {
             time_zone,
             recursion_limit: cx.recursion_limit,
             group_concat_max_len: cx.group_concat_max_len,
+            examined: cx.examined,
             killed: cx.killed,
             interruption: cx.interruption,
             names: AtomicUsize::new(0),

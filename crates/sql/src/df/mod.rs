@@ -41,6 +41,7 @@ use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::{FutureExt, StreamExt};
+use highkey_table::Waits;
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,13 +62,18 @@ pub async fn query_rel(rel: Rel, cx: QueryContext) -> Result<RowStream, MySqlErr
     let fields: Arc<[Field]> = rel.fields.clone().into();
     let (rows, batches) = mpsc::channel(stream::BATCHES_AHEAD);
     let (planned, plan_ready) = oneshot::channel();
-    let task = engine.handle().spawn(async move {
+    let query = async move {
         let outcome = AssertUnwindSafe(run(rel, cx, planned, rows.clone())).catch_unwind().await;
         // A panic in a query ends the query, never the server.
         if outcome.is_err() {
             let _ = rows.send(Err(DataFusionError::Internal("the query panicked".into()))).await;
         }
-    });
+    };
+    // The statement's work, and its waits, are done there.
+    let task = match Waits::current() {
+        Some(waits) => engine.handle().spawn(async move { waits.assist(query).await }),
+        None => engine.handle().spawn(query),
+    };
     let stream = RowStream::new(fields, batches, task, engine);
     match plan_ready.await {
         Ok(Ok(())) => Ok(stream),

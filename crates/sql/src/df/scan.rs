@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{
@@ -300,6 +301,7 @@ impl Batches {
             self.decoder.append(&self.leaf, self.position..end)?;
             self.position = end;
         }
+        self.source.shared.examined.fetch_add(self.decoder.rows as u64, Ordering::Relaxed);
         self.wanted = self.wanted.saturating_sub(self.decoder.rows);
         self.decoder.finish()
     }

@@ -49,7 +49,7 @@ impl Session {
         let mut spec = table_spec::table(create, &schema, collation, extra, &mut self.state)?;
         self.primary_key_rules(&mut spec)?;
         let Some(query) = query else { return self.make_table(spec, create.if_not_exists).await };
-        self.create_as_select(spec, create.select_duplicates, &query, &selected).await
+        self.create_as_select(create, spec, &query, &selected).await
     }
 
     /// `sql_require_primary_key`, `sql_generate_invisible_primary_key`.
@@ -92,17 +92,28 @@ impl Session {
     }
 
     /// The table is made and filled in one transaction, whose commit shows it to others.
-    async fn create_as_select(&mut self, spec: TableSpec, duplicates: Option<LoadDuplicates>, query: &BoundQuery, selected: &[String]) -> Result<Outcome, Failure> {
-        let (ignore, mode) = match duplicates {
+    async fn create_as_select(&mut self, create: &ast::CreateTable, spec: TableSpec, query: &BoundQuery, selected: &[String]) -> Result<Outcome, Failure> {
+        let if_not_exists = create.if_not_exists;
+        let (ignore, mode) = match create.select_duplicates {
             Some(LoadDuplicates::Ignore) => (true, OnDuplicate::Ignore),
             Some(LoadDuplicates::Replace) => (false, OnDuplicate::Replace),
             _ => (false, OnDuplicate::Error),
         };
         let cx = self.ddl_context();
-        self.implicit_commit().await?;
+        // The transaction that has opened the query's tables: their definitions stay as they are until its end.
         self.begin_write()?;
+        let table = match self.txn().create_table(&cx, spec).await {
+            Ok(table) => table,
+            Err(e) => {
+                self.rollback_current().await?;
+                if e.code == 1050 && if_not_exists {
+                    self.state.note(e.code, e.message);
+                    return Ok(Outcome::ok());
+                }
+                return Err(e.into());
+            }
+        };
         let filled = async {
-            let table = self.txn().create_table(&cx, spec).await?;
             let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
             let mut inserter = Inserter::new(&mut self.state, &table, &columns, ignore, mode)?;
             self.insert_rows_of(&mut inserter, query, &columns).await?;

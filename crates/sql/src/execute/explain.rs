@@ -1,4 +1,4 @@
-//! EXPLAIN: the bound plan, how it would be run, and why.
+//! EXPLAIN: the bound plan, how it would be run, and why. EXPLAIN ANALYZE runs it, too (`analyze.rs`).
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::show::Answer;
 
 impl Session {
     pub(crate) async fn explain(&mut self, format: ExplainFormat, analyze: bool, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        if analyze {
-            return Err(error::not_supported("EXPLAIN ANALYZE").into());
-        }
         if format == ExplainFormat::Json {
             return Err(error::not_supported("EXPLAIN FORMAT=JSON").into());
+        }
+        if analyze && format != ExplainFormat::Tree {
+            return Err(error::not_supported("EXPLAIN ANALYZE with FORMAT=TRADITIONAL").into());
         }
         let mut rows = Vec::new();
         let mut tree = Vec::new();
@@ -65,7 +65,11 @@ impl Session {
                     }
                 }
             }
+            Statement::LoadData(load) if analyze => tree.push(format!("-> Load into {}", load.table.name)),
             _ => return Err(error::not_supported("EXPLAIN of this statement").into()),
+        }
+        if analyze {
+            Box::pin(self.analyze(statement, &mut tree, sink)).await?;
         }
         let answer = match format {
             ExplainFormat::Tree => Answer::new("EXPLAIN S", vec![vec![Value::text(tree.join("\n") + "\n")]]),

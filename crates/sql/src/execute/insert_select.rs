@@ -13,7 +13,7 @@ use super::insert::{BATCH_ROWS, BULK_CHUNK_BYTES, Inserter};
 use super::target::{Target, to_session};
 use crate::bind::ROW_ID;
 use crate::plan::{BoundQuery, RelKind};
-use crate::session::{Session, StatusCounter};
+use crate::session::Session;
 
 /// A copy without expressions.
 pub(crate) struct PlainCopy {
@@ -120,7 +120,7 @@ impl Session {
         }
         self.write_rows(inserter, &mut rows, false).await?;
         self.finish_bulk(inserter).await?;
-        self.state.instance.count(StatusCounter::InnodbRowsRead, read);
+        self.note_read(read);
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl Session {
             }
             inserter.row += leaf.len() as u64;
             self.state.process.progress().add(leaf.len() as u64);
-            self.state.instance.count(StatusCounter::InnodbRowsRead, leaf.len() as u64);
+            self.note_read(leaf.len() as u64);
             self.flush_bulk(inserter, BULK_CHUNK_BYTES).await?;
             tokio::task::yield_now().await;
         }

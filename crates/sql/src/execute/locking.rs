@@ -125,13 +125,15 @@ impl Session {
 
     /// The next locked rows, at most `max`; none at the end.
     pub(crate) async fn next_locked(&mut self, rows: &mut LockingRows, max: usize) -> Result<Vec<Row>, MySqlError> {
-        match rows {
-            LockingRows::Scan(scan) => scan.collect(self.txn(), max).await,
+        let locked: Vec<Row> = match rows {
+            LockingRows::Scan(scan) => scan.collect(self.txn(), max).await?,
             LockingRows::Key { table, index, key, mode, policy } => match key.take() {
-                Some(key) => Ok(table.lock_get(self.txn(), *index, &key, *mode, *policy).await?.into_iter().collect()),
-                None => Ok(Vec::new()),
+                Some(key) => table.lock_get(self.txn(), *index, &key, *mode, *policy).await?.into_iter().collect(),
+                None => Vec::new(),
             },
-        }
+        };
+        self.state.process.add_examined(locked.len() as u64);
+        Ok(locked)
     }
 
     /// Locks the rows that satisfy `filter`, which is over `columns`.

@@ -2,6 +2,7 @@
 
 mod admin;
 mod alter_table;
+mod analyze;
 mod answer;
 mod collation;
 mod create_table;
@@ -29,6 +30,7 @@ use crate::parse::ast::{Maintenance, ShowWhat, Statement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
 
+pub(crate) use analyze::{counted, latch_name, wait_name};
 pub use answer::{DiscardingSink, columns};
 pub use query::BoundTables;
 pub(crate) use delete::delete_tables;

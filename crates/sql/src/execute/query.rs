@@ -145,7 +145,7 @@ impl Session {
     pub(crate) async fn run_query(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let _timer = self.execution_timer(bound.hints.max_execution_time_ms);
         if let Some(into) = &bound.into {
-            return self.query_into(bound, fast, into).await;
+            return Box::pin(self.query_into(bound, fast, into)).await;
         }
         if let Some(id) = cursor {
             let mut rows = Vec::new();
@@ -155,7 +155,7 @@ impl Session {
             return Ok(Outcome::Cursor);
         }
         if bound.calc_found_rows {
-            return self.query_counting_all(bound, sink).await;
+            return Box::pin(self.query_counting_all(bound, sink)).await;
         }
         let count = self.collect(bound, fast, &mut Destination::Sink(sink)).await?;
         Ok(Outcome::Rows { count: Some(count) })
@@ -174,7 +174,7 @@ impl Session {
             }
         }
         self.state.instance.count(StatusCounter::SelectDataFusion, 1);
-        let mut stream = self.stream(bound.clone()).await?;
+        let mut stream = Box::pin(self.stream(bound.clone())).await?;
         let mut count = 0;
         if let Destination::Sink(sink) = destination {
             sink.columns(&answer::columns(&self.state, bound.fields()));
@@ -221,6 +221,12 @@ impl Session {
         }
     }
 
+    /// Rows were read for the statement, whatever becomes of them.
+    pub(crate) fn note_read(&self, rows: u64) {
+        self.state.instance.count(StatusCounter::InnodbRowsRead, rows);
+        self.state.process.add_examined(rows);
+    }
+
     /// What DataFusion is given of this session.
     pub(crate) fn query_context(&mut self) -> QueryContext {
         self.query_context_with_eval().0
@@ -241,6 +247,7 @@ impl Session {
                 virtual_eval.lock().push_warnings(&mut warnings);
                 rows
             }),
+            examined: process.examined_counter(),
             killed: process.killed_flag(),
             interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
             recursion_limit: self.state.config.cte_max_recursion_depth,
@@ -268,7 +275,9 @@ impl Session {
         let whole = BoundQuery { rel: input, calc_found_rows: false, ..bound.clone() };
         let rows = self.rows_of(&whole).await?;
         sink.columns(&answer::columns(&self.state, bound.fields()));
-        for row in rows.iter().skip(offset as usize).take(usize::try_from(count).unwrap_or(usize::MAX)) {
+        let sent = rows.iter().skip(offset as usize).take(usize::try_from(count).unwrap_or(usize::MAX));
+        self.rows_sent = Some(sent.len() as u64);
+        for row in sent {
             sink.row(row);
             if sink.wants_flush() {
                 sink.flush().await?;

@@ -9,7 +9,7 @@ use crate::bind::ROW_ID;
 use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, row_id, to_session, whole_key};
 use crate::expr;
 use crate::plan::{self, Field, SortKey};
-use crate::session::{Session, SessionState, StatusCounter};
+use crate::session::{Session, SessionState};
 
 /// A streaming stage with what it remembers.
 enum Step<'a> {
@@ -118,8 +118,8 @@ impl Session {
                 }
             }
             Source::Table(source) => {
-                let complete = if source.lock.is_some() { self.scan_locked(source, &mut run, destination).await? } else { self.scan(source, &mut run, destination).await? };
-                self.state.instance.count(StatusCounter::InnodbRowsRead, run.scanned);
+                let complete = if source.lock.is_some() { Box::pin(self.scan_locked(source, &mut run, destination)).await? } else { self.scan(source, &mut run, destination).await? };
+                self.note_read(run.scanned);
                 if !complete {
                     return Ok(Progress::TooLarge);
                 }
@@ -136,6 +136,7 @@ impl Session {
                         tokio::task::yield_now().await;
                     }
                 }
+                self.state.process.add_examined(rows);
                 if let Held::Aggregate(accumulators) = &mut run.held {
                     accumulators.iter_mut().for_each(|a| a.add_rows(rows));
                 }

@@ -71,7 +71,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         F::Format | F::FromBase64 | F::ToBase64 | F::Hex | F::Unhex => encode::function(func, args, types, cx),
         F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject | F::JsonLength | F::JsonType | F::JsonKeys
         | F::JsonContains => json::function(func, args, types, cx),
-        F::Md5 | F::Sha1 | F::Sha2 | F::RandomBytes => digest::function(func, args, types, cx),
+        F::Md5 | F::Sha1 | F::Sha2 | F::RandomBytes | F::StatementDigest | F::StatementDigestText => digest::function(func, args, types, cx),
         F::InetAton | F::InetNtoa | F::Inet6Aton | F::Inet6Ntoa | F::IsIpv4 | F::IsIpv6 | F::IsIpv4Compat | F::IsIpv4Mapped | F::IsUuid | F::BinToUuid
         | F::UuidToBin | F::Uuid | F::UuidShort => net::function(func, args, cx),
         F::ConnectionId | F::CurrentUser | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep

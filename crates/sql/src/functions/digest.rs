@@ -1,4 +1,4 @@
-//! MD5, SHA1, SHA2 and random bytes.
+//! MD5, SHA1, SHA2 and random bytes; the digests of statements.
 
 use highkey_types::{MySqlError, Value};
 use md5::Md5;
@@ -10,7 +10,9 @@ use super::call::{Result, Types};
 use super::encode::hex;
 use super::string::encoded;
 use crate::expr::EvalContext;
-use crate::expr::convert::to_i64;
+use crate::expr::convert::{to_i64, to_str};
+use crate::parse::{self, ParseOptions};
+use crate::session::digest_hash;
 
 fn digest<D: Digest>(bytes: &[u8]) -> Value {
     Value::from(hex(&D::digest(bytes)).to_ascii_lowercase())
@@ -23,6 +25,12 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
             return Err(MySqlError::with_message(1690, "length value is out of range in 'random_bytes'"));
         }
         return Ok(Value::Bytes((0..length).map(|_| rand::random::<u8>()).collect()));
+    }
+    if let FuncId::StatementDigest | FuncId::StatementDigestText = func {
+        let Some(statement) = to_str(&args[0]) else { return Ok(Value::Null) };
+        let parsed = parse::parse_single(&statement, ParseOptions::default())
+            .map_err(|e| MySqlError::with_message(3676, format!("Could not parse argument to digest function: \"{}\".", e.message)))?;
+        return Ok(Value::text(if func == FuncId::StatementDigest { digest_hash(&parsed.digest) } else { parsed.digest.into() }));
     }
     let bytes = encoded(&args[0], types.arg(0));
     Ok(match func {

@@ -247,6 +247,8 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
 
         F::Md5 => own(32, nullable),
         F::Sha1 => own(40, nullable),
+        F::StatementDigest => own(64, true),
+        F::StatementDigestText => own(2048, true),
         F::Sha2 => own(128, true),
         F::InetAton => ExprType::ubigint(true),
         F::InetNtoa => own(15, true),

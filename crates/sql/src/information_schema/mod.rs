@@ -1,12 +1,14 @@
 //! information_schema, the few tables of performance_schema that clients read, and mysql.user: tables whose rows are made when a query asks.
 //!
-//! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `indexes.rs` those of the tables of our own. Tables about what Highkey does not have (views, triggers, routines,
+//! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `indexes.rs` and `waits.rs` those of our own
+//! tables and of the statement digests. Tables about what Highkey does not have (views, triggers, routines,
 //! events, partitions, foreign keys) are there and empty, because tools join them.
 
 mod definitions;
 mod histograms;
 mod indexes;
 mod rows;
+mod waits;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -16,6 +18,8 @@ use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, Warning}
 use crate::plan::{VirtualTable, Wanted};
 use crate::session::SessionState;
 
+#[cfg(test)]
+pub(crate) use waits::latch_rows;
 pub use rows::{auto_increment, column_default, column_extra, column_key, create_options, row_format, wall_clock};
 
 static TABLES: LazyLock<HashMap<(String, String), Arc<VirtualTable>>> = LazyLock::new(|| {
@@ -76,6 +80,7 @@ pub fn column(text: &str) -> (highkey_types::Str, ColumnType, bool) {
         b'n' => ColumnType::new(TypeKind::Int).unsigned(),
         b'I' => ColumnType::new(TypeKind::Int),
         b'd' => ColumnType::new(TypeKind::DateTime(0)),
+        b'm' => ColumnType::new(TypeKind::DateTime(6)),
         b'p' => ColumnType::decimal(5, 2),
         b'j' => ColumnType::with_collation(TypeKind::Json, Collation::utf8mb4()),
         b'D' => ColumnType::decimal(20, 6),

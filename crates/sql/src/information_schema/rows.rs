@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
-use super::{histograms, indexes};
+use super::{histograms, indexes, waits};
 use crate::plan::{VirtualTable, Wanted};
 use crate::session::{ProcessEntry, SessionState, stage_name};
 use crate::show;
@@ -39,9 +39,11 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "partitions") => each_table(state, wanted, partitions),
         ("information_schema", "highkey_index_levels") => indexes::levels(state, wanted, warnings)?,
         ("information_schema", "highkey_index_statistics") => indexes::statistics(state, wanted, warnings)?,
+        ("information_schema", "highkey_latch_waits") => waits::latches(state),
         ("information_schema", "innodb_trx") => Vec::new(),
         ("information_schema", "user_privileges") => user_privileges(state),
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
+        ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", "global_variables") => show::variable_rows(state, true),
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status" | "session_status") => show::status_rows(state),

@@ -6,6 +6,7 @@ pub mod ast;
 mod call;
 mod column;
 mod ddl;
+mod digest;
 mod dml;
 mod expr;
 mod from;
@@ -48,6 +49,8 @@ pub struct Parsed {
     pub text: std::ops::Range<usize>,
     /// Where the next statement starts; `None` if only white space follows.
     pub next: Option<usize>,
+    /// What the statement is without its values: see `digest.rs`.
+    pub digest: Box<str>,
 }
 
 /// Parses the statement that starts at byte `from` of `sql`.
@@ -62,6 +65,12 @@ pub fn parse_single(sql: &str, options: ParseOptions) -> Result<Parsed, MySqlErr
         Some(next) => Err(parser::syntax_error(sql, 0, next + sql[next..].len() - sql[next..].trim_start().len())),
         None => Ok(parsed),
     }
+}
+
+/// The digest text of the statement that starts at byte `from` of `sql`, be it a statement or not; `None` if its tokens cannot be told.
+pub fn digest_text(sql: &str, from: usize, options: ParseOptions) -> Option<Box<str>> {
+    let lexed = lexer::lex(sql, from, &options).ok()?;
+    Some(digest::text(sql, &lexed.tokens))
 }
 
 /// Parses an expression that the catalog keeps as text.

@@ -50,7 +50,8 @@ pub(super) fn parse_statement(sql: &str, from: usize, options: ParseOptions) -> 
     }
     let text_end = parser.tokens[parser.at].start;
     let next = (!sql[end..].trim_start().is_empty()).then_some(end);
-    Ok(Parsed { statement, params: parser.params, text: start..text_end.max(start), next })
+    let digest = super::digest::text(sql, &parser.tokens);
+    Ok(Parsed { statement, params: parser.params, text: start..text_end.max(start), next, digest })
 }
 
 impl<'a> Parser<'a> {

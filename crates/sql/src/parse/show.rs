@@ -212,7 +212,7 @@ impl Parser<'_> {
         if self.kws(&["FOR", "CONNECTION"]) {
             return unsupported("EXPLAIN FOR CONNECTION");
         }
-        if self.is_any_kw(&["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES"]) || self.is_sym("(") {
+        if self.is_any_kw(&["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES", "LOAD"]) || self.is_sym("(") {
             let statement = Box::new(self.statement()?);
             return Ok(Statement::Explain { format, analyze, statement });
         }

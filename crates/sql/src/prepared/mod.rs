@@ -18,7 +18,7 @@ use crate::fast::FastQuery;
 use crate::parse::ast::{PrepareSource, Statement};
 use crate::parse::{self, Parsed};
 use crate::plan::{BoundQuery, ExprKind, ExprType};
-use crate::session::{Executor, PreparedInfo, ResultSink, Session, SessionState, error, error::err};
+use crate::session::{Executor, KeptDigest, PreparedInfo, ResultSink, Session, SessionState, error, error::err};
 use crate::show;
 
 /// A prepared statement.
@@ -26,6 +26,7 @@ pub struct PreparedStatement {
     pub text: Arc<str>,
     pub parsed: Parsed,
     pub params: usize,
+    pub digest: KeptDigest,
     plan: Mutex<Option<Arc<CachedPlan>>>,
 }
 
@@ -33,7 +34,7 @@ pub use repeated::RepeatedStatements;
 
 impl PreparedStatement {
     fn new(text: Arc<str>, parsed: Parsed) -> PreparedStatement {
-        PreparedStatement { text, params: parsed.params, parsed, plan: Mutex::new(None) }
+        PreparedStatement { text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None) }
     }
 }
 
@@ -133,6 +134,7 @@ impl Session {
         let parsed = parse::parse_single(text, self.state.config.parse)?;
         match &parsed.statement {
             Statement::Empty => return Err(error::empty_query()),
+            Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
             Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables => {
                 return Err(error::unsupported_ps());
             }
@@ -192,16 +194,16 @@ impl Session {
             self.count_prepared(&statement.parsed.statement);
             return match &plan.plan {
                 Plan::Query(bound, fast) => self.run_query(bound, Some(fast), cursor, sink).await,
-                Plan::Insert(bound) => self.run_insert(bound).await,
-                Plan::Update(bound) => self.run_update(bound).await,
-                Plan::Delete(bound) => self.run_delete(bound).await,
+                Plan::Insert(bound) => Box::pin(self.run_insert(bound)).await,
+                Plan::Update(bound) => Box::pin(self.run_update(bound)).await,
+                Plan::Delete(bound) => Box::pin(self.run_delete(bound)).await,
             };
         }
         // Everything else is bound with the parameters' values, as if they had been written in the text.
         self.state.bind_params = true;
         let outcome = match (&statement.parsed.statement, cursor) {
-            (Statement::Query(query), Some(_)) => self.query_with_cursor(query, cursor, sink).await,
-            (other, _) => self.dispatch(other, sink).await,
+            (Statement::Query(query), Some(_)) => Box::pin(self.query_with_cursor(query, cursor, sink)).await,
+            (other, _) => Box::pin(self.dispatch(other, sink)).await,
         };
         self.state.bind_params = false;
         outcome
@@ -243,7 +245,7 @@ impl Session {
         }
         self.state.bind_params = false;
         self.state.param_types = types;
-        let plan = self.new_plan(statement, settings).await;
+        let plan = Box::pin(self.new_plan(statement, settings)).await;
         self.state.param_types = Vec::new();
         plan
     }

@@ -9,6 +9,7 @@ use highkey_types::MySqlError;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use super::digests::Digests;
 use super::process::{ProcessEntry, ProcessList};
 use super::status::{Status, StatusCounter};
 use super::table_exprs::TableExprCache;
@@ -44,6 +45,7 @@ pub struct Instance {
     table_locks: Arc<TableLocks>,
     exprs: TableExprCache,
     prepared_statements: AtomicU64,
+    digests: Digests,
 }
 
 impl Instance {
@@ -71,6 +73,7 @@ impl Instance {
             table_locks: Arc::default(),
             exprs: TableExprCache::default(),
             prepared_statements: AtomicU64::new(0),
+            digests: Digests::new(settings.u64("performance_schema_digests_size")),
         }))
     }
 
@@ -93,6 +96,11 @@ impl Instance {
     /// Prepared statements of all sessions.
     pub(crate) fn prepared_statements(&self) -> &AtomicU64 {
         &self.prepared_statements
+    }
+
+    /// What statements cost, by digest.
+    pub(crate) fn digests(&self) -> &Digests {
+        &self.digests
     }
 
     pub(crate) fn started_at(&self) -> SystemTime {

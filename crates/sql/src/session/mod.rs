@@ -4,6 +4,7 @@ mod accounts;
 mod config;
 pub mod decode;
 mod diagnostics;
+mod digests;
 pub mod error;
 mod files;
 mod instance;
@@ -25,14 +26,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use highkey_table::Waits;
 use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
-use crate::prepared::{PreparedStatements, RepeatedStatements};
+use crate::prepared::{PreparedStatement, PreparedStatements, RepeatedStatements};
 use crate::variables::SqlModes;
 
 pub use config::Executor;
+pub(crate) use digests::{KeptDigest, Sums, hash as digest_hash};
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
 pub use files::resolve as resolve_file;
 pub use instance::{Account, Instance};
@@ -41,6 +44,7 @@ pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
 pub(crate) use state::blocking;
+use state::clock_micros;
 pub use status::{Status, StatusCounter};
 pub use transaction::{TransactionState, isolation};
 
@@ -104,6 +108,43 @@ pub struct Session {
     about_conditions: bool,
     /// USE changed the database in the running statement.
     pub(crate) schema_changed: bool,
+    /// What the running statement waits for.
+    pub(crate) waits: Arc<Waits>,
+    /// When the running statement began.
+    started: Instant,
+    /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
+    pub(crate) rows_sent: Option<u64>,
+}
+
+/// What came of a statement.
+struct Done {
+    failed: bool,
+    affected: u64,
+    sent: u64,
+}
+
+impl Default for Done {
+    /// An error.
+    fn default() -> Done {
+        Done { failed: true, affected: 0, sent: 0 }
+    }
+}
+
+impl Done {
+    fn of(outcome: &Outcome, rows_sent: Option<u64>) -> Done {
+        match outcome {
+            Outcome::Rows { count } => Done { failed: false, affected: 0, sent: rows_sent.or(*count).unwrap_or(0) },
+            Outcome::Cursor => Done { failed: false, affected: 0, sent: 0 },
+            Outcome::Done { affected, .. } => Done { failed: false, affected: *affected, sent: 0 },
+        }
+    }
+}
+
+/// A statement as its digest is found.
+enum Digested<'a> {
+    /// One that keeps it.
+    Kept(&'a PreparedStatement),
+    Text(&'a str),
 }
 
 impl Session {
@@ -113,6 +154,9 @@ impl Session {
         instance.count(StatusCounter::Connections, 1);
         instance.status().max(StatusCounter::MaxUsedConnections, instance.processes().len() as u64);
         Session {
+            waits: instance.database().engine().waits(),
+            started: Instant::now(),
+            rows_sent: None,
             state: SessionState::new(instance, client, process),
             transaction: TransactionState::default(),
             prepared: PreparedStatements::default(),
@@ -127,6 +171,12 @@ impl Session {
     /// COM_QUERY: runs one statement, or several if the client may send several, and answers each into `sink`. Errors of
     /// statements go into the sink; `Err` is only a broken connection.
     pub async fn execute(&mut self, sql: &[u8], sink: &mut dyn ResultSink) -> io::Result<()> {
+        let waits = self.waits.clone();
+        let statements = std::pin::pin!(self.execute_text(sql, sink));
+        waits.attend(statements).await
+    }
+
+    async fn execute_text(&mut self, sql: &[u8], sink: &mut dyn ResultSink) -> io::Result<()> {
         let escapes = !self.state.mode(SqlModes::NO_BACKSLASH_ESCAPES);
         let text = match decode::statement(sql, self.state.config.charset_client, escapes) {
             Ok(text) => text,
@@ -134,11 +184,9 @@ impl Session {
         };
         if let Some(statement) = self.repeated.find(&text, self.state.config.parse) {
             self.count_question();
-            let started = Instant::now();
-            self.enter("Query", Some(statement.text.clone()), false);
+            self.enter("Query", statement.text.clone(), false, Instant::now());
             let outcome = AssertUnwindSafe(self.run_prepared(&statement, None, sink)).catch_unwind().await;
-            self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), false, sink).await?;
-            self.count_slow(started);
+            self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Kept(&statement), false, sink).await?;
             return Ok(());
         }
         let text: Arc<str> = Arc::from(&*text);
@@ -148,7 +196,15 @@ impl Session {
             let started = Instant::now();
             let parsed = match parse::parse(&text, from, self.state.config.parse) {
                 Ok(parsed) => parsed,
-                Err(e) => return self.refuse(e, sink),
+                Err(e) => {
+                    let digest = parse::digest_text(&text, from, self.state.config.parse);
+                    self.refuse(e, sink)?;
+                    self.begin_time(started);
+                    if let Some(digest) = digest {
+                        self.note_ended(Digested::Text(&digest), Done::default(), Instant::now(), &text[from..]);
+                    }
+                    return Ok(());
+                }
             };
             let next = parsed.next;
             if let Some(at) = next
@@ -163,8 +219,7 @@ impl Session {
             }
             let more = next.is_some();
             let info: Arc<str> = if parsed.text.len() == text.len() { text.clone() } else { Arc::from(&text[parsed.text.clone()]) };
-            let completed = self.run_parsed(&parsed, info, more, sink).await?;
-            self.count_slow(started);
+            let completed = self.run_parsed(&parsed, info, more, started, sink).await?;
             if completed && from == 0 && next.is_none() {
                 self.repeated.note(&text, self.state.config.parse, &parsed);
             }
@@ -172,12 +227,6 @@ impl Session {
                 Some(at) if completed && !self.close_requested => from = at,
                 _ => return Ok(()),
             }
-        }
-    }
-
-    fn count_slow(&self, started: Instant) {
-        if started.elapsed() > self.state.config.long_query_time {
-            self.state.instance.count(StatusCounter::SlowQueries, 1);
         }
     }
 
@@ -196,16 +245,17 @@ impl Session {
     }
 
     /// Runs one parsed statement between the brackets that every statement has. True: it succeeded.
-    async fn run_parsed(&mut self, parsed: &Parsed, info: Arc<str>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
-        self.enter("Query", Some(info), crate::execute::keeps_diagnostics(&parsed.statement));
+    async fn run_parsed(&mut self, parsed: &Parsed, info: Arc<str>, more: bool, started: Instant, sink: &mut dyn ResultSink) -> io::Result<bool> {
+        self.enter("Query", info, crate::execute::keeps_diagnostics(&parsed.statement), started);
         // A panic in a statement ends the statement, never the server.
         let outcome = AssertUnwindSafe(self.dispatch(&parsed.statement, sink)).catch_unwind().await;
-        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), more, sink).await
+        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Text(&parsed.digest), more, sink).await
     }
 
     /// The opening bracket of a statement.
-    pub(crate) fn enter(&mut self, command: &'static str, info: Option<Arc<str>>, keep_diagnostics: bool) {
-        self.state.process.begin_statement(command, info);
+    fn enter(&mut self, command: &'static str, info: Arc<str>, keep_diagnostics: bool, started: Instant) {
+        self.begin_time(started);
+        self.state.process.begin_statement(command, info, started);
         self.state.begin_statement(keep_diagnostics);
         self.about_conditions = keep_diagnostics;
         self.transaction_begin_statement();
@@ -213,7 +263,7 @@ impl Session {
     }
 
     /// The closing bracket: ends the transaction of an autocommit statement, undoes a failed one, answers.
-    pub(crate) async fn leave(&mut self, outcome: Result<Outcome, Failure>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
+    async fn leave(&mut self, outcome: Result<Outcome, Failure>, digested: Digested<'_>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
         let answer = match outcome {
             Ok(outcome) => match self.transaction_end_statement(Ok(())).await {
                 Ok(()) => Ok(outcome),
@@ -234,11 +284,15 @@ impl Session {
             Err(Failure::Io(e)) => {
                 // The client is gone: its statement is undone, and its transaction with the session.
                 let _ = self.transaction_end_statement(Err(highkey_types::errors::query_interrupted())).await;
-                self.finish_process();
+                self.finish_process(digested, Done::default());
                 return Err(e);
             }
         };
         let succeeded = answer.is_ok();
+        let done = match &answer {
+            Ok(outcome) => Done::of(outcome, self.rows_sent),
+            Err(_) => Done::default(),
+        };
         match answer {
             Ok(outcome) => self.answer(outcome, more, sink),
             Err(e) => {
@@ -248,15 +302,59 @@ impl Session {
             }
         }
         self.state.params.clear();
-        self.finish_process();
+        self.finish_process(digested, done);
         if sink.wants_flush() {
             sink.flush().await?;
         }
         Ok(succeeded)
     }
 
-    fn finish_process(&mut self) {
-        self.state.process.end_statement();
+    /// From now on time and waits are the next statement's.
+    fn begin_time(&mut self, started: Instant) {
+        self.started = started;
+        self.waits.clear();
+        self.rows_sent = None;
+    }
+
+    fn finish_process(&mut self, digested: Digested<'_>, done: Done) {
+        let (ended, text) = self.state.process.end_statement();
+        self.note_ended(digested, done, ended, text.as_deref().unwrap_or_default());
+    }
+
+    /// Adds the statement that has ended to the sums of its digest, and to the slow ones if it was slow.
+    fn note_ended(&mut self, digested: Digested<'_>, done: Done, ended: Instant, text: &str) {
+        let elapsed = ended.saturating_duration_since(self.started);
+        let state = &self.state;
+        if elapsed > state.config.long_query_time {
+            state.instance.count(StatusCounter::SlowQueries, 1);
+        }
+        let digests = state.instance.digests();
+        if digests.is_off() {
+            return;
+        }
+        let digest = match digested {
+            Digested::Kept(statement) => &*statement.parsed.digest,
+            Digested::Text(digest) => digest,
+        };
+        if digest.is_empty() {
+            return;
+        }
+        let execution = digests::Execution {
+            session: state.client.connection_id,
+            time: &self.waits.split(elapsed),
+            failed: done.failed,
+            warnings: if self.about_conditions { 0 } else { state.diagnostics.count() - state.diagnostics.error_count() },
+            rows_affected: done.affected,
+            rows_sent: done.sent,
+            rows_examined: state.process.rows_examined(),
+            // NOW() may have been set.
+            ended_micros: if state.config.timestamp_micros.is_some() { clock_micros() } else { state.now_micros + elapsed.as_micros() as i64 },
+            text,
+        };
+        match digested {
+            Digested::Kept(statement) => digests.add_kept(&statement.digest, &state.database, digest, &execution),
+            Digested::Text(_) => digests.add(&state.database, digest, &execution),
+        }
     }
 
     fn answer(&mut self, outcome: Outcome, more: bool, sink: &mut dyn ResultSink) {
@@ -323,6 +421,12 @@ impl Session {
 
     /// COM_STMT_EXECUTE. With `cursor`, a result set is kept for `fetch` and only `columns` and `end` (CURSOR_EXISTS) are sent.
     pub async fn execute_prepared(&mut self, id: u32, params: &[Value], cursor: bool, sink: &mut dyn ResultSink) -> io::Result<()> {
+        let waits = self.waits.clone();
+        let statement = std::pin::pin!(self.execute_kept(id, params, cursor, sink));
+        waits.attend(statement).await
+    }
+
+    async fn execute_kept(&mut self, id: u32, params: &[Value], cursor: bool, sink: &mut dyn ResultSink) -> io::Result<()> {
         self.count_question();
         self.state.instance.count(StatusCounter::ComStmtExecute, 1);
         let Some(statement) = self.prepared.get(id) else {
@@ -331,11 +435,11 @@ impl Session {
         if statement.params != params.len() {
             return self.refuse(error::wrong_arguments("mysqld_stmt_execute"), sink);
         }
-        self.enter("Execute", Some(statement.text.clone()), crate::execute::keeps_diagnostics(&statement.parsed.statement));
+        self.enter("Execute", statement.text.clone(), crate::execute::keeps_diagnostics(&statement.parsed.statement), Instant::now());
         self.state.params.clear();
         self.state.params.extend_from_slice(params);
         let outcome = AssertUnwindSafe(self.run_prepared(&statement, if cursor { Some(id) } else { None }, sink)).catch_unwind().await;
-        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), false, sink).await?;
+        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Kept(&statement), false, sink).await?;
         Ok(())
     }
 

@@ -55,6 +55,8 @@ pub struct ProcessEntry {
     /// Raised together with `interruption`; lock waits end by it and long work polls it.
     interrupt: Arc<Interrupt>,
     progress: Arc<Progress>,
+    /// Rows that the running statement has read, whatever it did with them.
+    rows_examined: Arc<AtomicU64>,
     killed: Arc<AtomicBool>,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
     wake: Notify,
@@ -145,27 +147,44 @@ impl ProcessEntry {
     }
 
     /// A KILL QUERY that came while nothing ran, or for the statement before, is forgotten.
-    pub fn begin_statement(&self, command: &'static str, info: Option<Arc<str>>) {
+    pub fn begin_statement(&self, command: &'static str, info: Arc<str>, started: Instant) {
         if self.interruption() != Interruption::Connection && self.interruption.load(Ordering::Relaxed) != 0 {
             self.interruption.store(0, Ordering::Release);
             self.interrupt.clear();
             self.killed.store(false, Ordering::Release);
         }
         self.progress.enter(Stage::Executing, 0);
+        self.rows_examined.store(0, Ordering::Relaxed);
         let mut activity = self.activity.lock();
         activity.command = command;
-        activity.since = Instant::now();
+        activity.since = started;
         activity.state = "executing";
-        activity.info = info;
+        activity.info = Some(info);
     }
 
-    pub fn end_statement(&self) {
+    /// Says when it ended, and its text.
+    pub fn end_statement(&self) -> (Instant, Option<Arc<str>>) {
         self.progress.enter(Stage::Executing, 0);
+        let ended = Instant::now();
         let mut activity = self.activity.lock();
         activity.command = "Sleep";
-        activity.since = Instant::now();
+        activity.since = ended;
         activity.state = "";
-        activity.info = None;
+        (ended, activity.info.take())
+    }
+
+    /// Rows that the running statement has read.
+    pub fn rows_examined(&self) -> u64 {
+        self.rows_examined.load(Ordering::Relaxed)
+    }
+
+    pub fn add_examined(&self, rows: u64) {
+        self.rows_examined.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Where scans on other threads count them.
+    pub fn examined_counter(&self) -> Arc<AtomicU64> {
+        self.rows_examined.clone()
     }
 
     pub fn set_state(&self, state: &'static str) {
@@ -283,6 +302,7 @@ impl ProcessList {
             interruption: AtomicU8::new(0),
             interrupt: Arc::default(),
             progress: Arc::default(),
+            rows_examined: Arc::default(),
             killed: Arc::default(),
             wake: Notify::new(),
         });
@@ -317,7 +337,7 @@ mod tests {
         let entry = list.register(1, "root", "localhost");
         let state = || entry.snapshot().state;
         assert_eq!(state(), "");
-        entry.begin_statement("Query", None);
+        entry.begin_statement("Query", "SELECT 1".into(), Instant::now());
         assert_eq!(state(), "executing");
         let progress = entry.progress();
         progress.enter(Stage::CopyingRows, 5000);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use highkey_table::WaitKind;
 use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
 
 use super::config::Config;
@@ -406,6 +407,7 @@ impl EvalContext for SessionState {
         self.process.set_state("User sleep");
         let process = self.process.clone();
         let interrupted = blocking(move || {
+            let _pause = highkey_table::blocked(WaitKind::Pause);
             let end = Instant::now() + duration;
             loop {
                 if process.flag().is_raised() {
@@ -445,7 +447,10 @@ impl EvalContext for SessionState {
                 let process = self.process.clone();
                 process.set_state("User lock");
                 let timeout = if seconds < 0.0 { Duration::from_secs(31_536_000) } else { Duration::from_secs_f64(seconds.min(31_536_000.0)) };
-                let got = blocking(|| locks.acquire(&name, id, timeout, &process.flag()));
+                let got = blocking(|| {
+                    let _pause = highkey_table::blocked(WaitKind::Pause);
+                    locks.acquire(&name, id, timeout, &process.flag())
+                });
                 self.process.set_state("executing");
                 self.process.check()?;
                 Ok(Value::Int(i64::from(got)))

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use highkey_table::{FutureWait, WaitKind};
 use highkey_types::{MySqlError, Str, errors};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -70,6 +71,7 @@ impl TableLocks {
 
     async fn wait(&self, process: &ProcessEntry, timeout: Duration, mut ready: impl FnMut(&mut HashMap<Key, Held>) -> bool) -> Result<(), MySqlError> {
         let end = Instant::now() + timeout;
+        let mut counted = None;
         loop {
             let notified = self.released.notified();
             if ready(&mut self.held.lock()) {
@@ -80,6 +82,7 @@ impl TableLocks {
             if left.is_zero() {
                 return Err(errors::lock_wait_timeout());
             }
+            counted.get_or_insert_with(|| FutureWait::begin(WaitKind::TableLock));
             process.set_state("Waiting for table metadata lock");
             tokio::select! {
                 _ = notified => {}

@@ -138,6 +138,7 @@ impl Session {
 
     async fn commit_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
+            Some(txn) if !txn.has_writes() => txn.commit_unwritten(),
             Some(txn) => txn.commit().await,
             None => Ok(()),
         }
@@ -150,7 +151,7 @@ impl Session {
 
     pub(crate) async fn rollback_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
-            Some(txn) => txn.rollback().await,
+            Some(txn) => Box::pin(txn.rollback()).await,
             None => Ok(()),
         }
     }

@@ -1,8 +1,9 @@
 //! What SHOW and information_schema both tell: schemas, sizes, variables, counters, processes, engines.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use highkey_table::{IndexKind, Table};
+use highkey_table::{IndexKind, Table, WaitKind};
 use highkey_types::{Collation, Str, Value};
 
 use crate::session::{SessionState, StatusCounter};
@@ -81,6 +82,17 @@ pub fn index_rows(state: &SessionState, table: &Arc<Table>) -> Vec<Vec<Value>> {
     rows
 }
 
+/// Schema, table and name of every index, by its number.
+pub fn index_names(state: &SessionState) -> HashMap<u32, [Str; 3]> {
+    let catalog = state.instance.database().catalog();
+    let mut names = HashMap::new();
+    for table in catalog.schemas().iter().flat_map(|schema| catalog.tables(&schema.name)) {
+        let def = table.def();
+        names.extend(def.indexes.iter().map(|index| (index.id.0, [def.schema.clone(), def.name.clone(), index.name.clone()])));
+    }
+    names
+}
+
 /// The engines: ours, under the name that tables are made with.
 pub fn engines() -> Vec<Vec<Value>> {
     let comment = "Highkey's own engine: B-link trees, transactions, row-level locking";
@@ -143,6 +155,7 @@ pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
     rows.push(("Threads_created".into(), instance.status().get(StatusCounter::Connections).to_string()));
     rows.push(("Uptime".into(), instance.uptime_seconds().to_string()));
     rows.push(("Uptime_since_flush_status".into(), instance.uptime_seconds().to_string()));
+    rows.push(("Performance_schema_digest_lost".into(), instance.digests().lost().to_string()));
     rows.push(("Ssl_cipher".into(), state.client.tls_cipher.clone().unwrap_or_default()));
     rows.push(("Ssl_version".into(), state.client.tls_version.clone().unwrap_or_default()));
     rows.extend(engine_counters(state).into_iter().map(|(name, n)| (name, n.to_string())));
@@ -150,6 +163,16 @@ pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
     rows.dedup_by(|a, b| a.0 == b.0);
     rows.into_iter().map(|(name, value)| vec![t(name), t(value)]).collect()
 }
+
+/// What statements wait for, as status variables name it.
+const WAITS: &[(WaitKind, &str)] = &[
+    (WaitKind::Latch, "latch"),
+    (WaitKind::RowLock, "row_lock"),
+    (WaitKind::TableLock, "table_lock"),
+    (WaitKind::Log, "log"),
+    (WaitKind::PageRead, "page_read"),
+    (WaitKind::PageWrite, "page_write"),
+];
 
 /// What the storage engine counts, under InnoDB's names where it has one; what all trees together count as `Highkey_splits_append`
 /// and so on.
@@ -169,8 +192,12 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Highkey_records_purged", stats.records_purged),
         ("Highkey_page_splits", stats.splits),
     ];
+    let waits = WAITS.iter().flat_map(|(kind, name)| {
+        let sum = stats.waits[*kind as usize];
+        [(format!("Highkey_{name}_wait_count"), sum.count), (format!("Highkey_{name}_wait_us"), sum.nanos / 1000)]
+    });
     let trees = stats.trees.all().into_iter().map(|(name, count)| (format!("Highkey_{name}"), count));
-    named.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(trees).collect()
+    named.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(waits).chain(trees).collect()
 }
 
 /// A row of the process list.

@@ -7,10 +7,11 @@ mod facts;
 
 use std::sync::Arc;
 
-use highkey_table::Table;
+use highkey_table::{Table, WaitKind, WaitSum};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
+use crate::execute;
 use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName};
@@ -19,7 +20,7 @@ use crate::session::error::{self, err};
 use crate::session::{SessionState, StatusCounter};
 
 pub use create::quote;
-pub use facts::{PRIVILEGES, engines, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
+pub use facts::{PRIVILEGES, engines, index_names, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.
 pub struct Answer {
@@ -353,6 +354,9 @@ fn account(state: &SessionState, user: &UserName) -> Result<crate::session::Acco
         .ok_or_else(|| err(1141, format!("There is no such grant defined for user '{name}' on host '{host}'")))
 }
 
+/// Classes of latches that SHOW ENGINE INNODB STATUS lists.
+const LATCHES_SHOWN: usize = 10;
+
 /// SHOW ENGINE INNODB STATUS: the counters in words.
 fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlError> {
     if !name.eq_ignore_ascii_case("innodb") && !name.eq_ignore_ascii_case("highkey") {
@@ -366,6 +370,19 @@ fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlE
     text += "--------\nCOUNTERS\n--------\n";
     for (counter, value) in facts::engine_counters(state) {
         text += &format!("{counter} {value}\n");
+    }
+    text += "-----\nWAITS\n-----\n";
+    let stats = state.instance.database().engine().stats();
+    let seconds = |sum: WaitSum| format!("{:.6} s{}\n", sum.nanos as f64 / 1e9, execute::counted(sum.count));
+    for kind in WaitKind::ALL {
+        text += &format!("{}: {}", execute::wait_name(kind), seconds(stats.waits[kind as usize]));
+    }
+    if !stats.latch_waits.is_empty() {
+        let names = index_names(state);
+        text += "Latches waited for most:\n";
+        for latch in stats.latch_waits.iter().take(LATCHES_SHOWN) {
+            text += &format!("{}: {}", execute::latch_name(&names, latch), seconds(latch.sum));
+        }
     }
     let status = state.instance.status();
     text += &format!(

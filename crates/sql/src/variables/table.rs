@@ -242,7 +242,7 @@ variables! {
     "max_binlog_size" Global UInt(4096, 1_073_741_824), "1073741824", true, Ignored;
     "max_connect_errors" Global UInt(1, U64), "100", true, Ignored;
     "max_connections" Global UInt(1, 100_000), "151", true, Real;
-    "max_digest_length" Global UInt(0, 1_048_576), "1024", false, Ignored;
+    "max_digest_length" Global UInt(0, 1_048_576), "1024", false, Fact;
     "max_error_count" Both UInt(0, 65535), "1024", true, Real;
     "max_execution_time" Both UInt(0, U64), "0", true, Real;
     "max_heap_table_size" Both UInt(16384, U64), "16777216", true, Ignored;
@@ -275,6 +275,10 @@ variables! {
     "parallel_memory_limit" Global UInt(0, U64), "1073741824", true, Real;
     "parallel_queue_timeout" Both UInt(0, U32), "0", true, Ignored;
     "performance_schema" Global Bool, "OFF", false, Fact;
+    "performance_schema_digests_size" Global UInt(0, 1_048_576), "10000", false, Real;
+    "performance_schema_max_digest_length" Global UInt(0, 1_048_576), "1024", false, Fact;
+    "performance_schema_max_digest_sample_age" Global UInt(0, 1_048_576), "60", false, Fact;
+    "performance_schema_max_sql_text_length" Global UInt(0, 1_048_576), "1024", false, Fact;
     "pid_file" Global Text, "", false, Real;
     "plugin_dir" Global Text, "", false, Fact;
     "port" Global UInt(0, 65535), "3306", false, Real;

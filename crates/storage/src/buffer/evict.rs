@@ -3,6 +3,7 @@
 use super::BufferPool;
 use crate::error::{Error, Result};
 use crate::sync::{Ordering, thread};
+use crate::waits::{self, WaitKind};
 use std::time::Duration;
 
 /// Dirty victims written at once when the foreground finds no clean one.
@@ -24,6 +25,7 @@ impl BufferPool {
                 return Ok(frame);
             }
             self.cleaner_wanted.store(true, Ordering::Relaxed);
+            let _counted = waits::blocked(WaitKind::PageWrite);
             let written = self.write_victims(FOREGROUND_WRITES)?;
             self.counters.foreground_writes.add(written as u64);
             if written == 0 && round > 10 {

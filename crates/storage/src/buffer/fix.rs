@@ -1,13 +1,14 @@
 //! `fix`: from a page id to a guard, reading the page if it is not in memory.
 
 use super::held::How;
-use super::latch::{Outcome, REF};
+use super::latch::{Latch, Outcome, REF};
 use super::table::Entry;
 use super::{Access, BufferPool, ExclusiveGuard, LatchClass, OptimisticGuard, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::page::{PAGE_SIZE, header};
 use crate::sync::Ordering;
+use crate::waits::{self, LatchMode, LatchPlace, WaitKind};
 
 /// How a page comes into its frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,13 +30,16 @@ impl BufferPool {
         let latch = self.latch(entry);
         let mark = if access == Access::Scan { 0 } else { REF };
         loop {
-            if latch.lock_shared(mark) == Outcome::Acquired {
-                return Ok(SharedGuard::new(self, entry, id, How::Waited));
-            }
-            if latch.begin_load(LatchClass::Ordinary) {
+            let guard = if latch.lock_shared(mark) == Outcome::Acquired {
+                SharedGuard::new(self, entry, id, How::Waited)
+            } else if latch.begin_load(LatchClass::Ordinary) {
                 self.load(entry, id, Source::Disk, mark)?;
-                return Ok(ExclusiveGuard::new(self, entry, id, How::Waited).downgrade());
-            }
+                ExclusiveGuard::new(self, entry, id, How::Waited).downgrade()
+            } else {
+                continue;
+            };
+            note_parked(&latch, &guard, LatchMode::Shared);
+            return Ok(guard);
         }
     }
 
@@ -61,15 +65,17 @@ impl BufferPool {
         let latch = self.latch(entry);
         let how = if source == Source::Disk { How::Waited } else { How::New };
         loop {
-            if latch.lock_exclusive(class) == Outcome::Acquired {
-                let mut guard = ExclusiveGuard::new(self, entry, id, how);
-                guard.waited = latch.waited.get();
-                return Ok(guard);
-            }
-            if latch.begin_load(class) {
+            let mut guard = if latch.lock_exclusive(class) == Outcome::Acquired {
+                ExclusiveGuard::new(self, entry, id, how)
+            } else if latch.begin_load(class) {
                 self.load(entry, id, source, REF)?;
-                return Ok(ExclusiveGuard::new(self, entry, id, how));
-            }
+                ExclusiveGuard::new(self, entry, id, how)
+            } else {
+                continue;
+            };
+            guard.waited = latch.waited.get();
+            note_parked(&latch, &guard, if class == LatchClass::Smo { LatchMode::Smo } else { LatchMode::Exclusive });
+            return Ok(guard);
         }
     }
 
@@ -137,7 +143,9 @@ impl BufferPool {
 
     fn read_page(&self, id: PageId, bytes: &mut [u8], source: Source) -> Result<()> {
         debug_assert_eq!(bytes.len(), PAGE_SIZE);
+        let counted = waits::blocked(WaitKind::PageRead);
         let read = self.files.read(id, bytes);
+        drop(counted);
         self.counters.pages_read.add(1);
         let problem = match read {
             Ok(()) => header::verify(bytes, id).err(),
@@ -159,5 +167,13 @@ impl BufferPool {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The latch, which the caller holds now, was waited for: for which index, its page tells.
+fn note_parked(latch: &Latch<'_>, page: &[u8], mode: LatchMode) {
+    let parked = latch.parked.get();
+    if parked.count > 0 {
+        waits::note_latch(LatchPlace::of(page, mode), parked);
     }
 }

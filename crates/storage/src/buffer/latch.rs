@@ -10,6 +10,7 @@
 use crate::counters::Counters;
 use crate::sync::park::{self, Choice};
 use crate::sync::{AtomicU64, Ordering, SPIN_LIMIT, fence, spin_hint};
+use crate::waits::{self, WaitKind, WaitSum};
 
 use super::LatchClass;
 use std::cell::Cell;
@@ -45,6 +46,8 @@ pub(super) struct Latch<'a> {
     pub counters: &'a Counters,
     /// A structure modification had to wait for it.
     pub waited: Cell<bool>,
+    /// How a statement was parked for it, but for the times that it was parked while another thread read the page in.
+    pub parked: Cell<WaitSum>,
 }
 
 impl Latch<'_> {
@@ -237,10 +240,16 @@ impl Latch<'_> {
         }
         self.counters.latch_waits.add(1);
         // Under the queue's lock the bit is still set (a waker that cleared it saw no waiter) and the way still blocked.
+        let counted = waits::blocked(if w & IO != 0 { WaitKind::PageRead } else { WaitKind::Latch });
         park::park(self.address(), token, || {
             let w = self.word.load(Ordering::Relaxed);
             w & bit != 0 && blocked(w) && w & (EVICTED | X) != EVICTED
         });
+        let nanos = counted.end();
+        if nanos > 0 && w & IO == 0 {
+            let before = self.parked.get();
+            self.parked.set(WaitSum { count: before.count + 1, nanos: before.nanos + nanos });
+        }
         *spins = 0;
     }
 
@@ -350,7 +359,7 @@ mod tests {
 
     impl Page {
         fn latch(&self) -> Latch<'_> {
-            Latch { word: &self.word, counters: &self.counters, waited: Cell::new(false) }
+            Latch { word: &self.word, counters: &self.counters, waited: Cell::new(false), parked: Cell::default() }
         }
     }
 

@@ -21,7 +21,7 @@ struct Page {
 
 impl Page {
     fn latch(&self) -> Latch<'_> {
-        Latch { word: &self.word, counters: &self.counters, waited: std::cell::Cell::new(false) }
+        Latch { word: &self.word, counters: &self.counters, waited: std::cell::Cell::new(false), parked: std::cell::Cell::default() }
     }
 
     fn exclusive(&self, class: LatchClass) {

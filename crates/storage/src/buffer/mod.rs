@@ -112,7 +112,7 @@ impl BufferPool {
     }
 
     fn latch<'a>(&'a self, entry: &'a Entry) -> Latch<'a> {
-        Latch { word: &entry.latch, counters: &self.counters, waited: Cell::new(false) }
+        Latch { word: &entry.latch, counters: &self.counters, waited: Cell::new(false), parked: Cell::default() }
     }
 
     /// Frames in all, frames holding no page, frames whose page is newer than on disk.

@@ -5,6 +5,7 @@ use super::doublewrite::BATCH;
 use crate::error::{Error, Result};
 use crate::space::PageRun;
 use crate::sync::{Arc, AtomicBool, Ordering, thread};
+use crate::waits::{self, WaitKind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Writes runs of pages that are full, in a thread of its own, and lets the disk begin; [`WriteBehind::finish`] makes all of them durable.
@@ -49,6 +50,7 @@ impl WriteBehind {
 
     /// Writes and synchronises all pages of `runs`, those that were added among them.
     pub fn finish(&mut self, runs: &[PageRun]) -> Result<()> {
+        let _counted = waits::blocked(WaitKind::PageWrite);
         if let Some(writer) = self.writer.take() {
             drop(writer.runs);
             writer.thread.join().map_err(|_| Error::Stopped)??;

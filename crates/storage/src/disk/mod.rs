@@ -8,6 +8,7 @@ mod rng;
 mod sim;
 
 pub use clock::{Clock, SimClock, SystemClock};
+pub(crate) use clock::thread_cpu;
 pub use file::FileDisk;
 pub(crate) use page_files::{PageFiles, SEGMENT_PAGES};
 pub use rng::{Rng, SeededRng, SystemRng};

@@ -11,6 +11,7 @@ use super::table::LockTable;
 use crate::buffer::held;
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::txn::LockMode;
+use crate::waits::{FutureWait, WaitKind};
 
 /// Why a wait for a row lock ended without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,7 @@ pub struct LockWait {
     timer: u64,
     deadline: Duration,
     began: Duration,
+    counted: FutureWait,
 }
 
 impl LockWait {
@@ -96,10 +98,10 @@ impl LockWait {
         timeout: Duration,
         interrupt: Option<&Interrupt>,
     ) -> LockWait {
-        let began = table.now();
+        let (began, counted) = (table.now(), FutureWait::begin(WaitKind::RowLock));
         let deadline = began.saturating_add(timeout);
         let timer = table.start_timer(deadline, &waiter);
-        let wait = LockWait { table: table.clone(), waiter, timer, deadline, began };
+        let wait = LockWait { table: table.clone(), waiter, timer, deadline, began, counted };
         if let Some(interrupt) = interrupt {
             interrupt.watch(table, &wait.waiter);
         }
@@ -113,9 +115,11 @@ impl LockWait {
     }
 
     /// Waits on this thread.
-    pub fn wait(self) -> Result<(), LockError> {
+    pub fn wait(mut self) -> Result<(), LockError> {
         held::assert_none("a row lock is waited for");
-        self.waiter.block()
+        let outcome = self.waiter.block();
+        self.counted.all_held();
+        outcome
     }
 }
 

@@ -100,7 +100,6 @@ pub fn page_id(page: &[u8]) -> PageId {
 pub(crate) fn set_page_id(page: &mut [u8], id: PageId) {
     put_u64(page, PAGE_ID, id.0);
 }
-#[cfg(all(any(test, debug_assertions), not(feature = "shuttle")))]
 pub fn index_id(page: &[u8]) -> IndexId {
     IndexId(get_u32(page, INDEX_ID))
 }

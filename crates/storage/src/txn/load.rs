@@ -137,7 +137,11 @@ impl Load {
         let before = self.before;
         // Nobody writes the pages once they are given up.
         drop(self);
-        txn.undo_to(before)
+        // A part of the statement, not the end of it: its stage stays as it is.
+        let progress = txn.progress.take();
+        let undone = txn.undo_to(before);
+        txn.progress = progress;
+        undone
     }
 
     fn attach(&self, txn: &mut Txn, top: &Top) -> Result<bool> {

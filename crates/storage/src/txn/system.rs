@@ -19,6 +19,7 @@ use crate::lock::{LockTable, Owner};
 use crate::options::Options;
 use crate::recovery::{Recovered, Store, Transactions};
 use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, RwLock};
+use crate::waits::WaitTotals;
 
 /// The engine's own index: overflow values to be freed once nobody reads them (see purge).
 pub(crate) const GARBAGE_INDEX: IndexId = IndexId(1);
@@ -58,6 +59,8 @@ pub(crate) struct System {
     /// `innodb_fill_factor`.
     pub fill_factor: AtomicU8,
     pub counters: Counters,
+    /// What statements waited for.
+    pub waits: Arc<WaitTotals>,
 }
 
 impl System {
@@ -76,6 +79,7 @@ impl System {
             trees: RwLock::default(),
             closed_trees: Mutex::default(),
             counters: Counters::default(),
+            waits: Arc::default(),
             options,
             store,
         }
@@ -94,6 +98,7 @@ impl System {
         if let Some(tree) = trees.remove(&index) {
             self.closed_trees.lock().add(&tree.stats().counters());
         }
+        self.waits.forget(index);
     }
 
     /// What all trees counted since the start.

@@ -39,7 +39,7 @@ pub struct Txn {
     dropped: Vec<IndexId>,
     pub(super) lock_wait_timeout: Duration,
     pub(super) interrupt: Option<Arc<Interrupt>>,
-    progress: Option<Arc<Progress>>,
+    pub(super) progress: Option<Arc<Progress>>,
     pub(super) cursor: Cursor,
 }
 

@@ -6,6 +6,7 @@ use super::segments::Content;
 use crate::error::Result;
 use crate::ids::Lsn;
 use crate::sync::{Arc, Condvar, Mutex, Ordering};
+use crate::waits::{self, FutureWait, WaitKind};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -48,7 +49,7 @@ impl Wal {
     /// Resolves when the record at `lsn` is durable, whatever the flush level. `.wait()` blocks instead.
     #[cfg(test)]
     pub fn wait_durable(self: &Arc<Self>, lsn: Lsn) -> DurableWait {
-        DurableWait { wal: self.clone(), lsn, need: Need::Durable, waiting: None, led: false }
+        DurableWait { wal: self.clone(), lsn, need: Need::Durable, waiting: None, led: false, counted: None }
     }
 
     /// As `wait_durable`, but as the flush level says: 1 durable, 2 written to the operating system, 0 at once.
@@ -59,7 +60,7 @@ impl Wal {
             2 => Need::Written,
             _ => Need::Durable,
         };
-        DurableWait { wal: self.clone(), lsn, need, waiting: None, led: false }
+        DurableWait { wal: self.clone(), lsn, need, waiting: None, led: false, counted: None }
     }
 
     /// Writes and syncs everything appended so far.
@@ -78,6 +79,7 @@ impl Wal {
         let mut led = false;
         let signal = Arc::new(Signal::default());
         let waker = Waker::from(signal.clone());
+        let _counted = (!self.reached(lsn, need)).then(|| waits::blocked(WaitKind::Log));
         loop {
             match self.poll_wait(lsn, need, &mut waiting, &mut led, &waker) {
                 Poll::Ready(done) => return done,
@@ -140,6 +142,7 @@ impl Wal {
             }
             group.leading = true;
         }
+        let _counted = waits::blocked(WaitKind::Log);
         let result = self.write_out(false);
         self.hand_over();
         result
@@ -239,6 +242,8 @@ pub struct DurableWait {
     need: Need,
     waiting: Option<u64>,
     led: bool,
+    /// From the first look on, unless that one found the record there.
+    counted: Option<FutureWait>,
 }
 
 impl DurableWait {
@@ -252,7 +257,17 @@ impl Future for DurableWait {
     type Output = Result<()>;
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let this = self.get_mut();
-        this.wal.poll_wait(this.lsn, this.need, &mut this.waiting, &mut this.led, cx.waker())
+        if this.counted.is_none() && this.wal.reached(this.lsn, this.need) {
+            return Poll::Ready(Ok(()));
+        }
+        let counted = this.counted.get_or_insert_with(|| FutureWait::begin(WaitKind::Log));
+        let answer = counted.hold(|| this.wal.poll_wait(this.lsn, this.need, &mut this.waiting, &mut this.led, cx.waker()));
+        if answer.is_ready()
+            && let Some(counted) = this.counted.take()
+        {
+            counted.end_with_hold();
+        }
+        answer
     }
 }
 

@@ -6,6 +6,7 @@ use super::segments::{Content, Segments};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, thread};
+use crate::waits::{self, WaitKind};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -81,9 +82,11 @@ impl Wal {
         self.write_early()?;
         let must = urgency == Urgency::Rollback;
         let mut round = 0;
+        let mut counted = None;
         while self.checkpoint_age() > self.capacity - self.capacity / 8 {
             if round == 0 {
                 self.counters.log_room_waits.add(1);
+                counted = Some(waits::blocked(WaitKind::Log));
             }
             let Some(make_room) = self.room.make_room.get() else { break };
             make_room(false)?;
@@ -98,6 +101,7 @@ impl Wal {
                 return Err(Error::LogFull);
             }
         }
+        drop(counted);
         let end = self.end().0;
         let kept = end - self.room.keep.load(Ordering::SeqCst).min(end);
         if !must && kept > self.capacity.saturating_add(self.pinned_max) {
@@ -148,6 +152,7 @@ impl Wal {
         if self.room.prepared.load(Ordering::Relaxed) >= until {
             return Ok(());
         }
+        let _counted = waits::blocked(WaitKind::Log);
         let _one = self.room.preparing.lock();
         let from = self.durable().0.min(end);
         loop {

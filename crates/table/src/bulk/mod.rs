@@ -25,6 +25,8 @@ const BULK_BYTES: usize = 1 << 20;
 /// So much in ascending order is taken for the beginning of more: it goes into the load at once, whose pages are then written while the
 /// rest is read. More than one chunk, for each is sorted.
 const STREAM_BYTES: usize = 6 << 20;
+/// Merged rows that are inserted at a time.
+const MERGED_BYTES: usize = 8 << 20;
 /// Rows inserted in one batch, and between two looks at KILL.
 const BATCH_ROWS: usize = 16 << 10;
 /// A buffer of encoded rows longer than the first goes to the second at once: as long as the chunks of a large statement are
@@ -324,6 +326,78 @@ impl FirstDuplicate {
     }
 }
 
+/// Of equal keys, which entry stays: given in key order, one by one.
+#[derive(Default)]
+struct Distinct {
+    first: FirstDuplicate,
+    /// The entry before: with REPLACE the last of equal keys stays, so each waits for the next key.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    waiting: bool,
+    count: usize,
+}
+
+impl Distinct {
+    /// Takes the next entry; `each` gets those that stay.
+    fn take(
+        &mut self,
+        insert: &mut BulkInsert,
+        txn: &Transaction,
+        item: &Item<'_>,
+        each: &mut impl FnMut(&mut BulkInsert, &[u8], &[u8]) -> Result<(), MySqlError>,
+    ) -> Result<(), MySqlError> {
+        self.count += 1;
+        if self.count % BATCH_ROWS == 0 {
+            txn.check_interrupt()?;
+            txn.progress.add(BATCH_ROWS as u64);
+        }
+        let equal = self.count > 1 && item.key == self.key.as_slice();
+        match insert.mode {
+            OnDuplicate::Replace => {
+                if equal {
+                    insert.report.replaced += 1;
+                } else if self.waiting {
+                    each(insert, &self.key, &self.value)?;
+                }
+                self.value.clear();
+                self.value.extend_from_slice(item.value);
+                self.waiting = true;
+            }
+            OnDuplicate::Ignore if equal => {
+                insert.report.ignored += 1;
+                if insert.report.ignored_errors.len() < IGNORED_ERRORS_MAX {
+                    let row = insert.table.layout.values(item.value);
+                    let error = insert.table.duplicate_entry(0, &row);
+                    insert.report.ignored_errors.push(error);
+                }
+            }
+            _ if equal => self.first.note(item),
+            _ if self.first.row.is_some() => {}
+            _ => each(insert, item.key, item.value)?,
+        }
+        if !equal {
+            self.key.clear();
+            self.key.extend_from_slice(item.key);
+        }
+        Ok(())
+    }
+
+    /// All entries were given. Error 1062 if one of equal keys may not stay.
+    fn end(
+        &mut self,
+        insert: &mut BulkInsert,
+        each: &mut impl FnMut(&mut BulkInsert, &[u8], &[u8]) -> Result<(), MySqlError>,
+    ) -> Result<(), MySqlError> {
+        if self.waiting {
+            each(insert, &self.key, &self.value)?;
+        }
+        match self.first.row {
+            Some(_) => Err(insert.table.duplicate_entry(0, &insert.table.layout.values(&self.first.entry.1))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl BulkInsert {
     /// Rows left out so far because of duplicate keys.
     pub fn report(&self) -> &BulkReport {
@@ -496,53 +570,11 @@ impl BulkInsert {
         mut merge: MergeAhead,
         mut each: impl FnMut(&mut Self, &[u8], &[u8]) -> Result<(), MySqlError>,
     ) -> Result<(), MySqlError> {
-        let table = self.table.clone();
-        let mut first = FirstDuplicate::default();
-        // The entry before: with REPLACE the last of equal keys stays, so each waits for the next key.
-        let (mut key, mut value): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
-        let mut waiting = false;
-        let mut count = 0usize;
+        let mut distinct = Distinct::default();
         while let Some(item) = merge.next().map_err(scratch)? {
-            count += 1;
-            if count % BATCH_ROWS == 0 {
-                txn.check_interrupt()?;
-                txn.progress.add(BATCH_ROWS as u64);
-            }
-            let equal = count > 1 && item.key == key.as_slice();
-            match self.mode {
-                OnDuplicate::Replace => {
-                    if equal {
-                        self.report.replaced += 1;
-                    } else if waiting {
-                        each(self, &key, &value)?;
-                    }
-                    value.clear();
-                    value.extend_from_slice(item.value);
-                    waiting = true;
-                }
-                OnDuplicate::Ignore if equal => {
-                    self.report.ignored += 1;
-                    if self.report.ignored_errors.len() < IGNORED_ERRORS_MAX {
-                        let row = table.layout.values(item.value);
-                        self.report.ignored_errors.push(table.duplicate_entry(0, &row));
-                    }
-                }
-                _ if equal => first.note(&item),
-                _ if first.row.is_some() => {}
-                _ => each(self, item.key, item.value)?,
-            }
-            if !equal {
-                key.clear();
-                key.extend_from_slice(item.key);
-            }
+            distinct.take(self, txn, &item, &mut each)?;
         }
-        if waiting {
-            each(self, &key, &value)?;
-        }
-        match first.row {
-            Some(_) => Err(table.duplicate_entry(0, &table.layout.values(&first.entry.1))),
-            None => Ok(()),
-        }
+        distinct.end(self, &mut each)
     }
 
     /// `ordered`: each run begins behind the one before. False: the table is not empty any more, nothing was done.
@@ -668,27 +700,35 @@ impl BulkInsert {
         }
     }
 
-    /// The rows of the clustered runs in key order.
+    /// The rows of the clustered runs in key order, a chunk at a time.
     async fn insert_merged(&mut self, txn: &mut Transaction, runs: &Runs) -> Result<(), MySqlError> {
         let table = self.table.clone();
-        let mut chunks: Vec<EncodedRows> = Vec::new();
-        let mut merged = EncodedRows::new();
-        self.distinct(txn, runs, |_, _, value| {
-            merged.push_with(|out| out.extend_from_slice(value));
-            if merged.byte_len() > 8 * BULK_BYTES {
-                chunks.push(std::mem::take(&mut merged));
+        let mut merge = runs.merge()?;
+        let mut distinct = Distinct::default();
+        let mut ended = false;
+        while !ended {
+            let mut merged = EncodedRows::new();
+            let mut each = |_: &mut Self, _: &[u8], value: &[u8]| {
+                merged.push_with(|out| out.extend_from_slice(value));
+                Ok(())
+            };
+            let replaced = self.report.replaced;
+            let mut taken = 0;
+            while !ended && taken < MERGED_BYTES {
+                if let Some(item) = merge.next().map_err(scratch)? {
+                    taken += item.value.len();
+                    distinct.take(self, txn, &item, &mut each)?;
+                } else {
+                    distinct.end(self, &mut each)?;
+                    ended = true;
+                }
             }
-            Ok(())
-        })?;
-        chunks.push(merged);
-        self.report.inserted += self.report.replaced;
-        for rows in chunks {
-            let mut chunk = table.prepare_rows(rows);
-            if chunk.count == 0 {
-                continue;
+            self.report.inserted += self.report.replaced - replaced;
+            let mut chunk = table.prepare_rows(merged);
+            if chunk.count > 0 {
+                table.give_row_ids(txn, &mut chunk)?;
+                self.insert_chunk(txn, chunk).await?;
             }
-            table.give_row_ids(txn, &mut chunk)?;
-            self.insert_chunk(txn, chunk).await?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::Scope;
 
-use highkey_storage::BatchRows;
+use highkey_storage::{BatchRows, Waits};
 
 /// Bytes read from a spilled run at a time.
 const READ_BYTES: usize = 256 << 10;
@@ -297,10 +297,11 @@ pub(crate) struct MergeAhead {
 impl MergeAhead {
     pub fn new<'scope>(mut merge: Merge<'scope>, scope: &'scope Scope<'scope, '_>) -> MergeAhead {
         let (send, blocks) = sync_channel(AHEAD_BLOCKS);
+        let waits = Waits::current();
         scope.spawn(move || {
             loop {
                 let mut block = Run::default();
-                let filled = loop {
+                let mut fill = || loop {
                     match merge.next() {
                         Ok(Some(item)) => block.add(item.key, item.value, item.row),
                         Ok(None) => break Ok(()),
@@ -309,6 +310,11 @@ impl MergeAhead {
                     if block.bytes() >= AHEAD_BYTES {
                         break Ok(());
                     }
+                };
+                // The statement's own work, but for the waits until somebody takes the block.
+                let filled = match &waits {
+                    Some(waits) => waits.work(fill),
+                    None => fill(),
                 };
                 let last = block.len() == 0 || filled.is_err();
                 // Nobody receives any more: the other side has failed.

@@ -108,6 +108,7 @@ impl Fixture {
 
     fn context(&self) -> QueryContext {
         QueryContext {
+            examined: Arc::default(),
             engine: self.engine.clone(),
             snapshot: self.db.begin(Isolation::RepeatableRead).snapshot(),
             eval: Arc::new(Mutex::new(Eval { zone: TimeZone::utc(), warnings: Vec::new(), random: HashMap::new() })),

@@ -187,7 +187,8 @@ impl Session {
             }
             while let Some(block) = cutter.next(last) {
                 let plan = plan.clone();
-                working.push_back(tokio::task::spawn_blocking(move || convert(&plan, &block)));
+                let waits = self.waits.clone();
+                working.push_back(tokio::task::spawn_blocking(move || waits.work(|| convert(&plan, &block))));
                 if working.len() >= ahead {
                     let Some(next) = working.pop_front() else { break };
                     self.take_block(bound, charset, inserter, next.await).await?;

@@ -9,6 +9,7 @@ mod optimize;
 mod prepared;
 mod progress;
 mod transactions;
+mod waits;
 
 use std::sync::Arc;
 
@@ -83,12 +84,18 @@ pub struct Server {
 
 impl Server {
     pub fn new() -> Server {
+        Server::with(|_| ())
+    }
+
+    /// With settings of its own.
+    pub fn with(set: impl FnOnce(&mut Settings)) -> Server {
         let dir = tempfile::tempdir().unwrap();
         let database = Database::open(dir.path(), Options { buffer_pool_bytes: 32 << 20, ..Options::default() }).unwrap();
         let mut settings = Settings::default();
         settings.set_internal("datadir", dir.path().to_str().unwrap());
         settings.set("secure_file_priv", Some("")).unwrap();
         settings.set("local_infile", Some("ON")).unwrap();
+        set(&mut settings);
         Server { instance: Instance::new(database, &settings).unwrap(), _dir: dir }
     }
 

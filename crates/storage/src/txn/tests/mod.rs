@@ -8,6 +8,7 @@ mod locking;
 mod model;
 mod purge;
 mod threads;
+mod waits;
 
 use std::time::Duration;
 

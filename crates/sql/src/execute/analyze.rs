@@ -1,0 +1,123 @@
+//! EXPLAIN ANALYZE: the statement is run, its rows are thrown away, and its time is taken apart. What it changes stays changed.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use highkey_table::{LatchWaits, TimeSplit, WaitKind, WaitSum};
+use highkey_types::{MySqlError, Value};
+
+use super::{Failure, Outcome};
+use crate::parse::ast::Statement;
+use crate::session::{Column, LocalInfile, OkSummary, ResultSink, Session, SessionState, error};
+use crate::show;
+
+/// Counts rows. Only a file of the client's is asked for.
+struct Counting<'a> {
+    sink: &'a mut dyn ResultSink,
+    rows: u64,
+    first: Option<Instant>,
+}
+
+#[async_trait]
+impl ResultSink for Counting<'_> {
+    fn columns(&mut self, _columns: &[Column]) {}
+    fn row(&mut self, _row: &[Value]) {
+        self.rows += 1;
+        self.first.get_or_insert_with(Instant::now);
+    }
+    fn end(&mut self, _summary: OkSummary) {}
+    fn ok(&mut self, _summary: OkSummary) {}
+    fn error(&mut self, _error: &MySqlError) {}
+    async fn local_infile(&mut self, name: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
+        self.sink.local_infile(name).await
+    }
+}
+
+impl Session {
+    /// Runs the statement that `tree` describes, and its commit if it is a transaction of its own; writes into the tree what came of it.
+    pub(super) async fn analyze(&mut self, statement: &Statement, tree: &mut Vec<String>, sink: &mut dyn ResultSink) -> Result<(), Failure> {
+        let mut counting = Counting { sink, rows: 0, first: None };
+        self.waits.clear();
+        self.waits.measure_cpu();
+        let began = Instant::now();
+        let outcome = match statement {
+            Statement::Query(query) => self.query(query, &mut counting).await?,
+            Statement::Insert(insert) => self.insert(insert).await?,
+            Statement::Update(update) => self.update(update).await?,
+            Statement::Delete(delete) => self.delete(delete).await?,
+            Statement::LoadData(load) => self.load_data(load, &mut counting).await?,
+            _ => return Err(error::not_supported("EXPLAIN ANALYZE of this statement").into()),
+        };
+        self.transaction_end_statement(Ok(())).await?;
+        let elapsed = began.elapsed();
+        let time = self.waits.split(elapsed);
+        let rows = match outcome {
+            Outcome::Done { affected, .. } => affected,
+            Outcome::Rows { .. } | Outcome::Cursor => counting.rows,
+        };
+        let first = counting.first.map_or(elapsed, |first| first.duration_since(began));
+        if let Some(root) = tree.first_mut() {
+            *root += &format!("  (actual time={}..{} rows={rows} loops=1)", ms(first), ms(elapsed));
+        }
+        tree.extend(time_lines(&self.state, &time));
+        Ok(())
+    }
+}
+
+fn ms(time: Duration) -> String {
+    format!("{:.3}", time.as_secs_f64() * 1e3)
+}
+
+/// The six parts that a statement always has, those of the others that it has, and what remains.
+fn time_lines(state: &SessionState, time: &TimeSplit) -> Vec<String> {
+    let part = |name: &str, nanos: u64| format!("    {name}: {} ms", ms(Duration::from_nanos(nanos)));
+    let wait = |name: &str, sum: WaitSum| part(name, sum.nanos) + &counted(sum.count);
+    let mut lines = vec![format!("Time: {} ms", ms(Duration::from_nanos(time.elapsed))), part("cpu", time.cpu)];
+    for kind in WaitKind::ALL {
+        let sum = time.of(kind);
+        if sum.count == 0 && matches!(kind, WaitKind::TableLock | WaitKind::Pause) {
+            continue;
+        }
+        lines.push(wait(wait_name(kind), sum));
+        if kind == WaitKind::Latch && !time.latches.is_empty() {
+            let names = show::index_names(state);
+            lines.extend(time.latches.iter().map(|latch| format!("    {}", wait(&latch_name(&names, latch), latch.sum))));
+        }
+    }
+    lines.push(part("other", time.other()));
+    lines
+}
+
+/// ` in 3 waits`.
+pub(crate) fn counted(waits: u64) -> String {
+    match waits {
+        0 => String::new(),
+        1 => " in 1 wait".to_owned(),
+        n => format!(" in {n} waits"),
+    }
+}
+
+/// A kind of wait as statements are told about it.
+pub(crate) fn wait_name(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Latch => "latch wait",
+        WaitKind::RowLock => "row-lock wait",
+        WaitKind::TableLock => "table-lock wait",
+        WaitKind::Log => "log wait",
+        WaitKind::PageRead => "page read",
+        WaitKind::PageWrite => "page write",
+        WaitKind::Pause => "pause",
+    }
+}
+
+/// `d.t PRIMARY, leaf exclusive`; `names` as `show::index_names` has them.
+pub(crate) fn latch_name(names: &HashMap<u32, [highkey_types::Str; 3]>, latch: &LatchWaits) -> String {
+    let index = latch.place.index.0;
+    let owner = match names.get(&index) {
+        Some([schema, table, index]) => format!("{schema}.{table} {index}"),
+        None if index == 0 => "the engine's own pages".to_owned(),
+        None => format!("index {index}"),
+    };
+    format!("{owner}, {}", latch.place)
+}

@@ -1,0 +1,83 @@
+//! What statements cost and waited for: events_statements_summary_by_digest and HIGHKEY_LATCH_WAITS. Times are in picoseconds, as performance_schema
+//! has them.
+
+use highkey_table::{LatchWaits, WaitKind};
+use highkey_types::{DateTime, Value};
+
+use super::rows::{t, u};
+use crate::session::{SessionState, Sums};
+use crate::show;
+
+fn picos(nanos: u64) -> Value {
+    u(nanos.saturating_mul(1000))
+}
+
+/// One row per schema and digest, and one without either for the statements that found the table full. What this server does not count, or does not do
+/// (temporary tables, merge passes), is 0.
+pub(super) fn digests(state: &SessionState) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for digest in state.instance.digests().all() {
+        let sums = digest.sums();
+        if sums.count > 0 {
+            let mut row = vec![text(digest.schema.as_deref()), text(digest.hash.as_deref()), text(digest.text.as_deref())];
+            row.extend(cells(state, &sums));
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn text(text: Option<&str>) -> Value {
+    text.map_or(Value::Null, t)
+}
+
+fn cells(state: &SessionState, sums: &Sums) -> Vec<Value> {
+    let moment = |micros: i64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(micros).unwrap_or_default()));
+    let wait = |kind: WaitKind| sums.waits[kind as usize];
+    let mut row = vec![u(sums.count), picos(sums.wait), picos(sums.wait_min), picos(sums.wait / sums.count.max(1)), picos(sums.wait_max)];
+    row.push(picos(wait(WaitKind::RowLock) + wait(WaitKind::TableLock)));
+    row.extend([sums.errors, sums.warnings, sums.rows_affected, sums.rows_sent, sums.rows_examined].map(u));
+    // From SUM_CREATED_TMP_DISK_TABLES to SUM_NO_GOOD_INDEX_USED.
+    row.extend((0..13).map(|_| u(0_u64)));
+    row.extend([moment(sums.first_seen), moment(sums.last_seen)]);
+    row.extend([0.95, 0.99, 0.999].map(|part| picos(sums.quantile(part))));
+    let (sample, seen, time) = &sums.sample;
+    row.extend([t(sample), moment(*seen), picos(*time), picos(sums.cpu)]);
+    row.extend([WaitKind::Latch, WaitKind::RowLock, WaitKind::Log, WaitKind::PageRead, WaitKind::PageWrite].map(|kind| picos(wait(kind))));
+    row
+}
+
+/// One row per index and class of latch that a statement has waited for. The engine's own indexes and pages are of no table.
+pub(super) fn latches(state: &SessionState) -> Vec<Vec<Value>> {
+    latch_rows(state, &state.instance.database().engine().stats().latch_waits)
+}
+
+pub(crate) fn latch_rows(state: &SessionState, waits: &[LatchWaits]) -> Vec<Vec<Value>> {
+    let names = show::index_names(state);
+    waits
+        .iter()
+        .map(|latch| {
+            let index = latch.place.index.0;
+            let mut row = match names.get(&index) {
+                Some(names) => names.iter().map(t).collect(),
+                None => vec![Value::Null; 3],
+            };
+            let class = latch.place.to_string();
+            let (page, mode) = class.split_once(' ').unwrap_or((&class, ""));
+            row.extend([u(index), t(page), t(mode), u(latch.sum.count), picos(latch.sum.nanos)]);
+            row
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_columns_of_mysql_come_first() {
+        let table = super::super::find("performance_schema", "events_statements_summary_by_digest").unwrap();
+        let names: Vec<&str> = table.columns.iter().map(|(name, ..)| &**name).collect();
+        assert_eq!(names.len(), 41);
+        assert_eq!((names[14], names[26], names[34]), ("SUM_CREATED_TMP_DISK_TABLES", "SUM_NO_GOOD_INDEX_USED", "QUERY_SAMPLE_TIMER_WAIT"));
+        assert!(names[35..].iter().all(|name| name.starts_with("HIGHKEY_")));
+    }
+}

@@ -1,0 +1,421 @@
+//! What statements cost, summed over those that differ in their values only: `performance_schema.events_statements_summary_by_digest`.
+//!
+//! A statement that is prepared, or comes again word for word, keeps its [`Digest`] with it; any other is looked up by its digest text. One
+//! mutex guards the sums of a digest until two sessions meet at it; from then on they have several copies of the sums, added up when read.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use ahash::AHashMap;
+use highkey_table::{TimeSplit, WaitKind};
+use highkey_types::Str;
+use parking_lot::{Mutex, RwLock};
+use sha2::{Digest as _, Sha256};
+
+/// Bytes of a sample that are kept (`performance_schema_max_sql_text_length`).
+const SAMPLE_BYTES: usize = 1024;
+/// A sample is replaced by the next statement once it is this old (`performance_schema_max_digest_sample_age`).
+const SAMPLE_MICROS: i64 = 60_000_000;
+const COPIES: usize = 4;
+
+/// One execution of a statement. Times in nanoseconds.
+pub struct Execution<'a> {
+    pub session: u64,
+    pub time: &'a TimeSplit,
+    pub failed: bool,
+    pub warnings: u64,
+    pub rows_affected: u64,
+    pub rows_sent: u64,
+    pub rows_examined: u64,
+    /// When it ended, microseconds since 1970.
+    pub ended_micros: i64,
+    pub text: &'a str,
+}
+
+/// Executions summed up. Times in nanoseconds, moments in microseconds since 1970.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    pub count: u64,
+    pub wait: u64,
+    pub wait_min: u64,
+    pub wait_max: u64,
+    pub errors: u64,
+    pub warnings: u64,
+    pub rows_affected: u64,
+    pub rows_sent: u64,
+    pub rows_examined: u64,
+    pub cpu: u64,
+    /// By [`WaitKind`].
+    pub waits: [u64; WaitKind::ALL.len()],
+    pub first_seen: i64,
+    pub last_seen: i64,
+    /// The slowest of the last minute or so: its text, when it ended, how long it was.
+    pub sample: (Str, i64, u64),
+    histogram: Histogram,
+}
+
+impl Sums {
+    fn add(&mut self, execution: &Execution<'_>, digest: &str) {
+        let time = execution.time;
+        if self.count == 0 {
+            (self.wait_min, self.first_seen) = (u64::MAX, execution.ended_micros - (time.elapsed / 1000) as i64);
+        }
+        self.count += 1;
+        self.wait += time.elapsed;
+        self.wait_min = self.wait_min.min(time.elapsed);
+        self.wait_max = self.wait_max.max(time.elapsed);
+        self.errors += u64::from(execution.failed);
+        self.warnings += execution.warnings;
+        self.rows_affected += execution.rows_affected;
+        self.rows_sent += execution.rows_sent;
+        self.rows_examined += execution.rows_examined;
+        self.cpu += time.cpu;
+        for (sum, wait) in self.waits.iter_mut().zip(&time.waits) {
+            *sum += wait.nanos;
+        }
+        self.last_seen = self.last_seen.max(execution.ended_micros);
+        self.histogram.add(time.elapsed);
+        if time.elapsed > self.sample.2 || execution.ended_micros - self.sample.1 > SAMPLE_MICROS {
+            self.sample = (sample(execution.text, digest), execution.ended_micros, time.elapsed);
+        }
+    }
+
+    fn merge(&mut self, other: &Sums) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = other.clone();
+            return;
+        }
+        self.count += other.count;
+        self.wait += other.wait;
+        self.wait_min = self.wait_min.min(other.wait_min);
+        self.wait_max = self.wait_max.max(other.wait_max);
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        self.rows_affected += other.rows_affected;
+        self.rows_sent += other.rows_sent;
+        self.rows_examined += other.rows_examined;
+        self.cpu += other.cpu;
+        for (sum, wait) in self.waits.iter_mut().zip(&other.waits) {
+            *sum += wait;
+        }
+        self.first_seen = self.first_seen.min(other.first_seen);
+        self.last_seen = self.last_seen.max(other.last_seen);
+        if other.sample.2 > self.sample.2 {
+            self.sample = other.sample.clone();
+        }
+        self.histogram.merge(&other.histogram);
+    }
+
+    /// A time that this part of the executions did not exceed, up to an eighth too long.
+    pub fn quantile(&self, part: f64) -> u64 {
+        self.histogram.quantile(part).min(self.wait_max)
+    }
+}
+
+/// The beginning of a statement's text; of one with a password, its digest text.
+fn sample(text: &str, digest: &str) -> Str {
+    let secret = ["PASSWORD", "IDENTIFIED"].iter().any(|word| digest.split(' ').any(|w| w.trim_matches('`').eq_ignore_ascii_case(word)));
+    let text = if secret { digest } else { text };
+    Str::from(&text[..text.floor_char_boundary(SAMPLE_BYTES)])
+}
+
+/// Counts by the time they took: eight classes between a power of two and the next.
+#[derive(Clone, Debug)]
+struct Histogram(Box<[u32; CLASSES]>);
+
+const CLASSES: usize = 264;
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram(Box::new([0; CLASSES]))
+    }
+}
+
+/// The class of a time. Below eight units of 1024 ns there is one for each.
+fn class(nanos: u64) -> usize {
+    let n = nanos >> 10;
+    if n < 8 {
+        return n as usize;
+    }
+    let power = n.ilog2();
+    (((power - 2) * 8) as usize + ((n >> (power - 3)) & 7) as usize).min(CLASSES - 1)
+}
+
+/// The first time that is beyond a class, in nanoseconds.
+fn class_end(class: usize) -> u64 {
+    let next = class as u64 + 1;
+    if next < 16 { next << 10 } else { (8 + next % 8) << (next / 8 - 1) << 10 }
+}
+
+impl Histogram {
+    fn add(&mut self, nanos: u64) {
+        let count = &mut self.0[class(nanos)];
+        *count = count.saturating_add(1);
+    }
+
+    fn merge(&mut self, other: &Histogram) {
+        for (count, more) in self.0.iter_mut().zip(other.0.iter()) {
+            *count = count.saturating_add(*more);
+        }
+    }
+
+    fn quantile(&self, part: f64) -> u64 {
+        let all: u64 = self.0.iter().map(|n| u64::from(*n)).sum();
+        let wanted = (all as f64 * part).ceil() as u64;
+        let mut seen = 0;
+        for (class, count) in self.0.iter().enumerate() {
+            seen += u64::from(*count);
+            if seen >= wanted {
+                return class_end(class);
+            }
+        }
+        0
+    }
+}
+
+/// The statements of one database that are one without their values.
+pub struct Digest {
+    /// The current database when they ran.
+    pub schema: Option<Str>,
+    /// `None`: those that found the table full.
+    pub text: Option<Box<str>>,
+    /// SHA-256 of the text, in hexadecimal.
+    pub hash: Option<String>,
+    /// Table contents that it is part of: see `Digests::era`.
+    era: u64,
+    met: AtomicBool,
+    sums: [OnceLock<Mutex<Sums>>; COPIES],
+}
+
+impl Digest {
+    fn new(schema: Option<Str>, text: Option<Box<str>>, era: u64) -> Digest {
+        let hash = text.as_deref().map(hash);
+        Digest { schema, text, hash, era, met: AtomicBool::new(false), sums: Default::default() }
+    }
+
+    fn add(&self, execution: &Execution<'_>) {
+        let text = self.text.as_deref().unwrap_or("");
+        if !self.met.load(Ordering::Relaxed) {
+            if let Some(mut sums) = self.sums[0].get_or_init(Mutex::default).try_lock() {
+                sums.add(execution, text);
+                return;
+            }
+            self.met.store(true, Ordering::Relaxed);
+        }
+        self.sums[execution.session as usize % COPIES].get_or_init(Mutex::default).lock().add(execution, text);
+    }
+
+    pub fn sums(&self) -> Sums {
+        let mut all = Sums::default();
+        for sums in self.sums.iter().filter_map(OnceLock::get) {
+            all.merge(&sums.lock());
+        }
+        all
+    }
+}
+
+/// The digest of a digest text.
+pub fn hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where a statement that runs again keeps its digest.
+#[derive(Default)]
+pub struct KeptDigest(Mutex<Option<Arc<Digest>>>);
+
+/// All digests of an instance.
+pub struct Digests {
+    /// `performance_schema_digests_size`: rows, that of the statements that found the table full among them; 0 turns it off.
+    size: usize,
+    /// Grows when the table is emptied.
+    era: AtomicU64,
+    table: RwLock<Table>,
+    lost: AtomicU64,
+}
+
+#[derive(Default)]
+struct Table {
+    /// By schema, then by digest text.
+    by_schema: AHashMap<Option<Str>, AHashMap<Box<str>, Arc<Digest>>>,
+    count: usize,
+    rest: Option<Arc<Digest>>,
+}
+
+impl Table {
+    fn get(&self, schema: &Option<Str>, text: &str) -> Option<&Arc<Digest>> {
+        self.by_schema.get(schema)?.get(text)
+    }
+}
+
+impl Digests {
+    pub fn new(size: u64) -> Digests {
+        Digests { size: size as usize, era: AtomicU64::new(0), table: RwLock::default(), lost: AtomicU64::new(0) }
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.size == 0
+    }
+
+    /// Statements that found the table full.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// An execution of a statement with this digest text.
+    pub fn add(&self, schema: &Option<Str>, text: &str, execution: &Execution<'_>) {
+        {
+            let table = self.table.read();
+            let rest = || table.rest.as_ref().filter(|_| table.count + 1 >= self.size);
+            if let Some(digest) = table.get(schema, text).or_else(rest) {
+                self.add_to(digest, execution);
+                return;
+            }
+        }
+        self.add_to(&self.find(schema, text), execution);
+    }
+
+    fn add_to(&self, digest: &Digest, execution: &Execution<'_>) {
+        if digest.text.is_none() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        digest.add(execution);
+    }
+
+    /// As `add`, of a statement that keeps its digest.
+    pub fn add_kept(&self, kept: &KeptDigest, schema: &Option<Str>, text: &str, execution: &Execution<'_>) {
+        let mut kept = kept.0.lock();
+        let current = kept.as_ref().is_some_and(|d| d.era == self.era.load(Ordering::Relaxed) && (d.text.is_none() || d.schema == *schema));
+        if !current {
+            *kept = Some(self.find(schema, text));
+        }
+        if let Some(digest) = &*kept {
+            self.add_to(digest, execution);
+        }
+    }
+
+    /// The digest, made if there is room for it.
+    fn find(&self, schema: &Option<Str>, text: &str) -> Arc<Digest> {
+        let mut table = self.table.write();
+        if let Some(digest) = table.get(schema, text) {
+            return digest.clone();
+        }
+        let era = self.era.load(Ordering::Relaxed);
+        if table.count + 1 >= self.size {
+            return table.rest.get_or_insert_with(|| Arc::new(Digest::new(None, None, era))).clone();
+        }
+        table.count += 1;
+        let digest = Arc::new(Digest::new(schema.clone(), Some(text.into()), era));
+        table.by_schema.entry(schema.clone()).or_default().insert(text.into(), digest.clone());
+        digest
+    }
+
+    /// TRUNCATE TABLE.
+    pub fn clear(&self) {
+        let mut table = self.table.write();
+        self.era.fetch_add(1, Ordering::Relaxed);
+        *table = Table::default();
+    }
+
+    /// Those of statements that found the table full come first, as in MySQL.
+    pub fn all(&self) -> Vec<Arc<Digest>> {
+        let table = self.table.read();
+        table.rest.iter().chain(table.by_schema.values().flat_map(|by_text| by_text.values())).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highkey_table::WaitSum;
+
+    fn run(digests: &Digests, session: u64, text: &str, micros: u64) {
+        let mut time = TimeSplit { elapsed: micros * 1000, cpu: micros * 400, ..TimeSplit::default() };
+        time.waits[WaitKind::Log as usize] = WaitSum { count: 1, nanos: micros * 600 };
+        let execution = Execution {
+            session,
+            time: &time,
+            failed: micros == 7,
+            warnings: 2,
+            rows_affected: 1,
+            rows_sent: 3,
+            rows_examined: 5,
+            ended_micros: 1_000_000 + micros as i64,
+            text: &format!("{text} {micros}"),
+        };
+        digests.add(&Some("d".into()), text, &execution);
+    }
+
+    #[test]
+    fn classes_meet_and_are_narrow() {
+        let mut last = 0;
+        for class_of in 0..CLASSES {
+            let end = class_end(class_of);
+            assert!(end > last && class(last) == class_of && class(end - 1) == class_of, "{class_of}: {last} to {end}");
+            assert!(end - last <= (last / 8).max(1024));
+            last = end;
+        }
+        assert_eq!(class(u64::MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn executions_are_summed() {
+        let digests = Digests::new(10);
+        for micros in 1..=100 {
+            run(&digests, micros, "a", micros);
+        }
+        let all = digests.all();
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].hash.as_deref(), Some("ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"), "SHA-256 of 'a'");
+        let sums = all[0].sums();
+        assert_eq!((sums.count, sums.errors, sums.warnings, sums.rows_affected, sums.rows_sent, sums.rows_examined), (100, 1, 200, 100, 300, 500));
+        assert_eq!((sums.wait, sums.wait_min, sums.wait_max), (5_050_000, 1000, 100_000));
+        assert_eq!((sums.cpu, sums.waits[WaitKind::Log as usize]), (2_020_000, 3_030_000));
+        assert_eq!((sums.first_seen, sums.last_seen), (1_000_000, 1_000_100));
+        assert_eq!((&*sums.sample.0, sums.sample.2), ("a 100", 100_000));
+        let median = sums.quantile(0.5);
+        assert!((50_000..=56_250).contains(&median), "{median}");
+        assert_eq!(sums.quantile(0.999), 100_000);
+    }
+
+    #[test]
+    fn sessions_that_meet_lose_nothing() {
+        let digests = Digests::new(10);
+        std::thread::scope(|s| {
+            for session in 0..8 {
+                let digests = &digests;
+                s.spawn(move || (0..1000).for_each(|_| run(digests, session, "a", 10)));
+            }
+        });
+        let sums = digests.all()[0].sums();
+        assert_eq!((sums.count, sums.wait, sums.rows_sent), (8000, 80_000_000, 24_000));
+        assert_eq!(sums.quantile(0.95), 10_000);
+    }
+
+    #[test]
+    fn a_full_table_has_one_row_for_the_rest() {
+        let digests = Digests::new(3);
+        for text in ["a", "b", "c", "d", "a"] {
+            run(&digests, 1, text, 10);
+        }
+        let counts = |digests: &Digests| {
+            let mut counts: Vec<_> = digests.all().iter().map(|d| (d.text.as_deref().map(str::to_owned), d.sums().count)).collect();
+            counts.sort();
+            counts
+        };
+        assert_eq!(counts(&digests), [(None, 2), (Some("a".to_owned()), 2), (Some("b".to_owned()), 1)]);
+        assert_eq!(digests.lost(), 2);
+        digests.clear();
+        run(&digests, 1, "c", 10);
+        assert_eq!(counts(&digests), [(Some("c".to_owned()), 1)]);
+    }
+
+    #[test]
+    fn passwords_are_not_kept() {
+        assert_eq!(&*sample("SET PASSWORD = 'x'", "SET `PASSWORD` = ?"), "SET `PASSWORD` = ?");
+        assert_eq!(&*sample("SELECT 'x'", "SELECT ?"), "SELECT 'x'");
+        assert_eq!(sample(&"é".repeat(1000), "").len(), 1024);
+    }
+}

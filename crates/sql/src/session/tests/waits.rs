@@ -1,0 +1,250 @@
+//! Where a statement's time went: EXPLAIN ANALYZE, the statement digests, SHOW ENGINE INNODB STATUS.
+
+use highkey_types::Value;
+
+use super::{Answer, Client, Collector, Server, table};
+
+/// The lines of EXPLAIN ANALYZE.
+async fn analyze(c: &mut Client, sql: &str) -> Vec<String> {
+    let text = c.value(&format!("EXPLAIN ANALYZE {sql}")).await;
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The root's text, the rows it says, and the parts of the time by name, in milliseconds.
+fn parts(lines: &[String]) -> (&str, u64, Vec<(&str, f64)>) {
+    let (root, actual) = lines[0].split_once("  (actual time=").expect("the root has its time");
+    let rows = actual.split_once("rows=").and_then(|(_, rest)| rest.split_once(' ')).expect("the root has its rows").0;
+    let at = lines.iter().position(|line| line.starts_with("Time: ")).expect("the time is told");
+    let number = |text: &str| text.split(' ').next().and_then(|n| n.parse().ok()).expect("milliseconds");
+    let parts = lines[at..].iter().filter(|line| !line.starts_with("        ")).map(|line| {
+        let (name, rest) = line.trim().split_once(": ").expect("name: time");
+        (name, number(rest))
+    });
+    (root, rows.parse().unwrap(), parts.collect())
+}
+
+const PARTS: [&str; 8] = ["Time", "cpu", "latch wait", "row-lock wait", "log wait", "page read", "page write", "other"];
+
+#[track_caller]
+fn assert_analyzed(lines: &[String], root: &str, rows: u64, commits: bool) {
+    let (first, counted, parts) = parts(lines);
+    assert_eq!((first, counted), (root, rows), "{lines:#?}");
+    assert_eq!(parts.iter().map(|(name, _)| *name).collect::<Vec<_>>(), PARTS, "{lines:#?}");
+    let part = |name: &str| parts.iter().find(|(n, _)| *n == name).unwrap().1;
+    assert!(part("Time") > 0.0 && part("cpu") > 0.0);
+    assert_eq!(lines.iter().any(|line| line.starts_with("    log wait: ") && line.contains(" in ")), commits, "{lines:#?}");
+}
+
+#[tokio::test]
+async fn explain_analyze_runs_what_it_explains() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    assert_analyzed(&analyze(&mut c, "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").await, "-> Insert into t", 3, true);
+    assert_analyzed(&analyze(&mut c, "UPDATE t SET v = v + 10 WHERE id >= 2").await, "-> UPDATE t", 2, true);
+    assert_analyzed(&analyze(&mut c, "REPLACE INTO t VALUES (3, 33)").await, "-> Insert into t", 2, true);
+    assert_analyzed(&analyze(&mut c, "DELETE FROM t WHERE id = 1").await, "-> DELETE t", 1, true);
+    assert_eq!(c.rows("SELECT * FROM t").await, table("2 12|3 33"));
+    c.ok("CREATE TABLE s (id INT PRIMARY KEY, v INT)").await;
+    let copied = analyze(&mut c, "INSERT INTO s SELECT * FROM t").await;
+    assert_analyzed(&copied, "-> Insert into s", 2, true);
+    assert!(copied[1].contains("-> "), "the query is explained, too: {copied:#?}");
+    assert_eq!(c.rows("SELECT * FROM s").await, table("2 12|3 33"));
+    let joined = analyze(&mut c, "UPDATE t, s SET t.v = s.v + 1 WHERE t.id = s.id").await;
+    assert_eq!((parts(&joined).1, parts(&joined).2.len()), (2, PARTS.len()));
+    assert_eq!(c.rows("SELECT * FROM t").await, table("2 13|3 34"));
+    let mut sink = Collector { file: b"7\t70\n8\t80\n".to_vec(), ..Collector::default() };
+    c.session.execute(b"EXPLAIN ANALYZE LOAD DATA LOCAL INFILE 'f' INTO TABLE s", &mut sink).await.unwrap();
+    let Answer::Rows { rows, .. } = &sink.answers[0] else { panic!("{:?}", sink.answers) };
+    let Value::Text(text) = &rows[0][0] else { panic!("{rows:?}") };
+    assert!(text.starts_with("-> Load into s  (actual time=") && text.contains(" rows=2 loops=1)\n"), "{text}");
+    assert_eq!(c.value("SELECT SUM(v) FROM s WHERE id > 6").await, "150");
+}
+
+#[tokio::test]
+async fn explain_analyze_of_queries() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").await;
+    for executor in ["FAST", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = {executor}")).await;
+        let lines = analyze(&mut c, "SELECT id FROM t WHERE v >= 2").await;
+        let (_, rows, parts) = parts(&lines);
+        assert_eq!(rows, 2, "{lines:#?}");
+        assert_eq!(parts.iter().map(|(name, _)| *name).collect::<Vec<_>>(), PARTS, "{lines:#?}");
+        assert!(parts[0].1 > 0.0 && parts[1].1 > 0.0);
+    }
+    let paused = analyze(&mut c, "SELECT SLEEP(0.01)").await;
+    assert!(paused.iter().any(|line| line.starts_with("    pause: ") && line.ends_with("in 1 wait")), "{paused:#?}");
+    assert_eq!(c.error("EXPLAIN ANALYZE FORMAT=TRADITIONAL SELECT 1").await.0, 1235);
+    assert_eq!(c.error("EXPLAIN ANALYZE SELECT id FROM missing").await.0, 1146);
+}
+
+#[tokio::test]
+async fn explain_analyze_in_a_transaction_and_of_what_fails() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("BEGIN").await;
+    assert_analyzed(&analyze(&mut c, "INSERT INTO t VALUES (1, 1)").await, "-> Insert into t", 1, false);
+    assert_eq!(c.error("EXPLAIN ANALYZE INSERT INTO t VALUES (2, 2), (1, 1)").await.0, 1062);
+    assert_eq!(c.rows("SELECT * FROM t").await, table("1 1"));
+    c.ok("ROLLBACK").await;
+    assert_eq!(c.error("EXPLAIN ANALYZE INSERT INTO t VALUES (2, 2), (2, 2)").await.0, 1062);
+    assert_eq!(c.rows("SELECT * FROM t").await, table(""));
+}
+
+const DIGESTS: &str = "performance_schema.events_statements_summary_by_digest";
+
+/// These columns of the digests of the schema `d`, by their text.
+async fn digests(c: &mut Client, columns: &str, text: &str) -> Vec<Vec<String>> {
+    c.rows(&format!("SELECT {columns} FROM {DIGESTS} WHERE schema_name = 'd' AND digest_text LIKE '{text}' ORDER BY digest_text")).await
+}
+
+#[tokio::test]
+async fn statements_that_differ_in_their_values_are_one() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").await;
+    c.ok("INSERT INTO t VALUES (4, 4), (5, 5)").await;
+    for id in 1..=4 {
+        c.rows(&format!("SELECT v FROM t WHERE id = {id}")).await;
+    }
+    // Once more word for word: kept by the session from now on.
+    for _ in 0..3 {
+        c.rows("SELECT v FROM t WHERE id = 9").await;
+    }
+    let id = c.session.prepare(b"select v from t where id = ?").await.unwrap().id;
+    for value in 1..=2 {
+        c.session.execute_prepared(id, &[Value::Int(value)], false, &mut Collector::default()).await.unwrap();
+    }
+    let counts = "count_star, sum_rows_affected, sum_rows_sent, sum_rows_examined, sum_errors";
+    assert_eq!(digests(&mut c, counts, "INSERT INTO%").await, table("2 5 0 0 0"));
+    assert_eq!(digests(&mut c, counts, "SELECT `v` FROM%").await, table("9 0 6 6 0"));
+    let text = digests(&mut c, "digest_text, digest = STATEMENT_DIGEST('SELECT v FROM t WHERE id = 1'), query_sample_text LIKE 'SELECT v FROM t WHERE id = _'", "SELECT `v`%").await;
+    assert_eq!(text, [["SELECT `v` FROM `t` WHERE `id` = ?", "1", "1"]]);
+    let times = "min_timer_wait > 0, min_timer_wait <= avg_timer_wait, avg_timer_wait <= max_timer_wait, sum_timer_wait >= highkey_cpu_time + highkey_log_wait, \
+        highkey_cpu_time > 0, quantile_95 <= quantile_999, first_seen <= last_seen";
+    assert_eq!(digests(&mut c, times, "%`t`%").await, vec![vec!["1"; 7]; 3]);
+    let log = "highkey_log_wait > 0, sum_lock_time, highkey_row_lock_wait, highkey_latch_wait";
+    assert_eq!(digests(&mut c, log, "INSERT INTO%").await, table("1 0 0 0"));
+    assert_eq!(digests(&mut c, "highkey_log_wait", "SELECT `v`%").await, table("0"));
+}
+
+#[tokio::test]
+async fn what_fails_is_counted_and_truncate_forgets() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO t VALUES (1)").await;
+    assert_eq!(c.error("INSERT INTO t VALUES (1)").await.0, 1062);
+    assert_eq!(c.error("SELEC 1, 2").await.0, 1064);
+    c.ok("INSERT IGNORE INTO t VALUES (1)").await;
+    let counts = "count_star, sum_errors, sum_warnings, sum_rows_affected";
+    assert_eq!(digests(&mut c, counts, "INSERT INTO%").await, table("2 1 0 1"));
+    assert_eq!(digests(&mut c, counts, "INSERT IGNORE%").await, table("1 0 1 0"));
+    assert_eq!(digests(&mut c, &format!("digest_text, {counts}"), "SELEC %").await, [["SELEC ?, ...", "1", "1", "0", "0"]]);
+    let id = c.session.prepare(b"SELECT id FROM t").await.unwrap().id;
+    for round in 1..=2 {
+        c.session.execute_prepared(id, &[], false, &mut Collector::default()).await.unwrap();
+        c.session.execute_prepared(id, &[], false, &mut Collector::default()).await.unwrap();
+        c.ok(&format!("TRUNCATE TABLE {DIGESTS}")).await;
+        assert_eq!(digests(&mut c, "count_star", "SELECT `id`%").await, table(""), "{round}");
+        assert_eq!(digests(&mut c, "count_star", "TRUNCATE%").await, table("1"), "{round}");
+    }
+    c.session.execute_prepared(id, &[], false, &mut Collector::default()).await.unwrap();
+    assert_eq!(digests(&mut c, "count_star, sum_rows_sent", "SELECT `id`%").await, table("1 1"));
+    c.ok("CREATE USER u IDENTIFIED BY 'secret'").await;
+    assert_eq!(digests(&mut c, "query_sample_text LIKE '%secret%'", "CREATE%USER%").await, table("0"));
+}
+
+#[tokio::test]
+async fn a_full_table_of_digests_and_none() {
+    let server = Server::with(|settings| settings.set("performance_schema_digests_size", Some("3")).unwrap());
+    let mut c = server.connect();
+    for column in ["a", "b", "c", "d"] {
+        c.rows(&format!("SELECT 1 AS {column}")).await;
+    }
+    let rows = c.rows(&format!("SELECT schema_name, digest, digest_text, count_star FROM {DIGESTS} ORDER BY digest_text")).await;
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[0], ["NULL", "NULL", "NULL", "2"]);
+    assert_eq!((&rows[1][2][..], &rows[2][2][..]), ("SELECT ? AS `a`", "SELECT ? AS `b`"));
+    assert_eq!(c.rows("SHOW STATUS LIKE 'Performance_schema_digest_lost'").await, table("Performance_schema_digest_lost 3"));
+    let off = Server::with(|settings| settings.set("performance_schema_digests_size", Some("0")).unwrap());
+    let mut c = off.connect();
+    c.rows("SELECT 1").await;
+    assert_eq!(c.value(&format!("SELECT COUNT(*) FROM {DIGESTS}")).await, "0");
+}
+
+#[tokio::test]
+async fn a_row_lock_that_was_waited_for() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    a.ok("INSERT INTO t VALUES (1, 0)").await;
+    a.ok("BEGIN").await;
+    a.ok("UPDATE t SET v = 1 WHERE id = 1").await;
+    let engine = server.instance.database().engine().clone();
+    let release = async {
+        while engine.stats().row_lock_current_waits == 0 {
+            tokio::task::yield_now().await;
+        }
+        a.ok("COMMIT").await;
+    };
+    let (waited, ()) = tokio::join!(analyze(&mut b, "UPDATE t SET v = v + 1 WHERE id = 1"), release);
+    assert!(waited.iter().any(|line| line.starts_with("    row-lock wait: ") && line.ends_with(" in 1 wait")), "{waited:#?}");
+    assert_eq!(b.value("SELECT v FROM t").await, "2");
+    let waits = "count_star, highkey_row_lock_wait > 0, sum_lock_time = highkey_row_lock_wait, sum_timer_wait > highkey_row_lock_wait";
+    assert_eq!(digests(&mut b, waits, "EXPLAIN ANALYZE UPDATE%").await, table("1 1 1 1"));
+    assert_eq!(digests(&mut b, "highkey_row_lock_wait", "UPDATE%").await, table("0"), "who held the lock waited for nothing");
+    let status = b.rows("SHOW ENGINE INNODB STATUS").await.remove(0).remove(2);
+    assert!(status.contains("\nrow-lock wait: 0.") && status.contains("\nlog wait: 0."), "{status}");
+    let counters = b.rows("SHOW GLOBAL STATUS LIKE 'Highkey%wait_count'").await;
+    assert!(counters.contains(&vec!["Highkey_row_lock_wait_count".to_owned(), "1".to_owned()]), "{counters:?}");
+}
+
+#[tokio::test]
+async fn ddl_that_waits_for_a_transaction() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    a.ok("BEGIN").await;
+    a.rows("SELECT * FROM t").await;
+    let release = async {
+        loop {
+            let waiting = a.value("SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table metadata lock%'").await;
+            if waiting == "1" {
+                break;
+            }
+        }
+        a.ok("COMMIT").await;
+    };
+    tokio::join!(b.ok("ALTER TABLE t ADD COLUMN v INT"), release);
+    assert_eq!(digests(&mut b, "sum_lock_time > 0, highkey_row_lock_wait", "ALTER TABLE%").await, table("1 0"));
+}
+
+#[tokio::test]
+async fn latches_are_named_by_their_index() {
+    use highkey_table::{IndexId, LatchMode, LatchPlace, LatchWaits, LatchedPage, WaitSum};
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT, KEY by_v (v))").await;
+    assert_eq!(c.value("SELECT COUNT(*) FROM information_schema.highkey_latch_waits").await, "0");
+    let by_v = server.instance.database().catalog().find_table("d", "t").unwrap().def().indexes[1].id;
+    let waits = |index| LatchWaits {
+        place: LatchPlace { index, page: LatchedPage::Leaf, mode: LatchMode::Exclusive },
+        sum: WaitSum { count: 2, nanos: 5000 },
+    };
+    let both = [waits(by_v), waits(IndexId(0))];
+    let rows = crate::information_schema::latch_rows(&c.session.state, &both);
+    let text = |text: &str| Value::text(text);
+    let end = || [text("leaf"), text("exclusive"), Value::UInt(2), Value::UInt(5_000_000)];
+    assert_eq!(rows[0][..4], [text("d"), text("t"), text("by_v"), Value::UInt(by_v.0.into())]);
+    assert_eq!(rows[1][..4], [Value::Null, Value::Null, Value::Null, Value::UInt(0)]);
+    assert!(rows.iter().all(|row| row[4..] == end()));
+    let names = crate::show::index_names(&c.session.state);
+    let names = both.map(|latch| crate::execute::latch_name(&names, &latch));
+    assert_eq!(names, ["d.t by_v, leaf exclusive", "the engine's own pages, leaf exclusive"]);
+}

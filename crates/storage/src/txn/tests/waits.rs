@@ -1,0 +1,268 @@
+//! What a statement waited for: one test for each kind, of the kind and not of how long.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+use crate::buffer::LatchClass;
+use crate::waits::{LatchMode, LatchPlace, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, waiting};
+use Isolation::*;
+
+const LONG_AGO: Duration = Duration::from_secs(1000);
+
+fn split(waits: &Waits) -> TimeSplit {
+    waits.split(LONG_AGO)
+}
+
+/// Nothing but this was waited for, and the thread was held by it all the time.
+#[track_caller]
+fn assert_only(waits: &Waits, kind: WaitKind) -> TimeSplit {
+    let split = split(waits);
+    for other in WaitKind::ALL {
+        let sum = split.of(other);
+        assert_eq!((sum.count > 0, sum.nanos > 0), (other == kind, other == kind), "{other:?}: {sum:?}");
+    }
+    split
+}
+
+/// Runs a future to its end on this thread.
+fn run<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_nothing_notes_nothing() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "1")]);
+    let waits = engine.waits();
+    let read = run(waits.clone().attend(async { get(&mut engine.begin(RepeatableRead), t, "a") }));
+    assert_eq!(read.as_deref(), Some("1"));
+    assert!(!waits.any());
+    assert_eq!(split(&waits), TimeSplit { elapsed: LONG_AGO.as_nanos() as u64, cpu: LONG_AGO.as_nanos() as u64, ..TimeSplit::default() });
+    assert_eq!(engine.stats().waits, [WaitSum::default(); WaitKind::ALL.len()]);
+}
+
+#[test]
+fn a_latch_by_index_and_class() {
+    let (engine, t) = engine();
+    let root = engine.index_size(t).unwrap().root_page;
+    let pool = &engine.store().pool;
+    let parked = || pool.counters().latch_waits.get();
+    let waits = engine.waits();
+    let want = |class: Option<LatchClass>| {
+        let before = parked();
+        let held = pool.fix_exclusive(root, LatchClass::Ordinary).unwrap();
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                waits.work(|| match class {
+                    None => drop(pool.fix_shared(root).unwrap()),
+                    Some(class) => drop(pool.fix_exclusive(root, class).unwrap()),
+                });
+            });
+            while parked() == before {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            drop(held);
+        });
+    };
+    let modes = [(None, LatchMode::Shared), (Some(LatchClass::Ordinary), LatchMode::Exclusive), (Some(LatchClass::Smo), LatchMode::Smo)];
+    for (class, mode) in modes {
+        waits.clear();
+        want(class);
+        let split = assert_only(&waits, WaitKind::Latch);
+        assert_eq!(split.latches.len(), 1);
+        let latch = split.latches[0];
+        assert_eq!(latch.place, LatchPlace { index: t, page: LatchedPage::Leaf, mode });
+        assert_eq!(latch.sum, split.of(WaitKind::Latch));
+    }
+    let totals = engine.stats();
+    assert_eq!(totals.latch_waits.len(), 3);
+    assert_eq!(totals.latch_waits.iter().map(|w| w.sum.nanos).sum::<u64>(), totals.waits[WaitKind::Latch as usize].nanos);
+    assert_eq!(totals.latch_waits[0].place.to_string().split(' ').next(), Some("leaf"));
+    let mut txn = engine.begin(RepeatableRead);
+    txn.drop_index(t).unwrap();
+    commit(txn);
+    purge_all(&engine);
+    assert_eq!(engine.stats().latch_waits, [], "the index is gone");
+}
+
+#[test]
+fn a_row_lock_waited_for_on_a_thread_and_in_a_future() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "1")]);
+    let waits = engine.waits();
+    for held in [true, false] {
+        waits.clear();
+        let mut first = engine.begin(RepeatableRead);
+        put(&mut first, t, "a", "2");
+        let mut second = engine.begin(RepeatableRead);
+        std::thread::scope(|s| {
+            let thread = s.spawn(|| {
+                run(waits.clone().attend(async {
+                    let waiting = wait(second.update(t, b"a", b"3"));
+                    if held { waiting.wait() } else { waiting.await }
+                }))
+            });
+            while engine.stats().row_lock_current_waits == 0 {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            commit(first);
+            assert_eq!(thread.join().unwrap(), Ok(()));
+        });
+        let split = assert_only(&waits, WaitKind::RowLock);
+        assert_eq!(split.of(WaitKind::RowLock).count, 1);
+        // Waiting is no work, wherever it is done.
+        assert!(split.cpu < split.elapsed);
+    }
+    assert_eq!(engine.stats().waits[WaitKind::RowLock as usize].count, 2);
+}
+
+#[test]
+fn a_commit_waits_for_the_log() {
+    let (engine, t) = engine();
+    let waits = engine.waits();
+    for level in [1, 2] {
+        engine.set_flush_log_at_commit(level);
+        waits.clear();
+        let mut txn = engine.begin(RepeatableRead);
+        put(&mut txn, t, "a", &level.to_string());
+        run(waits.clone().attend(txn.commit(b"").unwrap())).unwrap();
+        let split = assert_only(&waits, WaitKind::Log);
+        assert_eq!(split.of(WaitKind::Log).count, 1);
+        waits.clear();
+        let mut txn = engine.begin(RepeatableRead);
+        put(&mut txn, t, "b", &level.to_string());
+        waits.work(|| txn.commit(b"").unwrap().wait()).unwrap();
+        assert_only(&waits, WaitKind::Log);
+    }
+    engine.set_flush_log_at_commit(0);
+    waits.clear();
+    let mut txn = engine.begin(RepeatableRead);
+    put(&mut txn, t, "c", "3");
+    run(waits.clone().attend(txn.commit(b"").unwrap())).unwrap();
+    assert!(!waits.any(), "level 0 waits for nothing");
+}
+
+#[test]
+fn a_page_that_is_not_in_memory() {
+    let disk = disk(1);
+    let t = {
+        let engine = open(&disk);
+        let t = new_index(&engine);
+        given(&engine, t, &[("a", "1")]);
+        engine.shutdown().unwrap();
+        t
+    };
+    let engine = open(&disk);
+    let waits = engine.waits();
+    let mut txn = engine.begin(RepeatableRead);
+    assert_eq!(waits.work(|| get(&mut txn, t, "a")).as_deref(), Some("1"));
+    assert_only(&waits, WaitKind::PageRead);
+    waits.clear();
+    assert_eq!(run(waits.clone().attend(async { get(&mut txn, t, "a") })).as_deref(), Some("1"));
+    assert!(!waits.any(), "it is in memory now");
+}
+
+#[test]
+fn pages_that_a_statement_writes_to_get_frames() {
+    let disk = disk(1);
+    let engine = open_with(&disk, Options { buffer_pool_bytes: 0, redo_log_capacity: 64 << 20, ..options() }).unwrap();
+    let t = new_index(&engine);
+    let waits = engine.waits();
+    let mut txn = engine.begin(RepeatableRead);
+    let value = "x".repeat(4000);
+    waits.work(|| {
+        for n in 0..2000 {
+            put(&mut txn, t, &format!("{n:05}"), &value);
+        }
+    });
+    commit(txn);
+    let written = split(&waits).of(WaitKind::PageWrite);
+    assert!(written.count > 0 && written.nanos > 0);
+    assert!(engine.stats().counter("foreground_writes") > 0);
+}
+
+#[test]
+fn waits_of_others_and_waits_inside_waits() {
+    let (engine, _) = engine();
+    let waits = engine.waits();
+    drop(blocked(WaitKind::Pause));
+    assert_eq!(engine.stats().waits, [WaitSum::default(); WaitKind::ALL.len()], "nobody's");
+    waits.work(|| {
+        let outer = blocked(WaitKind::Log);
+        drop(blocked(WaitKind::PageWrite));
+        drop(outer);
+        drop(blocked(WaitKind::Pause));
+    });
+    let split = split(&waits);
+    assert_eq!(WaitKind::ALL.map(|kind| split.of(kind).count), [0, 0, 0, 1, 0, 0, 1]);
+    assert!(Waits::current().is_none());
+}
+
+#[test]
+fn time_off_a_thread_is_not_work() {
+    let (engine, _) = engine();
+    let waits = engine.waits();
+    let nap = |ready_at: std::time::Instant| {
+        std::future::poll_fn(move |cx| {
+            if std::time::Instant::now() >= ready_at {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            std::thread::yield_now();
+            Poll::Pending
+        })
+    };
+    let soon = || std::time::Instant::now() + Duration::from_millis(2);
+    run(waits.clone().attend(waiting(WaitKind::TableLock, nap(soon()))));
+    let split = split(&waits);
+    assert!(split.of(WaitKind::TableLock).nanos > 0 && split.of(WaitKind::TableLock).count == 1);
+    assert!(split.cpu < split.elapsed, "{split:?}");
+}
+
+#[test]
+fn processor_time_is_measured_when_asked_for() {
+    let (engine, _) = engine();
+    let waits = engine.waits();
+    let spin = || {
+        let began = std::time::Instant::now();
+        while began.elapsed() < Duration::from_millis(3) {
+            std::hint::spin_loop();
+        }
+    };
+    let measured = run(waits.clone().attend(async {
+        waits.measure_cpu();
+        spin();
+        std::thread::spawn({
+            let waits = waits.clone();
+            move || waits.work(spin)
+        })
+        .join()
+        .unwrap();
+        let before = split(&waits).cpu;
+        let wait = blocked(WaitKind::PageWrite);
+        spin();
+        drop(wait);
+        let waited = split(&waits).cpu - before;
+        assert!(waited < 2_000_000, "what a wait does is the wait's: {waited}");
+        before
+    }));
+    assert!(measured > 0 && measured < LONG_AGO.as_nanos() as u64, "{measured}");
+    waits.clear();
+    assert_eq!(split(&waits).cpu, LONG_AGO.as_nanos() as u64, "not measured any more");
+}

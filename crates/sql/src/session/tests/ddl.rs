@@ -82,3 +82,50 @@ async fn alter_table_changes_rows_and_keys() {
     assert_eq!(c.rows("SELECT id FROM s ORDER BY id").await, table("1|2|3"));
     assert_eq!(c.rows("CHECK TABLE s").await, table("d.s check status OK"));
 }
+
+/// Waits until the session of that id waits for a metadata lock.
+async fn waits_for_a_name(c: &mut super::Client, id: u64) {
+    let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND state = 'Waiting for table metadata lock'");
+    while c.value(&sql).await != "1" {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_is_filled_keeps_its_sources_as_they_are() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE src (a INT)").await;
+    c.ok("INSERT INTO src VALUES (1), (2), (3)").await;
+    c.ok("SET lock_wait_timeout = 1").await;
+    for (sql, name_is_taken) in [("CREATE TABLE made SELECT a FROM src", false), ("CREATE TABLE IF NOT EXISTS made SELECT a FROM src", true)] {
+        // Somebody has the name of a table that is not there yet.
+        let database = server.instance.database();
+        let mut holder = database.begin(highkey_table::Isolation::RepeatableRead);
+        let columns = vec![highkey_table::ColumnDef::new("other", highkey_types::ColumnType::bigint())];
+        let spec = highkey_table::TableSpec::new("d", "made", columns, vec![]);
+        holder.create_table(&highkey_table::DdlContext::default(), spec).await.unwrap();
+        let mut maker = server.client().await;
+        let id = maker.value("SELECT CONNECTION_ID()").await.parse().unwrap();
+        let made = tokio::spawn(async move {
+            let summary = maker.ok(sql).await;
+            (summary, maker.rows("SHOW WARNINGS").await)
+        });
+        waits_for_a_name(&mut c, id).await;
+        assert_eq!(c.error("TRUNCATE TABLE src").await.0, 1205);
+        if name_is_taken {
+            holder.commit().await.unwrap();
+            let (summary, warnings) = made.await.unwrap();
+            assert_eq!((summary.affected_rows, warnings[0][1].as_str()), (0, "1050"));
+            assert_eq!(c.rows("SHOW COLUMNS FROM made").await[0][0], "other");
+        } else {
+            holder.rollback().await.unwrap();
+            assert_eq!(made.await.unwrap().0.affected_rows, 3);
+            assert_eq!(c.rows("SELECT * FROM made ORDER BY a").await, table("1|2|3"));
+        }
+        c.ok("DROP TABLE made").await;
+        c.ok("ALTER TABLE src ADD COLUMN extra INT").await;
+        c.ok("ALTER TABLE src DROP COLUMN extra").await;
+    }
+    assert_eq!(c.rows("CHECK TABLE src").await, table("d.src check status OK"));
+}

@@ -512,6 +512,15 @@ struct Counting {
     last: Option<Instant>,
 }
 
+/// Puts back what `INSIDE` was, after a panic too.
+struct Outside(bool);
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}
+
 impl FutureWait {
     pub fn begin(kind: WaitKind) -> FutureWait {
         FutureWait(Waits::current().map(|waits| Counting { kind, waits, began: Instant::now(), held: Duration::ZERO, last: None }))
@@ -529,9 +538,9 @@ impl FutureWait {
         let Some(counting) = &mut self.0 else { return f() };
         let began = if counting.last.is_none() { counting.began } else { Instant::now() };
         let cpu = counting.waits.measures_cpu().then(thread_cpu);
-        let inside = INSIDE.replace(true);
+        let outside = Outside(INSIDE.replace(true));
         let done = f();
-        INSIDE.set(inside);
+        drop(outside);
         let now = Instant::now();
         counting.held += now.saturating_duration_since(began);
         counting.last = Some(now);

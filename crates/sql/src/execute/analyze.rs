@@ -36,11 +36,8 @@ impl ResultSink for Counting<'_> {
 
 impl Session {
     /// Runs the statement that `tree` describes, and its commit if it is a transaction of its own; writes into the tree what came of it.
-    pub(super) async fn analyze(&mut self, statement: &Statement, tree: &mut Vec<String>, sink: &mut dyn ResultSink) -> Result<(), Failure> {
+    pub(super) async fn analyze(&mut self, statement: &Statement, tree: &mut Vec<String>, began: Instant, sink: &mut dyn ResultSink) -> Result<(), Failure> {
         let mut counting = Counting { sink, rows: 0, first: None };
-        self.waits.clear();
-        self.waits.measure_cpu();
-        let began = Instant::now();
         let outcome = match statement {
             Statement::Query(query) => self.query(query, &mut counting).await?,
             Statement::Insert(insert) => self.insert(insert).await?,

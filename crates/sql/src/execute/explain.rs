@@ -1,6 +1,7 @@
 //! EXPLAIN: the bound plan, how it would be run, and why. EXPLAIN ANALYZE runs it, too (`analyze.rs`).
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use highkey_table::Table;
 use highkey_types::{MySqlError, Value};
@@ -21,6 +22,11 @@ impl Session {
         }
         if analyze && format != ExplainFormat::Tree {
             return Err(error::not_supported("EXPLAIN ANALYZE with FORMAT=TRADITIONAL").into());
+        }
+        // What it waits for until its tables are open counts too.
+        let began = Instant::now();
+        if analyze {
+            self.waits.measure_cpu();
         }
         let mut rows = Vec::new();
         let mut tree = Vec::new();
@@ -69,7 +75,7 @@ impl Session {
             _ => return Err(error::not_supported("EXPLAIN of this statement").into()),
         }
         if analyze {
-            Box::pin(self.analyze(statement, &mut tree, sink)).await?;
+            Box::pin(self.analyze(statement, &mut tree, began, sink)).await?;
         }
         let answer = match format {
             ExplainFormat::Tree => Answer::new("EXPLAIN S", vec![vec![Value::text(tree.join("\n") + "\n")]]),

@@ -110,6 +110,17 @@ impl Digest<'_> {
                 return;
             }
             at = self.next(at);
+            if self.out.len() > 2 * LENGTH_MAX {
+                // A name or a hint may be as long as a packet.
+                let mut end = LENGTH_MAX;
+                while !self.out.is_char_boundary(end) {
+                    end -= 1;
+                }
+                self.out.truncate(end);
+                self.out.shrink_to_fit();
+                self.out.push_str(" ...");
+                return;
+            }
         }
     }
 
@@ -252,6 +263,9 @@ mod tests {
         let cut = text(&long("a"));
         assert!(cut.len() <= LENGTH_MAX + 64 && cut.ends_with(" ..."), "{cut}");
         assert_eq!(cut, text(&long("b")));
+        // One name, of characters of two bytes.
+        let cut = text(&format!("SELECT x`{}`", "ä".repeat(500_000)));
+        assert!(cut.len() <= LENGTH_MAX + 4 && cut.ends_with("ä ..."), "{cut}");
         assert!(digest_text("SELECT 'open", 0, ParseOptions::default()).is_none());
     }
 }

@@ -85,7 +85,7 @@ async fn alter_table_changes_rows_and_keys() {
 
 /// Waits until the session of that id waits for a metadata lock.
 async fn waits_for_a_name(c: &mut super::Client, id: u64) {
-    let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND state = 'Waiting for table metadata lock'");
+    let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND state LIKE 'Waiting for table metadata lock%'");
     while c.value(&sql).await != "1" {
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }

@@ -86,7 +86,9 @@ async fn alter_table_changes_rows_and_keys() {
 /// Waits until the session of that id waits for a metadata lock.
 async fn waits_for_a_name(c: &mut super::Client, id: u64) {
     let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND state LIKE 'Waiting for table metadata lock%'");
+    let since = std::time::Instant::now();
     while c.value(&sql).await != "1" {
+        assert!(since.elapsed().as_secs() < 60, "it does not wait");
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
 }
@@ -99,14 +101,14 @@ async fn a_table_that_is_filled_keeps_its_sources_as_they_are() {
     c.ok("INSERT INTO src VALUES (1), (2), (3)").await;
     c.ok("SET lock_wait_timeout = 1").await;
     for (sql, name_is_taken) in [("CREATE TABLE made SELECT a FROM src", false), ("CREATE TABLE IF NOT EXISTS made SELECT a FROM src", true)] {
+        let mut maker = server.client().await;
+        let id = maker.value("SELECT CONNECTION_ID()").await.parse().unwrap();
         // Somebody has the name of a table that is not there yet.
         let database = server.instance.database();
         let mut holder = database.begin(highkey_table::Isolation::RepeatableRead);
         let columns = vec![highkey_table::ColumnDef::new("other", highkey_types::ColumnType::bigint())];
         let spec = highkey_table::TableSpec::new("d", "made", columns, vec![]);
         holder.create_table(&highkey_table::DdlContext::default(), spec).await.unwrap();
-        let mut maker = server.client().await;
-        let id = maker.value("SELECT CONNECTION_ID()").await.parse().unwrap();
         let made = tokio::spawn(async move {
             let summary = maker.ok(sql).await;
             (summary, maker.rows("SHOW WARNINGS").await)

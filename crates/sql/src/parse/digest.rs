@@ -112,11 +112,7 @@ impl Digest<'_> {
             at = self.next(at);
             if self.out.len() > 2 * LENGTH_MAX {
                 // A name or a hint may be as long as a packet.
-                let mut end = LENGTH_MAX;
-                while !self.out.is_char_boundary(end) {
-                    end -= 1;
-                }
-                self.out.truncate(end);
+                self.out.truncate(self.out.floor_char_boundary(LENGTH_MAX));
                 self.out.shrink_to_fit();
                 self.out.push_str(" ...");
                 return;

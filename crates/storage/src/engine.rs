@@ -5,7 +5,7 @@ use std::ops::Bound;
 use crate::btree::{LevelReport, TreeCounters, TreeReport};
 use crate::disk::{Clock, Disk};
 use crate::error::{Error, Result};
-use crate::ids::{IndexId, PageId};
+use crate::ids::{IndexId, Lsn, PageId};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::recovery::Store;
@@ -13,7 +13,7 @@ use crate::stats::Stats;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
 use crate::txn::{Bounds, ForCheckpoint, Isolation, Pace, ROOT_INDEX, System, Txn};
 use crate::waits::Waits;
-use crate::wal::ControlFile;
+use crate::wal::{ControlFile, LogFollower};
 
 /// What [`Engine::check`] counted.
 pub type CheckReport = TreeReport;
@@ -149,6 +149,47 @@ impl Engine {
     /// Makes everything appended to the log so far durable.
     pub fn flush_log(&self) -> Result<()> {
         self.store().wal.flush()
+    }
+
+    /// Reads the commits' events from `from` on, a position that was not released.
+    pub fn follow_log(&self, from: Lsn) -> LogFollower {
+        LogFollower::new(self.inner.system.store.wal.clone(), from)
+    }
+
+    /// With `Options::hold_log`: the events of commits before `lsn` will not be read again; `None`: of no commit any more.
+    pub fn release_log(&self, lsn: Option<Lsn>) {
+        self.store().wal.release(lsn);
+    }
+
+    /// `hook` is called when writers wait for the log's follower and, while `watch_log(true)`, after every group commit. It must not block.
+    /// Only the first hook counts.
+    pub fn on_durable(&self, hook: Box<dyn Fn() + Send + Sync>) {
+        self.store().wal.set_on_durable(hook);
+    }
+
+    pub fn watch_log(&self, watch: bool) {
+        self.store().wal.watch(watch);
+    }
+
+    /// The log's end and how far it is durable.
+    pub fn log_position(&self) -> (Lsn, Lsn) {
+        let wal = &self.store().wal;
+        (wal.end(), wal.durable())
+    }
+
+    /// The LSN of the newest commit that is visible; those at or before it hold no locks any more.
+    pub fn published(&self) -> Lsn {
+        self.inner.system.commits.published()
+    }
+
+    /// The disk that the database is on.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.store().disk
+    }
+
+    /// Stops the engine: what is beside the database could not be written. Nothing is acknowledged any more.
+    pub fn stop_with(&self, reason: &str) -> Error {
+        self.store().stop_with(reason)
     }
 
     /// Takes a checkpoint now.

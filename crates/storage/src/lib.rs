@@ -52,3 +52,4 @@ pub use txn::{
 pub use waits::{
     Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, waiting,
 };
+pub use wal::{LogFollower, Record as LogRecord};

@@ -28,6 +28,9 @@ pub struct Options {
     pub fill_factor: u8,
     /// Pages a second that background writing may spend while nothing presses (`innodb_io_capacity`).
     pub io_capacity: u32,
+    /// The log's files are kept from the first one there is until `Engine::release_log`: something beside the database is written behind
+    /// from the log.
+    pub hold_log: bool,
     /// Cleaner, checkpointer and log-flusher threads; without them the owner calls the steps (simulation).
     pub background: bool,
     /// After a failed log or data write: abort the process, or (tests) answer everything with `Error::Stopped`.
@@ -53,6 +56,7 @@ impl Default for Options {
             deadlock_detect: true,
             fill_factor: 100,
             io_capacity: 2000,
+            hold_log: false,
             background: true,
             abort_on_fatal: true,
         }

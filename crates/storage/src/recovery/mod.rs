@@ -79,6 +79,10 @@ impl Store {
         &self.counters
     }
 
+    pub(crate) fn stop_with(&self, reason: &str) -> crate::error::Error {
+        self.fatal.stop(reason)
+    }
+
     /// True after a failed write or a broken invariant: everything answers `Error::Stopped`.
     pub fn is_stopped(&self) -> bool {
         self.fatal.is_stopped()

@@ -77,7 +77,7 @@ fn analyse(wal: &Wal, control: &Control, visit: &mut dyn FnMut(&Record)) -> Resu
             Kind::Abort => {
                 a.open.remove(&record.txn);
             }
-            Kind::System => {}
+            Kind::System | Kind::Events => {}
         }
         for part in record.parts() {
             let (page, op, _) = part?;

@@ -60,6 +60,11 @@ impl Commits {
         ts
     }
 
+    /// Every commit at or before this has been published.
+    pub fn published(&self) -> Lsn {
+        Lsn(self.published.load(Ordering::Acquire))
+    }
+
     fn is_published(&self, lsn: Lsn) -> bool {
         self.published.load(Ordering::Acquire) >= lsn.0
     }

@@ -17,6 +17,7 @@ use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{Interrupt, Owner};
 use crate::progress::Progress;
 use crate::sync::Arc;
+use crate::wal::{Draft, Kind, Urgency};
 
 /// A point inside a transaction that `rollback_to` returns to.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,8 @@ pub struct Txn {
     view: Option<Arc<View>>,
     pub(super) purge: Vec<PurgeItem>,
     dropped: Vec<IndexId>,
+    /// The first record of binlog events that were logged before the commit.
+    first_events: Option<Lsn>,
     pub(super) lock_wait_timeout: Duration,
     pub(super) interrupt: Option<Arc<Interrupt>>,
     pub(super) progress: Option<Arc<Progress>>,
@@ -52,6 +55,7 @@ impl Txn {
             view: None,
             purge: Vec::new(),
             dropped: Vec::new(),
+            first_events: None,
             lock_wait_timeout: system.options.lock_wait_timeout,
             interrupt: None,
             progress: None,
@@ -175,6 +179,19 @@ impl Txn {
         Ok(())
     }
 
+    /// Logs a part of the transaction's binlog events before its commit, for a transaction whose events would take too much memory. They
+    /// count only if the commit's own events refer to the returned position (`LogFollower::part`).
+    pub fn log_events(&mut self, part: &[u8]) -> Result<Lsn> {
+        // The checkpoint keeps the log from the owner's beginning.
+        let owner = self.owner();
+        let wal = &self.system.store.wal;
+        wal.reserve(Urgency::Normal)?;
+        let draft = Draft { kind: Kind::Events, txn: owner.id, prev_lsn: Lsn::NONE, undo: &[], parts: &[], extra: part };
+        let (lsn, _) = wal.append(&draft, |_| 0)?;
+        self.first_events.get_or_insert(lsn);
+        Ok(lsn)
+    }
+
     /// Appends the commit record with `binlog`, the transaction's binlog events (may be empty). On an error the transaction is rolled
     /// back. A transaction that wrote nothing logs nothing.
     pub fn commit(mut self, binlog: &[u8]) -> Result<CommitWait> {
@@ -192,7 +209,13 @@ impl Txn {
         }
         let mut purge = std::mem::take(&mut self.purge);
         purge.extend(self.dropped.drain(..).map(PurgeItem::Tree));
-        let (lsn, _) = scope.commit_transaction(binlog, |lsn| system.commits.enter(lsn, owner, purge))?;
+        let first_events = self.first_events.take();
+        let (lsn, _) = scope.commit_transaction(binlog, |lsn| {
+            if let Some(first) = first_events {
+                system.store.wal.note_parts(lsn, first);
+            }
+            system.commits.enter(lsn, owner, purge)
+        })?;
         self.owner = None;
         self.last_lsn = Lsn::NONE;
         Ok(CommitWait::new(system, lsn))

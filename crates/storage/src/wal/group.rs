@@ -200,6 +200,7 @@ impl Wal {
             self.written.fetch_max(end, Ordering::SeqCst);
             if sync {
                 self.durable.fetch_max(end, Ordering::SeqCst);
+                self.followed.notify();
             }
         }
         let mut tail = self.tail.lock();

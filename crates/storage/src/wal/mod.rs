@@ -3,6 +3,7 @@
 mod append;
 mod control;
 mod end;
+mod follow;
 mod group;
 mod read;
 mod record;
@@ -17,6 +18,7 @@ mod tests;
 pub(crate) use append::Draft;
 pub(crate) use control::{Control, ControlFile};
 pub(crate) use end::{Evidence, Remains};
+pub use follow::LogFollower;
 pub use group::DurableWait;
 pub(crate) use record::{Parts, begin_part, end_part, push_part, set_part_page};
 pub use record::{Kind, Record};
@@ -56,6 +58,7 @@ pub struct Wal {
     group: Mutex<Group>,
     segments: Mutex<Segments>,
     room: room::Room,
+    followed: follow::Followed,
 }
 
 impl Wal {
@@ -77,6 +80,7 @@ impl Wal {
             group: Mutex::new(Group::default()),
             segments: Mutex::new(segments),
             room: room::Room::default(),
+            followed: follow::Followed::new(options.hold_log),
         })
     }
 

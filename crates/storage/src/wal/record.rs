@@ -36,6 +36,8 @@ pub enum Kind {
     Commit = 4,
     /// A transaction has been taken back completely.
     Abort = 5,
+    /// A part of a transaction's binlog events that came before its commit; `extra` is the part. Redo and undo pass it by.
+    Events = 6,
 }
 
 impl Kind {
@@ -46,6 +48,7 @@ impl Kind {
             3 => Kind::Clr,
             4 => Kind::Commit,
             5 => Kind::Abort,
+            6 => Kind::Events,
             _ => return None,
         })
     }
@@ -169,6 +172,7 @@ pub(crate) fn plausible_len(lsn: Lsn, header: &[u8]) -> Option<usize> {
         Kind::Clr => body.checked_add(8)? == len,
         // The timestamp, then as many events as there are.
         Kind::Commit => body.checked_add(8)? <= len,
+        Kind::Events => body == RECORD_HEADER,
     };
     (fits && prev_lsn < lsn.0).then_some(len)
 }
@@ -208,8 +212,7 @@ impl Record {
         &self.bytes[RECORD_HEADER..self.undo_end]
     }
 
-    /// What follows the parts: a `Clr`'s undo_next, a `Commit`'s binlog events (its timestamp taken off).
-    #[cfg(test)]
+    /// What follows the parts: a `Clr`'s undo_next, binlog events (a `Commit`'s timestamp taken off).
     pub fn extra(&self) -> &[u8] {
         &self.bytes[self.parts_end + if self.kind == Kind::Commit { 8 } else { 0 }..]
     }
@@ -288,19 +291,27 @@ mod tests {
         let mut parts = Vec::new();
         push_part(&mut parts, PageId(5), 0x41, b"payload");
         push_part(&mut parts, PageId(6), 0x42, b"");
-        for (kind, extra) in [(Kind::Data, &b""[..]), (Kind::Commit, b"events"), (Kind::Clr, &[1, 0, 0, 0, 0, 0, 0, 0])] {
-            let d = draft(kind, b"undo", &parts, extra);
+        let cases = [
+            (Kind::Data, &b""[..], &b"undo"[..], &parts[..]),
+            (Kind::Commit, b"events", b"undo", &parts),
+            (Kind::Clr, &[1, 0, 0, 0, 0, 0, 0, 0], b"undo", &parts),
+            (Kind::Events, b"events", b"", b""),
+        ];
+        for (kind, extra, undo, parts) in cases {
+            let d = draft(kind, undo, parts, extra);
             let mut out = Vec::new();
             d.write(Lsn(1000), d.checksum(), 55, Lsn(900), &mut out);
             assert_eq!(out.len(), d.len());
             let r = Record::parse(Lsn(1000), out.clone()).unwrap();
-            assert_eq!((r.undo(), r.txn, r.prev_lsn, r.kind), (&b"undo"[..], TxnId(7), Lsn(99), kind));
+            assert_eq!((r.undo(), r.txn, r.prev_lsn, r.kind), (undo, TxnId(7), Lsn(99), kind));
             assert_eq!(r.durable, Lsn(900));
             let read: Vec<_> = r.parts().map(|p| p.unwrap()).collect();
-            assert_eq!(read, vec![(PageId(5), 0x41, &b"payload"[..]), (PageId(6), 0x42, &b""[..])]);
+            let written = [(PageId(5), 0x41, &b"payload"[..]), (PageId(6), 0x42, &b""[..])];
+            assert_eq!(read, if parts.is_empty() { &[] } else { &written[..] });
             match kind {
                 Kind::Commit => assert_eq!((r.commit_ts(), r.extra()), (55, &b"events"[..])),
                 Kind::Clr => assert_eq!(r.undo_next(), Lsn(1)),
+                Kind::Events => assert_eq!(r.extra(), b"events"),
                 _ => {}
             }
             assert!(Record::parse(Lsn(1001), out.clone()).is_none());

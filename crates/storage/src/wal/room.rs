@@ -10,6 +10,9 @@ use crate::waits::{self, WaitKind};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+/// Waits of 2 ms for a follower before a writer gives up.
+const FOLLOWER_ROUNDS: u32 = 5000;
+
 /// Who may take the log's last reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
@@ -81,6 +84,9 @@ impl Wal {
         self.fatal.check()?;
         self.write_early()?;
         let must = urgency == Urgency::Rollback;
+        if !must {
+            self.wait_for_follower()?;
+        }
         let mut round = 0;
         let mut counted = None;
         while self.checkpoint_age() > self.capacity - self.capacity / 8 {
@@ -162,7 +168,7 @@ impl Wal {
                 return Ok(());
             };
             let (disk, bytes) = (segments.disk(), segments.bytes);
-            let old = segments.take_old(self.room.keep.load(Ordering::SeqCst));
+            let old = segments.take_old(self.needed_from());
             // The leader must not wait while a file is renamed or filled.
             drop(segments);
             let file = match old {
@@ -173,6 +179,28 @@ impl Wal {
         }
     }
 
+    /// Files wholly before this may go: neither redo and undo nor a follower needs them.
+    fn needed_from(&self) -> u64 {
+        self.room.keep.load(Ordering::SeqCst).min(self.followed.released())
+    }
+
+    /// Waits for a follower that is far behind; what it has not read cannot be let go.
+    fn wait_for_follower(&self) -> Result<()> {
+        let mut rounds = 0;
+        let mut counted = None;
+        while self.followed.lag(self.durable().0) > self.capacity {
+            counted.get_or_insert_with(|| waits::blocked(WaitKind::Log));
+            self.fatal.check()?;
+            self.followed.wake();
+            thread::sleep(Duration::from_millis(2));
+            rounds += 1;
+            if rounds == FOLLOWER_ROUNDS {
+                return Err(Error::LogFull);
+            }
+        }
+        Ok(())
+    }
+
     /// A checkpoint was taken: no unwritten page change before `page_floor`, nothing before `keep` is needed.
     pub(crate) fn advance(&self, page_floor: Lsn, keep: Lsn) -> Result<()> {
         self.room.page_floor.fetch_max(page_floor.0, Ordering::SeqCst);
@@ -181,7 +209,7 @@ impl Wal {
         let spare = (self.capacity / segments.bytes) as usize;
         let used = (self.end().0 - keep.0) / segments.bytes;
         // One in any case: on a full disk it is the next file.
-        let trimmed = segments.trim(keep.0, spare.saturating_sub(used as usize + 1).max(1));
+        let trimmed = segments.trim(self.needed_from().min(keep.0), spare.saturating_sub(used as usize + 1).max(1));
         // A file that cannot be removed only takes space.
         if let Err(e) = trimmed {
             tracing::warn!("cannot remove an old log file: {e}");

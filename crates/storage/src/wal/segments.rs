@@ -33,6 +33,11 @@ impl Segments {
         format!("{} at byte {} (log position {lsn})", Segments::name(lsn / self.bytes), lsn % self.bytes)
     }
 
+    /// The file that holds a position, and where in it.
+    pub fn file_of(&self, lsn: u64) -> Option<(Arc<dyn DiskFile>, u64)> {
+        self.open.get(&(lsn / self.bytes)).map(|file| (file.clone(), lsn % self.bytes))
+    }
+
     /// Finds the files there are.
     pub fn open(disk: Arc<dyn Disk>, bytes: u64) -> Result<Segments> {
         let mut open = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! Transactions on a simulated disk.
 
 mod crash;
+mod follow;
 mod full_disk;
 mod isolation;
 mod load;

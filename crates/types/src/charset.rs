@@ -82,15 +82,24 @@ impl Charset {
             return Cow::Borrowed(text.as_bytes());
         }
         let mut bytes = Vec::with_capacity(text.len());
-        for c in text.chars() {
-            match self {
-                Charset::Latin1 => bytes.push(char_to_latin1(c).unwrap_or(b'?')),
-                Charset::Ascii => bytes.push(if c.is_ascii() { c as u8 } else { b'?' }),
-                _ if self.can_encode(c) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-                _ => bytes.push(b'?'),
+        self.encode_into(text, &mut bytes);
+        Cow::Owned(bytes)
+    }
+
+    /// [`encode`](Charset::encode), appended to `out`.
+    pub fn encode_into(self, text: &str, out: &mut Vec<u8>) {
+        match self {
+            Charset::Utf8mb4 | Charset::Binary => out.extend_from_slice(text.as_bytes()),
+            _ if text.is_ascii() => out.extend_from_slice(text.as_bytes()),
+            Charset::Latin1 => out.extend(text.chars().map(|c| char_to_latin1(c).unwrap_or(b'?'))),
+            Charset::Ascii => out.extend(text.chars().map(|c| if c.is_ascii() { c as u8 } else { b'?' })),
+            Charset::Utf8mb3 => {
+                for c in text.chars() {
+                    let c = if self.can_encode(c) { c } else { '?' };
+                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                }
             }
         }
-        Cow::Owned(bytes)
     }
 
     /// Length in this character set's bytes, as LENGTH() answers.

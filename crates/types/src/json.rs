@@ -70,8 +70,8 @@ fn push(value: &Json, out: &mut String) {
     }
 }
 
-/// Members by key length, then by key bytes.
-fn ordered(members: &Map<String, Json>) -> Vec<(&String, &Json)> {
+/// Members in the normal form's order: by key length, then by key bytes.
+pub fn ordered(members: &Map<String, Json>) -> Vec<(&String, &Json)> {
     let mut all: Vec<_> = members.iter().collect();
     all.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())));
     all

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use highkey_storage::{Clock, Disk, Engine, Error, FileDisk, IndexId, Isolation, Options, SystemClock};
+use highkey_binlog::Uuid;
 use highkey_types::MySqlError;
 use parking_lot::Mutex;
 
 use crate::catalog::{Catalog, keys, load};
+use crate::commit::{Binlog, BinlogOptions};
 use crate::high_water::put;
 use crate::metadata_lock::MetadataLocks;
 use crate::statistics::Statistics;
@@ -25,6 +27,8 @@ pub struct Database {
     /// Counts published catalogs: a snapshot taken at epoch e sees the trees of every table published up to e.
     epoch: AtomicU64,
     pub(crate) metadata_locks: Arc<MetadataLocks>,
+    server_uuid: Uuid,
+    binlog: Option<Arc<Binlog>>,
 }
 
 /// Why a database does not open.
@@ -61,8 +65,13 @@ impl From<MySqlError> for OpenError {
 impl Database {
     /// Opens the database in a directory, or makes one there.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Arc<Database>, OpenError> {
+        Database::open_with(path, options, BinlogOptions::default())
+    }
+
+    /// As `open`, with a binary log beside the database.
+    pub fn open_with(path: impl AsRef<Path>, options: Options, binlog: BinlogOptions) -> Result<Arc<Database>, OpenError> {
         let disk = FileDisk::open(path.as_ref())?;
-        Database::open_on(Arc::new(disk), options, Arc::new(SystemClock::new()))
+        Database::open_on(Arc::new(disk), options, Arc::new(SystemClock::new()), binlog)
     }
 
     /// True if the directory holds a database. Changes nothing.
@@ -76,21 +85,36 @@ impl Database {
         disk: Arc<dyn Disk>,
         options: Options,
         clock: Arc<dyn Clock>,
+        binlog: BinlogOptions,
     ) -> Result<Arc<Database>, OpenError> {
-        let engine = Engine::open(disk, options, clock)?;
+        // What an earlier life left in the log for the binary log's files must stay until they are looked at.
+        let engine = Engine::open(disk, Options { hold_log: true, ..options }, clock)?;
         let metadata_locks = Arc::new(MetadataLocks::new());
-        let catalog = load::load(&engine, &metadata_locks)?;
+        let (catalog, server_uuid) = load::load(&engine, &metadata_locks)?;
+        let binlog = Binlog::open_or_close(&engine, server_uuid, binlog)?;
         Ok(Arc::new(Database {
             engine,
             catalog: ArcSwap::from_pointee(catalog),
             publishing: Mutex::new(()),
             epoch: AtomicU64::new(0),
             metadata_locks,
+            server_uuid,
+            binlog,
         }))
     }
 
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// `server_uuid`: made when the database was.
+    pub fn server_uuid(&self) -> Uuid {
+        self.server_uuid
+    }
+
+    /// The binary log, if it is on.
+    pub fn binlog(&self) -> Option<&Arc<Binlog>> {
+        self.binlog.as_ref()
     }
 
     /// The committed definitions at this moment. Does not lock.
@@ -104,6 +128,9 @@ impl Database {
 
     /// Writes counters and statistics, then closes the engine cleanly. No transaction may be open.
     pub fn shutdown(&self) -> Result<(), OpenError> {
+        if let Some(binlog) = &self.binlog {
+            binlog.shutdown()?;
+        }
         let catalog = self.catalog();
         let mut txn = self.engine.begin(Isolation::ReadCommitted);
         for table in catalog.all_tables() {
@@ -145,5 +172,13 @@ impl Database {
         catalog.remove_table(&old.def.schema, &old.def.name);
         catalog.put_table(new);
         old.retire();
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Some(binlog) = &self.binlog {
+            binlog.join();
+        }
     }
 }

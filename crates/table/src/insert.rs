@@ -5,6 +5,7 @@ use std::sync::Arc;
 use highkey_storage::{LockMode, LockWaitPolicy, Locked};
 use highkey_types::{MySqlError, Value};
 
+use crate::commit::Change;
 use crate::def::IndexKind;
 use crate::index;
 use crate::row::Row;
@@ -69,6 +70,9 @@ impl Table {
             let inserted = self.insert_sorted(txn, rows, &mut scratch).await;
             txn.scratch = scratch;
             if inserted? {
+                if txn.events.is_some() {
+                    rows.iter().try_for_each(|row| txn.log_change(self, &Change::Insert(row)))?;
+                }
                 txn.count_rows(&self.state, rows.len() as i64);
                 return Ok(InsertReport { inserted: rows.len() as u64, ..InsertReport::default() });
             }
@@ -181,6 +185,7 @@ impl Table {
                 let Some(conflict) = outcome? else {
                     report.inserted += 1;
                     txn.count_rows(&self.state, 1);
+                    txn.log_change(self, &Change::Insert(row))?;
                     break;
                 };
                 match mode {

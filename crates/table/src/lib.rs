@@ -13,6 +13,7 @@ mod block_on;
 mod bulk;
 mod catalog;
 mod check;
+mod commit;
 mod compact;
 mod database;
 mod ddl;
@@ -36,9 +37,10 @@ pub use auto_increment::{AutoIncrement, Reservation};
 pub use block_on::block_on;
 pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;
+pub use commit::{Binlog, BinlogFile, BinlogOptions, BinlogPosition, BinlogWait, EventSource, GivenGtid, Settings as BinlogSettings, WatchGuard};
 pub use check::TableCheck;
 pub use database::{Database, OpenError};
-pub use ddl::{AlterPlan, DdlContext, RowConversion, TableName};
+pub use ddl::{AlterPlan, DdlContext, LoggedStatement, RowConversion, TableName};
 pub use def::{
     CheckDef, ColumnDef, Default, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, SYSTEM_SCHEMAS, SchemaDef,
     TableDef, TableId, TableSpec, UserDef, is_system_schema,

@@ -1,14 +1,16 @@
 //! One table: reading and changing single rows. Inserting is in insert.rs, scanning in scan.rs.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use highkey_binlog::{RowMetadata, TableMap};
 use highkey_storage::{Engine, IndexId, Locked, LockMode, LockWaitPolicy};
 use highkey_types::{ColumnType, MySqlError, RowLayout, Value};
 use parking_lot::Mutex;
 
 use crate::auto_increment::{self, AutoIncrement, Reservation};
 use crate::catalog::keys;
+use crate::commit::Change;
 use crate::def::{ColumnDef, IndexDef, IndexKind, TableDef, TableId};
 use crate::error;
 use crate::high_water::HighWater;
@@ -43,6 +45,8 @@ pub struct Table {
     pub(crate) engine: Engine,
     /// The catalog's epoch when the trees became what they are: an older snapshot does not see their rows.
     pub(crate) trees_epoch: u64,
+    /// How the binary log names the table and its columns: minimal, full.
+    event_maps: [OnceLock<Arc<TableMap>>; 2],
     current: AtomicBool,
     auto_column: Option<usize>,
 }
@@ -123,6 +127,7 @@ impl Table {
             lock,
             engine,
             trees_epoch,
+            event_maps: Default::default(),
             current: AtomicBool::new(true),
         }
     }
@@ -171,6 +176,11 @@ impl Table {
     /// Position of the AUTO_INCREMENT column.
     pub fn auto_increment_column(&self) -> Option<usize> {
         self.auto_column
+    }
+
+    pub(crate) fn event_map(&self, metadata: RowMetadata) -> &Arc<TableMap> {
+        let kept = &self.event_maps[usize::from(metadata == RowMetadata::Full)];
+        kept.get_or_init(|| Arc::new(crate::commit::table_map(&self.def, metadata)))
     }
 
     pub(crate) fn clustered(&self) -> &IndexCodec {
@@ -316,6 +326,9 @@ impl Table {
             outcome?;
         }
         txn.count_rows(&self.state, -1);
+        if txn.events.is_some() {
+            txn.log_change(self, &Change::Delete(&old.values()))?;
+        }
         Ok(())
     }
 
@@ -348,7 +361,11 @@ impl Table {
         let mut scratch = std::mem::take(&mut txn.scratch);
         let outcome = self.apply_update(txn, old, new, &key, &data, &mut scratch).await;
         txn.scratch = scratch;
-        outcome.map(|()| true)
+        outcome?;
+        if txn.events.is_some() {
+            txn.log_change(self, &Change::Update(&old.values(), new))?;
+        }
+        Ok(true)
     }
 
     async fn apply_update(

@@ -9,6 +9,7 @@ use std::time::Duration;
 use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, TxnId, Txn};
 use highkey_types::MySqlError;
 
+use crate::commit::{Change, EventCache, EventMark, EventSource};
 use crate::database::Database;
 use crate::ddl::DdlContext;
 use crate::error;
@@ -31,6 +32,8 @@ pub struct Transaction {
     /// Rows added to each table, for its row count at commit.
     deltas: Vec<(Arc<TableState>, i64)>,
     savepoints: Vec<(String, StatementSavepoint)>,
+    /// The binary log's events, if they are wanted.
+    pub(crate) events: Option<Box<EventCache>>,
     /// A table that comes with this transaction.
     pub(crate) created: Option<Arc<Table>>,
     /// Row ids that this transaction may hand out; what is left goes back to the table.
@@ -56,6 +59,7 @@ pub(crate) struct Scratch {
 pub struct StatementSavepoint {
     inner: Savepoint,
     deltas: Vec<i64>,
+    events: EventMark,
 }
 
 /// A consistent view that other threads can scan under (`Table::scan_at`).
@@ -79,6 +83,7 @@ impl Transaction {
             view_epoch: None,
             deltas: Vec::new(),
             savepoints: Vec::new(),
+            events: None,
             created: None,
             leases: Vec::new(),
             scratch: Scratch::default(),
@@ -210,6 +215,7 @@ impl Transaction {
         StatementSavepoint {
             inner: self.inner().savepoint(),
             deltas: self.deltas.iter().map(|(_, delta)| *delta).collect(),
+            events: self.event_mark(),
         }
     }
 
@@ -219,6 +225,7 @@ impl Transaction {
         for (i, (_, delta)) in self.deltas.iter_mut().enumerate() {
             *delta = savepoint.deltas.get(i).copied().unwrap_or(0);
         }
+        self.forget_events(&savepoint.events);
         Ok(())
     }
 
@@ -250,15 +257,52 @@ impl Transaction {
         found.ok_or_else(|| error::no_such_savepoint(name))
     }
 
-    /// Commits; when it returns the changes are as durable as `innodb_flush_log_at_trx_commit` asks.
-    pub async fn commit(self) -> Result<(), MySqlError> {
-        self.commit_with(&[]).await
+    /// The changes of the statement that begins are events of the binary log. To be called before a statement's first change.
+    pub fn log_statement(&mut self, source: EventSource) {
+        self.events.get_or_insert_default().begin_statement(source);
     }
 
-    /// Commits together with the transaction's binlog events.
-    pub async fn commit_with(mut self, binlog: &[u8]) -> Result<(), MySqlError> {
+    /// A statement that is logged as its text, before any row of the transaction: the CREATE TABLE of CREATE TABLE … SELECT.
+    pub fn log_text(&mut self, sql: &str) {
+        if let Some(events) = &mut self.events {
+            events.add_statement(sql);
+        }
+    }
+
+    /// Notes a row's change that has been made.
+    pub(crate) fn log_change(&mut self, table: &Table, change: &Change<'_>) -> Result<(), MySqlError> {
+        let Some(events) = &mut self.events else { return Ok(()) };
+        let inner = self.inner.as_mut().expect("the transaction has not ended");
+        let map = table.event_map(events.source().row_metadata);
+        events.change(inner, map, change).map_err(|e| error::storage(e, "transaction"))
+    }
+
+    /// As `log_change`, of an inserted row in the table's encoding.
+    pub(crate) fn log_encoded(&mut self, table: &Table, row: &[u8]) -> Result<(), MySqlError> {
+        let Some(events) = &mut self.events else { return Ok(()) };
+        let inner = self.inner.as_mut().expect("the transaction has not ended");
+        events.insert_encoded(inner, table, row).map_err(|e| error::storage(e, "transaction"))
+    }
+
+    /// The events so far; what comes later can be forgotten again.
+    pub(crate) fn event_mark(&mut self) -> EventMark {
+        self.events.as_mut().map(|events| events.mark()).unwrap_or_default()
+    }
+
+    pub(crate) fn forget_events(&mut self, mark: &EventMark) {
+        if let Some(events) = &mut self.events {
+            events.return_to(mark);
+        }
+    }
+
+    /// Commits; when it returns the changes are as durable as `innodb_flush_log_at_trx_commit` asks, and so are the binary log's events.
+    pub async fn commit(mut self) -> Result<(), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
-        let wait = inner.commit(binlog).map_err(|e| error::storage(e, "transaction"))?;
+        let events = match self.events.take() {
+            Some(events) => events.finish(inner.id().map_or(0, |id| id.0), self.db.engine().published()),
+            None => Vec::new(),
+        };
+        let wait = inner.commit(&events).map_err(|e| error::storage(e, "transaction"))?;
         if let Some(created) = self.created.take() {
             // On this thread: nothing may come between the commit and the publication.
             wait.wait().map_err(|e| error::storage(e, "transaction"))?;

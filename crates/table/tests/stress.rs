@@ -176,7 +176,7 @@ fn a_power_cut_loses_nothing_acknowledged() {
         let after = disk.crash();
         drop((table, db));
         let db =
-            Database::open_on(Arc::new(after), options(), Arc::new(SystemClock::new())).unwrap_or_else(|e| panic!("{e}"));
+            Database::open_on(Arc::new(after), options(), Arc::new(SystemClock::new()), BinlogOptions::default()).unwrap_or_else(|e| panic!("{e}"));
         let table = db.catalog().table("s", "t").unwrap();
         // What unfinished transactions hold is being undone while this reads.
         check(&db);

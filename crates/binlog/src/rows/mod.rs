@@ -12,6 +12,8 @@ mod tests;
 
 pub use image::RowImage;
 
+use std::sync::Arc;
+
 use highkey_types::Value;
 
 use crate::event::{EventType, Header, Stamp, close, open, push_lenenc};
@@ -45,8 +47,8 @@ pub const ROW_EVENT_MAX_SIZE: usize = 8192;
 /// Writes the rows of one statement in one table, as events of about [`ROW_EVENT_MAX_SIZE`] bytes at the end of a buffer. The caller writes the
 /// table map before, and nothing else into the buffer meanwhile.
 #[derive(Clone, Debug)]
-pub struct RowsWriter<'t> {
-    table: &'t TableMap,
+pub struct RowsWriter {
+    table: Arc<TableMap>,
     kind: RowsKind,
     stamp: Stamp,
     flags: u16,
@@ -60,10 +62,10 @@ pub struct RowsWriter<'t> {
     last: Option<usize>,
 }
 
-impl<'t> RowsWriter<'t> {
+impl RowsWriter {
     /// `before` says which columns the image of the old row has (UPDATE, DELETE), `after` which the new one (INSERT, UPDATE). `flags` are
     /// [`rows_flags`] without the end of the statement.
-    pub fn begin(kind: RowsKind, stamp: Stamp, flags: u16, table: &'t TableMap, before: &Bitmap, after: &Bitmap) -> RowsWriter<'t> {
+    pub fn begin(kind: RowsKind, stamp: Stamp, flags: u16, table: Arc<TableMap>, before: &Bitmap, after: &Bitmap) -> RowsWriter {
         let mut writer = RowsWriter {
             table,
             kind,
@@ -114,9 +116,8 @@ impl<'t> RowsWriter<'t> {
     /// Appends an inserted or a deleted row: all columns' values. Panics in an UPDATE, and as [`TableMap::row_image`] does.
     pub fn push(&mut self, row: &[Value], out: &mut Vec<u8>) {
         assert!(self.kind != RowsKind::Update, "an update has two images");
-        let table = self.table;
         let at = self.begin_row(out);
-        table.row_image(if self.kind == RowsKind::Write { &self.after } else { &self.before }, row, out);
+        self.table.row_image(if self.kind == RowsKind::Write { &self.after } else { &self.before }, row, out);
         self.end_row(at, out);
     }
 
@@ -158,6 +159,12 @@ impl<'t> RowsWriter<'t> {
         if let Some(start) = self.open.take() {
             close(out, start);
         }
+    }
+
+    /// Ends the event; the next row begins another one. The answer is as `finish`'s, after which the buffer may move.
+    pub fn pause(&mut self, out: &mut [u8]) -> Option<usize> {
+        self.close(out);
+        self.last.take()
     }
 
     /// Ends the last event. `statement_end`: no other rows events follow in this statement ([`set_statement_end`] can say so

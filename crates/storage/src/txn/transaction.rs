@@ -105,6 +105,11 @@ impl Txn {
         !self.last_lsn.is_none() || !self.dropped.is_empty()
     }
 
+    /// The LSN of the newest commit that is visible; those at or before it hold no locks any more.
+    pub fn published(&self) -> Lsn {
+        self.system.commits.published()
+    }
+
     /// Rows changed so far.
     pub fn rows_changed(&self) -> u64 {
         self.owner.as_ref().map_or(0, |o| o.work.load(crate::sync::Ordering::Relaxed))

@@ -12,6 +12,7 @@ use std::thread::Scope;
 use highkey_storage::{BatchRows, Load, Loaded, SortedRows, Stage};
 use highkey_types::{MySqlError, Value};
 
+use crate::commit::EventMark;
 use crate::def::IndexKind;
 use crate::index::clustered_key;
 use crate::insert::OnDuplicate;
@@ -195,8 +196,8 @@ impl Drop for Claim {
 enum Phase {
     /// Collecting, to load all of it at the end. `ordered`: the clustered keys have come in strictly ascending order.
     Sorting { indexes: Vec<Runs>, ordered: bool },
-    /// Clustered keys come in order: their rows go into the load as they come. `bytes`: of those rows.
-    Streaming { load: Box<Load>, indexes: Vec<Runs>, bytes: usize },
+    /// Clustered keys come in order: their rows go into the load as they come. `bytes`: of those rows; `mark`: the events before them.
+    Streaming { load: Box<Load>, indexes: Vec<Runs>, bytes: usize, mark: EventMark },
     /// The table has rows: chunk by chunk.
     Direct,
 }
@@ -434,7 +435,7 @@ impl BulkInsert {
                 self.insert_merged(txn, &taken[0]).await?;
                 self.insert_chunk(txn, chunk).await
             }
-            Phase::Streaming { load, indexes, bytes } if in_order => {
+            Phase::Streaming { load, indexes, bytes, .. } if in_order => {
                 push_run(&table, load, txn, &chunk.runs[0])?;
                 *bytes += chunk.runs[0].bytes();
                 self.report.inserted += chunk.count as u64;
@@ -486,13 +487,14 @@ impl BulkInsert {
         let streams = *ordered && indexes[0].spilled.is_empty() && indexes[0].memory.len() > 1 && self.bytes > STREAM_BYTES;
         if streams || *ordered && self.bytes > self.memory {
             let mut bytes = 0;
+            let mark = txn.event_mark();
             for run in std::mem::take(&mut indexes[0].memory) {
                 push_run(&table, &mut load, txn, &run)?;
                 bytes += run.bytes();
                 self.report.inserted += run.len() as u64;
             }
             self.bytes -= bytes;
-            self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes };
+            self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes, mark };
         } else if self.bytes > self.memory {
             self.bytes = 0;
             indexes.iter_mut().try_for_each(Runs::spill)?;
@@ -502,7 +504,8 @@ impl BulkInsert {
 
     /// Ends `Phase::Streaming` with nothing loaded: the runs of all indexes.
     fn take_back(&mut self, txn: &mut Transaction) -> Result<Vec<Runs>, MySqlError> {
-        let Phase::Streaming { load, mut indexes, .. } = std::mem::replace(&mut self.phase, Phase::Direct) else { return Ok(Vec::new()) };
+        let Phase::Streaming { load, mut indexes, mark, .. } = std::mem::replace(&mut self.phase, Phase::Direct) else { return Ok(Vec::new()) };
+        txn.forget_events(&mark);
         let mut back = self.returned();
         load.give_back(txn.inner(), |key, value| back.push(key, value)).map_err(|e| self.table.failed(e))?;
         self.report = BulkReport::default();
@@ -525,11 +528,12 @@ impl BulkInsert {
         let mut streamed = true;
         let indexes = match std::mem::replace(&mut self.phase, Phase::Direct) {
             Phase::Direct => return Ok(()),
-            Phase::Streaming { load, indexes, .. } => {
+            Phase::Streaming { load, indexes, mark, .. } => {
                 let mut back = self.returned();
                 let loaded = load.finish(txn.inner(), |key, value| back.push(key, value)).map_err(|e| table.failed(e))?;
                 if loaded == Loaded::NotEmpty {
                     // Somebody was quicker with the first row of this table.
+                    txn.forget_events(&mark);
                     self.report = BulkReport::default();
                     return self.insert_merged(txn, &back.into_runs()?).await;
                 }
@@ -582,6 +586,7 @@ impl BulkInsert {
         let table = self.table.clone();
         let Some(mut load) = txn.inner().load(table.clustered().id).map_err(|e| table.failed(e))? else { return Ok(false) };
         let before = self.report.clone();
+        let mark = txn.event_mark();
         let start = txn.inner().savepoint();
         if ordered && runs.spilled.is_empty() {
             for run in &runs.memory {
@@ -593,10 +598,16 @@ impl BulkInsert {
         } else {
             // The load writes through the storage transaction only, the interrupt is looked at beside it.
             let mut inner = txn.take_inner();
+            let mut events = txn.events.take();
             let pushed = self.distinct(txn, runs, |this, key, value| {
                 this.report.inserted += 1;
-                load.push(&mut inner, key, value).map_err(|e| table.failed(e))
+                load.push(&mut inner, key, value).map_err(|e| table.failed(e))?;
+                match &mut events {
+                    Some(events) => events.insert_encoded(&mut inner, &table, value).map_err(|e| table.failed(e)),
+                    None => Ok(()),
+                }
             });
+            txn.events = events;
             txn.put_inner(inner);
             pushed?;
         }
@@ -605,6 +616,7 @@ impl BulkInsert {
         }
         if load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? == Loaded::NotEmpty {
             txn.inner().rollback_to(&start).map_err(|e| table.failed(e))?;
+            txn.forget_events(&mark);
             self.report = before;
             return Ok(false);
         }
@@ -738,6 +750,8 @@ impl BulkInsert {
         let table = self.table.clone();
         let start = txn.inner().savepoint();
         if self.insert_sorted(txn, &chunk).await? {
+            let run = &chunk.runs[0];
+            (0..run.len()).try_for_each(|i| txn.log_encoded(&table, run.value(i)))?;
             txn.count_rows(&table.state, chunk.count as i64);
             self.report.inserted += chunk.count as u64;
             return Ok(());
@@ -771,7 +785,10 @@ impl BulkInsert {
 }
 
 fn push_run(table: &Table, load: &mut Load, txn: &mut Transaction, run: &Run) -> Result<(), MySqlError> {
-    (0..run.len()).try_for_each(|i| load.push(txn.inner(), run.key(i), run.value(i))).map_err(|e| table.failed(e))
+    (0..run.len()).try_for_each(|i| {
+        load.push(txn.inner(), run.key(i), run.value(i)).map_err(|e| table.failed(e))?;
+        txn.log_encoded(table, run.value(i))
+    })
 }
 
 impl Table {

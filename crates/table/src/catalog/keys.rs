@@ -27,6 +27,16 @@ pub(crate) fn clean() -> Vec<u8> {
     vec![META, b'c']
 }
 
+/// Identifies this server among others (`server_uuid`), written once.
+pub(crate) fn server_uuid() -> Vec<u8> {
+    vec![META, b'u']
+}
+
+/// How far the binary log's files are durable.
+pub(crate) fn binlog() -> Vec<u8> {
+    vec![META, b'b']
+}
+
 pub(crate) fn schema(name: &str) -> Vec<u8> {
     [&[SCHEMA], name.as_bytes()].concat()
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, Engine, Isolation, LeafRows};
+use highkey_binlog::Uuid;
+use highkey_storage::{Bounds, Direction, Engine, Isolation, LeafRows, Rng, SystemRng};
 
 use super::{Catalog, keys, record};
 use crate::database::OpenError;
@@ -21,6 +22,7 @@ const FORMAT: &[u8] = b"highkey catalog 1";
 struct Records {
     format: Option<Vec<u8>>,
     clean: bool,
+    server_uuid: Option<Uuid>,
     next_auto: BTreeMap<TableId, u64>,
     next_row_id: BTreeMap<TableId, u64>,
     statistics: BTreeMap<TableId, Statistics>,
@@ -29,7 +31,7 @@ struct Records {
     catalog: Catalog,
 }
 
-pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<Catalog, OpenError> {
+pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<(Catalog, Uuid), OpenError> {
     let records = match read(engine)? {
         Some(records) => records,
         None => {
@@ -80,7 +82,11 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<Catalog, Op
         }
         txn.commit(&[])?.wait()?;
     }
-    Ok(catalog)
+    let server_uuid = match records.server_uuid {
+        Some(uuid) => uuid,
+        None => write_server_uuid(engine)?,
+    };
+    Ok((catalog, server_uuid))
 }
 
 /// None: a new database.
@@ -117,6 +123,10 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
     match kind {
         keys::META if key == keys::format() => records.format = Some(value.to_vec()),
         keys::META if key == keys::clean() => records.clean = true,
+        keys::META if key == keys::binlog() => {}
+        keys::META if key == keys::server_uuid() => {
+            records.server_uuid = Some(Uuid(value.try_into().map_err(|_| "the server's UUID has not 16 bytes")?));
+        }
         keys::SCHEMA => records.catalog.put_schema(record::decode_schema(value)?),
         keys::TABLE => records.tables.push(record::decode_table(value)?),
         keys::USER => {
@@ -158,6 +168,18 @@ fn write_first(engine: &Engine) -> Result<(), OpenError> {
     put(&mut txn, engine.root_index(), &keys::user(&root.user, &root.host), &root_record)?;
     txn.commit(&[])?.wait()?;
     Ok(())
+}
+
+/// A random UUID (version 4).
+fn write_server_uuid(engine: &Engine) -> Result<Uuid, OpenError> {
+    let random = u128::from(SystemRng.next()) << 64 | u128::from(SystemRng.next());
+    let mut bytes = random.to_be_bytes();
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = bytes[8] & 0x3F | 0x80;
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    put(&mut txn, engine.root_index(), &keys::server_uuid(), &bytes)?;
+    txn.commit(&[])?.wait()?;
+    Ok(Uuid(bytes))
 }
 
 fn corrupt(what: &str) -> OpenError {

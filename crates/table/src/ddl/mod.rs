@@ -14,14 +14,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highkey_storage::{Interrupt, Progress, Stage, Txn};
-use highkey_types::{MySqlError, errors};
+use highkey_types::{MySqlError, Str, errors};
 
+use crate::commit::EventSource;
 use crate::database::Database;
 use crate::error;
 use crate::transaction::HeldLocks;
 
 pub use alter::{AlterPlan, RowConversion};
 pub use table::TableName;
+
+/// A statement that is logged as its text.
+#[derive(Clone, Debug)]
+pub struct LoggedStatement {
+    pub source: EventSource,
+    pub text: Str,
+}
 
 /// The circumstances of a DDL statement.
 #[derive(Clone)]
@@ -30,8 +38,8 @@ pub struct DdlContext {
     pub lock_wait_timeout: Duration,
     pub interrupt: Arc<Interrupt>,
     pub progress: Arc<Progress>,
-    /// The statement's binlog events, committed with it.
-    pub binlog: Vec<u8>,
+    /// The statement's text for the binary log, committed with it.
+    pub log: Option<Arc<LoggedStatement>>,
 }
 
 impl Default for DdlContext {
@@ -40,7 +48,7 @@ impl Default for DdlContext {
             lock_wait_timeout: Duration::from_secs(31_536_000),
             interrupt: Arc::default(),
             progress: Arc::default(),
-            binlog: Vec::new(),
+            log: None,
         }
     }
 }
@@ -50,7 +58,8 @@ impl DdlContext {
     pub(crate) fn commit(&self, txn: Txn) -> Result<(), MySqlError> {
         let failed = |e| error::storage(e, "catalog");
         self.progress.enter(Stage::Committing, 0);
-        txn.commit(&self.binlog).map_err(failed)?.wait().map_err(failed)
+        let events = self.log.as_ref().map_or_else(Vec::new, |log| log.source.statement_payload(&log.text, txn.published()));
+        txn.commit(&events).map_err(failed)?.wait().map_err(failed)
     }
 
     pub(crate) fn check_interrupt(&self) -> Result<(), MySqlError> {

@@ -28,11 +28,11 @@ pub fn disk(seed: u64) -> SimDisk {
 }
 
 pub fn open(disk: &SimDisk) -> Arc<Database> {
-    Database::open_on(Arc::new(disk.clone()), options(), Arc::new(SystemClock::new())).unwrap()
+    Database::open_on(Arc::new(disk.clone()), options(), Arc::new(SystemClock::new()), BinlogOptions::default()).unwrap()
 }
 
 pub fn try_open_still(disk: &SimDisk) -> Result<Arc<Database>, OpenError> {
-    Database::open_on(Arc::new(disk.clone()), still_options(), Arc::new(SimClock::new()))
+    Database::open_on(Arc::new(disk.clone()), still_options(), Arc::new(SimClock::new()), BinlogOptions::default())
 }
 
 /// A database with the schema `s`.

@@ -1,0 +1,344 @@
+//! A transaction's binary log events, collected as its rows change.
+//!
+//! The events stand in a buffer as they will stand in the file, without positions and checksums. What goes beyond a megabyte is logged in
+//! parts (`Txn::log_events`), so a transaction's size is not bounded by memory.
+
+use std::sync::Arc;
+
+use highkey_binlog::rows::{rows_flags, set_statement_end};
+use highkey_binlog::transaction::{QueryContext, query, rows_query, xid};
+use highkey_binlog::{Bitmap, Column, PrimaryKeyPart, RowImage, RowMetadata, RowsKind, RowsWriter, Stamp, TableMap, event};
+use highkey_storage::{Lsn, Result, Txn};
+use highkey_types::{Str, Value};
+
+use crate::def::TableDef;
+use crate::table::Table;
+
+use super::payload::{EventGroup, GivenGtid, Part, Payload};
+
+/// Events beyond this are logged before the commit.
+const PART_BYTES: usize = 1 << 20;
+
+/// The circumstances of a statement that the binary log tells.
+#[derive(Clone, Debug, Default)]
+pub struct EventSource {
+    pub server_id: u32,
+    pub thread_id: u32,
+    /// When the statement began, in seconds since 1970; `SET timestamp` counts.
+    pub timestamp: u32,
+    /// The session's default schema, or nothing.
+    pub schema: Str,
+    pub sql_mode: u64,
+    /// Bits of `highkey_binlog::transaction::flags2`.
+    pub flags2: u32,
+    /// Ids of the collations of `character_set_client`, `collation_connection` and `collation_server`.
+    pub charset: (u16, u16, u16),
+    pub time_zone: Str,
+    pub auto_increment: (u16, u16),
+    pub row_image: RowImage,
+    pub row_metadata: RowMetadata,
+    /// The statement's text, with `binlog_rows_query_log_events`.
+    pub statement: Option<Str>,
+    /// `gtid_next`.
+    pub given: Option<GivenGtid>,
+}
+
+impl EventSource {
+    fn stamp(&self) -> Stamp {
+        Stamp { timestamp: self.timestamp, server_id: self.server_id }
+    }
+
+    fn query(&self, sql: &[u8], suppress_use: bool, out: &mut Vec<u8>) {
+        let context = QueryContext {
+            thread_id: self.thread_id,
+            flags2: self.flags2,
+            sql_mode: self.sql_mode,
+            auto_increment: self.auto_increment,
+            charset: Some(self.charset),
+            time_zone: &self.time_zone,
+            suppress_use,
+            ..QueryContext::default()
+        };
+        query(self.stamp(), &context, &self.schema, sql, out);
+    }
+
+    /// What the commit record of a statement that is logged as its text carries: DDL, account management. `released`: see `Engine::published`.
+    pub fn statement_payload(&self, sql: &str, released: Lsn) -> Vec<u8> {
+        let mut raw = Vec::new();
+        self.query(sql.as_bytes(), false, &mut raw);
+        let group = EventGroup { statement: true, events: 1, bytes: raw.len() as u64 };
+        let mut out = Vec::new();
+        self.payload(released, vec![group], Vec::new()).encode(&mut out);
+        out.append(&mut raw);
+        out
+    }
+
+    fn payload(&self, released: Lsn, groups: Vec<EventGroup>, parts: Vec<Part>) -> Payload {
+        let commit_time = super::now().as_micros() as u64;
+        Payload { released, commit_time, server_id: self.server_id, given: self.given, groups, parts }
+    }
+
+    fn rows_flags(&self) -> u16 {
+        use highkey_binlog::transaction::flags2::{NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS};
+        let mut flags = 0;
+        if self.flags2 & NO_FOREIGN_KEY_CHECKS != 0 {
+            flags |= rows_flags::NO_FOREIGN_KEY_CHECKS;
+        }
+        if self.flags2 & RELAXED_UNIQUE_CHECKS != 0 {
+            flags |= rows_flags::RELAXED_UNIQUE_CHECKS;
+        }
+        flags
+    }
+}
+
+/// A row's change.
+pub(crate) enum Change<'v> {
+    Insert(&'v [Value]),
+    Update(&'v [Value], &'v [Value]),
+    Delete(&'v [Value]),
+}
+
+impl Change<'_> {
+    fn kind(&self) -> RowsKind {
+        match self {
+            Change::Insert(_) => RowsKind::Write,
+            Change::Update(..) => RowsKind::Update,
+            Change::Delete(_) => RowsKind::Delete,
+        }
+    }
+}
+
+/// Rows of one table and kind, as they come.
+struct OpenRows {
+    table: Arc<TableMap>,
+    kind: RowsKind,
+    writer: RowsWriter,
+    /// Which columns an update changed.
+    after: Bitmap,
+    before: Bitmap,
+}
+
+/// A point to return to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EventMark {
+    parts: usize,
+    /// Of the buffer.
+    len: usize,
+    events: u32,
+    logged: u64,
+    begun: bool,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct EventCache {
+    source: EventSource,
+    /// Statements as text that come before the rows as transactions of their own (CREATE TABLE … SELECT).
+    groups: Vec<EventGroup>,
+    /// A BEGIN has been written.
+    begun: bool,
+    /// The statement's text has been written.
+    told: bool,
+    buf: Vec<u8>,
+    /// Logged before the commit.
+    parts: Vec<Part>,
+    /// Bytes in the parts.
+    logged: u64,
+    /// Events in the parts and in the buffer up to `counted`, those of `groups` left out.
+    events: u32,
+    counted: usize,
+    rows: Option<OpenRows>,
+    /// Where the last rows event of the statement begins, once it is ended.
+    last_rows: Option<usize>,
+}
+
+impl EventCache {
+    /// A statement begins; the one before has ended.
+    pub fn begin_statement(&mut self, source: EventSource) {
+        self.end_statement();
+        self.source = source;
+        self.told = false;
+    }
+
+    pub fn source(&self) -> &EventSource {
+        &self.source
+    }
+
+    /// The statement is over: its last rows say so.
+    pub fn end_statement(&mut self) {
+        self.close_rows();
+        if let Some(last) = self.last_rows.take() {
+            set_statement_end(&mut self.buf[last..]);
+        }
+    }
+
+    fn close_rows(&mut self) {
+        if let Some(rows) = self.rows.take() {
+            self.last_rows = rows.writer.finish(false, &mut self.buf).or(self.last_rows);
+        }
+    }
+
+    fn count(&mut self) {
+        self.events += event::split(&self.buf[self.counted..]).count() as u32;
+        self.counted = self.buf.len();
+    }
+
+    /// A statement logged as its text, before the rows of the transaction.
+    pub fn add_statement(&mut self, sql: &str) {
+        debug_assert!(!self.begun, "statements as text come first");
+        let start = self.buf.len();
+        self.source.query(sql.as_bytes(), false, &mut self.buf);
+        self.groups.push(EventGroup { statement: true, events: 1, bytes: (self.buf.len() - start) as u64 });
+        self.counted = self.buf.len();
+    }
+
+    /// Notes a row's change that has been made.
+    pub fn change(&mut self, inner: &mut Txn, table: &Arc<TableMap>, change: &Change<'_>) -> Result<()> {
+        let kind = change.kind();
+        let goes_on = self.rows.as_ref().is_some_and(|rows| rows.kind == kind && Arc::ptr_eq(&rows.table, table));
+        if !goes_on {
+            self.begin_rows(table, kind);
+        }
+        let rows = self.rows.as_mut().expect("begun");
+        match change {
+            Change::Insert(row) | Change::Delete(row) => rows.writer.push(row, &mut self.buf),
+            Change::Update(old, new) => {
+                let image = self.source.row_image;
+                if image != RowImage::Full {
+                    image.after(table, old, new, &mut rows.after);
+                    rows.writer.set_columns(&rows.before, &rows.after, &mut self.buf);
+                }
+                rows.writer.push_update(old, new, &mut self.buf);
+            }
+        }
+        if self.buf.len() >= PART_BYTES { self.log_part(inner) } else { Ok(()) }
+    }
+
+    /// Notes an inserted row that is in the table's encoding.
+    pub fn insert_encoded(&mut self, inner: &mut Txn, table: &Table, row: &[u8]) -> Result<()> {
+        let map = table.event_map(self.source.row_metadata);
+        self.change(inner, map, &Change::Insert(&table.layout().values(row)))
+    }
+
+    fn begin_rows(&mut self, table: &Arc<TableMap>, kind: RowsKind) {
+        let mapped = self.rows.as_ref().is_some_and(|rows| Arc::ptr_eq(&rows.table, table));
+        let stamp = self.source.stamp();
+        if mapped {
+            self.close_rows();
+        } else {
+            // A replica opens the tables of a statement once, at its first rows: another table is another statement to it.
+            self.end_statement();
+            if !self.begun {
+                self.begun = true;
+                self.source.query(b"BEGIN", true, &mut self.buf);
+            }
+            if let Some(text) = self.source.statement.as_ref().filter(|_| !self.told) {
+                rows_query(stamp, text.as_bytes(), &mut self.buf);
+                self.told = true;
+            }
+            table.write(stamp, &mut self.buf);
+        }
+        let image = self.source.row_image;
+        let before = image.before(table);
+        let after = image.inserted(table);
+        let writer = RowsWriter::begin(kind, stamp, self.source.rows_flags(), table.clone(), &before, &after);
+        self.rows = Some(OpenRows { table: table.clone(), kind, writer, after, before });
+    }
+
+    /// Everything but the last rows event goes into the log: that one may be the statement's last.
+    fn log_part(&mut self, inner: &mut Txn) -> Result<()> {
+        self.close_rows_for_part();
+        let end = self.last_rows.unwrap_or(self.buf.len());
+        if end == 0 {
+            return Ok(());
+        }
+        let lsn = inner.log_events(&self.buf[..end])?;
+        self.count();
+        self.parts.push(Part { lsn, bytes: end as u32 });
+        self.logged += end as u64;
+        self.buf.drain(..end);
+        self.counted = self.buf.len();
+        self.last_rows = self.last_rows.map(|last| last - end);
+        Ok(())
+    }
+
+    /// Ends the event; the next row of the same table and kind begins another one.
+    fn close_rows_for_part(&mut self) {
+        if let Some(rows) = &mut self.rows {
+            self.last_rows = rows.writer.pause(&mut self.buf).or(self.last_rows);
+        }
+    }
+
+    /// Between statements.
+    pub fn mark(&mut self) -> EventMark {
+        self.end_statement();
+        self.count();
+        EventMark { parts: self.parts.len(), len: self.buf.len(), events: self.events, logged: self.logged, begun: self.begun }
+    }
+
+    /// Forgets everything since.
+    pub fn return_to(&mut self, mark: &EventMark) {
+        self.rows = None;
+        self.last_rows = None;
+        self.told = false;
+        if self.parts.len() == mark.parts {
+            self.buf.truncate(mark.len);
+            self.logged = mark.logged;
+        } else {
+            // What stood in the buffer then is the beginning of the first part logged since.
+            self.buf.clear();
+            let kept = usize::from(mark.len > 0);
+            self.parts.truncate(mark.parts + kept);
+            if let Some(part) = self.parts.get_mut(mark.parts) {
+                part.bytes = mark.len as u32;
+            }
+            self.logged = mark.logged + mark.len as u64;
+        }
+        self.events = mark.events;
+        self.counted = self.buf.len();
+        self.begun = mark.begun;
+    }
+
+    /// What the commit record carries; nothing if nothing was changed.
+    pub fn finish(mut self, txn: u64, released: Lsn) -> Vec<u8> {
+        if !self.begun && self.groups.is_empty() {
+            return Vec::new();
+        }
+        self.end_statement();
+        let mut groups = std::mem::take(&mut self.groups);
+        if self.begun {
+            xid(self.source.stamp(), txn, &mut self.buf);
+            self.count();
+            let before: u64 = groups.iter().map(|g| g.bytes).sum();
+            let bytes = self.logged + self.buf.len() as u64 - before;
+            groups.push(EventGroup { statement: false, events: self.events, bytes });
+        }
+        let mut out = Vec::with_capacity(self.buf.len() + 64);
+        self.source.payload(released, groups, self.parts).encode(&mut out);
+        out.append(&mut self.buf);
+        out
+    }
+}
+
+/// How the binary log describes a table.
+pub(crate) fn table_map(def: &TableDef, metadata: RowMetadata) -> TableMap {
+    let key = def.primary_key();
+    let columns: Vec<Column<'_>> = def
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(i, column)| Column {
+            name: &column.name,
+            ty: &column.ty,
+            nullable: column.nullable,
+            primary_key: key.and_then(|key| {
+                let position = key.parts.iter().position(|part| part.column == i)?;
+                Some(PrimaryKeyPart { position: position as u16, prefix: key.parts[position].prefix.unwrap_or(0) })
+            }),
+            visible: !column.invisible,
+        })
+        .collect();
+    // The number has 48 bits; a replica forgets it with the statement.
+    let id = (def.id.0 << 16 | def.version & 0xFFFF) & 0xFFFF_FFFF_FFFF;
+    TableMap::new(id, &def.schema, &def.name, &columns, metadata)
+}

@@ -1,0 +1,437 @@
+//! The commit order: where the database's log and the binary log meet. README.md, "Commit order".
+//!
+//! A transaction collects its events ([`cache`]); its commit record carries them ([`payload`]); behind the log the [`writer`] puts them into
+//! classic files ([`files`]), from which replicas and tools read. What is known of the files survives in the catalog ([`state`]).
+
+mod cache;
+mod files;
+mod payload;
+mod reader;
+mod state;
+mod writer;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use highkey_binlog::{GtidSet, Uuid};
+use highkey_storage::{Engine, Error, Lsn, Result};
+use highkey_types::{MySqlError, errors};
+use parking_lot::{Condvar, Mutex};
+
+pub use cache::EventSource;
+pub(crate) use cache::{Change, EventCache, EventMark, table_map};
+pub use files::BinlogFile;
+pub(crate) use files::{name_of, number_of};
+pub use payload::GivenGtid;
+pub(crate) use reader::previous_gtids;
+use state::State;
+use writer::Writer;
+
+/// Between two looks at the log while there are commits and nobody waits for the files.
+const BUSY_WAIT: Duration = Duration::from_millis(50);
+/// Between two looks while nothing happens: for what is not a commit.
+const IDLE_WAIT: Duration = Duration::from_secs(1);
+
+/// What a binary log is opened with; the atomics can be changed while it is open.
+pub struct Settings {
+    pub uuid: Uuid,
+    /// `@@version`, and as a number.
+    pub server_version: String,
+    pub version_number: u32,
+    /// `gtid_mode=ON`: every transaction gets a GTID.
+    pub gtid_mode: bool,
+    pub server_id: AtomicU32,
+    /// `max_binlog_size`: a file ends behind the transaction that reaches it.
+    pub max_size: AtomicU64,
+    /// `binlog_checksum=CRC32`, for files begun from now on.
+    pub checksum: AtomicBool,
+}
+
+/// Whether a database has a binary log, and which: server options.
+#[derive(Clone, Debug)]
+pub struct BinlogOptions {
+    /// `log_bin`.
+    pub enabled: bool,
+    pub server_version: String,
+    pub version_number: u32,
+    pub gtid_mode: bool,
+    pub server_id: u32,
+    pub max_size: u64,
+    pub checksum: bool,
+}
+
+impl Default for BinlogOptions {
+    fn default() -> BinlogOptions {
+        BinlogOptions {
+            enabled: false,
+            server_version: "8.0.36-highkey".into(),
+            version_number: 80036,
+            gtid_mode: true,
+            server_id: 1,
+            max_size: 1 << 30,
+            checksum: true,
+        }
+    }
+}
+
+/// One file of the binary log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileInfo {
+    pub number: u64,
+    pub size: u64,
+}
+
+/// A place in the binary log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BinlogPosition {
+    pub file: String,
+    pub position: u64,
+}
+
+/// What readers may see.
+#[derive(Default)]
+struct Shared {
+    files: Vec<FileInfo>,
+    lsn: Lsn,
+    executed: GtidSet,
+    purged: GtidSet,
+    waiters: Vec<Waker>,
+}
+
+/// Wakes the writer's thread.
+#[derive(Default)]
+struct Signal {
+    asked: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Signal {
+    fn ask(&self) {
+        *self.asked.lock() = true;
+        self.changed.notify_one();
+    }
+
+    fn wait(&self, time: Duration) {
+        let mut asked = self.asked.lock();
+        if !*asked {
+            self.changed.wait_for(&mut asked, time);
+        }
+        *asked = false;
+    }
+}
+
+/// The binary log of an open database.
+pub struct Binlog {
+    engine: Engine,
+    settings: Arc<Settings>,
+    writer: Mutex<Writer>,
+    shared: Mutex<Shared>,
+    signal: Arc<Signal>,
+    /// Readers at the tail: the files follow every group commit.
+    watching: AtomicUsize,
+    stopping: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+pub(crate) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+impl Binlog {
+    /// For an opened database.
+    pub(crate) fn open_or_close(engine: &Engine, uuid: Uuid, options: BinlogOptions) -> Result<Option<Arc<Binlog>>> {
+        let settings = Settings {
+            uuid,
+            server_version: options.server_version,
+            version_number: options.version_number,
+            gtid_mode: options.gtid_mode,
+            server_id: AtomicU32::new(options.server_id),
+            max_size: AtomicU64::new(options.max_size),
+            checksum: AtomicBool::new(options.checksum),
+        };
+        if options.enabled {
+            return Binlog::open(engine, settings).map(Some);
+        }
+        Binlog::close_earlier(engine, settings)?;
+        Ok(None)
+    }
+
+    /// Brings the files up to date with the database and begins a new one.
+    fn open(engine: &Engine, settings: Settings) -> Result<Arc<Binlog>> {
+        let settings = Arc::new(settings);
+        let mut writer = Writer::open(engine, settings.clone())?;
+        writer.start()?;
+        let signal = Arc::new(Signal::default());
+        let hook = signal.clone();
+        engine.on_durable(Box::new(move || hook.ask()));
+        let background = engine.options().background;
+        let binlog = Arc::new(Binlog {
+            engine: engine.clone(),
+            settings,
+            shared: Mutex::new(Shared::default()),
+            writer: Mutex::new(writer),
+            signal: signal.clone(),
+            watching: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        });
+        binlog.publish(&binlog.writer.lock());
+        if background {
+            let weak = Arc::downgrade(&binlog);
+            let thread = std::thread::Builder::new().name("hk-binlog".into()).spawn(move || run(&weak, &signal));
+            *binlog.thread.lock() = Some(thread.map_err(|e| Error::Unusable(format!("cannot start the binary log's thread: {e}")))?);
+        }
+        Ok(binlog)
+    }
+
+    /// For a server without a binary log: what an earlier one left in the log goes into its files, then nothing is kept for it any more.
+    fn close_earlier(engine: &Engine, settings: Settings) -> Result<()> {
+        if let Some(state) = State::read(engine)?
+            && state.lsn.is_some()
+        {
+            let mut writer = Writer::open(engine, Arc::new(settings))?;
+            writer.stop()?;
+            writer.close()?;
+        }
+        engine.release_log(None);
+        Ok(())
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn publish(&self, writer: &Writer) {
+        let progress = writer.progress();
+        let waiters = {
+            let mut shared = self.shared.lock();
+            shared.files.clear();
+            shared.files.extend_from_slice(progress.files);
+            shared.lsn = progress.lsn;
+            if shared.executed != *progress.executed {
+                shared.executed = progress.executed.clone();
+            }
+            if shared.purged != *progress.purged {
+                shared.purged = progress.purged.clone();
+            }
+            std::mem::take(&mut shared.waiters)
+        };
+        waiters.into_iter().for_each(Waker::wake);
+    }
+
+    /// Writes what is durable in the log. True: something was written.
+    pub fn step(&self) -> Result<bool> {
+        let mut writer = self.writer.lock();
+        let any = writer.step()?;
+        self.publish(&writer);
+        Ok(any)
+    }
+
+    /// Waits until every commit that was acknowledged before the call is in the files.
+    pub fn catch_up(&self) -> std::result::Result<(), MySqlError> {
+        self.engine.flush_log().and_then(|()| self.step()).map(drop).map_err(failed)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Writer) -> Result<()>) -> std::result::Result<(), MySqlError> {
+        self.engine.flush_log().map_err(failed)?;
+        let mut writer = self.writer.lock();
+        let done = writer.step().and_then(|_| change(&mut writer));
+        self.publish(&writer);
+        done.map_err(failed)
+    }
+
+    /// FLUSH BINARY LOGS: ends the present file and begins the next one.
+    pub fn rotate(&self) -> std::result::Result<(), MySqlError> {
+        self.change(Writer::rotate)
+    }
+
+    /// PURGE BINARY LOGS TO: removes the files before `name`. Error 1373 for a name that there is not.
+    pub fn purge_to(&self, name: &str) -> std::result::Result<(), MySqlError> {
+        let number = self.file_number(name).ok_or_else(errors::unknown_target_binlog)?;
+        self.change(|writer| writer.purge(number))
+    }
+
+    /// PURGE BINARY LOGS BEFORE, and `binlog_expire_logs_seconds`: removes files whose last write is before `time`, up to the first that
+    /// is not.
+    pub fn purge_before(&self, time: SystemTime) -> std::result::Result<(), MySqlError> {
+        let files: Vec<u64> = self.shared.lock().files.iter().map(|f| f.number).collect();
+        let time = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut keep = files[0];
+        // A file ended when the next one was begun.
+        for next in &files[1..] {
+            if reader::begun_at(&**self.engine.disk(), *next).map_err(failed)? >= time {
+                break;
+            }
+            keep = *next;
+        }
+        self.change(|writer| writer.purge(keep))
+    }
+
+    /// RESET BINARY LOGS AND GTIDS: removes everything and begins with `binlog.000001`.
+    pub fn reset(&self) -> std::result::Result<(), MySqlError> {
+        self.change(Writer::reset)
+    }
+
+    /// The files with their sizes, oldest first.
+    pub fn files(&self) -> Vec<(String, u64)> {
+        self.shared.lock().files.iter().map(|f| (name_of(f.number), f.size)).collect()
+    }
+
+    /// Where the next event goes.
+    pub fn position(&self) -> BinlogPosition {
+        let shared = self.shared.lock();
+        let last = shared.files.last().expect("there is a file");
+        BinlogPosition { file: name_of(last.number), position: last.size }
+    }
+
+    /// GTIDs of all transactions in the files and purged ones.
+    pub fn executed(&self) -> GtidSet {
+        self.shared.lock().executed.clone()
+    }
+
+    pub fn purged(&self) -> GtidSet {
+        self.shared.lock().purged.clone()
+    }
+
+    fn file_number(&self, name: &str) -> Option<u64> {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let number = number_of(name)?;
+        self.shared.lock().files.iter().any(|f| f.number == number && name_of(number) == name).then_some(number)
+    }
+
+    /// A file and its size at this moment. `None`: it is not in the index.
+    pub fn open_file(&self, name: &str) -> std::result::Result<Option<(BinlogFile, u64)>, MySqlError> {
+        let Some(number) = self.file_number(name) else { return Ok(None) };
+        let Some(size) = self.size_of(number) else { return Ok(None) };
+        BinlogFile::open(&**self.engine.disk(), number).map(|file| Some((file, size))).map_err(failed)
+    }
+
+    fn size_of(&self, number: u64) -> Option<u64> {
+        self.shared.lock().files.iter().find(|f| f.number == number).map(|f| f.size)
+    }
+
+    /// The file that comes after `name`, if there is one.
+    pub fn file_after(&self, name: &str) -> Option<String> {
+        let number = number_of(name)?;
+        self.shared.lock().files.iter().find(|f| f.number > number).map(|f| name_of(f.number))
+    }
+
+    /// The newest file before which everything is in `known`: where a replica that has `known` begins to read. `None`: something that it
+    /// lacks has been purged.
+    pub fn find_start(&self, known: &GtidSet) -> std::result::Result<Option<String>, MySqlError> {
+        let files: Vec<u64> = self.shared.lock().files.iter().map(|f| f.number).collect();
+        let disk = self.engine.disk();
+        for number in files.iter().rev() {
+            let before = previous_gtids(&**disk, *number).map_err(failed)?;
+            if before.is_subset(known) {
+                return Ok(Some(name_of(*number)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Resolves when the file has bytes beyond `position`, or is not the newest any more.
+    pub fn wait_beyond<'b>(&'b self, name: &str, position: u64) -> BinlogWait<'b> {
+        BinlogWait { binlog: self, number: number_of(name).unwrap_or(0), position }
+    }
+
+    /// While the guard lives the files follow every group commit at once.
+    pub fn watch(self: &Arc<Self>) -> WatchGuard {
+        self.watching.fetch_add(1, Ordering::SeqCst);
+        self.engine.watch_log(true);
+        self.signal.ask();
+        WatchGuard(self.clone())
+    }
+
+    /// The clean end. No transaction may be under way.
+    pub(crate) fn shutdown(&self) -> Result<()> {
+        self.join();
+        self.engine.flush_log()?;
+        self.writer.lock().stop()
+    }
+
+    pub(crate) fn join(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.signal.ask();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub(crate) fn failed(cause: Error) -> MySqlError {
+    crate::error::storage(cause, "binlog")
+}
+
+/// The writer's thread: eager while somebody reads at the tail or nothing happens, else in steps that cost the commits little.
+fn run(binlog: &Weak<Binlog>, signal: &Signal) {
+    let mut reported = false;
+    loop {
+        let wait = {
+            let Some(binlog) = binlog.upgrade() else { return };
+            if binlog.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            match binlog.step() {
+                Ok(busy) => {
+                    reported = false;
+                    let eager = !busy || binlog.watching.load(Ordering::SeqCst) > 0;
+                    binlog.engine.watch_log(eager);
+                    if busy && !eager { BUSY_WAIT } else { IDLE_WAIT }
+                }
+                // Space may come back; until then the log keeps what is to be written.
+                Err(Error::OutOfSpace | Error::LogFull) => {
+                    if !std::mem::replace(&mut reported, true) {
+                        tracing::warn!("no space for the binary log");
+                    }
+                    IDLE_WAIT
+                }
+                Err(Error::Stopped) => return,
+                Err(error) => {
+                    binlog.engine.stop_with(&format!("cannot write the binary log: {error}"));
+                    return;
+                }
+            }
+        };
+        signal.wait(wait);
+    }
+}
+
+/// See [`Binlog::watch`].
+pub struct WatchGuard(Arc<Binlog>);
+
+impl Drop for WatchGuard {
+    fn drop(&mut self) {
+        self.0.watching.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// See [`Binlog::wait_beyond`].
+pub struct BinlogWait<'b> {
+    binlog: &'b Binlog,
+    number: u64,
+    position: u64,
+}
+
+impl Future for BinlogWait<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut shared = self.binlog.shared.lock();
+        let last = shared.files.last().expect("there is a file");
+        if last.number != self.number || last.size > self.position {
+            return Poll::Ready(());
+        }
+        if !shared.waiters.iter().any(|waker| waker.will_wake(cx.waker())) {
+            shared.waiters.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,155 @@
+//! What a transaction's commit record carries of the binary log.
+//!
+//! ```text
+//! version u8 · flags u8 (1: the GTID is given) · released u64 · commit time in microseconds u64 · server id u32
+//! [ uuid 16 bytes · number u64 · original commit time u64 ]
+//! groups u16 · { statement u8 · events u32 · bytes u64 }*
+//! parts u32 · { lsn u64 · bytes u32 }*
+//! raw events
+//! ```
+//! The raw events of the parts, each as far as it says, then those of the record itself, are the groups' events one after the other; a group
+//! becomes one transaction of the binary log. An event lies in one part whole.
+
+use highkey_binlog::Uuid;
+use highkey_storage::{Error, Lsn, Result};
+
+const VERSION: u8 = 1;
+const GIVEN_GTID: u8 = 1;
+
+/// One transaction of the binary log: a BEGIN … Xid, or a DDL statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EventGroup {
+    /// It has a statement as text, not rows only.
+    pub statement: bool,
+    pub events: u32,
+    /// Of the raw events, which have no checksums.
+    pub bytes: u64,
+}
+
+/// Events that were logged before the commit (`Txn::log_events`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub lsn: Lsn,
+    /// How much of it counts: a rollback to a savepoint leaves the beginning.
+    pub bytes: u32,
+}
+
+/// The GTID that a session asked for (`gtid_next`), or a replicated transaction has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenGtid {
+    pub sid: Uuid,
+    pub gno: u64,
+    /// When the transaction committed where it came from, microseconds since 1970; 0: here.
+    pub original_commit_time: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Payload {
+    /// The newest commit that was visible when this transaction had all its locks.
+    pub released: Lsn,
+    /// Microseconds since 1970.
+    pub commit_time: u64,
+    pub server_id: u32,
+    pub given: Option<GivenGtid>,
+    pub groups: Vec<EventGroup>,
+    pub parts: Vec<Part>,
+}
+
+impl Payload {
+    /// The record's events follow what this appends.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        out.push(if self.given.is_some() { GIVEN_GTID } else { 0 });
+        out.extend_from_slice(&self.released.0.to_le_bytes());
+        out.extend_from_slice(&self.commit_time.to_le_bytes());
+        out.extend_from_slice(&self.server_id.to_le_bytes());
+        if let Some(given) = &self.given {
+            out.extend_from_slice(&given.sid.0);
+            out.extend_from_slice(&given.gno.to_le_bytes());
+            out.extend_from_slice(&given.original_commit_time.to_le_bytes());
+        }
+        out.extend_from_slice(&(self.groups.len() as u16).to_le_bytes());
+        for group in &self.groups {
+            out.push(u8::from(group.statement));
+            out.extend_from_slice(&group.events.to_le_bytes());
+            out.extend_from_slice(&group.bytes.to_le_bytes());
+        }
+        out.extend_from_slice(&(self.parts.len() as u32).to_le_bytes());
+        for part in &self.parts {
+            out.extend_from_slice(&part.lsn.0.to_le_bytes());
+            out.extend_from_slice(&part.bytes.to_le_bytes());
+        }
+    }
+
+    /// The payload and the record's own raw events.
+    pub fn decode(bytes: &[u8]) -> Result<(Payload, &[u8])> {
+        decode(bytes).ok_or_else(|| Error::corrupt_file("a commit's binary log events do not decode"))
+    }
+}
+
+fn decode(bytes: &[u8]) -> Option<(Payload, &[u8])> {
+    let mut rest = bytes;
+    let [version, flags] = take(&mut rest)?;
+    if version != VERSION || flags & !GIVEN_GTID != 0 {
+        return None;
+    }
+    let released = Lsn(u64::from_le_bytes(take(&mut rest)?));
+    let commit_time = u64::from_le_bytes(take(&mut rest)?);
+    let server_id = u32::from_le_bytes(take(&mut rest)?);
+    let given = if flags & GIVEN_GTID != 0 {
+        let sid = Uuid(take(&mut rest)?);
+        let gno = u64::from_le_bytes(take(&mut rest)?);
+        Some(GivenGtid { sid, gno, original_commit_time: u64::from_le_bytes(take(&mut rest)?) })
+    } else {
+        None
+    };
+    let groups = u16::from_le_bytes(take(&mut rest)?);
+    let groups = (0..groups)
+        .map(|_| {
+            let [statement] = take(&mut rest)?;
+            let (events, bytes) = (u32::from_le_bytes(take(&mut rest)?), u64::from_le_bytes(take(&mut rest)?));
+            Some(EventGroup { statement: statement != 0, events, bytes })
+        })
+        .collect::<Option<_>>()?;
+    let parts = u32::from_le_bytes(take(&mut rest)?);
+    let parts = (0..parts)
+        .map(|_| Some(Part { lsn: Lsn(u64::from_le_bytes(take(&mut rest)?)), bytes: u32::from_le_bytes(take(&mut rest)?) }))
+        .collect::<Option<_>>()?;
+    Some((Payload { released, commit_time, server_id, given, groups, parts }, rest))
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(*head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded_and_nothing_shorter() {
+        let payloads = [
+            Payload::default(),
+            Payload {
+                released: Lsn(5),
+                commit_time: 1 << 50,
+                server_id: 9,
+                given: Some(GivenGtid { sid: Uuid([7; 16]), gno: 12, original_commit_time: 3 }),
+                groups: vec![EventGroup { statement: false, events: 4, bytes: 1 << 40 }, EventGroup { statement: true, events: 1, bytes: 99 }],
+                parts: vec![Part { lsn: Lsn(70), bytes: 80 }, Part { lsn: Lsn(90), bytes: 1 }],
+            },
+        ];
+        for payload in payloads {
+            let mut bytes = Vec::new();
+            payload.encode(&mut bytes);
+            let header = bytes.len();
+            bytes.extend_from_slice(b"raw events");
+            assert_eq!(Payload::decode(&bytes).unwrap(), (payload, &b"raw events"[..]));
+            for len in 0..header {
+                assert!(Payload::decode(&bytes[..len]).is_err(), "cut at {len}");
+            }
+        }
+    }
+}

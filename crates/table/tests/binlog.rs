@@ -1,0 +1,473 @@
+//! The binary log: its files say exactly what the database holds, also after a crash at any write.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use common::*;
+use highkey_binlog::event::{self, check_crc32};
+use highkey_binlog::{EventType, Header};
+use highkey_storage::{SimClock, SimDisk};
+use highkey_table::*;
+use highkey_types::MySqlError;
+
+/// Small files, so that every few transactions begin another one.
+fn small() -> BinlogOptions {
+    BinlogOptions { enabled: true, max_size: 2500, ..BinlogOptions::default() }
+}
+
+fn open_on(disk: &SimDisk, binlog: BinlogOptions) -> Result<Arc<Database>, OpenError> {
+    Database::open_on(Arc::new(disk.clone()), still_options(), Arc::new(SimClock::new()), binlog)
+}
+
+fn source(text: &str) -> EventSource {
+    EventSource { server_id: 1, thread_id: 7, timestamp: 1_700_000_000, schema: "s".into(), statement: Some(text.into()), ..EventSource::default() }
+}
+
+fn logged(text: &str) -> DdlContext {
+    DdlContext { log: Some(Arc::new(LoggedStatement { source: source(text), text: text.into() })), ..DdlContext::default() }
+}
+
+/// What the binary log's files say.
+#[derive(Debug, Default)]
+struct Replayed {
+    rows: BTreeMap<i64, i64>,
+    /// By type.
+    events: BTreeMap<&'static str, usize>,
+    transactions: u64,
+    statements: Vec<String>,
+    files: usize,
+}
+
+/// Reads every file, checks each event and the order of events, and applies them to an empty table `t (id int primary key, v int)`.
+fn replay(db: &Arc<Database>) -> Replayed {
+    let binlog = db.binlog().expect("the binary log is on");
+    binlog.catch_up().unwrap();
+    let mut replayed = Replayed::default();
+    let mut names = binlog.files();
+    for (name, size) in names.drain(..) {
+        let (file, same) = binlog.open_file(&name).unwrap().expect("listed");
+        assert_eq!(size, same);
+        let mut bytes = vec![0; size as usize];
+        assert_eq!(file.read_at(0, &mut bytes).unwrap(), bytes.len(), "{name}");
+        replay_file(&name, &bytes, &mut replayed);
+        replayed.files += 1;
+    }
+    assert_eq!(binlog.executed().count(), replayed.transactions, "GTIDs");
+    replayed
+}
+
+fn replay_file(name: &str, bytes: &[u8], replayed: &mut Replayed) {
+    assert_eq!(bytes[..4], *b"\xfebin", "{name}");
+    let (mut at, mut sequence, mut in_transaction, mut ended) = (4, 0, false, false);
+    for (n, sealed) in event::split(&bytes[4..]).enumerate() {
+        at += sealed.len();
+        let header = Header::parse(sealed).unwrap();
+        assert_eq!(header.log_pos as usize, at, "{name}: where event {n} ends");
+        let (raw, right) = check_crc32(sealed).unwrap();
+        assert!(right, "{name}: checksum of event {n}");
+        assert!(!ended, "{name}: nothing behind the end");
+        let body = &raw[Header::LEN..];
+        *replayed.events.entry(EventType::name(header.event_type)).or_default() += 1;
+        match header.event_type {
+            EventType::FORMAT_DESCRIPTION => assert_eq!(n, 0, "{name}"),
+            EventType::PREVIOUS_GTIDS => assert_eq!(n, 1, "{name}"),
+            EventType::GTID => {
+                assert!(!in_transaction, "{name}");
+                replayed.transactions += 1;
+                let number = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().unwrap());
+                assert_eq!(number(17), replayed.transactions, "{name}: GTIDs have no gaps");
+                sequence += 1;
+                assert_eq!(number(34), sequence, "{name}: sequence number");
+                assert!(number(26) < sequence, "{name}: a transaction follows what it depends on");
+                in_transaction = true;
+            }
+            EventType::QUERY => {
+                assert!(in_transaction, "{name}");
+                let schema = body[8] as usize;
+                let status = u16::from_le_bytes(body[11..13].try_into().unwrap()) as usize;
+                let sql = String::from_utf8(body[13 + status + schema + 1..].to_vec()).unwrap();
+                in_transaction = sql == "BEGIN";
+                if !in_transaction {
+                    replayed.statements.push(sql);
+                }
+            }
+            EventType::WRITE_ROWS | EventType::UPDATE_ROWS | EventType::DELETE_ROWS => {
+                assert!(in_transaction, "{name}");
+                replay_rows(header.event_type, &body[10..], &mut replayed.rows);
+            }
+            EventType::XID => in_transaction = !std::mem::replace(&mut in_transaction, false),
+            EventType::ROTATE | EventType::STOP => {
+                assert!(!in_transaction, "{name}");
+                ended = true;
+            }
+            EventType::TABLE_MAP | EventType::ROWS_QUERY => assert!(in_transaction, "{name}"),
+            other => panic!("{name}: an event of type {other}"),
+        }
+    }
+    assert_eq!(at, bytes.len(), "{name} has whole events only");
+    assert!(!in_transaction, "{name} has whole transactions only");
+}
+
+/// Rows of (INT, INT), both NOT NULL.
+fn replay_rows(event_type: u8, body: &[u8], rows: &mut BTreeMap<i64, i64>) {
+    let images = if event_type == EventType::UPDATE_ROWS { 2 } else { 1 };
+    assert_eq!(body[0], 2, "columns");
+    let images_of: Vec<(i64, i64)> = body[1 + images..]
+        .chunks(9)
+        .map(|image| {
+            let int = |at: usize| i64::from(i32::from_le_bytes(image[at..at + 4].try_into().unwrap()));
+            (int(1), int(5))
+        })
+        .collect();
+    match event_type {
+        EventType::WRITE_ROWS => images_of.iter().for_each(|(id, v)| assert_eq!(rows.insert(*id, *v), None, "row {id} is new")),
+        EventType::DELETE_ROWS => images_of.iter().for_each(|(id, v)| assert_eq!(rows.remove(id), Some(*v), "row {id} is there")),
+        _ => images_of.chunks(2).for_each(|pair| {
+            assert_eq!(rows.remove(&pair[0].0), Some(pair[0].1), "row {} is there", pair[0].0);
+            assert_eq!(rows.insert(pair[1].0, pair[1].1), None, "row {} is new", pair[1].0);
+        }),
+    }
+}
+
+/// What a file has behind the events that every file begins with.
+fn transactions_of(db: &Arc<Database>, name: &str, size: u64) -> Option<Vec<u8>> {
+    let (file, _) = db.binlog().unwrap().open_file(name).ok()??;
+    let mut bytes = vec![0; size as usize];
+    (file.read_at(0, &mut bytes).ok()? == bytes.len()).then_some(())?;
+    let head: usize = event::split(&bytes[4..]).take(2).map(<[u8]>::len).sum();
+    Some(bytes.split_off(4 + head))
+}
+
+fn stored(db: &Arc<Database>) -> BTreeMap<i64, i64> {
+    let Ok(table) = db.catalog().table("s", "t") else { return BTreeMap::new() };
+    all(db, &table).into_iter().map(|row| (row[0].as_i64().unwrap(), row[1].as_i64().unwrap())).collect()
+}
+
+fn create_table(db: &Arc<Database>) -> Result<(), MySqlError> {
+    let collation = highkey_types::Collation::by_name("utf8mb4_0900_ai_ci").unwrap();
+    block_on(db.create_schema(&logged("create database s"), SchemaDef { name: "s".into(), collation }))?;
+    let columns = vec![int("id").not_null(), int("v").not_null()];
+    let spec = TableSpec::new("s", "t", columns, vec![IndexSpec::primary(&[0]), IndexSpec::unique("u", &[1])]);
+    block_on(db.create_table(&logged("create table t (id int primary key, v int not null, unique u (v))"), spec)).map(drop)
+}
+
+/// One transaction of statements; each is `insert`, `update` or `delete` of ids, or fails and is undone.
+async fn transaction(db: &Arc<Database>, statements: &[(&str, std::ops::Range<i64>)]) -> Result<(), MySqlError> {
+    let table = db.catalog().table("s", "t")?;
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    assert!(txn.open(&table).await?);
+    for (what, ids) in statements {
+        txn.log_statement(source(what));
+        let start = txn.statement_savepoint();
+        let done = statement(&table, &mut txn, what, ids.clone()).await;
+        match done {
+            Err(e) if e.code == 1062 => txn.rollback_to_statement(&start)?,
+            other => other?,
+        }
+    }
+    txn.commit().await
+}
+
+async fn statement(table: &Arc<Table>, txn: &mut Transaction, what: &str, ids: std::ops::Range<i64>) -> Result<(), MySqlError> {
+    match what {
+        "insert" => {
+            let rows: Vec<_> = ids.map(|id| vec![i(id), i(id * 10)]).collect();
+            table.insert(txn, &rows, OnDuplicate::Error).await.map(drop)
+        }
+        "replace" => {
+            let rows: Vec<_> = ids.map(|id| vec![i(id), i(id * 10 + 5)]).collect();
+            table.insert(txn, &rows, OnDuplicate::Replace).await.map(drop)
+        }
+        _ => {
+            for id in ids {
+                let Some(row) = table.lock_get(txn, 0, &[i(id)], LockMode::Exclusive, LockWaitPolicy::Wait).await? else { continue };
+                match what {
+                    "update" => drop(table.update(txn, &row, &[i(id), i(id * 10 + 1)]).await?),
+                    "move" => drop(table.update(txn, &row, &[i(id + 1000), i(-id)]).await?),
+                    "delete" => table.delete(txn, &row).await?,
+                    other => panic!("{other}"),
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Many kinds of transactions; an error ends it (the power is off).
+fn workload(db: &Arc<Database>) -> Result<(), MySqlError> {
+    create_table(db)?;
+    let run = |statements: &[(&str, std::ops::Range<i64>)]| block_on(transaction(db, statements));
+    run(&[("insert", 0..30)])?;
+    run(&[("update", 3..9), ("delete", 9..12), ("insert", 50..60)])?;
+    // Fails in its middle: only what came before it is logged.
+    run(&[("insert", 60..61), ("insert", 58..70), ("update", 0..2)])?;
+    // Nothing is left of it.
+    run(&[("insert", 55..56)])?;
+    run(&[("replace", 20..40), ("move", 0..5)])?;
+    let columns = vec![int("id")];
+    block_on(db.create_table(&logged("create table other (id int)"), TableSpec::new("s", "other", columns, vec![])))?;
+    block_on(db.drop_tables(&logged("drop table other"), &[("s".into(), "other".into())], true))?;
+    for n in 0..8 {
+        run(&[("insert", 100 + n..101 + n)])?;
+    }
+    run(&[("delete", 100..104)])
+}
+
+#[test]
+fn the_files_say_what_the_database_holds() {
+    let disk = disk(11);
+    let db = open_on(&disk, BinlogOptions { enabled: true, ..BinlogOptions::default() }).unwrap();
+    workload(&db).unwrap();
+    let replayed = replay(&db);
+    assert_eq!(replayed.rows, stored(&db));
+    assert_eq!(replayed.files, 1);
+    assert_eq!(replayed.statements[..2], ["create database s", "create table t (id int primary key, v int not null, unique u (v))"]);
+    assert!(replayed.events["Rows_query"] >= 10, "{:?}", replayed.events);
+    // Once more from the beginning, and files that are cut after each few transactions say the same.
+    db.shutdown().unwrap();
+    drop(db);
+    let db = open_on(&disk, small()).unwrap();
+    for n in 200..260 {
+        block_on(transaction(&db, &[("insert", n..n + 1)])).unwrap();
+    }
+    let again = replay(&db);
+    assert_eq!(again.rows, stored(&db));
+    assert!(again.files > 4, "{} files", again.files);
+    assert_eq!(again.events["Stop"], 1);
+    assert_eq!(again.transactions, replayed.transactions + 60);
+}
+
+#[test]
+fn a_transaction_larger_than_memory_is_logged_in_parts() {
+    let disk = disk(12);
+    let db = open_on(&disk, small()).unwrap();
+    create_table(&db).unwrap();
+    block_on(async {
+        let table = table(&db, "t");
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        assert!(txn.open(&table).await.unwrap());
+        for (from, keep) in [(0, true), (200_000, false), (400_000, true), (600_000, false)] {
+            txn.log_statement(source("insert"));
+            let start = txn.statement_savepoint();
+            for first in (from..from + 150_000).step_by(10_000) {
+                statement(&table, &mut txn, "insert", first..first + 10_000).await.unwrap();
+            }
+            if !keep {
+                txn.rollback_to_statement(&start).unwrap();
+            }
+        }
+        txn.log_statement(source("delete"));
+        statement(&table, &mut txn, "delete", 100..110).await.unwrap();
+        txn.commit().await.unwrap();
+    });
+    let replayed = replay(&db);
+    assert_eq!(replayed.rows.len(), 299_990);
+    assert_eq!(replayed.rows, stored(&db));
+    // The parts are in the log alone until then.
+    let crashed = disk.crash();
+    drop(db);
+    let db = open_on(&crashed, small()).unwrap();
+    assert_eq!(replay(&db).rows, stored(&db));
+}
+
+#[test]
+fn a_bulk_load_is_logged_whichever_way_it_goes() {
+    let db = open_on(&disk(13), BinlogOptions { enabled: true, ..BinlogOptions::default() }).unwrap();
+    create_table(&db).unwrap();
+    let table = table(&db, "t");
+    let load = |rows: &[(i64, i64)], mode: OnDuplicate, memory: usize| {
+        block_on(async {
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            assert!(txn.open(&table).await.unwrap());
+            txn.log_statement(source("load"));
+            let mut bulk = table.bulk_insert(&mut txn, mode, memory).unwrap();
+            for chunk in rows.chunks(20_000) {
+                let mut encoded = EncodedRows::new();
+                for (id, v) in chunk {
+                    encoded.push_with(|out| table.layout().encode(&[i(*id), i(*v)], out));
+                }
+                bulk.add(&mut txn, table.prepare_rows(encoded)).await.unwrap();
+            }
+            bulk.finish(&mut txn).await.unwrap();
+            txn.commit().await.unwrap();
+        });
+        assert_eq!(replay(&db).rows, stored(&db));
+    };
+    let truncate = || {
+        block_on(async {
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            assert!(txn.open(&table).await.unwrap());
+            txn.log_statement(source("delete"));
+            statement(&table, &mut txn, "delete", 0..300_000).await.unwrap();
+            txn.commit().await.unwrap();
+        });
+        while db.engine().background_step().unwrap() > 0 {}
+    };
+    let shuffled = |n: i64| (0..n).map(move |k| (k * 7919 % n, k)).collect::<Vec<_>>();
+    let ordered = |n: i64| (0..n).map(|k| (k, k)).collect::<Vec<_>>();
+    load(&ordered(250_000), OnDuplicate::Error, 64 << 20);
+    truncate();
+    load(&shuffled(100_000), OnDuplicate::Error, 1 << 20);
+    // Into a table with rows, with duplicates.
+    load(&shuffled(1000).iter().map(|(id, v)| (id * 200, v + 1_000_000)).collect::<Vec<_>>(), OnDuplicate::Ignore, 1 << 20);
+    load(&shuffled(1000).iter().map(|(id, v)| (id * 300, v + 2_000_000)).collect::<Vec<_>>(), OnDuplicate::Replace, 1 << 20);
+    truncate();
+    // Order that breaks while the rows stream.
+    let mut broken = ordered(240_000);
+    broken.push((-1, -1));
+    load(&broken, OnDuplicate::Error, 64 << 20);
+}
+
+/// Power off at every change of the disk: the files and the rows agree, and what was acknowledged is in both.
+#[test]
+fn after_a_crash_at_any_write_files_and_rows_agree() {
+    let steps = {
+        let disk = disk(14);
+        let db = open_on(&disk, small()).unwrap();
+        let before = disk.changes();
+        workload(&db).unwrap();
+        replay(&db);
+        disk.changes() - before
+    };
+    assert!(steps > 60, "{steps}");
+    for step in 1..=steps {
+        let disk = disk(14);
+        let db = open_on(&disk, small()).unwrap();
+        disk.power_off_at(disk.changes() + step);
+        let acknowledged = work_in_steps(&db);
+        let published = db.binlog().unwrap().files();
+        // What a replica may have read, as far as a disk without power can tell.
+        let read = published.iter().filter_map(|(name, size)| Some((name.clone(), transactions_of(&db, name, *size)?))).collect::<Vec<_>>();
+        let after = disk.crash();
+        drop(db);
+        let db = open_on(&after, small()).unwrap_or_else(|e| panic!("step {step} of {steps}: {e}"));
+        for (name, bytes) in &read {
+            let size = db.binlog().unwrap().files().iter().find(|(n, _)| n == name).map(|(_, size)| *size);
+            let now = transactions_of(&db, name, size.unwrap_or_else(|| panic!("step {step}: {name} is gone"))).unwrap();
+            assert!(now.starts_with(bytes), "step {step} of {steps}: {name} says something else than before the crash");
+        }
+        let replayed = replay(&db);
+        assert_eq!(replayed.rows, stored(&db), "step {step} of {steps}");
+        assert!(replayed.transactions >= acknowledged, "step {step}: {} of {acknowledged} acknowledged", replayed.transactions);
+        // And it goes on.
+        if db.catalog().table("s", "t").is_ok() {
+            block_on(transaction(&db, &[("insert", 900..905)])).unwrap();
+            assert_eq!(replay(&db).rows, stored(&db), "step {step} of {steps}");
+        }
+    }
+}
+
+/// The workload with the writer's steps, rotations, and saved states in between. How many transactions were acknowledged.
+fn work_in_steps(db: &Arc<Database>) -> u64 {
+    let binlog = db.binlog().unwrap().clone();
+    let mut acknowledged = 0;
+    let mut note = |done: Result<(), MySqlError>| {
+        acknowledged += u64::from(done.is_ok());
+        done
+    };
+    let run = |statements: &[(&str, std::ops::Range<i64>)]| block_on(transaction(db, statements));
+    let _ = (|| {
+        create_table(db)?;
+        binlog.catch_up()?;
+        note(run(&[("insert", 0..30)]))?;
+        note(run(&[("update", 3..9), ("delete", 9..12)]))?;
+        binlog.rotate()?;
+        note(run(&[("replace", 20..40), ("move", 0..5)]))?;
+        binlog.catch_up()?;
+        db.engine().checkpoint().map_err(|_| highkey_types::errors::query_interrupted())?;
+        for n in 0..12 {
+            note(run(&[("insert", 100 + 20 * n..120 + 20 * n)]))?;
+            if n % 3 == 0 {
+                binlog.catch_up()?;
+            }
+        }
+        note(run(&[("delete", 100..104)]))
+    })();
+    acknowledged
+}
+
+#[test]
+fn purge_and_reset_survive_a_crash_at_any_write() {
+    let build = || {
+        let disk = disk(15);
+        let db = open_on(&disk, small()).unwrap();
+        workload(&db).unwrap();
+        let files = db.binlog().unwrap().files();
+        let executed = {
+            db.binlog().unwrap().catch_up().unwrap();
+            db.binlog().unwrap().executed()
+        };
+        assert!(files.len() > 1 || db.binlog().unwrap().files().len() > 2);
+        (disk, db, executed)
+    };
+    for reset in [false, true] {
+        let act = |db: &Arc<Database>| {
+            let binlog = db.binlog().unwrap();
+            if reset {
+                return binlog.reset();
+            }
+            let last = binlog.files().last().unwrap().0.clone();
+            binlog.purge_to(&last)
+        };
+        let steps = {
+            let (disk, db, _) = build();
+            let before = disk.changes();
+            act(&db).unwrap();
+            assert_eq!(db.binlog().unwrap().files().len(), 1);
+            disk.changes() - before
+        };
+        for step in 1..=steps {
+            let (disk, db, executed) = build();
+            disk.power_off_at(disk.changes() + step);
+            let done = act(&db);
+            let after = disk.crash();
+            drop(db);
+            let db = open_on(&after, small()).unwrap_or_else(|e| panic!("step {step} of {steps}: {e}"));
+            let binlog = db.binlog().unwrap();
+            let now = binlog.executed();
+            if reset {
+                assert!(now.is_empty() || now == executed, "step {step}: {now}");
+                assert!(done.is_err() || now.is_empty(), "step {step}");
+            } else {
+                assert_eq!(now, executed, "step {step}");
+                assert!(binlog.purged().is_subset(&executed));
+                // What is left can be read, and begins behind what was purged.
+                let mut known = executed.clone();
+                known.subtract(&binlog.purged());
+                assert!(binlog.find_start(&executed).unwrap().is_some());
+                assert!(!known.is_empty() || binlog.files().len() <= 2);
+            }
+            let listed: Vec<String> = binlog.files().into_iter().map(|(name, _)| name).collect();
+            for name in &listed {
+                assert!(binlog.open_file(name).unwrap().is_some(), "{name}");
+            }
+            block_on(transaction(&db, &[("insert", 900..905)])).unwrap();
+            binlog.catch_up().unwrap();
+            assert_eq!(binlog.executed().count(), now.count() + 1);
+        }
+    }
+}
+
+#[test]
+fn a_server_without_the_binary_log_completes_the_files_and_forgets_them() {
+    let disk = disk(16);
+    let db = open_on(&disk, small()).unwrap();
+    create_table(&db).unwrap();
+    block_on(transaction(&db, &[("insert", 0..10)])).unwrap();
+    let crashed = disk.crash();
+    drop(db);
+    let db = open_on(&crashed, BinlogOptions::default()).unwrap();
+    assert!(db.binlog().is_none());
+    block_on(transaction(&db, &[("insert", 20..30)])).unwrap();
+    db.shutdown().unwrap();
+    drop(db);
+    let db = open_on(&crashed, small()).unwrap();
+    let replayed = replay(&db);
+    assert_eq!(replayed.transactions, 3, "what was committed without the binary log is not in it");
+    assert_eq!(replayed.rows.len(), 10);
+    block_on(transaction(&db, &[("insert", 40..41)])).unwrap();
+    assert_eq!(replay(&db).transactions, 4);
+    assert_eq!(stored(&db).len(), 21);
+}

@@ -14,7 +14,7 @@ use highkey_types::{Str, Value};
 use crate::def::TableDef;
 use crate::table::Table;
 
-use super::payload::{EventGroup, GivenGtid, Part, Payload};
+use super::payload::{EventGroup, GtidChoice, Part, Payload};
 
 /// Events beyond this are logged before the commit.
 const PART_BYTES: usize = 1 << 20;
@@ -40,7 +40,7 @@ pub struct EventSource {
     /// The statement's text, with `binlog_rows_query_log_events`.
     pub statement: Option<Str>,
     /// `gtid_next`.
-    pub given: Option<GivenGtid>,
+    pub gtid: GtidChoice,
 }
 
 impl EventSource {
@@ -48,7 +48,8 @@ impl EventSource {
         Stamp { timestamp: self.timestamp, server_id: self.server_id }
     }
 
-    fn query(&self, sql: &[u8], suppress_use: bool, out: &mut Vec<u8>) {
+    /// A statement that means something by itself.
+    fn query(&self, sql: &str, out: &mut Vec<u8>) {
         let context = QueryContext {
             thread_id: self.thread_id,
             flags2: self.flags2,
@@ -56,16 +57,21 @@ impl EventSource {
             auto_increment: self.auto_increment,
             charset: Some(self.charset),
             time_zone: &self.time_zone,
-            suppress_use,
             ..QueryContext::default()
         };
-        query(self.stamp(), &context, &self.schema, sql, out);
+        query(self.stamp(), &context, &self.schema, sql.as_bytes(), out);
+    }
+
+    fn begin(&self, out: &mut Vec<u8>) {
+        let context =
+            QueryContext { thread_id: self.thread_id, flags2: self.flags2, sql_mode: self.sql_mode, suppress_use: true, ..QueryContext::default() };
+        query(self.stamp(), &context, &self.schema, b"BEGIN", out);
     }
 
     /// What the commit record of a statement that is logged as its text carries: DDL, account management. `released`: see `Engine::published`.
     pub fn statement_payload(&self, sql: &str, released: Lsn) -> Vec<u8> {
         let mut raw = Vec::new();
-        self.query(sql.as_bytes(), false, &mut raw);
+        self.query(sql, &mut raw);
         let group = EventGroup { statement: true, events: 1, bytes: raw.len() as u64 };
         let mut out = Vec::new();
         self.payload(released, vec![group], Vec::new()).encode(&mut out);
@@ -75,7 +81,7 @@ impl EventSource {
 
     fn payload(&self, released: Lsn, groups: Vec<EventGroup>, parts: Vec<Part>) -> Payload {
         let commit_time = super::now().as_micros() as u64;
-        Payload { released, commit_time, server_id: self.server_id, given: self.given, groups, parts }
+        Payload { released, commit_time, server_id: self.server_id, gtid: self.gtid, groups, parts }
     }
 
     fn rows_flags(&self) -> u16 {
@@ -187,7 +193,7 @@ impl EventCache {
     pub fn add_statement(&mut self, sql: &str) {
         debug_assert!(!self.begun, "statements as text come first");
         let start = self.buf.len();
-        self.source.query(sql.as_bytes(), false, &mut self.buf);
+        self.source.query(sql, &mut self.buf);
         self.groups.push(EventGroup { statement: true, events: 1, bytes: (self.buf.len() - start) as u64 });
         self.counted = self.buf.len();
     }
@@ -230,7 +236,7 @@ impl EventCache {
             self.end_statement();
             if !self.begun {
                 self.begun = true;
-                self.source.query(b"BEGIN", true, &mut self.buf);
+                self.source.begin(&mut self.buf);
             }
             if let Some(text) = self.source.statement.as_ref().filter(|_| !self.told) {
                 rows_query(stamp, text.as_bytes(), &mut self.buf);

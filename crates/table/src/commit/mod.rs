@@ -27,7 +27,7 @@ pub use cache::EventSource;
 pub(crate) use cache::{Change, EventCache, EventMark, table_map};
 pub use files::BinlogFile;
 pub(crate) use files::{name_of, number_of};
-pub use payload::GivenGtid;
+pub use payload::{GivenGtid, GtidChoice};
 pub(crate) use reader::previous_gtids;
 use state::State;
 use writer::Writer;
@@ -43,9 +43,9 @@ pub struct Settings {
     /// `@@version`, and as a number.
     pub server_version: String,
     pub version_number: u32,
-    /// `gtid_mode=ON`: every transaction gets a GTID.
-    pub gtid_mode: bool,
     pub server_id: AtomicU32,
+    /// `binlog_expire_logs_seconds`: files whose end is older are purged when a new one begins; 0: never.
+    pub expire_seconds: AtomicU64,
     /// `max_binlog_size`: a file ends behind the transaction that reaches it.
     pub max_size: AtomicU64,
     /// `binlog_checksum=CRC32`, for files begun from now on.
@@ -59,8 +59,8 @@ pub struct BinlogOptions {
     pub enabled: bool,
     pub server_version: String,
     pub version_number: u32,
-    pub gtid_mode: bool,
     pub server_id: u32,
+    pub expire_seconds: u64,
     pub max_size: u64,
     pub checksum: bool,
 }
@@ -71,8 +71,8 @@ impl Default for BinlogOptions {
             enabled: false,
             server_version: "8.0.36-highkey".into(),
             version_number: 80036,
-            gtid_mode: true,
             server_id: 1,
+            expire_seconds: 2_592_000,
             max_size: 1 << 30,
             checksum: true,
         }
@@ -135,6 +135,8 @@ pub struct Binlog {
     /// Readers at the tail: the files follow every group commit.
     watching: AtomicUsize,
     stopping: AtomicBool,
+    /// The newest file when old ones were looked for.
+    expired_at: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -149,8 +151,8 @@ impl Binlog {
             uuid,
             server_version: options.server_version,
             version_number: options.version_number,
-            gtid_mode: options.gtid_mode,
             server_id: AtomicU32::new(options.server_id),
+            expire_seconds: AtomicU64::new(options.expire_seconds),
             max_size: AtomicU64::new(options.max_size),
             checksum: AtomicBool::new(options.checksum),
         };
@@ -178,6 +180,7 @@ impl Binlog {
             signal: signal.clone(),
             watching: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
+            expired_at: AtomicU64::new(0),
             thread: Mutex::new(None),
         });
         binlog.publish(&binlog.writer.lock());
@@ -270,6 +273,20 @@ impl Binlog {
             keep = *next;
         }
         self.change(|writer| writer.purge(keep))
+    }
+
+    /// Purges what is too old, once for each new file.
+    fn expire(&self) {
+        let newest = self.shared.lock().files.last().map_or(0, |f| f.number);
+        let seconds = self.settings.expire_seconds.load(Ordering::Relaxed);
+        if self.expired_at.swap(newest, Ordering::Relaxed) == newest || seconds == 0 {
+            return;
+        }
+        if let Some(time) = SystemTime::now().checked_sub(Duration::from_secs(seconds))
+            && let Err(e) = self.purge_before(time)
+        {
+            tracing::warn!("cannot purge old binary log files: {}", e.message);
+        }
     }
 
     /// RESET BINARY LOGS AND GTIDS: removes everything and begins with `binlog.000001`.
@@ -382,6 +399,7 @@ fn run(binlog: &Weak<Binlog>, signal: &Signal) {
             match binlog.step() {
                 Ok(busy) => {
                     reported = false;
+                    binlog.expire();
                     let eager = !busy || binlog.watching.load(Ordering::SeqCst) > 0;
                     binlog.engine.watch_log(eager);
                     if busy && !eager { BUSY_WAIT } else { IDLE_WAIT }

@@ -1,7 +1,7 @@
 //! What a transaction's commit record carries of the binary log.
 //!
 //! ```text
-//! version u8 · flags u8 (1: the GTID is given) · released u64 · commit time in microseconds u64 · server id u32
+//! version u8 · flags u8 (1: the GTID is given, 2: there is none) · released u64 · commit time in microseconds u64 · server id u32
 //! [ uuid 16 bytes · number u64 · original commit time u64 ]
 //! groups u16 · { statement u8 · events u32 · bytes u64 }*
 //! parts u32 · { lsn u64 · bytes u32 }*
@@ -15,6 +15,7 @@ use highkey_storage::{Error, Lsn, Result};
 
 const VERSION: u8 = 1;
 const GIVEN_GTID: u8 = 1;
+const ANONYMOUS: u8 = 2;
 
 /// One transaction of the binary log: a BEGIN … Xid, or a DDL statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,17 @@ pub struct GivenGtid {
     pub original_commit_time: u64,
 }
 
+/// Which GTID a transaction gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GtidChoice {
+    /// This server's next one.
+    #[default]
+    Automatic,
+    /// None: `gtid_mode=OFF`.
+    Anonymous,
+    Given(GivenGtid),
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Payload {
     /// The newest commit that was visible when this transaction had all its locks.
@@ -50,7 +62,7 @@ pub(crate) struct Payload {
     /// Microseconds since 1970.
     pub commit_time: u64,
     pub server_id: u32,
-    pub given: Option<GivenGtid>,
+    pub gtid: GtidChoice,
     pub groups: Vec<EventGroup>,
     pub parts: Vec<Part>,
 }
@@ -59,11 +71,15 @@ impl Payload {
     /// The record's events follow what this appends.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(VERSION);
-        out.push(if self.given.is_some() { GIVEN_GTID } else { 0 });
+        out.push(match self.gtid {
+            GtidChoice::Automatic => 0,
+            GtidChoice::Anonymous => ANONYMOUS,
+            GtidChoice::Given(_) => GIVEN_GTID,
+        });
         out.extend_from_slice(&self.released.0.to_le_bytes());
         out.extend_from_slice(&self.commit_time.to_le_bytes());
         out.extend_from_slice(&self.server_id.to_le_bytes());
-        if let Some(given) = &self.given {
+        if let GtidChoice::Given(given) = &self.gtid {
             out.extend_from_slice(&given.sid.0);
             out.extend_from_slice(&given.gno.to_le_bytes());
             out.extend_from_slice(&given.original_commit_time.to_le_bytes());
@@ -90,18 +106,20 @@ impl Payload {
 fn decode(bytes: &[u8]) -> Option<(Payload, &[u8])> {
     let mut rest = bytes;
     let [version, flags] = take(&mut rest)?;
-    if version != VERSION || flags & !GIVEN_GTID != 0 {
+    if version != VERSION || flags > ANONYMOUS {
         return None;
     }
     let released = Lsn(u64::from_le_bytes(take(&mut rest)?));
     let commit_time = u64::from_le_bytes(take(&mut rest)?);
     let server_id = u32::from_le_bytes(take(&mut rest)?);
-    let given = if flags & GIVEN_GTID != 0 {
+    let gtid = if flags == GIVEN_GTID {
         let sid = Uuid(take(&mut rest)?);
         let gno = u64::from_le_bytes(take(&mut rest)?);
-        Some(GivenGtid { sid, gno, original_commit_time: u64::from_le_bytes(take(&mut rest)?) })
+        GtidChoice::Given(GivenGtid { sid, gno, original_commit_time: u64::from_le_bytes(take(&mut rest)?) })
+    } else if flags == ANONYMOUS {
+        GtidChoice::Anonymous
     } else {
-        None
+        GtidChoice::Automatic
     };
     let groups = u16::from_le_bytes(take(&mut rest)?);
     let groups = (0..groups)
@@ -115,7 +133,7 @@ fn decode(bytes: &[u8]) -> Option<(Payload, &[u8])> {
     let parts = (0..parts)
         .map(|_| Some(Part { lsn: Lsn(u64::from_le_bytes(take(&mut rest)?)), bytes: u32::from_le_bytes(take(&mut rest)?) }))
         .collect::<Option<_>>()?;
-    Some((Payload { released, commit_time, server_id, given, groups, parts }, rest))
+    Some((Payload { released, commit_time, server_id, gtid, groups, parts }, rest))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -132,11 +150,12 @@ mod tests {
     fn what_is_encoded_is_decoded_and_nothing_shorter() {
         let payloads = [
             Payload::default(),
+            Payload { gtid: GtidChoice::Anonymous, ..Payload::default() },
             Payload {
                 released: Lsn(5),
                 commit_time: 1 << 50,
                 server_id: 9,
-                given: Some(GivenGtid { sid: Uuid([7; 16]), gno: 12, original_commit_time: 3 }),
+                gtid: GtidChoice::Given(GivenGtid { sid: Uuid([7; 16]), gno: 12, original_commit_time: 3 }),
                 groups: vec![EventGroup { statement: false, events: 4, bytes: 1 << 40 }, EventGroup { statement: true, events: 1, bytes: 99 }],
                 parts: vec![Part { lsn: Lsn(70), bytes: 80 }, Part { lsn: Lsn(90), bytes: 1 }],
             },

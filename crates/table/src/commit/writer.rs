@@ -15,7 +15,7 @@ use highkey_binlog::{GtidSet, Header, Stamp};
 use highkey_storage::{Disk, DiskFile, Engine, Error, LogFollower, LogRecord, Lsn, Result};
 
 use super::files::{self, name_of};
-use super::payload::{EventGroup, Payload};
+use super::payload::{EventGroup, GtidChoice, Payload};
 use super::state::{State, gtids};
 use super::{FileInfo, Settings};
 
@@ -53,6 +53,8 @@ pub(crate) struct Writer {
     unsaved: bool,
     /// A file was begun since the server's start.
     first_file_begun: bool,
+    /// The files are as the log says; what comes is new.
+    started: bool,
 }
 
 /// What a step made known to readers.
@@ -100,6 +102,7 @@ impl Writer {
             saved_at: Instant::now(),
             unsaved: false,
             first_file_begun: false,
+            started: false,
             engine: engine.clone(),
             disk,
             settings,
@@ -126,6 +129,7 @@ impl Writer {
 
     /// Begins a new file, as MySQL does at every start, unless nothing is in the present one.
     pub fn start(&mut self) -> Result<()> {
+        self.started = true;
         if self.sequence == 0 && self.first_file_begun {
             return Ok(());
         }
@@ -156,7 +160,8 @@ impl Writer {
         {
             any = true;
             self.transaction(&record)?;
-            if self.position() >= self.settings.max_size.load(Ordering::Relaxed) {
+            // What is written again after a crash has its place, whatever the limit is now.
+            if self.started && self.position() >= self.settings.max_size.load(Ordering::Relaxed) {
                 self.rotate()?;
             }
         }
@@ -223,11 +228,12 @@ impl Writer {
         if self.recent.len() > RECENT_COMMITS {
             self.recent.pop_front();
         }
-        let gtid = match &payload.given {
-            Some(given) => Some((given.sid, given.gno)),
-            None => self.settings.gtid_mode.then_some((self.settings.uuid, self.next_gno)),
+        let gtid = match &payload.gtid {
+            GtidChoice::Given(given) => Some((given.sid, given.gno)),
+            GtidChoice::Automatic => Some((self.settings.uuid, self.next_gno)),
+            GtidChoice::Anonymous => None,
         };
-        let original = payload.given.as_ref().map_or(0, |g| g.original_commit_time);
+        let original = if let GtidChoice::Given(given) = &payload.gtid { given.original_commit_time } else { 0 };
         let stamp = Stamp { timestamp: (payload.commit_time / 1_000_000) as u32, server_id: payload.server_id };
         let mut raw = Vec::new();
         let event = GtidEvent {

@@ -1,22 +1,26 @@
 //! MySQL's binary log, as bytes: events, rows, GTID sets. It knows neither storage nor network, and does no I/O.
 //!
 //! Read in this order: [`event`] (what all events have; raw and sealed), [`control`] and [`transaction`] (events without
-//! rows), [`TableMap`] and [`RowsWriter`] (rows), [`GtidSet`]. `README.md` says how they go together.
+//! rows), [`TableMap`] and [`RowsWriter`] (rows), [`GtidSet`], [`FileReader`] and [`describe()`] (the way back). `README.md` says how they go together.
 #![forbid(unsafe_code)]
 
 mod bitmap;
 pub mod control;
+mod describe;
 pub mod event;
 mod gtid;
 mod metadata;
+mod reader;
 mod row;
 pub mod rows;
 mod table_map;
 pub mod transaction;
 
 pub use bitmap::Bitmap;
+pub use describe::describe;
 pub use event::{EventType, Header, Stamp};
 pub use gtid::{GtidError, GtidSet, Uuid};
 pub use metadata::RowMetadata;
+pub use reader::{FileEvent, FileReader, ReadError};
 pub use rows::{RowImage, RowsKind, RowsWriter};
 pub use table_map::{Column, PrimaryKeyPart, TableMap};

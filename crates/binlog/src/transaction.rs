@@ -121,8 +121,6 @@ pub struct QueryContext<'a> {
 pub mod flags2 {
     /// `@@sql_auto_is_null` is on.
     pub const AUTO_IS_NULL: u32 = 1 << 14;
-    /// `@@autocommit` is off.
-    pub const NOT_AUTOCOMMIT: u32 = 1 << 19;
     /// `@@foreign_key_checks` is off.
     pub const NO_FOREIGN_KEY_CHECKS: u32 = 1 << 26;
     /// `@@unique_checks` is off.

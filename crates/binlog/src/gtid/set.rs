@@ -230,8 +230,9 @@ impl fmt::Display for GtidSet {
 impl FromStr for GtidSet {
     type Err = GtidError;
 
-    /// As MySQL reads it: servers separated by commas (empty ones are skipped), spaces anywhere between the parts, intervals in any order
-    /// and overlapping; an interval whose end is before its start is empty.
+    /// As MySQL reads it: servers (36 characters each) separated by commas, of which there may be too many; spaces anywhere between the
+    /// parts; intervals in any order and overlapping. A server without intervals adds nothing, nor does an interval whose end is before
+    /// its start or not there (`7-`).
     fn from_str(text: &str) -> Result<GtidSet, GtidError> {
         let mut parser = Parser { text: text.as_bytes(), at: 0 };
         let mut set = GtidSet::new();
@@ -240,20 +241,18 @@ impl FromStr for GtidSet {
             if parser.at == text.len() {
                 return Ok(set);
             }
-            let sid = parser.uuid(text)?;
-            if !parser.space_then(b':') {
-                return Err(parser.error("expected ':' and a number"));
-            }
-            loop {
+            let sid = parser.uuid()?;
+            while parser.space_then(b':') {
+                let start = parser.at;
                 let first = parser.number()?;
-                let last = if parser.space_then(b'-') { parser.number_or_zero()? } else { first };
-                set.add_interval(sid, first, last);
-                if !parser.space_then(b':') {
-                    break;
+                if first == 0 {
+                    return Err(GtidError { reason: "expected a transaction number from 1", at: start });
                 }
+                let last = if parser.space_then(b'-') { parser.number()? } else { first };
+                set.add_interval(sid, first, last);
             }
             if parser.at < text.len() && parser.text[parser.at] != b',' {
-                return Err(parser.error("expected ','"));
+                return Err(GtidError { reason: "expected ','", at: parser.at });
             }
         }
     }
@@ -265,10 +264,6 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    fn error(&self, reason: &'static str) -> GtidError {
-        GtidError { reason, at: self.at }
-    }
-
     fn space(&mut self) {
         while self.text.get(self.at).is_some_and(|byte| byte.is_ascii_whitespace() || *byte == 0x0B) {
             self.at += 1;
@@ -286,32 +281,25 @@ impl Parser<'_> {
         found
     }
 
-    fn uuid(&mut self, text: &str) -> Result<Uuid, GtidError> {
-        let len = self.text[self.at..].iter().take_while(|byte| !byte.is_ascii_whitespace() && !b":,".contains(byte)).count();
+    fn uuid(&mut self) -> Result<Uuid, GtidError> {
         let start = self.at;
-        self.at += len;
-        text[start..self.at].parse().map_err(|e: GtidError| GtidError { at: start + e.at, ..e })
+        let text = self.text.get(start..start + Uuid::TEXT_LEN).and_then(|bytes| std::str::from_utf8(bytes).ok());
+        self.at += Uuid::TEXT_LEN;
+        text.unwrap_or_default().parse().map_err(|e: GtidError| GtidError { at: start + e.at, ..e })
     }
 
+    /// Digits, after a plus sign perhaps; 0 if there are none.
     fn number(&mut self) -> Result<u64, GtidError> {
         let start = self.at;
-        match self.number_or_zero()? {
-            0 => Err(GtidError { reason: "a transaction number must be from 1", at: start }),
-            n => Ok(n),
-        }
-    }
-
-    fn number_or_zero(&mut self) -> Result<u64, GtidError> {
-        let start = self.at;
+        self.at += usize::from(self.text.get(start) == Some(&b'+'));
         let mut n = 0u64;
         while let Some(digit) = self.text.get(self.at).filter(|byte| byte.is_ascii_digit()) {
             n = n.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
             self.at += 1;
         }
-        match n {
-            _ if self.at == start => Err(self.error("expected a transaction number")),
-            _ if n > GtidSet::MAX_GNO => Err(GtidError { reason: "the transaction number is too great", at: start }),
-            _ => Ok(n),
+        if n > GtidSet::MAX_GNO {
+            return Err(GtidError { reason: "the transaction number is too great", at: start });
         }
+        Ok(n)
     }
 }

@@ -33,11 +33,32 @@ fn text_is_normalised() {
     ] {
         assert_eq!(short(&set(text)), normal, "{text}");
     }
-    assert_eq!(A.to_uppercase().parse::<GtidSet>().unwrap_err().reason, "expected ':' and a number");
-    for (wrong, at) in [("A", 36), ("A:", 37), ("A:0", 37), ("A:9223372036854775807", 37), ("A:1-", 39), ("A:1;", 38), ("A:1 B:1", 39), ("x:1", 0)] {
+    for (wrong, at) in [("x:1", 0), ("A:", 37), ("A:0", 37), ("A:1:", 39), ("A:9223372036854775807", 37), ("A:1;", 38), ("A:1 B:1", 39)] {
         let text = wrong.replace('A', A).replace('B', B);
         assert_eq!(text.parse::<GtidSet>().unwrap_err().at, at, "{wrong}");
     }
+}
+
+/// GTID_SUBTRACT and GTID_SUBSET of MySQL 8.0.12 (tools/record.py).
+#[test]
+fn answers_recorded_from_mysql() {
+    let unescaped = |text: &str| text.replace("\\t", "\t").replace("\\n", "\n");
+    let mut errors = 0;
+    for line in include_str!("../../testdata/gtid.tsv").lines() {
+        let fields: Vec<_> = line.split('\t').map(unescaped).collect();
+        let [function, a, b, expected] = &fields[..] else { panic!("{line}") };
+        let answer = a.parse::<GtidSet>().and_then(|mut a| {
+            let b = b.parse()?;
+            if function == "gtid_subset" {
+                return Ok(u8::from(a.is_subset(&b)).to_string());
+            }
+            a.subtract(&b);
+            Ok(a.to_string())
+        });
+        errors += usize::from(answer.is_err());
+        assert_eq!(answer.unwrap_or_else(|_| "E1772".to_owned()), *expected, "{line}");
+    }
+    assert!(errors > 30);
 }
 
 #[test]

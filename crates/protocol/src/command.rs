@@ -24,8 +24,68 @@ pub enum Command<'a> {
     StmtClose(u32),
     StmtReset(u32),
     StmtFetch { statement: u32, rows: u32 },
+    RegisterReplica(ReplicaRegistration<'a>),
+    BinlogDump(DumpRequest<'a>),
     /// A known command this server does not serve, or an unknown byte (error 1047).
     Unsupported(u8),
+}
+
+/// What a replica says of itself (COM_REGISTER_SLAVE).
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReplicaRegistration<'a> {
+    pub server_id: u32,
+    pub host: &'a [u8],
+    pub port: u16,
+}
+
+/// From where a replica wants the binary log (COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID).
+#[derive(Debug, PartialEq, Eq)]
+pub struct DumpRequest<'a> {
+    pub server_id: u32,
+    /// The stream ends at the end of the binary log instead of waiting there.
+    pub non_blocking: bool,
+    /// Empty: the first file.
+    pub file: &'a [u8],
+    pub position: u64,
+    /// The encoded GTID set that the replica has, if it is to be asked rather than the position.
+    pub gtids: Option<&'a [u8]>,
+}
+
+/// Flags of a dump.
+const DUMP_NON_BLOCK: u16 = 1;
+const DUMP_THROUGH_GTID: u16 = 4;
+
+fn registration(mut rest: &[u8]) -> Option<ReplicaRegistration<'_>> {
+    let server_id = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
+    let mut text = || -> Option<&[u8]> {
+        let len = take(&mut rest, 1)?[0];
+        take(&mut rest, usize::from(len))
+    };
+    let (host, _user, _password) = (text()?, text()?, text()?);
+    let port = u16::from_le_bytes(take(&mut rest, 2)?.try_into().ok()?);
+    Some(ReplicaRegistration { server_id, host, port })
+}
+
+fn dump(mut rest: &[u8]) -> Option<DumpRequest<'_>> {
+    let position = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
+    let flags = u16::from_le_bytes(take(&mut rest, 2)?.try_into().ok()?);
+    let server_id = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
+    Some(DumpRequest { server_id, non_blocking: flags & DUMP_NON_BLOCK != 0, file: rest, position: position.into(), gtids: None })
+}
+
+fn dump_gtid(mut rest: &[u8]) -> Option<DumpRequest<'_>> {
+    let flags = u16::from_le_bytes(take(&mut rest, 2)?.try_into().ok()?);
+    let server_id = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
+    let len = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
+    let file = take(&mut rest, len as usize)?;
+    let position = u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
+    let gtids = if flags & DUMP_THROUGH_GTID != 0 {
+        let len = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
+        Some(take(&mut rest, len as usize)?)
+    } else {
+        None
+    };
+    Some(DumpRequest { server_id, non_blocking: flags & DUMP_NON_BLOCK != 0, file, position, gtids })
 }
 
 /// Splits a request; `None` if it is malformed (error 1047 or 1835).
@@ -44,6 +104,9 @@ pub fn parse_command(payload: &[u8]) -> Option<Command<'_>> {
         0x0D => Command::Debug,
         0x0E => Command::Ping,
         0x11 => Command::ChangeUser(rest),
+        0x12 => Command::BinlogDump(dump(rest)?),
+        0x15 => Command::RegisterReplica(registration(rest)?),
+        0x1E => Command::BinlogDump(dump_gtid(rest)?),
         0x16 => Command::StmtPrepare(rest),
         0x17 => Command::StmtExecute(rest),
         0x18 => Command::StmtSendLongData { statement: u32_at(0)?, parameter: u16_at(4)?, data: &rest[6..] },

@@ -15,7 +15,7 @@ mod result;
 pub use auth::{
     AuthPlugin, CachingSha2Digest, NONCE_LENGTH, caching_sha2_digest, caching_sha2_fast_check, native, xor_with_nonce,
 };
-pub use command::{Command, ExecuteRequest, ParameterType, execute_statement_id, parse_command, parse_execute};
+pub use command::{Command, DumpRequest, ExecuteRequest, ParameterType, ReplicaRegistration, execute_statement_id, parse_command, parse_execute};
 pub use handshake::{
     ClientHello, Greeting, SERVER_CAPABILITIES, auth_more_data, auth_switch_request, parse_change_user, parse_client_hello,
     is_ssl_request,

@@ -22,9 +22,9 @@ fn dependencies_point_down() {
         ("storage", &["types"]),
         ("binlog", &["types"]),
         ("table", &["types", "storage", "binlog"]),
-        ("sql", &["types", "table"]),
+        ("sql", &["types", "table", "binlog"]),
         ("protocol", &["types"]),
-        ("server", &["types", "table", "sql", "protocol"]),
+        ("server", &["types", "table", "sql", "protocol", "binlog"]),
         ("lab", &[]),
     ];
     for (name, below) in allowed {

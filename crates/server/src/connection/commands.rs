@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use futures::FutureExt;
 use highkey_protocol::{
     CapabilityFlags, Command, ParameterType, StatusFlags, encode_column, encode_eof, encode_error, encode_prepare_ok,
     execute_statement_id, parse_change_user, parse_command, parse_execute,
@@ -11,6 +12,7 @@ use highkey_sql::{Column, Session, StatusCounter};
 use highkey_types::{MySqlError, Value, errors};
 
 use super::authenticate::{identify, new_nonce};
+use super::dump;
 use super::sink::{PacketSink, RowFormat, column_definition};
 use super::{Peer, Wire, packet_error, plain_ok, refuse};
 use crate::listen::Server;
@@ -201,6 +203,22 @@ pub async fn serve(
                     }
                 }
             }
+            Command::RegisterReplica(replica) => {
+                let host = String::from_utf8_lossy(replica.host).into_owned();
+                session.register_replica(replica.server_id, host, replica.port);
+                plain_ok(wire, session).await.map(Ok)?
+            }
+            Command::BinlogDump(request) => match dump::serve(server, wire, session, &request).boxed().await? {
+                // The stream ended as the replica had asked for.
+                Ok(()) => {
+                    wire.writer.packet(|out| encode_eof(out, status(session), 0));
+                    Ok(())
+                }
+                Err(e) => {
+                    refuse(wire, capabilities, &e).await?;
+                    return Ok(());
+                }
+            },
             Command::Unsupported(_) => Err(errors::unknown_com_error()),
         };
         if let Err(e) = done {

@@ -2,6 +2,7 @@
 
 mod authenticate;
 mod commands;
+mod dump;
 mod progress;
 mod sink;
 mod wire;

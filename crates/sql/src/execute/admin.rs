@@ -1,11 +1,11 @@
 //! USE, KILL, FLUSH, LOCK TABLES, DO.
 
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, Value};
 
 use super::{Failure, Outcome};
 use crate::bind;
 use crate::expr;
-use crate::parse::ast::{Expr, Flush, TableLock};
+use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, TableLock};
 use crate::session::{Interruption, Session, error};
 use crate::show;
 
@@ -47,7 +47,14 @@ impl Session {
         for item in items {
             match item {
                 // There is one copy of everything that these would read again.
-                Flush::Privileges | Flush::Status | Flush::Logs(_) => {}
+                Flush::Privileges | Flush::Status => {}
+                Flush::Logs(kind) => {
+                    if kind.as_deref().is_none_or(|kind| kind == "BINARY")
+                        && let Some(binlog) = self.state.instance.database().binlog()
+                    {
+                        binlog.rotate()?;
+                    }
+                }
                 Flush::Tables { read_lock: false, for_export: false, .. } => {}
                 Flush::Tables { names, read_lock: true, .. } if !names.is_empty() => {
                     let locks: Vec<TableLock> = names.iter().map(|n| TableLock { name: n.clone(), write: false }).collect();
@@ -57,6 +64,22 @@ impl Session {
                 Flush::Other(_) => self.state.note(1105, "FLUSH of this kind has nothing to flush in Highkey"),
             }
         }
+        Ok(Outcome::ok())
+    }
+
+    /// PURGE BINARY LOGS BEFORE.
+    pub(crate) async fn purge_binary_logs_before(&mut self, time: &Expr) -> Result<Outcome, Failure> {
+        let name = ObjectName { schema: None, name: "UNIX_TIMESTAMP".into() };
+        let kind = ExprKind::Function(FunctionCall { name, args: vec![time.clone()] });
+        let call = Expr { kind, span: time.span };
+        let seconds = match self.constant(&call).await? {
+            Value::Int(seconds) => seconds as f64,
+            Value::UInt(seconds) => seconds as f64,
+            Value::Decimal(seconds) => seconds.to_f64(),
+            _ => return Err(error::err(1525, "Incorrect DATETIME value: 'NULL'").into()),
+        };
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs_f64(seconds.max(0.0));
+        self.state.binlog()?.purge_before(time)?;
         Ok(Outcome::ok())
     }
 

@@ -99,7 +99,7 @@ impl Session {
             Some(LoadDuplicates::Replace) => (false, OnDuplicate::Replace),
             _ => (false, OnDuplicate::Error),
         };
-        let cx = self.ddl_context();
+        let cx = self.unlogged_ddl_context();
         // The transaction that has opened the query's tables: their definitions stay as they are until its end.
         self.begin_write()?;
         let table = match self.txn().create_table(&cx, spec).await {
@@ -113,6 +113,9 @@ impl Session {
                 return Err(e.into());
             }
         };
+        // A replica makes the table first, and gets its rows as any others.
+        let definition = crate::show::create_table(&self.state, &table);
+        self.txn().log_text(&definition);
         let filled = async {
             let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
             let mut inserter = Inserter::new(&mut self.state, &table, &columns, ignore, mode)?;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use highkey_table::{ColumnDef, DdlContext, IndexKind, SchemaDef, TableName};
+use highkey_table::{ColumnDef, IndexKind, SchemaDef, TableName};
 use highkey_types::{Collation, MySqlError, Str, Value, Warning};
 
 use super::table_spec::{DefinitionChecks, ExprPlace};
@@ -15,15 +15,6 @@ use crate::parse::ast::{self, DatabaseOptions, ObjectName};
 use crate::session::{Session, SessionState, error, error::err};
 
 impl Session {
-    pub(crate) fn ddl_context(&self) -> DdlContext {
-        DdlContext {
-            lock_wait_timeout: self.state.config.metadata_timeout,
-            interrupt: self.state.process.flag(),
-            progress: self.state.process.progress(),
-            ..DdlContext::default()
-        }
-    }
-
     /// Schema and name of a table as the catalog knows them.
     pub(crate) fn table_name(&self, name: &ObjectName) -> Result<TableName, MySqlError> {
         let schema = self.state.schema_of(name.schema.as_deref())?;

@@ -108,7 +108,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
-        Flush(_) | Reset | Histogram { .. } => true,
+        Flush(_) | Reset | ResetBinaryLogs | Histogram { .. } => true,
         _ => false,
     }
 }
@@ -209,9 +209,16 @@ impl Session {
                 self.state.instance.request_shutdown();
                 Ok(Outcome::ok())
             }
-            Statement::Reset | Statement::PurgeBinaryLogs => {
-                Err(error::err(1381, "You are not using binary logging").into())
+            Statement::PurgeBinaryLogsTo(name) => {
+                self.state.binlog()?.purge_to(name)?;
+                Ok(Outcome::ok())
             }
+            Statement::PurgeBinaryLogsBefore(time) => self.purge_binary_logs_before(time).await,
+            Statement::ResetBinaryLogs => {
+                self.state.binlog()?.reset()?;
+                Ok(Outcome::ok())
+            }
+            Statement::Reset => Err(error::not_supported("RESET of this kind").into()),
         }
     }
 
@@ -268,7 +275,8 @@ impl Session {
             Statement::Show(_) | Statement::Describe { .. } => C::ComShow,
             Statement::Explain { .. } => C::ComExplain,
             Statement::Kill { .. } => C::ComKill,
-            Statement::Flush(_) | Statement::Reset | Statement::PurgeBinaryLogs => C::ComFlush,
+            Statement::Flush(_) | Statement::Reset => C::ComFlush,
+            Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) | Statement::ResetBinaryLogs => C::ComFlush,
             Statement::Histogram { .. } => C::ComAnalyze,
             Statement::Maintain { operation, .. } => match operation {
                 Maintenance::Check => C::ComCheck,

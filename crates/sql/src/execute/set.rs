@@ -1,6 +1,7 @@
 //! SET: system variables, user variables, NAMES, CHARACTER SET, TRANSACTION.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use highkey_types::{Charset, Collation, MySqlError, Value};
 
@@ -115,6 +116,34 @@ impl Session {
             ("innodb_flush_log_at_trx_commit", VarValue::UInt(level)) => engine.set_flush_log_at_commit(*level as u8),
             ("innodb_fill_factor", VarValue::UInt(percent)) => engine.set_fill_factor(*percent as u8),
             ("innodb_deadlock_detect", VarValue::Bool(on)) => engine.set_deadlock_detect(*on),
+            (name, value) => self.apply_to_binlog(name, value)?,
+        }
+        Ok(())
+    }
+
+    /// Globals that the binary log reads. Error 1788.
+    fn apply_to_binlog(&self, name: &str, value: &VarValue) -> Result<(), MySqlError> {
+        let modes = ["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"];
+        if let ("gtid_mode", VarValue::Text(wanted)) = (name, value) {
+            let current = self.state.instance.global_text("gtid_mode");
+            let place = |mode: &str| modes.iter().position(|m| *m == mode).unwrap_or(0);
+            if place(&current).abs_diff(place(wanted)) > 1 {
+                return Err(highkey_types::errors::gtid_mode_can_only_change_one_step_at_a_time());
+            }
+        }
+        let Some(binlog) = self.state.instance.database().binlog() else { return Ok(()) };
+        let settings = binlog.settings();
+        match (name, value) {
+            ("server_id", VarValue::UInt(id)) => settings.server_id.store(*id as u32, Ordering::Relaxed),
+            ("max_binlog_size", VarValue::UInt(bytes)) => settings.max_size.store(*bytes, Ordering::Relaxed),
+            ("binlog_expire_logs_seconds", VarValue::UInt(seconds)) => settings.expire_seconds.store(*seconds, Ordering::Relaxed),
+            ("binlog_row_metadata", VarValue::Text(text)) => settings.full_metadata.store(&**text == "FULL", Ordering::Relaxed),
+            ("gtid_mode", VarValue::Text(mode)) => settings.assigns_gtids.store(mode.starts_with("ON"), Ordering::Relaxed),
+            ("binlog_checksum", VarValue::Text(kind)) => {
+                settings.checksum.store(&**kind == "CRC32", Ordering::Relaxed);
+                // A file's events all have one or none has.
+                binlog.rotate()?;
+            }
             _ => {}
         }
         Ok(())
@@ -135,6 +164,9 @@ impl Session {
             "insert_id" => {
                 self.state.next_insert_id = Some(number);
                 return Ok(());
+            }
+            "sql_log_bin" if self.in_explicit_transaction() => {
+                return Err(error::err(1694, "Cannot modify @@session.sql_log_bin inside a transaction"));
             }
             "transaction_isolation" | "transaction_read_only" if self.in_explicit_transaction() => {
                 // Allowed: it is for transactions to come.

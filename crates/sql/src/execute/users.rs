@@ -50,7 +50,7 @@ impl Session {
         }
         self.note_options(options);
         for def in wanted {
-            let cx = self.ddl_context();
+            let cx = self.ddl_context_logging(account_statement("CREATE", &def).into());
             self.state.instance.database().clone().create_user(&cx, def).await?;
         }
         Ok(Outcome::ok())
@@ -88,7 +88,7 @@ impl Session {
         }
         self.note_options(options);
         for def in wanted {
-            let cx = self.ddl_context();
+            let cx = self.ddl_context_logging(account_statement("ALTER", &def).into());
             self.state.instance.database().clone().alter_user(&cx, def).await?;
         }
         Ok(Outcome::ok())
@@ -140,7 +140,7 @@ impl Session {
             return Err(error::cannot_user("DROP USER", &failed.join(",")).into());
         }
         for (user, host) in wanted {
-            let cx = self.ddl_context();
+            let cx = self.ddl_context_logging(format!("DROP USER {}", quoted_account(&user, &host)).into());
             self.state.instance.database().clone().drop_user(&cx, &user, &host).await?;
         }
         Ok(Outcome::ok())
@@ -154,10 +154,11 @@ impl Session {
             let (Some(existing), None) = (existing, self.find_account(&new_user, &new_host)) else {
                 return Err(error::cannot_user("RENAME USER", &format!("'{user}'@'{host}'")).into());
             };
-            let cx = self.ddl_context();
+            let renamed = format!("RENAME USER {} TO {}", quoted_account(&user, &host), quoted_account(&new_user, &new_host));
             let database = self.state.instance.database().clone();
-            database.create_user(&cx, UserDef { user: new_user, host: new_host, ..(*existing).clone() }).await?;
-            database.drop_user(&cx, &user, &host).await?;
+            let new = UserDef { user: new_user, host: new_host, ..(*existing).clone() };
+            database.create_user(&self.unlogged_ddl_context(), new).await?;
+            database.drop_user(&self.ddl_context_logging(renamed.into()), &user, &host).await?;
         }
         Ok(Outcome::ok())
     }
@@ -171,7 +172,7 @@ impl Session {
         let mut def = (*existing).clone();
         def.authentication_string = authentication_string(&def.plugin, password)?;
         def.password_expired = false;
-        let cx = self.ddl_context();
+        let cx = self.ddl_context_logging(account_statement("ALTER", &def).into());
         self.state.instance.database().clone().alter_user(&cx, def).await?;
         Ok(Outcome::ok())
     }
@@ -196,6 +197,24 @@ impl Session {
         }
         Ok(Outcome::ok())
     }
+}
+
+fn quoted_account(user: &str, host: &str) -> String {
+    format!("{}@{}", quoted(user), quoted(host))
+}
+
+/// A string literal, whatever the session's sql_mode is.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// The statement that makes an account what it is, with the password's hash: what the binary log tells.
+fn account_statement(verb: &str, def: &UserDef) -> String {
+    let account = quoted_account(&def.user, &def.host);
+    let mut text = format!("{verb} USER {account} IDENTIFIED WITH '{}' AS {}", def.plugin, quoted(&def.authentication_string));
+    text.push_str(if def.password_expired { " PASSWORD EXPIRE" } else { "" });
+    text.push_str(if def.account_locked { " ACCOUNT LOCK" } else { " ACCOUNT UNLOCK" });
+    text
 }
 
 fn apply_options(def: &mut UserDef, options: &UserOptions) {

@@ -323,6 +323,7 @@ impl Parser<'_> {
             }
             "FLUSH" => self.flush(),
             "SHUTDOWN" => Ok(Statement::Shutdown),
+            "RESET" if self.kw("MASTER") || self.kws(&["BINARY", "LOGS", "AND", "GTIDS"]) => Ok(Statement::ResetBinaryLogs),
             "RESET" => {
                 if self.word().is_none() {
                     return self.fail();
@@ -338,12 +339,10 @@ impl Parser<'_> {
                 }
                 self.expect_kw("LOGS")?;
                 if self.kw("TO") {
-                    self.string()?;
-                    return Ok(Statement::PurgeBinaryLogs);
+                    return Ok(Statement::PurgeBinaryLogsTo(self.string()?));
                 }
                 self.expect_kw("BEFORE")?;
-                self.expr()?;
-                Ok(Statement::PurgeBinaryLogs)
+                Ok(Statement::PurgeBinaryLogsBefore(self.expr()?))
             }
             _ => self.maintenance(&word),
         }

@@ -111,14 +111,9 @@ impl Parser<'_> {
             },
             "BINLOG" => {
                 self.expect_kw("EVENTS")?;
-                if self.kw("IN") {
-                    self.string()?;
-                }
-                if self.kw("FROM") {
-                    self.integer()?;
-                }
-                self.limit_numbers()?;
-                ShowWhat::BinlogEvents
+                let file = if self.kw("IN") { Some(self.string()?) } else { None };
+                let from = if self.kw("FROM") { Some(self.integer()?) } else { None };
+                ShowWhat::BinlogEvents { file, from, limit: self.limit_numbers()? }
             }
             "SLAVE" | "REPLICA" => match self.any_kw(&["STATUS", "HOSTS"]) {
                 Some("STATUS") => ShowWhat::ReplicaStatus,

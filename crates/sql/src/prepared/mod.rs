@@ -339,6 +339,7 @@ impl Session {
             return Err(error::wrong_arguments("EXECUTE").into());
         }
         self.state.params = using.iter().map(|v| self.state.user_vars.get(v.to_lowercase().as_str()).cloned().unwrap_or(Value::Null)).collect();
+        self.statement_text = statement.text.clone();
         self.run_prepared(&statement, None, sink).await
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use highkey_table::Isolation;
+use highkey_binlog::RowImage;
+use highkey_binlog::transaction::flags2;
+use highkey_table::{EventSource, Isolation};
 use highkey_types::{Charset, Collation, SqlMode, TimeZone};
 
 use crate::parse::ParseOptions;
@@ -44,6 +46,12 @@ pub struct Config {
     pub timestamp_micros: Option<i64>,
     pub long_query_time: Duration,
     pub executor: Executor,
+    /// `sql_log_bin`.
+    pub sql_log_bin: bool,
+    /// `binlog_rows_query_log_events`.
+    pub rows_query: bool,
+    /// What the binary log's events say of the session, without what changes from statement to statement.
+    pub events: EventSource,
 }
 
 /// `highkey_executor`: what runs SELECT, and what finds the rows that UPDATE and DELETE change.
@@ -126,6 +134,36 @@ impl Config {
                 "DATAFUSION" => Executor::DataFusion,
                 _ => Executor::Auto,
             },
+            sql_log_bin: values.bool("sql_log_bin"),
+            rows_query: values.bool("binlog_rows_query_log_events"),
+            events: event_source(values, modes),
         }
     }
 }
+
+fn event_source(values: &Values, modes: SqlModes) -> EventSource {
+    let mut flags = 0;
+    for (name, flag) in [("foreign_key_checks", flags2::NO_FOREIGN_KEY_CHECKS), ("unique_checks", flags2::RELAXED_UNIQUE_CHECKS)] {
+        if !values.bool(name) {
+            flags |= flag;
+        }
+    }
+    let collation = |name: &str| Collation::by_name(&values.text(name)).map_or(0, |c| c.id);
+    EventSource {
+        sql_mode: modes.0,
+        flags2: flags,
+        // Texts in the binary log are UTF-8, whatever the client's character set was.
+        charset: (UTF8MB4_GENERAL_CI, collation("collation_connection"), collation("collation_server")),
+        time_zone: values.text("time_zone").as_str().into(),
+        auto_increment: (values.u64("auto_increment_increment") as u16, values.u64("auto_increment_offset") as u16),
+        row_image: match values.text("binlog_row_image").as_str() {
+            "MINIMAL" => RowImage::Minimal,
+            "NOBLOB" => RowImage::NoBlob,
+            _ => RowImage::Full,
+        },
+        ..EventSource::default()
+    }
+}
+
+/// A collation that MySQL of every version and MariaDB know by this number.
+const UTF8MB4_GENERAL_CI: u16 = 45;

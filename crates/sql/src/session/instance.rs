@@ -1,12 +1,13 @@
 //! What all sessions of one server share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Instant, SystemTime};
 
 use highkey_table::Database;
 use highkey_types::MySqlError;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::digests::Digests;
@@ -30,6 +31,15 @@ pub struct Account {
     pub locked: bool,
 }
 
+/// What a replica has said of itself.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    pub server_id: u32,
+    pub host: String,
+    pub port: u16,
+    pub uuid: String,
+}
+
 /// The server behind all sessions: database, global variables, process list, counters, accounts.
 pub struct Instance {
     database: Arc<Database>,
@@ -46,6 +56,8 @@ pub struct Instance {
     exprs: TableExprCache,
     prepared_statements: AtomicU64,
     digests: Digests,
+    /// Replicas that read the binary log, by connection.
+    replicas: Mutex<BTreeMap<u64, Replica>>,
 }
 
 impl Instance {
@@ -60,6 +72,15 @@ impl Instance {
         };
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         let queries = QueryEngine::new(EngineOptions { threads, memory_bytes: settings.u64("parallel_memory_limit").max(16 << 20) as usize, spill_dir })?;
+        let mut settings = settings.clone();
+        settings.set_internal("server_uuid", &database.server_uuid().to_string());
+        if database.binlog().is_none() {
+            settings.set_internal("log_bin", "OFF");
+        } else {
+            let path = |name: &str| datadir.join(name).display().to_string();
+            settings.set_internal("log_bin_basename", &path("binlog"));
+            settings.set_internal("log_bin_index", &path("binlog.index"));
+        }
         Ok(Arc::new(Instance {
             database,
             globals: RwLock::new(Arc::new(settings.values().clone())),
@@ -74,6 +95,7 @@ impl Instance {
             exprs: TableExprCache::default(),
             prepared_statements: AtomicU64::new(0),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
+            replicas: Mutex::default(),
         }))
     }
 
@@ -101,6 +123,10 @@ impl Instance {
     /// What statements cost, by digest.
     pub(crate) fn digests(&self) -> &Digests {
         &self.digests
+    }
+
+    pub(crate) fn replicas(&self) -> &Mutex<BTreeMap<u64, Replica>> {
+        &self.replicas
     }
 
     pub(crate) fn started_at(&self) -> SystemTime {

@@ -6,6 +6,7 @@ pub mod decode;
 mod diagnostics;
 mod digests;
 pub mod error;
+mod events;
 mod files;
 mod instance;
 mod process;
@@ -38,7 +39,7 @@ pub use config::Executor;
 pub(crate) use digests::{KeptDigest, Sums, hash as digest_hash};
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
 pub use files::resolve as resolve_file;
-pub use instance::{Account, Instance};
+pub use instance::{Account, Instance, Replica};
 pub(crate) use process::stage_name;
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
@@ -108,6 +109,8 @@ pub struct Session {
     about_conditions: bool,
     /// USE changed the database in the running statement.
     pub(crate) schema_changed: bool,
+    /// The running statement as it was written; a prepared one's own text.
+    pub(crate) statement_text: Str,
     /// What the running statement waits for.
     pub(crate) waits: Arc<Waits>,
     /// When the running statement began.
@@ -156,6 +159,7 @@ impl Session {
         Session {
             waits: instance.database().engine().waits(),
             started: Instant::now(),
+            statement_text: Str::default(),
             rows_sent: None,
             state: SessionState::new(instance, client, process),
             transaction: TransactionState::default(),
@@ -255,6 +259,7 @@ impl Session {
     /// The opening bracket of a statement.
     fn enter(&mut self, command: &'static str, info: Arc<str>, keep_diagnostics: bool, started: Instant) {
         self.begin_time(started);
+        self.statement_text = info.clone();
         self.state.process.begin_statement(command, info, started);
         self.state.begin_statement(keep_diagnostics);
         self.about_conditions = keep_diagnostics;
@@ -673,6 +678,7 @@ impl Drop for Session {
         self.state.instance.user_locks().release_all(self.state.client.connection_id);
         let closed = self.prepared.clear();
         self.prepared_count(-(closed as i64));
+        self.state.instance.replicas().lock().remove(&self.state.client.connection_id);
         self.state.instance.processes().remove(self.state.client.connection_id);
     }
 }

@@ -162,6 +162,12 @@ impl ProcessEntry {
         activity.info = Some(info);
     }
 
+    /// Runs no statement: what SHOW PROCESSLIST says instead.
+    pub fn set_command(&self, command: &'static str, state: &'static str) {
+        let mut activity = self.activity.lock();
+        (activity.command, activity.state, activity.since) = (command, state, Instant::now());
+    }
+
     /// Says when it ended, and its text.
     pub fn end_statement(&self) -> (Instant, Option<Arc<str>>) {
         self.progress.enter(Stage::Executing, 0);

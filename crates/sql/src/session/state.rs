@@ -216,7 +216,9 @@ impl SessionState {
         match (scope, definition.scope) {
             (Some(VariableScope::Global), Scope::SessionOnly) => Err(err_not_global(definition.name)),
             (Some(VariableScope::Session), Scope::Global) => Err(err_not_session(definition.name)),
-            (Some(VariableScope::Global), _) | (_, Scope::Global) => Ok(variables::to_value(self.instance.globals().get(id))),
+            (Some(VariableScope::Global), _) | (_, Scope::Global) => {
+                Ok(self.global_only(definition.name).unwrap_or_else(|| variables::to_value(self.instance.globals().get(id))))
+            }
             (_, Scope::SessionOnly) => Ok(self.session_only(definition.name).unwrap_or_else(|| variables::to_value(self.variables.get(id)))),
             _ => Ok(variables::to_value(self.variables.get(id))),
         }

@@ -92,6 +92,9 @@ impl Session {
             let savepoint = self.txn().statement_savepoint();
             self.transaction.statement = Some(savepoint);
         }
+        if let Some(source) = self.event_source() {
+            self.txn().log_statement(source);
+        }
         Ok(())
     }
 

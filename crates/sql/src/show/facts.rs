@@ -130,7 +130,10 @@ pub fn variable_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
                 _ => variables::show(id, state.variables.get(id)),
             },
             Scope::Both if !global => variables::show(id, state.variables.get(id)),
-            _ => variables::show(id, globals.get(id)),
+            _ => match state.global_only(definition.name) {
+                Some(Value::Text(text)) => Some(text.to_string()),
+                _ => variables::show(id, globals.get(id)),
+            },
         };
         // SHOW VARIABLES prints NULL as an empty string, but for the few that are NULL to say "refused".
         let value = match value {

@@ -2,6 +2,7 @@
 //!
 //! Each form makes an [`Answer`]: columns and rows. LIKE filters its first column, WHERE is any condition over its columns.
 
+mod binlog;
 mod create;
 mod facts;
 
@@ -19,7 +20,7 @@ use crate::plan::{ExprType, Field};
 use crate::session::error::{self, err};
 use crate::session::{SessionState, StatusCounter};
 
-pub use create::quote;
+pub use create::{quote, table as create_table};
 pub use facts::{PRIVILEGES, engines, index_names, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.
@@ -197,11 +198,11 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             "Db s64;Name s64;Type s9;Definer s93;Modified d;Created d;Security_type s7;Comment S;character_set_client s64;collation_connection s64;Database Collation s64",
             Vec::new(),
         ),
-        ShowWhat::BinaryLogs => return Err(err(1381, "You are not using binary logging")),
-        ShowWhat::BinaryLogStatus => Answer::new("File s255;Position u;Binlog_Do_DB s64;Binlog_Ignore_DB s64;Executed_Gtid_Set s64", Vec::new()),
-        ShowWhat::BinlogEvents => Answer::new("Log_name s255;Pos u;Event_type s20;Server_id n;End_log_pos u;Info S", Vec::new()),
+        ShowWhat::BinaryLogs => binlog::files(state)?,
+        ShowWhat::BinaryLogStatus => binlog::status(state)?,
+        ShowWhat::BinlogEvents { file, from, limit } => binlog::events(state, file.as_deref(), *from, *limit)?,
         ShowWhat::ReplicaStatus => Answer::new("Slave_IO_State s14;Master_Host s60", Vec::new()),
-        ShowWhat::Replicas => Answer::new("Server_id n;Host s255;Port n;Master_id n;Slave_UUID s36", Vec::new()),
+        ShowWhat::Replicas => binlog::replicas(state),
         ShowWhat::Profiles => Answer::new("Query_ID n;Duration D;Query s300", Vec::new()),
         ShowWhat::Profile => Answer::new("Status s30;Duration D", Vec::new()),
     })

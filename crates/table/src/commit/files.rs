@@ -1,8 +1,6 @@
 //! The binary log's files on the disk: `binlog.000001` and so on, and the index, which lists them.
 
-use std::sync::Arc;
-
-use highkey_storage::{Disk, DiskFile, Error, Result};
+use highkey_storage::{Disk, Error, Result};
 
 /// The files' common name.
 pub(crate) const BASE: &str = "binlog";
@@ -66,20 +64,4 @@ pub(crate) fn remove(disk: &dyn Disk, names: impl IntoIterator<Item = String>) -
         any = true;
     }
     if any { disk.sync_dir() } else { Ok(()) }
-}
-
-/// A file that is being read: bytes up to where it has been written.
-pub struct BinlogFile {
-    pub(crate) file: Arc<dyn DiskFile>,
-}
-
-impl BinlogFile {
-    pub(crate) fn open(disk: &dyn Disk, number: u64) -> Result<BinlogFile> {
-        Ok(BinlogFile { file: disk.open(&name_of(number), false)? })
-    }
-
-    /// Reads up to `out.len()` bytes; fewer only at the end of the file.
-    pub fn read_at(&self, at: u64, out: &mut [u8]) -> Result<usize> {
-        self.file.read_at(at, out)
-    }
 }

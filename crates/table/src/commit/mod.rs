@@ -25,10 +25,9 @@ use parking_lot::{Condvar, Mutex};
 
 pub use cache::EventSource;
 pub(crate) use cache::{Change, EventCache, EventMark, table_map};
-pub use files::BinlogFile;
 pub(crate) use files::{name_of, number_of};
 pub use payload::{GivenGtid, GtidChoice};
-pub(crate) use reader::previous_gtids;
+pub use reader::BinlogBytes;
 use state::State;
 use writer::Writer;
 
@@ -46,6 +45,10 @@ pub struct Settings {
     pub server_id: AtomicU32,
     /// `binlog_expire_logs_seconds`: files whose end is older are purged when a new one begins; 0: never.
     pub expire_seconds: AtomicU64,
+    /// `gtid_mode`: transactions get GTIDs from now on. For those who make events.
+    pub assigns_gtids: AtomicBool,
+    /// `binlog_row_metadata=FULL`. For those who make events.
+    pub full_metadata: AtomicBool,
     /// `max_binlog_size`: a file ends behind the transaction that reaches it.
     pub max_size: AtomicU64,
     /// `binlog_checksum=CRC32`, for files begun from now on.
@@ -61,6 +64,8 @@ pub struct BinlogOptions {
     pub version_number: u32,
     pub server_id: u32,
     pub expire_seconds: u64,
+    pub assigns_gtids: bool,
+    pub full_metadata: bool,
     pub max_size: u64,
     pub checksum: bool,
 }
@@ -73,6 +78,8 @@ impl Default for BinlogOptions {
             version_number: 80036,
             server_id: 1,
             expire_seconds: 2_592_000,
+            assigns_gtids: false,
+            full_metadata: false,
             max_size: 1 << 30,
             checksum: true,
         }
@@ -153,6 +160,8 @@ impl Binlog {
             version_number: options.version_number,
             server_id: AtomicU32::new(options.server_id),
             expire_seconds: AtomicU64::new(options.expire_seconds),
+            assigns_gtids: AtomicBool::new(options.assigns_gtids),
+            full_metadata: AtomicBool::new(options.full_metadata),
             max_size: AtomicU64::new(options.max_size),
             checksum: AtomicBool::new(options.checksum),
         };
@@ -267,7 +276,7 @@ impl Binlog {
         let mut keep = files[0];
         // A file ended when the next one was begun.
         for next in &files[1..] {
-            if reader::begun_at(&**self.engine.disk(), *next).map_err(failed)? >= time {
+            if reader::head(&**self.engine.disk(), *next).map_err(failed)?.begun_at >= time {
                 break;
             }
             keep = *next;
@@ -321,11 +330,16 @@ impl Binlog {
         self.shared.lock().files.iter().any(|f| f.number == number && name_of(number) == name).then_some(number)
     }
 
-    /// A file and its size at this moment. `None`: it is not in the index.
-    pub fn open_file(&self, name: &str) -> std::result::Result<Option<(BinlogFile, u64)>, MySqlError> {
+    /// The bytes of a file from `position` on. `None`: it is not in the index.
+    pub fn read_file(self: &Arc<Self>, name: &str, position: u64) -> std::result::Result<Option<BinlogBytes>, MySqlError> {
         let Some(number) = self.file_number(name) else { return Ok(None) };
-        let Some(size) = self.size_of(number) else { return Ok(None) };
-        BinlogFile::open(&**self.engine.disk(), number).map(|file| Some((file, size))).map_err(failed)
+        BinlogBytes::open(self.clone(), number, position).map(Some).map_err(failed)
+    }
+
+    /// Whether the events of a file end in checksums. `None`: it is not in the index.
+    pub fn has_checksums(&self, name: &str) -> std::result::Result<Option<bool>, MySqlError> {
+        let Some(number) = self.file_number(name) else { return Ok(None) };
+        reader::head(&**self.engine.disk(), number).map(|head| Some(head.checksum)).map_err(failed)
     }
 
     fn size_of(&self, number: u64) -> Option<u64> {
@@ -344,7 +358,7 @@ impl Binlog {
         let files: Vec<u64> = self.shared.lock().files.iter().map(|f| f.number).collect();
         let disk = self.engine.disk();
         for number in files.iter().rev() {
-            let before = previous_gtids(&**disk, *number).map_err(failed)?;
+            let before = reader::head(&**disk, *number).map_err(failed)?.previous;
             if before.is_subset(known) {
                 return Ok(Some(name_of(*number)));
             }

@@ -1,68 +1,81 @@
 //! Looking into the binary log's files.
 
-use highkey_binlog::control::MAGIC;
-use highkey_binlog::{EventType, GtidSet, Header};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use highkey_binlog::FileReader;
+use highkey_binlog::{EventType, GtidSet};
 use highkey_storage::{Disk, DiskFile, Error, Result};
 
+use super::Binlog;
 use super::files::name_of;
 
-/// Events at a file's beginning are looked for in its first bytes; a set of GTIDs can be longer.
-const HEAD_BYTES: usize = 4096;
-
-/// The events that a file begins with, up to the one that says which GTIDs came before it.
-struct Head {
-    /// Both with their headers, as they stand in the file.
-    format: Vec<u8>,
-    previous: Vec<u8>,
+/// The bytes of a file of the binary log, from some place to where it has been written: at its end it answers nothing, and goes on when the
+/// file has grown.
+pub struct BinlogBytes {
+    binlog: Arc<Binlog>,
+    file: Arc<dyn DiskFile>,
+    number: u64,
+    at: u64,
 }
 
-fn broken(number: u64, what: &str) -> Error {
-    Error::corrupt_file(format!("{} {what}", name_of(number)))
-}
-
-fn read_exact(file: &dyn DiskFile, at: u64, len: usize, number: u64) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; len];
-    if file.read_at(at, &mut bytes)? < len {
-        return Err(broken(number, "ends within its first events"));
+impl BinlogBytes {
+    pub(crate) fn open(binlog: Arc<Binlog>, number: u64, at: u64) -> Result<BinlogBytes> {
+        let file = binlog.engine.disk().open(&name_of(number), false)?;
+        Ok(BinlogBytes { binlog, file, number, at })
     }
-    Ok(bytes)
 }
 
-fn head(disk: &dyn Disk, number: u64) -> Result<Head> {
-    let file = disk.open(&name_of(number), false)?;
-    let mut bytes = vec![0; HEAD_BYTES];
-    let got = file.read_at(0, &mut bytes)?;
-    bytes.truncate(got);
-    if !bytes.starts_with(&MAGIC) {
-        return Err(broken(number, "is no binary log file"));
+impl Read for BinlogBytes {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        // A file that was purged is read to where it was.
+        let end = match self.binlog.size_of(self.number) {
+            Some(size) => size,
+            None => self.file.len().map_err(io::Error::other)?,
+        };
+        let len = out.len().min(end.saturating_sub(self.at) as usize);
+        let got = self.file.read_at(self.at, &mut out[..len]).map_err(io::Error::other)?;
+        self.at += got as u64;
+        Ok(got)
     }
-    let event = |at: usize, kind: u8| -> Result<Vec<u8>> {
-        let header = bytes.get(at..).and_then(Header::parse).filter(|h| h.event_type == kind);
-        let header = header.ok_or_else(|| broken(number, "does not begin with the events that it should"))?;
-        read_exact(&*file, at as u64, header.event_size as usize, number)
-    };
-    let format = event(MAGIC.len(), EventType::FORMAT_DESCRIPTION)?;
-    let previous = event(MAGIC.len() + format.len(), EventType::PREVIOUS_GTIDS)?;
-    Ok(Head { format, previous })
 }
 
-/// Whether the events of a file end in checksums.
-pub(crate) fn has_checksums(disk: &dyn Disk, number: u64) -> Result<bool> {
-    let head = head(disk, number)?;
-    // The algorithm stands before the event's own checksum, which is there in any case.
-    Ok(head.format.len().checked_sub(5).and_then(|at| head.format.get(at)) == Some(&1))
+/// A whole file, whatever is known of it.
+struct WholeFile {
+    file: Arc<dyn DiskFile>,
+    at: u64,
 }
 
-/// The GTIDs of all transactions before a file.
-pub(crate) fn previous_gtids(disk: &dyn Disk, number: u64) -> Result<GtidSet> {
-    let head = head(disk, number)?;
-    let checksum = if has_checksums(disk, number)? { 4 } else { 0 };
-    let body = head.previous.get(Header::LEN..head.previous.len() - checksum).unwrap_or(&[]);
-    GtidSet::decode(body).map_err(|e| broken(number, &format!("says the GTIDs before it wrongly: {e}")))
+impl Read for WholeFile {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let got = self.file.read_at(self.at, out).map_err(io::Error::other)?;
+        self.at += got as u64;
+        Ok(got)
+    }
 }
 
-/// When a file was begun, in seconds since 1970.
-pub(crate) fn begun_at(disk: &dyn Disk, number: u64) -> Result<u64> {
-    let head = head(disk, number)?;
-    Header::parse(&head.format).map(|h| u64::from(h.timestamp)).ok_or_else(|| broken(number, "has no first event"))
+/// What a file begins with.
+pub(crate) struct Head {
+    pub checksum: bool,
+    /// When it was begun, in seconds since 1970.
+    pub begun_at: u64,
+    /// The GTIDs of all transactions before it.
+    pub previous: GtidSet,
+}
+
+pub(crate) fn head(disk: &dyn Disk, number: u64) -> Result<Head> {
+    let broken = |what: &dyn std::fmt::Display| Error::corrupt_file(format!("{}: {what}", name_of(number)));
+    let mut reader = FileReader::new(WholeFile { file: disk.open(&name_of(number), false)?, at: 0 });
+    let mut begun_at = 0;
+    while let Some(event) = reader.next_event().map_err(|e| broken(&e))? {
+        match event.header.event_type {
+            EventType::FORMAT_DESCRIPTION => begun_at = u64::from(event.header.timestamp),
+            EventType::PREVIOUS_GTIDS => {
+                let previous = GtidSet::decode(event.body()).map_err(|e| broken(&e))?;
+                return Ok(Head { checksum: reader.checksum() == Some(true), begun_at, previous });
+            }
+            _ => break,
+        }
+    }
+    Err(broken(&"it does not begin with the events that it should"))
 }

@@ -17,7 +17,7 @@ use highkey_storage::{Disk, DiskFile, Engine, Error, LogFollower, LogRecord, Lsn
 use super::files::{self, name_of};
 use super::payload::{EventGroup, GtidChoice, Payload};
 use super::state::{State, gtids};
-use super::{FileInfo, Settings};
+use super::{FileInfo, Settings, reader};
 
 /// Collected before it is written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -116,7 +116,7 @@ impl Writer {
                 return Err(Error::corrupt_file(format!("{name} is shorter than the {} bytes that were durable", state.position)));
             }
             writer.file.truncate(state.position)?;
-            writer.checksum = super::reader::has_checksums(&*writer.disk, number)?;
+            writer.checksum = reader::head(&*writer.disk, number)?.checksum;
             writer.files.push(FileInfo { number, size: state.position });
         }
         while writer.step()? {}
@@ -389,7 +389,7 @@ impl Writer {
         if keep == 0 {
             return Ok(());
         }
-        self.purged = super::previous_gtids(&*self.disk, self.files[keep].number)?;
+        self.purged = reader::head(&*self.disk, self.files[keep].number)?.previous;
         let gone: Vec<String> = self.files.drain(..keep).map(|f| name_of(f.number)).collect();
         let listed: Vec<u64> = self.files.iter().map(|f| f.number).collect();
         files::write_index(&*self.disk, &listed)?;

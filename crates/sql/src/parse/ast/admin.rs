@@ -218,7 +218,8 @@ pub enum ShowWhat {
     BinaryLogs,
     /// MASTER STATUS, BINARY LOG STATUS.
     BinaryLogStatus,
-    BinlogEvents,
+    /// IN file FROM position LIMIT (offset, count).
+    BinlogEvents { file: Option<String>, from: Option<u64>, limit: Option<(u64, u64)> },
     /// SLAVE STATUS, REPLICA STATUS.
     ReplicaStatus,
     Replicas,

@@ -127,6 +127,10 @@ pub enum Statement {
     Shutdown,
     /// RESET MASTER, RESET BINARY LOGS AND GTIDS, RESET REPLICA …
     Reset,
-    /// PURGE BINARY LOGS TO 'name' or BEFORE datetime.
-    PurgeBinaryLogs,
+    /// PURGE BINARY LOGS TO 'name'.
+    PurgeBinaryLogsTo(String),
+    /// PURGE BINARY LOGS BEFORE datetime.
+    PurgeBinaryLogsBefore(Expr),
+    /// RESET MASTER, RESET BINARY LOGS AND GTIDS.
+    ResetBinaryLogs,
 }

@@ -1,0 +1,271 @@
+//! The binary log as a stream: COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
+//!
+//! A replica gets the files' events as they are, one packet each, behind events that are made for it: which file it reads (an artificial
+//! rotate) at the start and whenever the file changes, the format, and heartbeats while nothing comes. At the end of the last file the
+//! stream waits for the writer (`Binlog::wait_beyond`), without polling.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use highkey_binlog::control::{heartbeat, rotate};
+use highkey_binlog::event::{header_flags, seal_with_log_pos};
+use highkey_binlog::{EventType, FileReader, GtidSet, Header, Stamp, Uuid};
+use highkey_protocol::DumpRequest;
+use highkey_sql::Session;
+use highkey_table::{Binlog, BinlogBytes};
+use highkey_types::{MySqlError, Value, errors};
+
+use super::Wire;
+use super::wire::FLUSH_BYTES;
+use crate::listen::Server;
+
+/// What a replica gets when it asked for nothing else.
+const DEFAULT_HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// What the replica's session has set before it asked.
+struct Wishes {
+    /// Events with CRC32.
+    checksum: bool,
+    heartbeat: Duration,
+}
+
+impl Wishes {
+    fn of(session: &Session) -> Wishes {
+        let variable = |names: [&str; 2]| names.iter().find_map(|name| session.user_variable(name));
+        let checksum = match variable(["source_binlog_checksum", "master_binlog_checksum"]) {
+            Some(value) => value.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("crc32")),
+            None => false,
+        };
+        let nanoseconds = variable(["source_heartbeat_period", "master_heartbeat_period"]).and_then(|value| match value {
+            Value::Int(n) => u64::try_from(n).ok(),
+            Value::UInt(n) => Some(n),
+            Value::Decimal(d) => d.to_string().split('.').next()?.parse().ok(),
+            other => other.as_str()?.parse().ok(),
+        });
+        let heartbeat = match nanoseconds {
+            Some(0) => Duration::MAX,
+            Some(n) => Duration::from_nanos(n),
+            None => DEFAULT_HEARTBEAT,
+        };
+        Wishes { checksum, heartbeat }
+    }
+}
+
+/// Error 1236.
+fn fatal(what: &str) -> MySqlError {
+    MySqlError::with_message(1236, what.to_owned())
+}
+
+/// One replica's stream.
+struct Dump<'s> {
+    binlog: Arc<Binlog>,
+    wire: &'s mut Wire,
+    wishes: Wishes,
+    server_id: u32,
+    /// Transactions that the replica has.
+    known: Option<GtidSet>,
+    /// The present transaction is one of them.
+    skipping: bool,
+}
+
+/// Streams until the client goes (`Err` of io), asks for no more than there is (`Ok(Ok)`), or something is wrong.
+pub async fn serve(server: &Server, wire: &mut Wire, session: &Session, request: &DumpRequest<'_>) -> io::Result<Result<(), MySqlError>> {
+    let Some(binlog) = server.instance.database().binlog().cloned() else { return Ok(Err(fatal("Binary log is not open"))) };
+    let known = match request.gtids.map(GtidSet::decode).transpose() {
+        Ok(known) => known,
+        Err(_) => return Ok(Err(errors::malformed_packet())),
+    };
+    let _watch = binlog.watch();
+    let server_id = server.instance.global_u64("server_id") as u32;
+    let mut dump = Dump { binlog, wire, wishes: Wishes::of(session), server_id, known, skipping: false };
+    let process = session.process().clone();
+    process.set_command("Binlog Dump", "Master has sent all binlog to slave; waiting for more updates");
+    tokio::select! {
+        biased;
+        () = process.connection_killed() => Ok(Err(errors::server_shutdown())),
+        ended = dump.run(request) => ended,
+    }
+}
+
+impl Dump<'_> {
+    async fn run(&mut self, request: &DumpRequest<'_>) -> io::Result<Result<(), MySqlError>> {
+        let (mut name, mut position) = match self.start(request) {
+            Ok(start) => start,
+            Err(e) => return Ok(Err(e)),
+        };
+        loop {
+            match self.file(&name, position, request.non_blocking).await? {
+                Ok(true) => {}
+                Ok(false) => return Ok(Ok(())),
+                Err(e) => return Ok(Err(e)),
+            }
+            let Some(next) = self.binlog.file_after(&name) else {
+                return Ok(Err(fatal("could not find next log; the first event of it was purged")));
+            };
+            (name, position) = (next, 4);
+        }
+    }
+
+    /// Where to begin: file and position.
+    fn start(&self, request: &DumpRequest<'_>) -> Result<(String, u64), MySqlError> {
+        self.binlog.catch_up()?;
+        if let Some(known) = &self.known {
+            let own: Uuid = self.binlog.settings().uuid;
+            let executed = self.binlog.executed();
+            if known.intervals_of(own).last().is_some_and(|(_, last)| *last > executed.intervals_of(own).last().map_or(0, |(_, l)| *l)) {
+                return Err(fatal(
+                    "Slave has more GTIDs than the master has, using the master's SERVER_UUID. This may indicate that the end of the binary \
+                     log was truncated or that the last binary log file was lost, e.g., after a power or disk failure when sync_binlog != 1. \
+                     The master may or may not have rolled back transactions that were already replicated to the slave. Suggest to replicate \
+                     any transactions that master has rolled back from slave to master, and/or commit empty transactions on master to account \
+                     for transactions that have been committed on master but are not included in GTID_EXECUTED.",
+                ));
+            }
+            let file = self.binlog.find_start(known)?;
+            let missing = "Cannot replicate because the master purged required binary logs. Replicate the missing transactions from elsewhere, \
+                           or provision a new slave from backup. Consider increasing the master's binary log expiration period.";
+            return file.map(|file| (file, 4)).ok_or_else(|| fatal(missing));
+        }
+        let name = String::from_utf8_lossy(request.file).into_owned();
+        let files = self.binlog.files();
+        let found = if name.is_empty() { files.first() } else { files.iter().find(|(file, _)| *file == name) };
+        let Some((name, size)) = found else { return Err(fatal("Could not find first log file name in binary log index file")) };
+        if request.position < 4 {
+            return Err(fatal("Client requested master to start replication from position < 4"));
+        }
+        if request.position > *size {
+            return Err(fatal("Client requested master to start replication from position > file size"));
+        }
+        Ok((name.clone(), request.position))
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp { timestamp: 0, server_id: self.server_id }
+    }
+
+    /// Sends one file from `position` on. True: another one follows; false: this is the end, and the client does not wait for more.
+    async fn file(&mut self, name: &str, position: u64, non_blocking: bool) -> io::Result<Result<bool, MySqlError>> {
+        let mut raw = Vec::new();
+        rotate(self.stamp(), name, position, true, &mut raw);
+        self.send_made(&raw, 0);
+        let binlog = self.binlog.clone();
+        let open = |at: u64| -> Result<BinlogBytes, MySqlError> {
+            binlog.read_file(name, at)?.ok_or_else(|| fatal("Could not find first log file name in binary log index file"))
+        };
+        let mut reader = match open(0) {
+            Ok(bytes) => FileReader::new(bytes),
+            Err(e) => return Ok(Err(e)),
+        };
+        // The format is told in any case.
+        let mut first = match reader.next_event() {
+            Ok(Some(event)) => event.raw.to_vec(),
+            _ => return Ok(Err(fatal("binlog truncated in the middle of event; consider out of disk space on master"))),
+        };
+        let file_checksum = reader.checksum() == Some(true);
+        first[17] &= !(header_flags::IN_USE as u8);
+        if position > 4 {
+            // Not the file's beginning to this replica: nothing was created, and there is no place for it.
+            first[Header::LEN + 52..Header::LEN + 56].fill(0);
+            self.send_format(&mut first, 0);
+            reader = match open(position) {
+                Ok(bytes) => FileReader::resume(bytes, position, file_checksum),
+                Err(e) => return Ok(Err(e)),
+            };
+        } else {
+            let end = reader.position() as u32;
+            self.send_format(&mut first, end);
+        }
+        loop {
+            match reader.next_event() {
+                Ok(Some(event)) => {
+                    if self.is_wanted(event.header.event_type, event.body()) {
+                        if file_checksum == self.wishes.checksum {
+                            put(self.wire, event.sealed);
+                        } else {
+                            let mut sealed = Vec::with_capacity(event.raw.len() + 4);
+                            seal_with_log_pos(event.raw, event.header.log_pos, self.wishes.checksum, &mut sealed);
+                            put(self.wire, &sealed);
+                        }
+                    }
+                    if self.wire.writer.bytes().len() >= FLUSH_BYTES {
+                        self.wire.flush().await?;
+                    }
+                }
+                Ok(None) => {
+                    let at = reader.position();
+                    if self.binlog.file_after(name).is_some() && self.binlog.files().iter().all(|(file, size)| file != name || *size <= at) {
+                        return Ok(Ok(true));
+                    }
+                    self.wire.flush().await?;
+                    if non_blocking {
+                        return Ok(Ok(false));
+                    }
+                    self.wait(name, at).await?;
+                }
+                Err(e) => return Ok(Err(fatal(&format!("{name}: {e}")))),
+            }
+        }
+    }
+
+    /// Until there is more; meanwhile the replica hears that the connection lives.
+    async fn wait(&mut self, name: &str, position: u64) -> io::Result<()> {
+        loop {
+            let heartbeat_after = self.wishes.heartbeat.min(Duration::from_secs(3600 * 24 * 365));
+            let binlog = self.binlog.clone();
+            tokio::select! {
+                () = binlog.wait_beyond(name, position) => return Ok(()),
+                () = tokio::time::sleep(heartbeat_after) => {
+                    let mut raw = Vec::new();
+                    heartbeat(self.server_id, name, &mut raw);
+                    self.send_made(&raw, position as u32);
+                    self.wire.flush().await?;
+                }
+                // A replica that says something, or nothing any more, is gone.
+                received = self.wire.receive() => {
+                    let _ = received?;
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
+            }
+        }
+    }
+
+    /// False for the events of transactions that the replica has.
+    fn is_wanted(&mut self, event_type: u8, body: &[u8]) -> bool {
+        let Some(known) = &self.known else { return true };
+        match event_type {
+            EventType::GTID => {
+                let gtid = body.get(1..25).map(|b| (Uuid(b[..16].try_into().expect("16 bytes")), u64::from_le_bytes(b[16..].try_into().expect("8 bytes"))));
+                self.skipping = gtid.is_some_and(|(sid, gno)| known.contains(sid, gno));
+            }
+            EventType::ANONYMOUS_GTID | EventType::ROTATE | EventType::STOP | EventType::PREVIOUS_GTIDS => self.skipping = false,
+            _ => {}
+        }
+        !self.skipping
+    }
+
+    /// The format description says whether the stream's events have checksums; it has one itself.
+    fn send_format(&mut self, raw: &mut [u8], log_pos: u32) {
+        if let Some(algorithm) = raw.last_mut() {
+            *algorithm = u8::from(self.wishes.checksum);
+        }
+        let mut sealed = Vec::new();
+        seal_with_log_pos(raw, log_pos, true, &mut sealed);
+        put(self.wire, &sealed);
+    }
+
+    /// An event that is in no file.
+    fn send_made(&mut self, raw: &[u8], log_pos: u32) {
+        let mut sealed = Vec::new();
+        seal_with_log_pos(raw, log_pos, self.wishes.checksum, &mut sealed);
+        put(self.wire, &sealed);
+    }
+}
+
+/// A packet of the stream: a zero, then the event.
+fn put(wire: &mut Wire, event: &[u8]) {
+    wire.writer.packet(|out| {
+        out.push(0);
+        out.extend_from_slice(event);
+    });
+}

@@ -1,0 +1,90 @@
+//! What the binary log is told of the session's statements, and what SHOW and variables tell of the binary log.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use highkey_binlog::RowMetadata;
+use highkey_table::{Binlog, DdlContext, EventSource, GtidChoice, LoggedStatement};
+use highkey_types::{MySqlError, Str, Value};
+
+use super::instance::Replica;
+use super::{Session, SessionState, error};
+
+impl SessionState {
+    /// The binary log, for statements about it. Error 1381 without one.
+    pub(crate) fn binlog(&self) -> Result<&Arc<Binlog>, MySqlError> {
+        self.instance.database().binlog().ok_or_else(|| error::err(1381, "You are not using binary logging"))
+    }
+
+    /// Global variables that are no stored value but something the server knows.
+    pub(crate) fn global_only(&self, name: &str) -> Option<Value> {
+        let binlog = self.instance.database().binlog()?;
+        Some(match name {
+            "gtid_executed" => {
+                if let Err(e) = binlog.catch_up() {
+                    tracing::warn!("the binary log cannot be brought up to date: {}", e.message);
+                }
+                Value::text(binlog.executed().to_string())
+            }
+            "gtid_purged" => Value::text(binlog.purged().to_string()),
+            _ => return None,
+        })
+    }
+}
+
+impl Session {
+    /// COM_REGISTER_SLAVE: for SHOW REPLICAS, until the connection ends.
+    pub fn register_replica(&self, server_id: u32, host: String, port: u16) {
+        let uuid = ["replica_uuid", "slave_uuid"].iter().find_map(|name| self.user_variable(name));
+        let uuid = uuid.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
+        let replica = Replica { server_id, host, port, uuid };
+        self.state.instance.replicas().lock().insert(self.state.client.connection_id, replica);
+    }
+
+    /// The value of `@name`.
+    pub fn user_variable(&self, name: &str) -> Option<Value> {
+        self.state.user_vars.get(name).cloned()
+    }
+
+    /// What the events of the running statement's rows say; `None` if there are to be none.
+    pub(crate) fn event_source(&self) -> Option<EventSource> {
+        let state = &self.state;
+        let binlog = state.instance.database().binlog()?;
+        if !state.config.sql_log_bin {
+            return None;
+        }
+        let settings = binlog.settings();
+        let gtid = if settings.assigns_gtids.load(Ordering::Relaxed) { GtidChoice::Automatic } else { GtidChoice::Anonymous };
+        Some(EventSource {
+            server_id: settings.server_id.load(Ordering::Relaxed),
+            thread_id: state.client.connection_id as u32,
+            timestamp: (state.now_micros / 1_000_000) as u32,
+            schema: state.database.clone().unwrap_or_default(),
+            row_metadata: if settings.full_metadata.load(Ordering::Relaxed) { RowMetadata::Full } else { RowMetadata::Minimal },
+            statement: state.config.rows_query.then(|| self.statement_text.clone()),
+            gtid,
+            ..state.config.events.clone()
+        })
+    }
+
+    /// For a DDL statement that is logged as it was written.
+    pub(crate) fn ddl_context(&self) -> DdlContext {
+        self.ddl_context_logging(self.statement_text.clone())
+    }
+
+    /// For a DDL statement that is logged as `text`.
+    pub(crate) fn ddl_context_logging(&self, text: Str) -> DdlContext {
+        let log = self.event_source().map(|source| Arc::new(LoggedStatement { source, text }));
+        DdlContext { log, ..self.unlogged_ddl_context() }
+    }
+
+    /// For work that the binary log tells in another way.
+    pub(crate) fn unlogged_ddl_context(&self) -> DdlContext {
+        DdlContext {
+            lock_wait_timeout: self.state.config.metadata_timeout,
+            interrupt: self.state.process.flag(),
+            progress: self.state.process.progress(),
+            ..DdlContext::default()
+        }
+    }
+}

@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim faults clients schedules miri valgrind oracles record
+.PHONY: build run test bench crash crash-sim replication faults clients schedules miri valgrind oracles record
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -25,6 +25,10 @@ bench: build
 # Kill -9 under load; CYCLES=500 for more.
 crash: build
 	scripts/crash.sh $(CYCLES)
+
+# MySQL and MariaDB replicate from a server that is killed again and again; CYCLES=100 for more.
+replication: build
+	scripts/replication.sh $(if $(filter file,$(origin CYCLES)),20,$(CYCLES))
 
 # Drivers of Python, Go, Node and Java against the built server.
 clients: build

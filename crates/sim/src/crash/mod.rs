@@ -51,6 +51,9 @@ pub struct Options {
     /// Seed of statements and kill times
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// SQL run once before everything; may be given several times
+    #[arg(long)]
+    setup: Vec<String>,
     /// More options of the server
     #[arg(last = true)]
     server_options: Vec<String>,
@@ -96,6 +99,9 @@ pub async fn run(options: Options) -> Result<()> {
         let mut server = start(&options)?;
         let mut control = connect_when_ready(&options, &mut server).await?;
         if cycle == 0 {
+            for sql in &options.setup {
+                control.query_drop(sql).await?;
+            }
             create(&mut control).await?;
         }
         verify(&mut control, &mut owners, &mut fillers, &mut numbered).await.map_err(|e| format!("cycle {cycle}, seed {}: {e}", options.seed))?;

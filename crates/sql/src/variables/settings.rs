@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use highkey_types::Value;
+use highkey_types::{Collation, Value};
 
 use super::{Effect, Kind, Scope, VarId, VarValue, Values, convert, find, show};
 
@@ -93,9 +93,16 @@ impl Settings {
     }
 
     fn store(&mut self, id: VarId, value: VarValue) {
+        // `--character-set-server` behind `--collation-server` leaves a collation that is of the character set, as mysqld does.
+        let kept = (id.definition().name == "character_set_server" && self.is_given("collation_server"))
+            .then(|| Collation::by_name(&self.values.text("collation_server")))
+            .flatten()
+            .filter(|collation| matches!(&value, VarValue::Text(name) if collation.charset.name() == &**name));
         self.values.set(id, value.clone());
         self.given.push(id);
-        super::couple(id, &value, &mut self.values);
+        if kept.is_none() {
+            super::couple(id, &value, &mut self.values);
+        }
     }
 
     /// True if the option was given, so that it is not the default.

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# MySQL 8.0.12 and MariaDB 10.11 replicate from Highkey, which is killed again and again under a mixed load: replication.sh [CYCLES] [SEED].
+# At the end both hold the same rows as Highkey, table by table.
+source "$(dirname "$0")/lib.sh"
+CYCLES=${1:-20}
+SEED=${2:-$RANDOM}
+PORT=33990
+OPTIONS=(--log-bin --server-id=1 --collation-server=utf8mb4_general_ci --max-binlog-size=4M --innodb-buffer-pool-size=64M)
+sql() { mariadb -N -h127.0.0.1 -P"$1" -uroot -e "$2"; }
+
+# Without a binary log of their own: they are to be quick. Both find the source when it comes, and again after every kill.
+start_mysql 33991 --server-id=11 --skip-log-bin --slave-parallel-type=LOGICAL_CLOCK --slave-parallel-workers=4 \
+    --slave-preserve-commit-order=0 --innodb-flush-log-at-trx-commit=0
+start_mariadb 33992 --server-id=12 --skip-log-bin --innodb-flush-log-at-trx-commit=0
+SOURCE="MASTER_HOST='127.0.0.1', MASTER_PORT=$PORT, MASTER_USER='repl', MASTER_PASSWORD='repl', MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4"
+sql 33991 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_RETRY_COUNT=100000, MASTER_HEARTBEAT_PERIOD=1; START SLAVE" 2>/dev/null
+sql 33992 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, MASTER_USE_GTID=no; START SLAVE"
+
+# MariaDB's receiver gives up (error 1595) when a connection broke between the rows events of a statement: it takes the events that begin every stream for
+# the statement's end. Started again, it goes on where it was.
+(while sleep 1; do sql 33992 "START SLAVE" 2>/dev/null || true; done) &
+SERVERS+=($!)
+
+"$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 \
+    --setup "SET sql_log_bin=0" --setup "CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'" --setup "SET sql_log_bin=1" \
+    -- "${OPTIONS[@]}" || { tail -30 "$WORK/source.log"; exit 1; }
+
+"$BIN/highkey" serve --datadir "$WORK/source" --port $PORT "${OPTIONS[@]}" >>"$WORK/source.log" 2>&1 &
+SERVERS+=($!)
+wait_for $PORT
+read -r file position _ < <(sql $PORT "SHOW MASTER STATUS")
+tables=$(sql $PORT "SELECT concat(table_schema, '.', table_name) FROM information_schema.tables
+    WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') ORDER BY 1")
+# dump PORT TABLE: every row, in one order.
+dump() {
+    local order
+    order=$(sql $PORT "SELECT group_concat(ordinal_position) FROM information_schema.columns WHERE concat(table_schema, '.', table_name) = '$2'")
+    sql "$1" "SELECT * FROM $2 ORDER BY $order" | md5sum
+}
+for replica in 33991 33992; do
+    reached=$(sql $replica "SELECT MASTER_POS_WAIT('$file', $position, 300)")
+    if [ "$reached" = NULL ] || [ "$reached" -lt 0 ]; then
+        echo "the replica on port $replica did not come to $file:$position" >&2
+        mariadb -h127.0.0.1 -P$replica -uroot -e "SHOW SLAVE STATUS\G" | grep -E "Running|Error|Log_File|Log_Pos" >&2
+        exit 1
+    fi
+    for table in $tables; do
+        [ "$(dump $PORT "$table")" = "$(dump $replica "$table")" ] || { echo "$table differs on port $replica" >&2; exit 1; }
+    done
+    theirs=$(sql $replica "SELECT count(*) FROM information_schema.tables WHERE table_type = 'BASE TABLE'
+        AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')")
+    [ "$theirs" = "$(wc -w <<<"$tables")" ] || { echo "port $replica has $theirs tables" >&2; exit 1; }
+done
+files=$(sql $PORT "SHOW BINARY LOGS" | wc -l)
+echo "replication: $CYCLES kills, $(wc -w <<<"$tables") tables, $files binary log files up to $file:$position, MySQL and MariaDB hold the same rows"

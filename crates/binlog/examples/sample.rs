@@ -1,5 +1,5 @@
-//! Writes a binary log of all column types for other programs to read (`scripts/binlog-readers.sh`): `sample FILE [mariadb]`. For MariaDB it
-//! leaves out the tables with JSON and has utf8mb4_general_ci in place of utf8mb4_0900_ai_ci: its tools stop at both. Prints
+//! Writes a binary log of all column types for other programs to read (`scripts/binlog-readers.sh`): `sample FILE [mariadb]`. For MariaDB
+//! it leaves out the tables with JSON and has utf8mb4_general_ci in place of utf8mb4_0900_ai_ci: its tools stop at both. Prints
 //! the GTIDs and the number of changed rows.
 
 #[path = "../tests/common/mod.rs"]
@@ -17,8 +17,9 @@ fn main() {
     if arguments.next().is_some_and(|reader| reader == "mariadb") {
         collation = Collation::by_name("utf8mb4_general_ci").expect("a known collation");
         tables.retain(|table| table.columns.iter().all(|column| column.ty.kind != TypeKind::Json));
-        for column in tables.iter_mut().flat_map(|table| &mut table.columns).filter(|column| column.ty.collation.id == Collation::utf8mb4().id) {
-            column.definition = column.definition.replace(Collation::utf8mb4().name, collation.name);
+        let unknown = Collation::utf8mb4();
+        for column in tables.iter_mut().flat_map(|table| &mut table.columns).filter(|column| column.ty.collation.id == unknown.id) {
+            column.definition = column.definition.replace(unknown.name, collation.name);
             column.ty.collation = collation;
         }
     }

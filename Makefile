@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim replication faults clients schedules miri valgrind oracles record
+.PHONY: build run test bench crash crash-sim replication faults clients schedules miri valgrind oracles record binlog-readers
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -53,6 +53,10 @@ miri:
 # memcheck and helgrind on the storage tests.
 valgrind:
 	scripts/valgrind.sh
+
+# MariaDB's mariadb-binlog and a MySQL 8.0.12 replica read a binary log with every column type.
+binlog-readers:
+	scripts/binlog-readers.sh
 
 # The real servers and clients to compare with.
 oracles:

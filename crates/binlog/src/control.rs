@@ -72,3 +72,41 @@ pub fn heartbeat(server_id: u32, name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_bytes());
     close(out, start);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Header, seal, seal_with_log_pos};
+
+    #[test]
+    fn events_of_a_connection() {
+        let (mut raw, mut sent) = (Vec::new(), Vec::new());
+        rotate(Stamp { timestamp: 0, server_id: 3 }, "binlog.000007", 4, true, &mut raw);
+        seal_with_log_pos(&raw, 0, false, &mut sent);
+        let header = Header::parse(&sent).unwrap();
+        assert_eq!((header.flags, header.log_pos, header.event_size), (header_flags::ARTIFICIAL, 0, 40));
+        raw.clear();
+        sent.clear();
+        heartbeat(3, "binlog.000007", &mut raw);
+        seal_with_log_pos(&raw, 1234, true, &mut sent);
+        let header = Header::parse(&sent).unwrap();
+        assert_eq!((header.event_type, header.timestamp, header.log_pos, header.event_size), (EventType::HEARTBEAT, 0, 1234, 36));
+        assert_eq!(&sent[19..32], b"binlog.000007");
+    }
+
+    #[test]
+    fn a_closed_file_differs_in_one_byte() {
+        let stamp = Stamp { timestamp: 1, server_id: 2 };
+        let file = |in_use| {
+            let (mut raw, mut file) = (Vec::new(), MAGIC.to_vec());
+            let long = "8".repeat(60);
+            format_description(stamp, &FormatDescription { server_version: &long, created: 0, checksum: true, in_use }, &mut raw);
+            seal(&raw, 4, true, &mut file);
+            file
+        };
+        let mut open = file(true);
+        open[IN_USE_FLAG_POSITION as usize] = 0;
+        assert_eq!(open, file(false));
+        assert_eq!(open[4 + 19 + 2 + 49], 0, "the version ends within its field");
+    }
+}

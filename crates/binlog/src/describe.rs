@@ -6,8 +6,8 @@ use crate::event::{EventType, Header, header_flags};
 use crate::rows::rows_flags;
 use crate::{GtidSet, Uuid};
 
-/// `Event_type` and `Info` of SHOW BINLOG EVENTS for an event without its checksum. `None`: the event is too short for what it says it holds. Types
-/// that this server never writes have no info.
+/// `Event_type` and `Info` of SHOW BINLOG EVENTS for an event without its checksum. `None`: the event is too short for what it says it
+/// holds. Types that this server never writes have no info.
 pub fn describe(raw: &[u8]) -> Option<(&'static str, String)> {
     let header = Header::parse(raw)?;
     let mut body = Body(&raw[Header::LEN..]);

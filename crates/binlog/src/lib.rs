@@ -1,7 +1,8 @@
 //! MySQL's binary log, as bytes: events, rows, GTID sets. It knows neither storage nor network, and does no I/O.
 //!
 //! Read in this order: [`event`] (what all events have; raw and sealed), [`control`] and [`transaction`] (events without
-//! rows), [`TableMap`] and [`RowsWriter`] (rows), [`GtidSet`], [`FileReader`] and [`describe()`] (the way back). `README.md` says how they go together.
+//! rows), [`TableMap`] and [`RowsWriter`] (rows), [`GtidSet`], [`FileReader`] and [`describe()`] (the way back).
+//! `README.md` says how they go together.
 #![forbid(unsafe_code)]
 
 mod bitmap;

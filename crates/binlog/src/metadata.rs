@@ -149,3 +149,27 @@ fn push_primary_key(columns: &[Column<'_>], out: &mut Vec<u8>) {
         push_field(if has_prefix { PRIMARY_KEY_WITH_PREFIX } else { SIMPLE_PRIMARY_KEY }, &bytes, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MySQL 8.0.12, whose logs the other fields are compared with, has no invisible columns: this is the form of 8.0.23's
+    /// `Table_map_log_event::init_column_visibility_field`.
+    #[test]
+    fn invisible_columns() {
+        let ty = ColumnType::bigint();
+        let mut columns = vec![Column { name: "a", ty: &ty, nullable: false, primary_key: None, visible: true }; 9];
+        let fields = |columns: &[Column<'_>], metadata| {
+            let mut out = Vec::new();
+            push(columns, metadata, &mut out);
+            out
+        };
+        let before = fields(&columns, RowMetadata::Full);
+        columns[1].visible = false;
+        columns[8].visible = false;
+        let after = fields(&columns, RowMetadata::Full);
+        assert_eq!(after.strip_prefix(&before[..]), Some(&[COLUMN_VISIBILITY, 2, 0b1011_1111, 0][..]));
+        assert_eq!(fields(&columns, RowMetadata::Minimal), [SIGNEDNESS, 2, 0, 0]);
+    }
+}

@@ -215,3 +215,79 @@ pub fn xid(stamp: Stamp, xid: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&xid.to_le_bytes());
     close(out, start);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAMP: Stamp = Stamp { timestamp: 1, server_id: 2 };
+
+    fn event() -> GtidEvent {
+        GtidEvent {
+            gtid: Some((Uuid([7; 16]), 5)),
+            has_statement: false,
+            last_committed: 1,
+            sequence_number: 2,
+            immediate_commit_micros: 1_700_000_000_000_000,
+            original_commit_micros: 1_700_000_000_000_000,
+            following_bytes: 0,
+            following_events: 3,
+            checksum: true,
+            immediate_server_version: 80036,
+            original_server_version: 80036,
+        }
+    }
+
+    fn body(event: &GtidEvent) -> Vec<u8> {
+        let mut raw = Vec::new();
+        gtid(STAMP, event, &mut raw);
+        raw.split_off(Header::LEN)
+    }
+
+    #[test]
+    fn the_length_counts_itself_and_checksums() {
+        for following_bytes in (0..1_000).chain(65_300..65_600).chain(16_777_000..16_777_300) {
+            let body = body(&GtidEvent { following_bytes, ..event() });
+            let (first, rest) = (body[49], &body[50..body.len() - 4]);
+            let number = rest.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
+            let length = if first <= 250 { u64::from(first) } else { number };
+            assert_eq!(rest.len(), [0, 2, 3, 8][[250, 0xFC, 0xFD, 0xFE].iter().position(|mark| first <= *mark).unwrap()]);
+            assert_eq!(length, (Header::LEN + body.len()) as u64 + following_bytes + 4 * 4, "{following_bytes}");
+        }
+    }
+
+    #[test]
+    fn what_differs_from_the_first_server_follows() {
+        let other = GtidEvent { original_commit_micros: 1_600_000_000_000_000, original_server_version: 80012, checksum: false, ..event() };
+        let body = body(&other);
+        let mut expected = (1_700_000_000_000_000u64 | 1 << 55).to_le_bytes()[..7].to_vec();
+        expected.extend_from_slice(&1_600_000_000_000_000u64.to_le_bytes()[..7]);
+        assert_eq!(body[42..56], expected);
+        assert_eq!(usize::from(body[56]), Header::LEN + body.len());
+        assert_eq!(body[57..], [(80036u32 | 1 << 31).to_le_bytes(), 80012u32.to_le_bytes()].concat());
+    }
+
+    #[test]
+    fn the_logical_clock_is_written_late() {
+        let (mut early, mut late) = (Vec::new(), Vec::new());
+        gtid(STAMP, &event(), &mut early);
+        gtid(STAMP, &GtidEvent { last_committed: 70, sequence_number: 71, ..event() }, &mut late);
+        set_logical_clock(&mut early, 70, 71);
+        assert_eq!(early, late);
+    }
+
+    #[test]
+    fn many_schemas_are_any() {
+        let names: Vec<_> = (0..17).map(|i| format!("d{i}")).collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let variables = |count: usize| {
+            let mut out = Vec::new();
+            push_status_variables(&QueryContext { updated_schemas: &names[..count], ..QueryContext::default() }, &mut out);
+            out.split_off(19)
+        };
+        assert!(variables(0).is_empty());
+        assert_eq!(variables(2), b"\x0c\x02d0\0d1\0");
+        assert_eq!(variables(16)[..2], [12, 16]);
+        assert_eq!(variables(17), [12, 254]);
+    }
+}

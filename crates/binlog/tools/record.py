@@ -185,4 +185,5 @@ def main():
     save(cursor, datadir, last, "anonymous", events=False)
 
 
-main()
+if __name__ == "__main__":
+    main()

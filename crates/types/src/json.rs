@@ -10,6 +10,8 @@ use crate::format::double_to_string;
 
 /// Nesting that MySQL allows.
 const MAX_DEPTH: usize = 100;
+/// Bytes of a member's name: MySQL's binary form has 16 bits for them.
+const MAX_KEY_LEN: usize = 65_535;
 
 /// The normal form of JSON text: object keys by length then bytes, the last of equal keys kept, `", "` and `": "`.
 /// `Err` is MySQL's reason and byte position for error 3140.
@@ -230,7 +232,11 @@ impl Parser<'_> {
             if self.peek() != Some(b'"') {
                 return self.fail("Missing a name for object member.");
             }
+            let start = self.at;
             let key = self.string()?;
+            if key.len() > MAX_KEY_LEN {
+                return self.fail_at("The JSON object contains a key name that is too long.", start);
+            }
             self.space();
             if self.peek() != Some(b':') {
                 return self.fail("Missing a colon after a name of object member.");
@@ -381,6 +387,9 @@ mod tests {
         assert_eq!(normal(r#""\u00e9\ud83d\ude00\/\u0001""#), r#""é😀/\u0001""#);
         assert_eq!(normalise("{bad"), Err(("Missing a name for object member.".into(), 1)));
         assert_eq!(normalise(&"[".repeat(200)).unwrap_err().0, "The JSON document exceeds the maximum depth.");
+        let with_key = |len: usize| normalise(&format!("{{\"{}\": 1}}", "k".repeat(len)));
+        assert!(with_key(65_535).is_ok());
+        assert_eq!(with_key(65_536), Err(("The JSON object contains a key name that is too long.".into(), 1)));
     }
 
     #[test]

@@ -16,8 +16,8 @@
 //! | SET | 254 | 248, size | bits, little-endian |
 //! | JSON | 245 | 4 | length u32, binary JSON ([`json`]) |
 //!
-//! Lengths in metadata are bytes in the column's character set. A length before CHAR and VARCHAR bytes is one byte if the column cannot have
-//! more than 255 bytes, otherwise two.
+//! Lengths in metadata are bytes in the column's character set. A length before CHAR and VARCHAR bytes is one byte if the column cannot
+//! have more than 255 bytes, otherwise two.
 
 mod decimal;
 mod json;

@@ -44,8 +44,8 @@ const FLAGS_AT: usize = Header::LEN + 6;
 /// `@@binlog_row_event_max_size`: events end before they are longer, unless one row is.
 pub const ROW_EVENT_MAX_SIZE: usize = 8192;
 
-/// Writes the rows of one statement in one table, as events of about [`ROW_EVENT_MAX_SIZE`] bytes at the end of a buffer. The caller writes the
-/// table map before, and nothing else into the buffer meanwhile.
+/// Writes the rows of one statement in one table, as events of about [`ROW_EVENT_MAX_SIZE`] bytes at the end of a buffer. The caller writes
+/// the table map before, and nothing else into the buffer meanwhile.
 #[derive(Clone, Debug)]
 pub struct RowsWriter {
     table: Arc<TableMap>,

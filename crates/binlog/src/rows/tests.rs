@@ -59,7 +59,8 @@ fn a_long_row_is_an_event_of_its_own() {
         writer.push(&row(1, 2, text), &mut out);
     }
     assert!(writer.finish(false, &mut out).is_some());
-    assert_eq!(bodies(&out).iter().map(|(flags, body)| (*flags, body.len() > 20_000)).collect::<Vec<_>>(), [(0, false), (0, true), (0, false)]);
+    let events: Vec<_> = bodies(&out).iter().map(|(flags, body)| (*flags, body.len() > 20_000)).collect();
+    assert_eq!(events, [(0, false), (0, true), (0, false)]);
 }
 
 #[test]

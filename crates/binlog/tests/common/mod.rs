@@ -96,7 +96,14 @@ pub fn tables() -> Vec<Table> {
         match word {
             "column" => table.columns.push(column(&fields)),
             "key" => key(table, rest),
-            "image" => image = [RowImage::Full, RowImage::Minimal, RowImage::NoBlob][["FULL", "MINIMAL", "NOBLOB"].iter().position(|name| *name == rest).unwrap()],
+            "image" => {
+                image = match rest {
+                    "FULL" => RowImage::Full,
+                    "MINIMAL" => RowImage::Minimal,
+                    "NOBLOB" => RowImage::NoBlob,
+                    _ => panic!("{line}"),
+                }
+            }
             "row" => {
                 assert_eq!(fields.len(), table.columns.len(), "{line}");
                 last = Some(values());

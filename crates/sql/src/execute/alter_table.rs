@@ -403,6 +403,7 @@ impl Draft {
     fn finish(self, plan: &mut AlterPlan, cx: &mut SessionState) -> Result<(), MySqlError> {
         let mut spec = self.spec;
         plan.columns = self.columns.iter().map(|c| c.from).collect();
+        plan.redefined = (0..self.columns.len()).filter(|&i| self.columns[i].from.is_some() && self.columns[i].ast.is_some()).collect();
         let mut explicit_null = Vec::new();
         let mut written = Vec::new();
         for entry in self.columns {

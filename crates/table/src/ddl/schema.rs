@@ -20,6 +20,10 @@ impl Database {
         if is_system_schema(&def.name) {
             return Err(error::schema_exists(&def.name));
         }
+        // One that is there is there, whoever has it locked.
+        if self.catalog().schema(&def.name).is_some() {
+            return Err(error::schema_exists(&def.name));
+        }
         let _locks = self.lock_schema(cx, &def.name).await?;
         if self.catalog().schema(&def.name).is_some() {
             return Err(error::schema_exists(&def.name));

@@ -101,8 +101,13 @@ impl Session {
     /// SELECT and its relatives.
     pub(crate) async fn query(&mut self, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let bound = self.bind_query(query).await?;
-        let fast = FastQuery::compile(&bound, self.state.config.executor);
-        self.run_query(&bound, fast.as_ref(), None, sink).await
+        self.run_bound(&bound, None, sink).await
+    }
+
+    /// Runs a query as `bind_query` has bound it: on the fast path if that can. `cursor` as for `run_query`.
+    pub(crate) async fn run_bound(&mut self, bound: &BoundQuery, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let fast = FastQuery::compile(bound, self.state.config.executor);
+        self.run_query(bound, fast.as_ref(), cursor, sink).await
     }
 
     /// Binds a query and opens its tables, again if DDL came between.
@@ -112,6 +117,7 @@ impl Session {
             self.adjust(&mut bound);
             let tables = BoundTables::of(&bound.rel);
             if self.open_tables(&tables).await? {
+                self.note_hints(&bound.hints);
                 return Ok(bound);
             }
         }
@@ -126,8 +132,6 @@ impl Session {
 
     /// What the session's settings add to a bound query.
     pub(crate) fn adjust(&mut self, bound: &mut BoundQuery) {
-        self.note_hints(&bound.hints);
-        bound.hints.warnings.clear();
         if let Some(limit) = self.state.config.select_limit
             && !matches!(bound.rel.kind, RelKind::Limit { .. })
             && bound.into.is_none()

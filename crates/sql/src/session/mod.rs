@@ -200,8 +200,8 @@ impl Session {
                     let digest = parse::digest_text(&text, from, self.state.config.parse);
                     self.refuse(e, sink)?;
                     self.begin_time(started);
-                    if let Some(digest) = digest {
-                        self.note_ended(Digested::Text(&digest), Done::default(), Instant::now(), &text[from..]);
+                    if let Some((digest, statement)) = digest {
+                        self.note_ended(Digested::Text(&digest), Done::default(), Instant::now(), &text[statement]);
                     }
                     return Ok(());
                 }
@@ -312,7 +312,8 @@ impl Session {
     /// From now on time and waits are the next statement's.
     fn begin_time(&mut self, started: Instant) {
         self.started = started;
-        self.waits.clear();
+        self.waits.next_statement();
+        self.state.process.clear_examined();
         self.rows_sent = None;
     }
 

@@ -17,6 +17,7 @@ use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
 use crate::expr::EvalContext;
 use crate::information_schema;
+use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::{ExprType, Subquery};
 use crate::variables::{self, Scope, SqlModes, Values};
@@ -315,6 +316,10 @@ impl BindContext for SessionState {
 impl EvalContext for SessionState {
     fn sql_mode(&self) -> SqlMode {
         self.config.sql_mode
+    }
+
+    fn parse_options(&self) -> ParseOptions {
+        self.config.parse
     }
 
     fn time_zone(&self) -> &TimeZone {

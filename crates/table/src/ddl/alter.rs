@@ -71,6 +71,10 @@ impl Database {
         refuse_system_schema(&plan.spec.schema)?;
         let from = (plan.schema.clone(), plan.name.clone());
         let to = (plan.spec.schema.clone(), plan.spec.name.clone());
+        // As it is now; asked again when nobody else can change it.
+        if from != to && self.catalog().find_table(&to.0, &to.1).is_some() {
+            return Err(error::table_exists(&to.1));
+        }
         let _locks = self.lock_tables(cx, vec![from.clone(), to.clone()]).await?;
         let catalog = self.catalog();
         let old = catalog.table(&from.0, &from.1)?;

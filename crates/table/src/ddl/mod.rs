@@ -18,6 +18,7 @@ use highkey_types::{MySqlError, errors};
 
 use crate::database::Database;
 use crate::error;
+use crate::session_locks::SessionLocks;
 use crate::transaction::HeldLocks;
 
 pub use alter::{AlterPlan, RowConversion};
@@ -30,6 +31,8 @@ pub struct DdlContext {
     pub lock_wait_timeout: Duration,
     pub interrupt: Arc<Interrupt>,
     pub progress: Arc<Progress>,
+    /// What the session has locked.
+    pub session: Option<Arc<SessionLocks>>,
     /// The statement's binlog events, committed with it.
     pub binlog: Vec<u8>,
 }
@@ -40,6 +43,7 @@ impl Default for DdlContext {
             lock_wait_timeout: Duration::from_secs(31_536_000),
             interrupt: Arc::default(),
             progress: Arc::default(),
+            session: None,
             binlog: Vec::new(),
         }
     }
@@ -59,8 +63,8 @@ impl DdlContext {
 }
 
 impl Database {
-    pub(crate) fn ddl_locks(&self) -> HeldLocks {
-        HeldLocks::new(self.metadata_locks.clone(), self.metadata_locks.new_owner())
+    pub(crate) fn ddl_locks(&self, cx: &DdlContext) -> HeldLocks {
+        HeldLocks::new(self.metadata_locks.clone(), cx.session.clone())
     }
 
     /// Locks tables (present or future ones) for a DDL statement, and their schemas against being dropped.
@@ -69,7 +73,7 @@ impl Database {
         cx: &DdlContext,
         tables: Vec<crate::metadata_lock::Name>,
     ) -> Result<HeldLocks, MySqlError> {
-        let mut locks = self.ddl_locks();
+        let mut locks = self.ddl_locks(cx);
         cx.progress.enter(Stage::WaitingForMetadataLock, 0);
         locks.acquire_tables(tables, cx.lock_wait_timeout, &cx.interrupt).await?;
         Ok(locks)

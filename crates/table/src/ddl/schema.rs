@@ -79,7 +79,7 @@ impl Database {
     }
 
     async fn lock_schema(&self, cx: &DdlContext, name: &str) -> Result<HeldLocks, MySqlError> {
-        let mut locks = self.ddl_locks();
+        let mut locks = self.ddl_locks(cx);
         cx.progress.enter(Stage::WaitingForMetadataLock, 0);
         locks.acquire_exclusive(vec![(name.into(), "".into())], cx.lock_wait_timeout, &cx.interrupt).await?;
         Ok(locks)

@@ -13,7 +13,6 @@ mod sink;
 mod state;
 mod status;
 mod table_exprs;
-mod table_locks;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -27,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use highkey_table::Waits;
-use highkey_types::{Charset, MySqlError, Str, Value};
+use highkey_types::{Charset, MySqlError, Value};
 
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
@@ -101,7 +100,6 @@ pub struct Session {
     pub(crate) transaction: TransactionState,
     pub(crate) prepared: PreparedStatements,
     repeated: RepeatedStatements,
-    pub(crate) locked_tables: Vec<(Str, Str, bool)>,
     /// COMMIT RELEASE, SHUTDOWN by this session: the connection is to be closed.
     close_requested: bool,
     /// The running statement is SHOW WARNINGS or one like it.
@@ -161,7 +159,6 @@ impl Session {
             transaction: TransactionState::default(),
             prepared: PreparedStatements::default(),
             repeated: RepeatedStatements::default(),
-            locked_tables: Vec::new(),
             close_requested: false,
             about_conditions: false,
             schema_changed: false,
@@ -670,7 +667,9 @@ fn syntax_error(text: &str, at: usize) -> MySqlError {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.state.instance.table_locks().release(self.state.client.connection_id);
+        // First what was done under LOCK TABLES goes, then the locks.
+        self.abandon_transaction();
+        self.unlock_tables();
         self.state.instance.user_locks().release_all(self.state.client.connection_id);
         let closed = self.prepared.clear();
         self.prepared_count(-(closed as i64));

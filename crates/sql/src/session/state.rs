@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use highkey_table::WaitKind;
+use highkey_table::{SessionLocks, WaitKind};
 use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
 
 use super::config::Config;
@@ -28,6 +28,8 @@ pub struct SessionState {
     pub instance: Arc<Instance>,
     pub client: ClientInfo,
     pub process: Arc<ProcessEntry>,
+    /// LOCK TABLES and the global read lock.
+    pub locks: Arc<SessionLocks>,
     /// The session's values; shared with the global ones until the first SET.
     pub variables: Arc<Values>,
     pub config: Config,
@@ -63,6 +65,7 @@ impl SessionState {
         let mut state = SessionState {
             config: Config::of(&variables),
             variables,
+            locks: instance.database().session_locks(),
             instance,
             client,
             process,
@@ -260,6 +263,9 @@ impl BindContext for SessionState {
         }
         if information_schema::is_virtual_schema(schema) {
             return Err(error::err(1109, format!("Unknown table '{}' in {}", name.to_uppercase(), schema.to_lowercase())));
+        }
+        if self.locks.has_tables() {
+            self.locks.check_table(schema, name, false)?;
         }
         Ok(TableSource::Base(self.instance.database().catalog().table(schema, name)?))
     }

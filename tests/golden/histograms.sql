@@ -92,6 +92,11 @@ SELECT column_name FROM information_schema.column_statistics WHERE schema_name =
 ALTER TABLE r MODIFY b VARCHAR(30);
 SELECT column_name FROM information_schema.column_statistics WHERE schema_name = 'golden' AND table_name = 'r' ORDER BY column_name;
 ANALYZE TABLE r UPDATE HISTOGRAM ON x, b, c;
+ALTER TABLE r MODIFY b VARCHAR(30);
+SELECT column_name FROM information_schema.column_statistics WHERE schema_name = 'golden' AND table_name = 'r' ORDER BY column_name;
+ALTER TABLE r CHANGE c c BIGINT, MODIFY x INT COMMENT 'as it was';
+SELECT column_name FROM information_schema.column_statistics WHERE schema_name = 'golden' AND table_name = 'r' ORDER BY column_name;
+ANALYZE TABLE r UPDATE HISTOGRAM ON x, b, c;
 ALTER TABLE r ADD INDEX (b);
 ALTER TABLE r ADD UNIQUE (x);
 SELECT column_name FROM information_schema.column_statistics WHERE schema_name = 'golden' AND table_name = 'r' ORDER BY column_name;

@@ -50,6 +50,6 @@ pub use txn::{
     Savepoint, Scan, Snapshot, SortedRows, Txn,
 };
 pub use waits::{
-    Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, waiting,
+    Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,
 };
 pub use wal::{LogFollower, Record as LogRecord};

@@ -6,13 +6,15 @@
 //!
 //! A wait inside a wait belongs to the outer one: a page that is written because the log is full is a wait for the log.
 //!
+//! Threads that help a statement may outlive it, if it fails. The next statement then gets a [`Waits`] of its own, and what they add is lost with the old one.
+//!
 //! Time comes from the machine's clock and not from the engine's `Clock`: nothing depends on these figures, they are for people.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -38,7 +40,7 @@ pub enum WaitKind {
     Log,
     /// A page that comes from disk, read by this thread or by another one.
     PageRead,
-    /// Pages that the statement writes itself: old ones to get a frame, those of a bulk load.
+    /// Pages that the statement writes itself: old ones to get a frame, those of a bulk load, which a thread of its own writes meanwhile.
     PageWrite,
     /// Nothing of the engine's: SLEEP(), GET_LOCK().
     Pause,
@@ -203,7 +205,7 @@ pub struct Waits {
     latches: Mutex<Vec<LatchWaits>>,
     /// Of the waits, nanoseconds in which a thread was held.
     held: AtomicU64,
-    /// Nanoseconds in which the statement's future was not being polled.
+    /// Nanoseconds in which the statement's future was not being polled, or a thread of the statement's waited for another one.
     away: AtomicU64,
     /// Nanoseconds of other threads in its service.
     helped: AtomicU64,
@@ -269,8 +271,22 @@ impl Waits {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// A new statement begins: all is zero, and processor time is not measured.
-    pub fn clear(&self) {
+    /// A new statement of the session that keeps `self` begins: all is zero, and processor time is not measured. What threads still add that helped
+    /// the one before goes nowhere: `self` is then another one, as is the one that this thread works for if that was it.
+    pub fn next_statement(self: &mut Arc<Self>) {
+        let here = CURRENT.with_borrow(|current| current.as_ref().is_some_and(|current| Arc::ptr_eq(current, self)));
+        if Arc::strong_count(self) == 1 + usize::from(here) {
+            // With the release of a reference by its last helper: what that added is there to be cleared.
+            fence(Ordering::Acquire);
+            return self.clear();
+        }
+        *self = Waits::new(self.totals.clone());
+        if here {
+            CURRENT.set(Some(self.clone()));
+        }
+    }
+
+    pub(crate) fn clear(&self) {
         if !self.any() {
             return;
         }
@@ -458,6 +474,16 @@ pub fn blocked(kind: WaitKind) -> Blocked {
         INSIDE.set(true);
     }
     Blocked { kind, began: counts.then(Instant::now), cpu }
+}
+
+/// Does what only waits for other threads that work for the same statement: their time counts, this thread's does not.
+pub fn for_helpers<T>(wait: impl FnOnce() -> T) -> T {
+    let waits = if INSIDE.get() { None } else { Waits::current() };
+    let Some(waits) = waits else { return wait() };
+    let began = Instant::now();
+    let done = wait();
+    waits.add_to(&waits.away, nanos(began.elapsed()));
+    done
 }
 
 /// See [`blocked`].

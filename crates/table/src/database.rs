@@ -14,6 +14,7 @@ use crate::catalog::{Catalog, keys, load};
 use crate::commit::{Binlog, BinlogOptions};
 use crate::high_water::put;
 use crate::metadata_lock::MetadataLocks;
+use crate::session_locks::SessionLocks;
 use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -123,7 +124,12 @@ impl Database {
     }
 
     pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
-        Transaction::new(self.clone(), isolation)
+        Transaction::new(self.clone(), isolation, None)
+    }
+
+    /// A transaction of a session.
+    pub fn begin_in(self: &Arc<Self>, isolation: Isolation, session: &Arc<SessionLocks>) -> Transaction {
+        Transaction::new(self.clone(), isolation, Some(session.clone()))
     }
 
     /// Writes counters and statistics, then closes the engine cleanly. No transaction may be open.

@@ -303,13 +303,13 @@ impl Table {
     }
 
     /// Columns whose histograms do not outlive the change to `new`, in which column i continues column `continues[i]` of this table: they
-    /// go, have another name or type, or have become unique by themselves.
-    pub(crate) fn histograms_lost(&self, new: &TableDef, continues: &[Option<usize>]) -> Vec<Str> {
+    /// go, have another name or type, have become unique by themselves, or are among `redefined`.
+    pub(crate) fn histograms_lost(&self, new: &TableDef, continues: &[Option<usize>], redefined: &[usize]) -> Vec<Str> {
         let kept = |name: &Str| {
             let same = |(at, from): (usize, &Option<usize>)| {
                 let (column, old) = (&new.columns[at], &self.def.columns[(*from)?]);
                 let same = *name == old.name && old.name == column.name && old.ty == column.ty && old.nullable == column.nullable;
-                (same && !new.is_unique_alone(at)).then_some(())
+                (same && !new.is_unique_alone(at) && !redefined.contains(&at)).then_some(())
             };
             continues.iter().enumerate().find_map(same).is_some()
         };

@@ -78,7 +78,7 @@ impl Table {
             }
             // Some row meets another one. Which one is the first in the statement's order, and what becomes of it,
             // is found out row by row.
-            txn.inner().rollback_to(&start).map_err(|e| self.failed(e))?;
+            txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
         }
         self.insert_each(txn, rows, mode).await
     }
@@ -243,7 +243,7 @@ impl Table {
             self.indexes[index].entry(row, clustered, key, value);
             if !self.insert_entry(txn, index, key, value).await? {
                 if let Some(start) = start {
-                    txn.inner().rollback_to(&start).map_err(|e| self.failed(e))?;
+                    txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
                 }
                 return Ok(Some(Conflict { index }));
             }

@@ -1,6 +1,8 @@
 //! Metadata locks: a table's definition does not change under a statement or transaction that uses it.
 //!
-//! Shared for queries and DML, exclusive for DDL, first come first served, held to the end of the transaction.
+//! Queries and DML may go together, DDL is alone; held to the end of the transaction. First come first served among those that stand against each
+//! other: a query passes a writer that waits for LOCK TABLES ... READ. LOCK TABLES and the global read lock are of a session (`session_locks.rs`).
+//! Who has a lock and wants it in a stronger mode does not queue behind others: they may be waiting for it.
 //! A waiter is a future. It ends by the grant, by its timeout (1205), by KILL (1317), or as the victim of a
 //! deadlock (1213): whoever starts to wait last looks whether it closes a circle, and if so gives up.
 
@@ -17,6 +19,7 @@ use highkey_storage::{Interrupt, WaitKind, waiting};
 use highkey_types::{MySqlError, Str, errors};
 use parking_lot::Mutex;
 
+use crate::gate::Gate;
 use crate::timer::{Alarm, Timer};
 
 /// How often a waiter looks at its interrupt flag.
@@ -24,29 +27,61 @@ const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataMode {
-    Shared,
+    /// Queries; whoever needs a schema to stay.
+    Read,
+    /// Statements that change rows.
+    Write,
+    /// LOCK TABLES ... READ, the global read lock: nobody changes anything.
+    ReadOnly,
+    /// DDL, LOCK TABLES ... WRITE.
     Exclusive,
 }
 
 impl MetadataMode {
     fn conflicts(self, other: MetadataMode) -> bool {
-        self == MetadataMode::Exclusive || other == MetadataMode::Exclusive
+        use MetadataMode::*;
+        matches!((self, other), (Exclusive, _) | (_, Exclusive) | (Write, ReadOnly) | (ReadOnly, Write))
+    }
+
+    /// Whoever has this one may do what the other one is for.
+    pub(crate) fn covers(self, other: MetadataMode) -> bool {
+        self == other || self == MetadataMode::Exclusive || other == MetadataMode::Read
     }
 }
 
-/// A transaction or DDL statement, as the lock table knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Owner(u64);
+/// A transaction, a DDL statement or a session (`session_locks.rs`), as the lock table knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    number: u64,
+    /// Owners that are one session's: it waits at one place at a time, and for none of its own.
+    group: u64,
+}
+
+impl Owner {
+    /// One of `count` parts into which sessions fall.
+    pub(crate) fn shard(self, count: usize) -> usize {
+        self.group as usize % count
+    }
+}
 
 /// (schema, table); an empty table name is the schema itself.
 pub(crate) type Name = (Str, Str);
 
 pub(crate) struct MetadataLocks {
     names: Mutex<AHashMap<Name, Arc<MetadataLock>>>,
-    /// What every waiter waits for. Always locked before a lock's own state.
-    waits: Mutex<AHashMap<Owner, (Arc<MetadataLock>, MetadataMode)>>,
+    /// What every waiter waits for, by its group. Always locked before a lock's own state.
+    waits: Mutex<AHashMap<u64, Wait>>,
     timer: Timer,
     next_owner: AtomicU64,
+    /// The global read lock is made of these.
+    statements: Gate,
+    commits: Gate,
+}
+
+struct Wait {
+    owner: Owner,
+    lock: Arc<MetadataLock>,
+    mode: MetadataMode,
 }
 
 /// The lock of one name. Tables keep theirs, so the hot path does no lookup by name.
@@ -63,24 +98,80 @@ impl std::fmt::Debug for MetadataLock {
 
 #[derive(Default)]
 struct State {
+    /// Each owner once.
     holders: Vec<(Owner, MetadataMode)>,
     queue: VecDeque<Arc<Waiter>>,
+}
+
+impl State {
+    /// Without waiting.
+    fn try_acquire(&mut self, owner: Owner, mode: MetadataMode) -> bool {
+        let ahead = if self.held_by(owner).is_some() { 0 } else { self.queue.len() };
+        self.try_give(owner, mode, ahead)
+    }
+
+    fn held_by(&mut self, owner: Owner) -> Option<&mut MetadataMode> {
+        self.holders.iter_mut().find(|(o, _)| *o == owner).map(|(_, mode)| mode)
+    }
+
+    /// Gives the lock to `owner` if no holder stands against it, and nobody among the first `ahead` that wait.
+    fn try_give(&mut self, owner: Owner, mode: MetadataMode, ahead: usize) -> bool {
+        let held = self.holders.iter().any(|(o, held)| *o != owner && held.conflicts(mode));
+        if held || self.queue.iter().take(ahead).any(|waiter| waiter.mode.conflicts(mode)) {
+            return false;
+        }
+        match self.held_by(owner) {
+            Some(held) => *held = mode,
+            None => self.holders.push((owner, mode)),
+        }
+        true
+    }
 }
 
 struct Waiter {
     owner: Owner,
     mode: MetadataMode,
+    /// What the owner has already.
+    before: Option<MetadataMode>,
     granted: AtomicU8,
     waker: Mutex<Option<Waker>>,
 }
 
 impl MetadataLocks {
     pub(crate) fn new() -> MetadataLocks {
-        MetadataLocks { names: Mutex::default(), waits: Mutex::default(), timer: Timer::new(), next_owner: AtomicU64::new(1) }
+        MetadataLocks {
+            names: Mutex::default(),
+            waits: Mutex::default(),
+            timer: Timer::new(),
+            next_owner: AtomicU64::new(1),
+            statements: Gate::default(),
+            commits: Gate::default(),
+        }
     }
 
+    /// An owner of no session, or a session.
     pub(crate) fn new_owner(&self) -> Owner {
-        Owner(self.next_owner.fetch_add(1, Ordering::Relaxed))
+        let number = self.next_owner.fetch_add(1, Ordering::Relaxed);
+        Owner { number, group: number }
+    }
+
+    /// An owner of the same session.
+    pub(crate) fn new_owner_beside(&self, owner: Owner) -> Owner {
+        Owner { group: owner.group, ..self.new_owner() }
+    }
+
+    /// Before every statement that changes something.
+    pub(crate) fn statements(&self) -> &Gate {
+        &self.statements
+    }
+
+    /// Before every commit of a transaction that changed something, unless its statement has passed the other gate.
+    pub(crate) fn commits(&self) -> &Gate {
+        &self.commits
+    }
+
+    pub(crate) fn wake_at(&self, deadline: Instant, waker: Waker) -> Alarm {
+        self.timer.wake_at(deadline, waker)
     }
 
     pub(crate) fn lock_of(&self, schema: &str, table: &str) -> Arc<MetadataLock> {
@@ -92,7 +183,7 @@ impl MetadataLocks {
         names.entry((schema.into(), table.into())).or_default().clone()
     }
 
-    /// Waits until `owner` has `lock`. The owner must not hold it yet.
+    /// Waits until `owner` has `lock` in this mode, which covers the one that it may have already.
     pub(crate) async fn acquire(
         &self,
         owner: Owner,
@@ -104,42 +195,39 @@ impl MetadataLocks {
         let waiter = {
             let mut waits = None;
             let mut state = lock.state.lock();
-            if state.queue.is_empty() && !state.holders.iter().any(|(_, held)| held.conflicts(mode)) {
-                state.holders.push((owner, mode));
+            if state.try_acquire(owner, mode) {
                 return Ok(());
             }
             drop(state);
             // Lock order: `waits`, then the state.
             let waits = waits.insert(self.waits.lock());
             state = lock.state.lock();
-            let waiter =
-                Arc::new(Waiter { owner, mode, granted: AtomicU8::new(0), waker: Mutex::new(None) });
-            state.queue.push_back(waiter.clone());
+            let before = state.held_by(owner).copied();
+            let waiter = Arc::new(Waiter { owner, mode, before, granted: AtomicU8::new(0), waker: Mutex::new(None) });
+            match before {
+                Some(_) => state.queue.push_front(waiter.clone()),
+                None => state.queue.push_back(waiter.clone()),
+            }
             grant(&mut state);
             drop(state);
             if waiter.granted.load(Ordering::Acquire) != 0 {
                 return Ok(());
             }
-            waits.insert(owner, (lock.clone(), mode));
+            waits.insert(owner.group, Wait { owner, lock: lock.clone(), mode });
             if closes_circle(waits, owner) {
-                waits.remove(&owner);
+                waits.remove(&owner.group);
                 cancel(lock, &waiter);
                 return Err(errors::lock_deadlock());
             }
             waiter
         };
         let deadline = Instant::now().checked_add(timeout);
-        let acquire = Acquire { locks: self, lock, waiter, deadline, interrupt, alarm: None };
+        let acquire = Acquire { locks: self, lock, waiter, deadline, interrupt, alarm: None, taken: false };
         waiting(WaitKind::TableLock, acquire).await
     }
 
     pub(crate) fn try_acquire(&self, owner: Owner, lock: &Arc<MetadataLock>, mode: MetadataMode) -> bool {
-        let mut state = lock.state.lock();
-        let free = state.queue.is_empty() && !state.holders.iter().any(|(_, held)| held.conflicts(mode));
-        if free {
-            state.holders.push((owner, mode));
-        }
-        free
+        lock.state.lock().try_acquire(owner, mode)
     }
 
     pub(crate) fn release(&self, owner: Owner, lock: &Arc<MetadataLock>) {
@@ -151,24 +239,32 @@ impl MetadataLocks {
         }
     }
 
-    /// Takes all locks exclusively, holding none while it waits for one: so DDL on several tables closes no circle.
+    /// Back to what the owner had before.
+    fn weaken(&self, owner: Owner, lock: &Arc<MetadataLock>, mode: MetadataMode) {
+        let mut state = lock.state.lock();
+        *state.held_by(owner).expect("a weakened metadata lock was held") = mode;
+        grant(&mut state);
+    }
+
+    /// Takes all locks, holding none while it waits for one: so DDL and LOCK TABLES on several tables close no circle.
     pub(crate) async fn acquire_all(
         &self,
         owner: Owner,
-        wanted: &[Arc<MetadataLock>],
+        wanted: &[(Arc<MetadataLock>, MetadataMode)],
         timeout: Duration,
         interrupt: &Interrupt,
     ) -> Result<(), MySqlError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
         let deadline = Instant::now().checked_add(timeout);
         let mut first = 0;
         loop {
             let left = deadline.map_or(timeout, |d| d.saturating_duration_since(Instant::now()));
-            self.acquire(owner, &wanted[first], MetadataMode::Exclusive, left, interrupt).await?;
-            let busy = (0..wanted.len())
-                .filter(|&i| i != first)
-                .find(|&i| !self.try_acquire(owner, &wanted[i], MetadataMode::Exclusive));
+            self.acquire(owner, &wanted[first].0, wanted[first].1, left, interrupt).await?;
+            let busy = (0..wanted.len()).filter(|&i| i != first).find(|&i| !self.try_acquire(owner, &wanted[i].0, wanted[i].1));
             let Some(busy) = busy else { return Ok(()) };
-            for (i, lock) in wanted.iter().enumerate() {
+            for (i, (lock, _)) in wanted.iter().enumerate() {
                 if i == first || i < busy {
                     self.release(owner, lock);
                 }
@@ -178,15 +274,16 @@ impl MetadataLocks {
     }
 }
 
-/// Gives the lock to the front of the queue as far as the holders allow.
+/// Gives the lock to those in the queue whom neither the holders nor others before them stand against.
 fn grant(state: &mut State) {
-    while let Some(front) = state.queue.front() {
-        let blocked = state.holders.iter().any(|(o, held)| *o != front.owner && held.conflicts(front.mode));
-        if blocked {
-            return;
+    let mut at = 0;
+    while let Some(waiter) = state.queue.get(at) {
+        let (owner, mode) = (waiter.owner, waiter.mode);
+        if !state.try_give(owner, mode, at) {
+            at += 1;
+            continue;
         }
-        let waiter = state.queue.pop_front().expect("there is a front");
-        state.holders.push((waiter.owner, waiter.mode));
+        let waiter = state.queue.remove(at).expect("it was there");
         waiter.granted.store(1, Ordering::Release);
         if let Some(waker) = waiter.waker.lock().take() {
             waker.wake();
@@ -206,17 +303,17 @@ fn cancel(lock: &MetadataLock, waiter: &Arc<Waiter>) -> bool {
 }
 
 /// Whether `start`, through those it waits for and those they wait for, waits for itself.
-fn closes_circle(waits: &AHashMap<Owner, (Arc<MetadataLock>, MetadataMode)>, start: Owner) -> bool {
-    let mut seen = vec![start];
-    let mut stack = vec![start];
-    while let Some(owner) = stack.pop() {
-        let Some((lock, mode)) = waits.get(&owner) else { continue };
+fn closes_circle(waits: &AHashMap<u64, Wait>, start: Owner) -> bool {
+    let mut seen = vec![start.group];
+    let mut stack = vec![start.group];
+    while let Some(group) = stack.pop() {
+        let Some(Wait { owner, lock, mode }) = waits.get(&group) else { continue };
         let state = lock.state.lock();
-        let Some(place) = state.queue.iter().position(|w| w.owner == owner) else { continue };
-        let holders = state.holders.iter().filter(|(o, held)| *o != owner && held.conflicts(*mode)).map(|(o, _)| *o);
-        let ahead = state.queue.iter().take(place).filter(|w| w.mode.conflicts(*mode)).map(|w| w.owner);
+        let Some(place) = state.queue.iter().position(|w| w.owner == *owner) else { continue };
+        let holders = state.holders.iter().filter(|(o, held)| o != owner && held.conflicts(*mode)).map(|(o, _)| o.group);
+        let ahead = state.queue.iter().take(place).filter(|w| w.mode.conflicts(*mode)).map(|w| w.owner.group);
         for blocker in holders.chain(ahead) {
-            if blocker == start {
+            if blocker == start.group {
                 return true;
             }
             if !seen.contains(&blocker) {
@@ -235,6 +332,8 @@ struct Acquire<'a> {
     deadline: Option<Instant>,
     interrupt: &'a Interrupt,
     alarm: Option<Alarm>,
+    /// The caller has been told that it has the lock.
+    taken: bool,
 }
 
 impl Future for Acquire<'_> {
@@ -243,6 +342,7 @@ impl Future for Acquire<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         *self.waiter.waker.lock() = Some(cx.waker().clone());
         if self.waiter.granted.load(Ordering::Acquire) != 0 {
+            self.taken = true;
             return Poll::Ready(Ok(()));
         }
         let now = Instant::now();
@@ -257,16 +357,20 @@ impl Future for Acquire<'_> {
             return Poll::Pending;
         };
         // A grant that came meanwhile wins.
-        if cancel(self.lock, &self.waiter) { Poll::Ready(Ok(())) } else { Poll::Ready(outcome) }
+        self.taken = cancel(self.lock, &self.waiter);
+        Poll::Ready(if self.taken { Ok(()) } else { outcome })
     }
 }
 
 impl Drop for Acquire<'_> {
     fn drop(&mut self) {
-        self.locks.waits.lock().remove(&self.waiter.owner);
+        self.locks.waits.lock().remove(&self.waiter.owner.group);
         // Dropped before its end (the session went away): leave no entry and no lock that nobody will release.
-        if self.waiter.granted.load(Ordering::Acquire) == 0 {
-            cancel(self.lock, &self.waiter);
+        if !self.taken && cancel(self.lock, &self.waiter) {
+            match self.waiter.before {
+                None => self.locks.release(self.waiter.owner, self.lock),
+                Some(before) => self.locks.weaken(self.waiter.owner, self.lock, before),
+            }
         }
     }
 }
@@ -287,7 +391,7 @@ mod tests {
         let (locks, a, _) = setup();
         let (one, two, three) = (locks.new_owner(), locks.new_owner(), locks.new_owner());
         let never = Interrupt::default();
-        block_on(locks.acquire(one, &a, MetadataMode::Shared, Duration::ZERO, &never)).unwrap();
+        block_on(locks.acquire(one, &a, MetadataMode::Read, Duration::ZERO, &never)).unwrap();
         let done = Arc::new(Mutex::new(Vec::new()));
         std::thread::scope(|s| {
             s.spawn(|| {
@@ -299,7 +403,7 @@ mod tests {
                 std::thread::yield_now();
             }
             s.spawn(|| {
-                block_on(locks.acquire(three, &a, MetadataMode::Shared, Duration::from_secs(5), &never)).unwrap();
+                block_on(locks.acquire(three, &a, MetadataMode::Read, Duration::from_secs(5), &never)).unwrap();
                 done.lock().push(3);
                 locks.release(three, &a);
             });
@@ -318,12 +422,12 @@ mod tests {
         let never = Interrupt::default();
         block_on(locks.acquire(one, &a, MetadataMode::Exclusive, Duration::ZERO, &never)).unwrap();
         let error =
-            block_on(locks.acquire(two, &a, MetadataMode::Shared, Duration::from_millis(20), &never)).unwrap_err();
+            block_on(locks.acquire(two, &a, MetadataMode::Read, Duration::from_millis(20), &never)).unwrap_err();
         assert_eq!(error.code, 1205);
         assert!(a.state.lock().queue.is_empty());
         assert!(locks.waits.lock().is_empty());
         locks.release(one, &a);
-        assert!(locks.try_acquire(two, &a, MetadataMode::Shared));
+        assert!(locks.try_acquire(two, &a, MetadataMode::Read));
     }
 
     #[test]
@@ -332,8 +436,8 @@ mod tests {
         let (one, two) = (locks.new_owner(), locks.new_owner());
         let never = Interrupt::default();
         let long = Duration::from_secs(5);
-        block_on(locks.acquire(one, &a, MetadataMode::Shared, long, &never)).unwrap();
-        block_on(locks.acquire(two, &b, MetadataMode::Shared, long, &never)).unwrap();
+        block_on(locks.acquire(one, &a, MetadataMode::Read, long, &never)).unwrap();
+        block_on(locks.acquire(two, &b, MetadataMode::Read, long, &never)).unwrap();
         std::thread::scope(|s| {
             let first = s.spawn(|| block_on(locks.acquire(one, &b, MetadataMode::Exclusive, long, &never)));
             while b.state.lock().queue.is_empty() || locks.waits.lock().is_empty() {
@@ -347,13 +451,103 @@ mod tests {
     }
 
     #[test]
+    fn readers_go_with_locks_for_reading_and_writers_do_not() {
+        let (locks, a, _) = setup();
+        let [one, two, three] = [(); 3].map(|()| locks.new_owner());
+        for (mode, admitted) in [
+            (MetadataMode::Read, [true, true, true, false]),
+            (MetadataMode::Write, [true, true, false, false]),
+            (MetadataMode::ReadOnly, [true, false, true, false]),
+            (MetadataMode::Exclusive, [false; 4]),
+        ] {
+            assert!(locks.try_acquire(one, &a, mode));
+            let all = [MetadataMode::Read, MetadataMode::Write, MetadataMode::ReadOnly, MetadataMode::Exclusive];
+            for (other, admits) in all.into_iter().zip(admitted) {
+                assert_eq!(locks.try_acquire(two, &a, other), admits, "{other:?} beside {mode:?}");
+                if admits {
+                    locks.release(two, &a);
+                }
+            }
+            locks.release(one, &a);
+        }
+        assert!(locks.try_acquire(three, &a, MetadataMode::Exclusive));
+    }
+
+    #[test]
+    fn a_reader_passes_a_writer_that_waits() {
+        let (locks, a, _) = setup();
+        let [locker, writer, reader, ddl, late] = [(); 5].map(|()| locks.new_owner());
+        let never = Interrupt::default();
+        let long = Duration::from_secs(5);
+        let wait = |owner, mode| {
+            let mut wait = Box::pin(locks.acquire(owner, &a, mode, long, &never));
+            assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            wait
+        };
+        assert!(locks.try_acquire(locker, &a, MetadataMode::ReadOnly));
+        let written = wait(writer, MetadataMode::Write);
+        assert!(locks.try_acquire(reader, &a, MetadataMode::Read));
+        assert!(!locks.try_acquire(late, &a, MetadataMode::ReadOnly), "the writer was first");
+        let changed = wait(ddl, MetadataMode::Exclusive);
+        let read = wait(late, MetadataMode::Read);
+        locks.release(locker, &a);
+        block_on(written).unwrap();
+        locks.release(writer, &a);
+        locks.release(reader, &a);
+        block_on(changed).unwrap();
+        locks.release(ddl, &a);
+        block_on(read).unwrap();
+    }
+
+    #[test]
+    fn who_has_a_lock_gets_it_stronger_before_those_who_wait() {
+        let (locks, a, _) = setup();
+        let [one, two, three] = [(); 3].map(|()| locks.new_owner());
+        let never = Interrupt::default();
+        let long = Duration::from_secs(5);
+        block_on(locks.acquire(one, &a, MetadataMode::Read, long, &never)).unwrap();
+        std::thread::scope(|s| {
+            let ddl = s.spawn(|| block_on(locks.acquire(two, &a, MetadataMode::Exclusive, long, &never)));
+            while a.state.lock().queue.is_empty() {
+                std::thread::yield_now();
+            }
+            block_on(locks.acquire(one, &a, MetadataMode::Write, Duration::ZERO, &never)).unwrap();
+            assert_eq!(a.state.lock().holders, [(one, MetadataMode::Write)], "once");
+            locks.release(one, &a);
+            ddl.join().unwrap().unwrap();
+        });
+        locks.release(two, &a);
+        // One that waits is before others too, and if it gives up keeps what it had.
+        assert!(locks.try_acquire(one, &a, MetadataMode::Read) && locks.try_acquire(three, &a, MetadataMode::ReadOnly));
+        let late = block_on(locks.acquire(one, &a, MetadataMode::Write, Duration::ZERO, &never)).unwrap_err();
+        assert_eq!((late.code, a.state.lock().holders[0]), (1205, (one, MetadataMode::Read)));
+    }
+
+    #[test]
+    fn a_wait_that_is_dropped_when_it_was_granted_gives_the_lock_back() {
+        let (locks, a, _) = setup();
+        let (one, two) = (locks.new_owner(), locks.new_owner());
+        let never = Interrupt::default();
+        for before in [None, Some(MetadataMode::Read)] {
+            assert!(before.is_none_or(|mode| locks.try_acquire(two, &a, mode)));
+            assert!(locks.try_acquire(one, &a, MetadataMode::ReadOnly));
+            let mut wait = Box::pin(locks.acquire(two, &a, MetadataMode::Write, Duration::from_secs(5), &never));
+            assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            locks.release(one, &a);
+            assert_eq!(a.state.lock().holders, [(two, MetadataMode::Write)], "granted");
+            drop(wait);
+            assert_eq!(a.state.lock().holders, before.map(|mode| (two, mode)).into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn kill_ends_a_wait() {
         let (locks, a, _) = setup();
         let (one, two) = (locks.new_owner(), locks.new_owner());
         block_on(locks.acquire(one, &a, MetadataMode::Exclusive, Duration::ZERO, &Interrupt::default())).unwrap();
         let interrupt = Interrupt::default();
         interrupt.raise();
-        let error = block_on(locks.acquire(two, &a, MetadataMode::Shared, Duration::from_secs(5), &interrupt));
+        let error = block_on(locks.acquire(two, &a, MetadataMode::Read, Duration::from_secs(5), &interrupt));
         assert_eq!(error.unwrap_err().code, 1317);
     }
 }

@@ -402,7 +402,7 @@ impl Table {
             }
             self.delete_entry(txn, index, &scratch.other_key).await?;
             if !self.insert_entry(txn, index, &scratch.key, &scratch.value).await? {
-                txn.inner().rollback_to(&start).map_err(|e| self.failed(e))?;
+                txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
                 return Err(self.duplicate_entry(index, new));
             }
         }

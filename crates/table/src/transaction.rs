@@ -15,6 +15,7 @@ use crate::ddl::DdlContext;
 use crate::error;
 use crate::metadata_lock::{MetadataLock, MetadataLocks, MetadataMode, Name, Owner};
 use crate::row_id::Lease;
+use crate::session_locks::SessionLocks;
 use crate::table::{Table, TableState};
 
 /// One transaction of one session. Dropping it without `commit` rolls it back.
@@ -70,12 +71,11 @@ pub struct Snapshot {
 }
 
 impl Transaction {
-    pub(crate) fn new(db: Arc<Database>, isolation: Isolation) -> Transaction {
+    pub(crate) fn new(db: Arc<Database>, isolation: Isolation, session: Option<Arc<SessionLocks>>) -> Transaction {
         let inner = db.engine().begin(isolation);
-        let owner = db.metadata_locks.new_owner();
         Transaction {
             inner: Some(inner),
-            locks: HeldLocks::new(db.metadata_locks.clone(), owner),
+            locks: HeldLocks::new(db.metadata_locks.clone(), session),
             db,
             interrupt: Arc::default(),
             progress: Arc::default(),
@@ -172,30 +172,44 @@ impl Transaction {
 
     /// As `open`, without waiting: false also while DDL has the table or waits for it.
     pub fn try_open(&mut self, table: &Arc<Table>) -> bool {
-        if self.locks.holds(&table.lock) {
-            return table.is_current();
+        match self.locks.try_acquire(&table.lock, MetadataMode::Read) {
+            Ok(Got::Had) => table.is_current(),
+            Ok(Got::New) => self.keep_if_current(table),
+            Ok(Got::Nothing) | Err(_) => false,
         }
-        if !self.locks.try_acquire(&table.lock, MetadataMode::Shared) {
-            return false;
+    }
+
+    /// Opens a table found earlier (a prepared statement's), to read it. False: its definition has changed since, look it up again.
+    pub async fn open(&mut self, table: &Arc<Table>) -> Result<bool, MySqlError> {
+        self.open_for(table, MetadataMode::Read).await
+    }
+
+    /// As `open`, to change rows or lock them for that: waits for LOCK TABLES ... READ of others. Error 1099 if the session itself has the table so.
+    pub async fn open_to_write(&mut self, table: &Arc<Table>) -> Result<bool, MySqlError> {
+        self.open_for(table, MetadataMode::Write).await
+    }
+
+    async fn open_for(&mut self, table: &Arc<Table>, mode: MetadataMode) -> Result<bool, MySqlError> {
+        match self.locks.try_acquire(&table.lock, mode)? {
+            Got::Had => return Ok(table.is_current()),
+            Got::New => {}
+            Got::Nothing => {
+                self.progress.enter(Stage::WaitingForMetadataLock, 0);
+                let acquired = self.locks.acquire(&table.lock, mode, self.metadata_timeout, &self.interrupt).await;
+                self.progress.enter(Stage::Executing, 0);
+                acquired?;
+            }
         }
+        Ok(self.keep_if_current(table))
+    }
+
+    /// Of a table whose lock is the last that was acquired: if its definition has changed, the lock goes again.
+    fn keep_if_current(&mut self, table: &Arc<Table>) -> bool {
         let current = table.is_current();
         if !current {
             self.locks.release_last();
         }
         current
-    }
-
-    /// Opens a table found earlier (a prepared statement's). False: its definition has changed since, look it up again.
-    pub async fn open(&mut self, table: &Arc<Table>) -> Result<bool, MySqlError> {
-        if self.locks.holds(&table.lock) {
-            return Ok(table.is_current());
-        }
-        self.locks.acquire(&table.lock, MetadataMode::Shared, self.metadata_timeout, &self.interrupt).await?;
-        if table.is_current() {
-            return Ok(true);
-        }
-        self.locks.release_last();
-        Ok(false)
     }
 
     /// The view of this transaction's consistent reads; taken now if there is none yet.
@@ -394,22 +408,37 @@ impl Drop for Committing {
     }
 }
 
-/// The metadata locks of one transaction or DDL statement; released when dropped.
+/// The metadata locks of one transaction or DDL statement; released when dropped. What its session has locked (`session_locks.rs`) it has too.
 pub(crate) struct HeldLocks {
     locks: Arc<MetadataLocks>,
     owner: Owner,
-    held: Vec<Arc<MetadataLock>>,
+    session: Option<Arc<SessionLocks>>,
+    held: Vec<(Arc<MetadataLock>, MetadataMode)>,
+}
+
+/// What came of an attempt to get a lock.
+enum Got {
+    /// It was there, in this mode or a stronger one.
+    Had,
+    New,
+    Nothing,
 }
 
 impl HeldLocks {
-    pub(crate) fn new(locks: Arc<MetadataLocks>, owner: Owner) -> HeldLocks {
-        HeldLocks { locks, owner, held: Vec::new() }
+    pub(crate) fn new(locks: Arc<MetadataLocks>, session: Option<Arc<SessionLocks>>) -> HeldLocks {
+        let owner = session.as_ref().map_or_else(|| locks.new_owner(), |session| locks.new_owner_beside(session.owner()));
+        HeldLocks { locks, owner, session, held: Vec::new() }
     }
 
-    fn holds(&self, lock: &Arc<MetadataLock>) -> bool {
-        self.held.iter().any(|l| Arc::ptr_eq(l, lock))
+    /// Error 1099 if the session has it, and not in a mode that is enough.
+    fn holds(&self, lock: &Arc<MetadataLock>, mode: MetadataMode) -> Result<bool, MySqlError> {
+        if self.held.iter().any(|(held, as_what)| Arc::ptr_eq(held, lock) && as_what.covers(mode)) {
+            return Ok(true);
+        }
+        self.session.as_ref().map_or(Ok(false), |session| session.covers(lock, mode))
     }
 
+    /// Waits for a lock that is not held, or in a weaker mode.
     pub(crate) async fn acquire(
         &mut self,
         lock: &Arc<MetadataLock>,
@@ -418,19 +447,29 @@ impl HeldLocks {
         interrupt: &Interrupt,
     ) -> Result<(), MySqlError> {
         self.locks.acquire(self.owner, lock, mode, timeout, interrupt).await?;
-        self.held.push(lock.clone());
+        self.note(lock, mode);
         Ok(())
     }
 
-    fn try_acquire(&mut self, lock: &Arc<MetadataLock>, mode: MetadataMode) -> bool {
-        let granted = self.locks.try_acquire(self.owner, lock, mode);
-        if granted {
-            self.held.push(lock.clone());
+    fn note(&mut self, lock: &Arc<MetadataLock>, mode: MetadataMode) {
+        match self.held.iter_mut().find(|(held, _)| Arc::ptr_eq(held, lock)) {
+            Some((_, held)) => *held = mode,
+            None => self.held.push((lock.clone(), mode)),
         }
-        granted
     }
 
-    /// Shared locks on the schemas, then exclusive locks on the tables, in an order that all DDL shares.
+    fn try_acquire(&mut self, lock: &Arc<MetadataLock>, mode: MetadataMode) -> Result<Got, MySqlError> {
+        if self.holds(lock, mode)? {
+            return Ok(Got::Had);
+        }
+        if !self.locks.try_acquire(self.owner, lock, mode) {
+            return Ok(Got::Nothing);
+        }
+        self.note(lock, mode);
+        Ok(Got::New)
+    }
+
+    /// The schemas against being dropped, then exclusive locks on the tables, in an order that all DDL shares.
     pub(crate) async fn acquire_tables(
         &mut self,
         mut tables: Vec<Name>,
@@ -443,7 +482,9 @@ impl HeldLocks {
         schemas.dedup();
         for schema in schemas {
             let lock = self.locks.lock_of(&schema, "");
-            self.acquire(&lock, MetadataMode::Shared, timeout, interrupt).await?;
+            if !self.holds(&lock, MetadataMode::Read)? {
+                self.acquire(&lock, MetadataMode::Read, timeout, interrupt).await?;
+            }
         }
         self.acquire_exclusive(tables, timeout, interrupt).await
     }
@@ -455,17 +496,20 @@ impl HeldLocks {
         timeout: Duration,
         interrupt: &Interrupt,
     ) -> Result<(), MySqlError> {
-        if names.is_empty() {
-            return Ok(());
+        let mut wanted = Vec::with_capacity(names.len());
+        for (schema, table) in &names {
+            let lock = self.locks.lock_of(schema, table);
+            if !self.holds(&lock, MetadataMode::Exclusive)? {
+                wanted.push((lock, MetadataMode::Exclusive));
+            }
         }
-        let wanted: Vec<_> = names.iter().map(|(schema, table)| self.locks.lock_of(schema, table)).collect();
         self.locks.acquire_all(self.owner, &wanted, timeout, interrupt).await?;
         self.held.extend(wanted);
         Ok(())
     }
 
     fn release_last(&mut self) {
-        if let Some(lock) = self.held.pop() {
+        if let Some((lock, _)) = self.held.pop() {
             self.locks.release(self.owner, &lock);
         }
     }

@@ -156,6 +156,28 @@ fn a_load_that_fails_or_is_rolled_back_leaves_nothing() {
     check(&db);
 }
 
+#[test]
+fn a_part_that_is_taken_back_does_not_end_the_stage() {
+    let db = database();
+    let table = create(&db, "t", columns(), definition(2));
+    let mut rng = SmallRng::seed_from_u64(9);
+    let rows: Vec<_> = (0..50).map(|id| row(id, &mut rng)).collect();
+    fill(&db, &table, rows[20..21].to_vec());
+    let progress = Arc::new(Progress::default());
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    txn.set_progress(progress.clone());
+    progress.enter(Stage::ReadingFile, 1000);
+    progress.add(500);
+    let savepoint = txn.statement_savepoint();
+    let report = block_on(bulk_in(&mut txn, &table, &rows, 50, 64 << 20, OnDuplicate::Ignore)).unwrap();
+    assert_eq!((report.inserted, report.ignored), (49, 1));
+    assert_eq!((progress.stage(), progress.done(), progress.total()), (Stage::ReadingFile, 500, Some(1000)));
+    let report = block_on(table.insert(&mut txn, &rows[..2], OnDuplicate::Ignore)).unwrap();
+    assert_eq!((report.inserted, progress.stage()), (0, Stage::ReadingFile));
+    txn.rollback_to_statement(&savepoint).unwrap();
+    assert_eq!(progress.stage(), Stage::RollingBack, "the end of a statement");
+}
+
 /// Rows of 400 bytes and more: a mebibyte is 2,500 of them.
 fn wide(id: i64, rng: &mut SmallRng) -> Vec<Value> {
     let mut row = row(id, rng);

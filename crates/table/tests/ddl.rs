@@ -32,6 +32,36 @@ fn alter(db: &Arc<Database>, plan: AlterPlan) -> Result<u64, MySqlError> {
     block_on(db.alter_table(&cx(), plan, &mut |row| Ok(row)))
 }
 
+#[test]
+fn a_schema_that_is_there_is_known_while_it_is_locked() {
+    let db = database();
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    block_on(txn.create_table(&cx(), TableSpec::new("s", "new", vec![int("a")], vec![]))).unwrap();
+    let at_once = DdlContext { lock_wait_timeout: Duration::ZERO, ..cx() };
+    let collation = highkey_types::Collation::utf8mb4();
+    let create = |name: &str| block_on(db.create_schema(&at_once, SchemaDef { name: name.into(), collation })).map_err(|e| e.code);
+    assert_eq!((create("s"), create("other")), (Err(1007), Ok(())));
+    assert_eq!(block_on(db.drop_schema(&at_once, "s")).unwrap_err().code, 1205, "it is locked");
+}
+
+#[test]
+fn a_column_that_is_defined_anew_loses_its_histogram() {
+    let db = database();
+    let table_of = |db: &Arc<Database>| table(db, "t");
+    sample(&db);
+    for redefined in [vec![], vec![1], vec![2]] {
+        let table = table_of(&db);
+        let made = table.make_histograms(&mut db.begin(Isolation::RepeatableRead), &[1, 2], 10, 1 << 20).unwrap();
+        table.store_histograms([1, 2].into_iter().zip(made.into_iter().map(Some)).collect()).unwrap();
+        let mut plan = AlterPlan::of(&table);
+        plan.redefined = redefined.clone();
+        alter(&db, plan).unwrap();
+        let left: Vec<usize> = [1, 2].into_iter().filter(|c| table_of(&db).histogram(*c).is_some()).collect();
+        let expected: Vec<usize> = [1, 2].into_iter().filter(|c| !redefined.contains(c)).collect();
+        assert_eq!(left, expected);
+    }
+}
+
 fn name(table: &str) -> TableName {
     ("s".into(), table.into())
 }

@@ -89,18 +89,18 @@ fn compare_times(a: &Value, b: &Value, collation: &Collation, cx: &mut CastConte
 
 /// Stored JSON is well-formed; anything else counts as a string.
 fn parsed(text: &str) -> json::Json {
-    json::parse(text).unwrap_or_else(|_| json::Json::String(text.to_owned()))
+    json::parse_normal(text).unwrap_or_else(|_| json::Json::String(text.to_owned()))
 }
 
 /// An SQL value as a JSON scalar.
 fn scalar(value: &Value) -> json::Json {
     match value {
         Value::Null => json::Json::Null,
-        Value::Int(v) => (*v).into(),
-        Value::UInt(v) => (*v).into(),
-        Value::Float(v) => json::Json::from(f64::from(*v)),
-        Value::Double(v) => json::Json::from(*v),
-        Value::Decimal(v) => json::Json::from(v.to_f64()),
+        Value::Int(v) => json::Json::Int(*v),
+        Value::UInt(v) => json::Json::UInt(*v),
+        Value::Float(v) => json::Json::Double(f64::from(*v)),
+        Value::Double(v) => json::Json::Double(*v),
+        Value::Decimal(v) => json::Json::Decimal(*v),
         other => json::Json::String(to_str(other).unwrap_or_default().to_string()),
     }
 }

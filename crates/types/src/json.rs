@@ -1,17 +1,71 @@
 //! JSON text: MySQL's parser messages, its normal form and its order.
+//!
+//! A JSON value of the server is kept as text in normal form. Numbers with a fraction come into one in two ways: read from JSON text they are doubles and
+//! written as such (`1.5`, `2.0`), made of a DECIMAL they keep its scale (`1.50`). The text tells them apart unless both are written alike.
 
 use std::cmp::Ordering;
 
-pub use serde_json::Value as Json;
-use serde_json::{Map, Number};
-
-use crate::Str;
 use crate::format::double_to_string;
+use crate::{Decimal, Str};
 
 /// Nesting that MySQL allows.
 const MAX_DEPTH: usize = 100;
 /// Bytes of a member's name: MySQL's binary form has 16 bits for them.
 const MAX_KEY_LEN: usize = 65_535;
+
+/// A JSON value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Beyond `Int`.
+    UInt(u64),
+    /// Finite.
+    Double(f64),
+    Decimal(Decimal),
+    String(String),
+    Array(Vec<Json>),
+    Object(Members),
+}
+
+/// The members of an object: keys by length, then by bytes, the last of equal ones kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Members(Vec<(String, Json)>);
+
+fn key_order(a: &str, b: &str) -> Ordering {
+    a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
+}
+
+impl FromIterator<(String, Json)> for Members {
+    fn from_iter<I: IntoIterator<Item = (String, Json)>>(members: I) -> Members {
+        let mut members: Vec<_> = members.into_iter().collect();
+        // Stable, and the last is to come first.
+        members.reverse();
+        members.sort_by(|(a, _), (b, _)| key_order(a, b));
+        members.dedup_by(|(a, _), (b, _)| a == b);
+        Members(members)
+    }
+}
+
+impl Members {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        self.0.binary_search_by(|(k, _)| key_order(k, key)).ok().map(|at| &self.0[at].1)
+    }
+
+    /// In their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+}
 
 /// The normal form of JSON text: object keys by length then bytes, the last of equal keys kept, `", "` and `": "`.
 /// `Err` is MySQL's reason and byte position for error 3140.
@@ -19,9 +73,18 @@ pub fn normalise(text: &str) -> Result<Str, (String, usize)> {
     Ok(to_text(&parse(text)?).into())
 }
 
-/// Parses a whole text.
+/// Parses a whole text that comes from outside: numbers with a fraction or an exponent are doubles.
 pub fn parse(text: &str) -> Result<Json, (String, usize)> {
-    let mut parser = Parser { text: text.as_bytes(), at: 0 };
+    parse_with(text, false)
+}
+
+/// Parses a text in normal form, as JSON values of the server have it: a number that is not written as a double is a decimal.
+pub fn parse_normal(text: &str) -> Result<Json, (String, usize)> {
+    parse_with(text, true)
+}
+
+fn parse_with(text: &str, normal: bool) -> Result<Json, (String, usize)> {
+    let mut parser = Parser { text: text.as_bytes(), at: 0, normal };
     parser.space();
     if parser.at == text.len() {
         return Err(("The document is empty.".into(), parser.at));
@@ -45,7 +108,10 @@ fn push(value: &Json, out: &mut String) {
     match value {
         Json::Null => out.push_str("null"),
         Json::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
-        Json::Number(number) => out.push_str(&number_text(number)),
+        Json::Int(v) => out.push_str(&v.to_string()),
+        Json::UInt(v) => out.push_str(&v.to_string()),
+        Json::Double(v) => out.push_str(&double_text(*v)),
+        Json::Decimal(v) => out.push_str(&v.to_string()),
         Json::String(text) => push_quoted(text, out),
         Json::Array(values) => {
             out.push('[');
@@ -59,7 +125,7 @@ fn push(value: &Json, out: &mut String) {
         }
         Json::Object(members) => {
             out.push('{');
-            for (i, (key, value)) in ordered(members).into_iter().enumerate() {
+            for (i, (key, value)) in members.iter().enumerate() {
                 if i > 0 {
                     out.push_str(", ");
                 }
@@ -72,21 +138,8 @@ fn push(value: &Json, out: &mut String) {
     }
 }
 
-/// Members in the normal form's order: by key length, then by key bytes.
-pub fn ordered(members: &Map<String, Json>) -> Vec<(&String, &Json)> {
-    let mut all: Vec<_> = members.iter().collect();
-    all.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes())));
-    all
-}
-
-fn number_text(number: &Number) -> String {
-    if let Some(v) = number.as_i64() {
-        return v.to_string();
-    }
-    if let Some(v) = number.as_u64() {
-        return v.to_string();
-    }
-    let text = double_to_string(number.as_f64().unwrap_or(0.0));
+fn double_text(v: f64) -> String {
+    let text = double_to_string(v);
     if text.contains(['.', 'e']) { text } else { text + ".0" }
 }
 
@@ -113,40 +166,58 @@ pub fn push_quoted(text: &str, out: &mut String) {
 pub fn compare(a: &Json, b: &Json) -> Ordering {
     let rank = |value: &Json| match value {
         Json::Null => 0,
-        Json::Number(_) => 1,
+        Json::Int(_) | Json::UInt(_) | Json::Double(_) | Json::Decimal(_) => 1,
         Json::String(_) => 2,
         Json::Object(_) => 3,
         Json::Array(_) => 4,
         Json::Bool(_) => 5,
     };
     match (a, b) {
-        (Json::Number(a), Json::Number(b)) => compare_numbers(a, b),
         (Json::String(a), Json::String(b)) => a.as_bytes().cmp(b.as_bytes()),
         (Json::Bool(a), Json::Bool(b)) => a.cmp(b),
         (Json::Array(a), Json::Array(b)) => {
             a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne()).unwrap_or(a.len().cmp(&b.len()))
         }
         (Json::Object(a), Json::Object(b)) => a.len().cmp(&b.len()).then_with(|| {
-            let by_member = |((k, v), (l, w)): ((&String, &Json), (&String, &Json))| {
-                k.len().cmp(&l.len()).then_with(|| k.as_bytes().cmp(l.as_bytes())).then_with(|| compare(v, w))
-            };
-            ordered(a).into_iter().zip(ordered(b)).map(by_member).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+            let by_member = |((k, v), (l, w)): ((&str, &Json), (&str, &Json))| key_order(k, l).then_with(|| compare(v, w));
+            a.iter().zip(b.iter()).map(by_member).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         }),
-        _ => rank(a).cmp(&rank(b)),
+        _ => match (double(a), double(b)) {
+            (Some(x), Some(y)) => match (decimal(a), decimal(b)) {
+                (Some(a), Some(b)) => a.cmp(&b),
+                _ => x.partial_cmp(&y).unwrap_or(Ordering::Equal),
+            },
+            _ => rank(a).cmp(&rank(b)),
+        },
     }
 }
 
-fn compare_numbers(a: &Number, b: &Number) -> Ordering {
-    let integer = |n: &Number| n.as_i64().map(i128::from).or(n.as_u64().map(i128::from));
-    match (integer(a), integer(b)) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
+/// The value of an exact number.
+fn decimal(value: &Json) -> Option<Decimal> {
+    match value {
+        Json::Int(v) => Some((*v).into()),
+        Json::UInt(v) => Some((*v).into()),
+        Json::Decimal(v) => Some(*v),
+        _ => None,
+    }
+}
+
+/// The value of any number.
+fn double(value: &Json) -> Option<f64> {
+    match value {
+        Json::Int(v) => Some(*v as f64),
+        Json::UInt(v) => Some(*v as f64),
+        Json::Double(v) => Some(*v),
+        Json::Decimal(v) => Some(v.to_f64()),
+        _ => None,
     }
 }
 
 struct Parser<'t> {
     text: &'t [u8],
     at: usize,
+    /// The text is in normal form: see [`parse_normal`].
+    normal: bool,
 }
 
 type Parsed<T> = Result<T, (String, usize)>;
@@ -222,11 +293,11 @@ impl Parser<'_> {
 
     fn object(&mut self, depth: usize) -> Parsed<Json> {
         self.at += 1;
-        let mut members = Map::new();
+        let mut members = Vec::new();
         self.space();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Ok(Json::Object(members));
+            return Ok(Json::Object(Members::default()));
         }
         loop {
             if self.peek() != Some(b'"') {
@@ -244,13 +315,13 @@ impl Parser<'_> {
             self.at += 1;
             self.space();
             let value = self.value(depth + 1)?;
-            members.insert(key, value);
+            members.push((key, value));
             self.space();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok(Json::Object(members));
+                    return Ok(Json::Object(members.into_iter().collect()));
                 }
                 _ => return self.fail("Missing a comma or '}' after an object member."),
             }
@@ -291,14 +362,21 @@ impl Parser<'_> {
         let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default();
         if !real {
             if let Ok(v) = text.parse::<i64>() {
-                return Ok(Json::Number(v.into()));
+                return Ok(Json::Int(v));
             }
             if let Ok(v) = text.parse::<u64>() {
-                return Ok(Json::Number(v.into()));
+                return Ok(Json::UInt(v));
             }
         }
-        match text.parse::<f64>().ok().and_then(Number::from_f64) {
-            Some(number) => Ok(Json::Number(number)),
+        let double = text.parse::<f64>().ok().filter(|v| v.is_finite());
+        if self.normal
+            && double.is_none_or(|v| double_text(v) != text)
+            && let Ok(decimal) = text.parse::<Decimal>()
+        {
+            return Ok(Json::Decimal(decimal));
+        }
+        match double {
+            Some(v) => Ok(Json::Double(v)),
             None => self.fail_at("Number too big to be stored in double.", start),
         }
     }
@@ -393,8 +471,31 @@ mod tests {
     }
 
     #[test]
+    fn decimals_keep_their_scale() {
+        for text in ["1.50", "[0.10, -2.00, 12345678901234567890123.4500, 12345678901234567890123]"] {
+            assert_eq!(to_text(&parse_normal(text).unwrap()), text);
+        }
+        // What is written as a double is one, and text from outside has no decimals.
+        for (text, v) in [("1.5", 1.5), ("2.0", 2.0), ("1e20", 1e20), ("-0.1", -0.1)] {
+            assert_eq!((parse_normal(text).unwrap(), parse(text).unwrap()), (Json::Double(v), Json::Double(v)));
+        }
+        assert_eq!(&*normalise("[1.50, 12345678901234567890123]").unwrap(), "[1.5, 1.2345678901234568e22]");
+    }
+
+    #[test]
+    fn members_are_ordered_and_the_last_of_a_key_counts() {
+        let Json::Object(members) = parse(r#"{"bb": 1, "a": 2, "bb": 3, "c": 4, "bb": 5}"#).unwrap() else { panic!("an object") };
+        assert_eq!(members.iter().collect::<Vec<_>>(), [("a", &Json::Int(2)), ("c", &Json::Int(4)), ("bb", &Json::Int(5))]);
+        assert_eq!((members.get("bb"), members.get("b")), (Some(&Json::Int(5)), None));
+    }
+
+    #[test]
     fn order() {
-        let order = |a: &str, b: &str| compare(&parse(a).unwrap(), &parse(b).unwrap());
+        let order = |a: &str, b: &str| compare(&parse_normal(a).unwrap(), &parse_normal(b).unwrap());
+        assert_eq!(order("1.50", "1.5"), Ordering::Equal);
+        assert_eq!(order("12345678901234567890123.00", "12345678901234567890124"), Ordering::Less);
+        assert_eq!(order("9007199254740993", "9007199254740992"), Ordering::Greater);
+        assert_eq!(order("1.50", "\"1\""), Ordering::Less);
         assert_eq!(order("1", "1.0"), Ordering::Equal);
         assert_eq!(order("true", "[1]"), Ordering::Greater);
         assert_eq!(order("[1, 2]", "[1, 2, 0]"), Ordering::Less);

@@ -7,9 +7,14 @@
 //! ```
 //!
 //! Offsets count from `count`. Literals and 16-bit integers stand in place of the offset, in the large form 32-bit integers too.
-//! A DECIMAL or a time that was put into a document by a function is a number or a string in our text, so it is one here.
+//! A decimal is opaque: the column type, the length, precision and scale, the packed decimal. A time that was put into a document by a
+//! function is a string in our text, so it is one here.
 
 use highkey_types::json::{self, Json};
+use highkey_types::Decimal;
+use highkey_types::wire;
+
+use super::decimal;
 
 const SMALL_OBJECT: u8 = 0x00;
 const LARGE_OBJECT: u8 = 0x01;
@@ -22,13 +27,14 @@ const INT64: u8 = 0x09;
 const UINT64: u8 = 0x0A;
 const DOUBLE: u8 = 0x0B;
 const STRING: u8 = 0x0C;
+const OPAQUE: u8 = 0x0F;
 
 /// The small form is too small.
 struct TooBig;
 
 /// Appends the length as u32 and the document of the normalised `text`. Panics if it is not JSON (I1).
 pub(super) fn push(text: &str, out: &mut Vec<u8>) {
-    let document = json::parse(text).expect("I1: a stored JSON value is JSON");
+    let document = json::parse_normal(text).expect("I1: a stored JSON value is JSON");
     let start = out.len();
     out.extend_from_slice(&[0; 5]);
     out[start + 4] = match push_value(&document, true, out) {
@@ -51,10 +57,14 @@ fn push_value(value: &Json, large: bool, out: &mut Vec<u8>) -> Result<u8, TooBig
             out.extend_from_slice(text.as_bytes());
             Ok(STRING)
         }
-        Json::Number(number) => {
-            let (number_type, bytes, len) = packed_number(number);
+        Json::Int(_) | Json::UInt(_) | Json::Double(_) => {
+            let (number_type, bytes, len) = packed_number(value);
             out.extend_from_slice(&bytes[..len]);
             Ok(number_type)
+        }
+        Json::Decimal(v) => {
+            push_decimal(v, out);
+            Ok(OPAQUE)
         }
         Json::Array(_) | Json::Object(_) => {
             let start = out.len();
@@ -77,7 +87,7 @@ fn push_value(value: &Json, large: bool, out: &mut Vec<u8>) -> Result<u8, TooBig
 fn push_container<const WIDTH: usize>(value: &Json, out: &mut Vec<u8>) -> Result<(), TooBig> {
     let start = out.len();
     let (members, values) = match value {
-        Json::Object(members) => (json::ordered(members), None),
+        Json::Object(members) => (members.iter().collect::<Vec<_>>(), None),
         Json::Array(values) => (Vec::new(), Some(values)),
         _ => unreachable!("only a container is written as one"),
     };
@@ -121,8 +131,8 @@ fn put<const WIDTH: usize>(n: usize, at: usize, out: &mut [u8]) -> Result<(), To
 fn inlined(value: &Json, width: usize) -> Option<(u8, [u8; 4])> {
     match value {
         Json::Null | Json::Bool(_) => Some((LITERAL, [literal(value), 0, 0, 0])),
-        Json::Number(number) => {
-            let (number_type, bytes, len) = packed_number(number);
+        Json::Int(_) | Json::UInt(_) | Json::Double(_) => {
+            let (number_type, bytes, len) = packed_number(value);
             (len <= width).then_some((number_type, [bytes[0], bytes[1], bytes[2], bytes[3]]))
         }
         _ => None,
@@ -138,19 +148,25 @@ fn literal(value: &Json) -> u8 {
 }
 
 /// Type, bytes and how many of them count. Positive integers above 32 bits are unsigned, as MySQL's parser reads them.
-fn packed_number(number: &serde_json::Number) -> (u8, [u8; 8], usize) {
-    if let Some(v) = number.as_i64().filter(|v| *v <= i64::from(u32::MAX)) {
-        let bytes = v.to_le_bytes();
-        return match () {
-            _ if i16::try_from(v).is_ok() => (INT16, bytes, 2),
-            _ if i32::try_from(v).is_ok() => (INT32, bytes, 4),
-            _ => (INT64, bytes, 8),
-        };
+fn packed_number(number: &Json) -> (u8, [u8; 8], usize) {
+    match *number {
+        Json::Int(v) if i16::try_from(v).is_ok() => (INT16, v.to_le_bytes(), 2),
+        Json::Int(v) if i32::try_from(v).is_ok() => (INT32, v.to_le_bytes(), 4),
+        Json::Int(v) if v <= i64::from(u32::MAX) => (INT64, v.to_le_bytes(), 8),
+        Json::Int(v) => (UINT64, v.to_le_bytes(), 8),
+        Json::UInt(v) => (UINT64, v.to_le_bytes(), 8),
+        Json::Double(v) => (DOUBLE, v.to_le_bytes(), 8),
+        _ => unreachable!("only numbers are packed"),
     }
-    match number.as_u64() {
-        Some(v) => (UINT64, v.to_le_bytes(), 8),
-        None => (DOUBLE, number.as_f64().unwrap_or(0.0).to_le_bytes(), 8),
-    }
+}
+
+fn push_decimal(v: &Decimal, out: &mut Vec<u8>) {
+    let (precision, scale) = (v.precision().max(v.scale()).max(1), v.scale());
+    let mut packed = vec![precision, scale];
+    decimal::push(v, precision, scale, &mut packed);
+    out.push(wire::NEWDECIMAL);
+    push_variable_length(packed.len(), out);
+    out.extend_from_slice(&packed);
 }
 
 /// Seven bits a byte, the lowest first; the top bit says that more follow.

@@ -12,7 +12,7 @@ mod tests;
 
 pub use image::RowImage;
 
-use std::sync::Arc;
+use std::ops::Deref;
 
 use highkey_types::Value;
 
@@ -45,10 +45,10 @@ const FLAGS_AT: usize = Header::LEN + 6;
 pub const ROW_EVENT_MAX_SIZE: usize = 8192;
 
 /// Writes the rows of one statement in one table, as events of about [`ROW_EVENT_MAX_SIZE`] bytes at the end of a buffer. The caller writes
-/// the table map before, and nothing else into the buffer meanwhile.
+/// the table map before, and nothing else into the buffer meanwhile. `T` is a reference to the table, or an `Arc` of it.
 #[derive(Clone, Debug)]
-pub struct RowsWriter {
-    table: Arc<TableMap>,
+pub struct RowsWriter<T> {
+    table: T,
     kind: RowsKind,
     stamp: Stamp,
     flags: u16,
@@ -62,10 +62,10 @@ pub struct RowsWriter {
     last: Option<usize>,
 }
 
-impl RowsWriter {
+impl<T: Deref<Target = TableMap>> RowsWriter<T> {
     /// `before` says which columns the image of the old row has (UPDATE, DELETE), `after` which the new one (INSERT, UPDATE). `flags` are
     /// [`rows_flags`] without the end of the statement.
-    pub fn begin(kind: RowsKind, stamp: Stamp, flags: u16, table: Arc<TableMap>, before: &Bitmap, after: &Bitmap) -> RowsWriter {
+    pub fn begin(kind: RowsKind, stamp: Stamp, flags: u16, table: T, before: &Bitmap, after: &Bitmap) -> RowsWriter<T> {
         let mut writer = RowsWriter {
             table,
             kind,

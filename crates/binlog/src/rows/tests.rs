@@ -1,7 +1,5 @@
 //! How rows become events.
 
-use std::sync::Arc;
-
 use highkey_types::{Collation, ColumnType, TypeKind, Value};
 
 use super::*;
@@ -33,7 +31,7 @@ fn bodies(out: &[u8]) -> Vec<(u16, &[u8])> {
 fn statements_are_split_and_marked() {
     let (table, mut out) = (table(), vec![0xEE]);
     let all = Bitmap::all(3);
-    let mut writer = RowsWriter::begin(RowsKind::Write, STAMP, rows_flags::NO_FOREIGN_KEY_CHECKS, Arc::new(table.clone()), &all, &all);
+    let mut writer = RowsWriter::begin(RowsKind::Write, STAMP, rows_flags::NO_FOREIGN_KEY_CHECKS, &table, &all, &all);
     let text = "x".repeat(1_000);
     let size_of_row = 1 + 4 + 4 + 2 + 1_000;
     for i in 0..20 {
@@ -54,7 +52,7 @@ fn statements_are_split_and_marked() {
 fn a_long_row_is_an_event_of_its_own() {
     let (table, mut out) = (table(), Vec::new());
     let all = Bitmap::all(3);
-    let mut writer = RowsWriter::begin(RowsKind::Delete, STAMP, 0, Arc::new(table.clone()), &all, &all);
+    let mut writer = RowsWriter::begin(RowsKind::Delete, STAMP, 0, &table, &all, &all);
     for text in ["s", &"l".repeat(20_000), "s"] {
         writer.push(&row(1, 2, text), &mut out);
     }
@@ -67,7 +65,7 @@ fn a_long_row_is_an_event_of_its_own() {
 fn a_statement_without_rows_writes_nothing() {
     let (table, mut out) = (table(), Vec::new());
     let all = Bitmap::all(3);
-    assert_eq!(RowsWriter::begin(RowsKind::Write, STAMP, 0, Arc::new(table.clone()), &all, &all).finish(true, &mut out), None);
+    assert_eq!(RowsWriter::begin(RowsKind::Write, STAMP, 0, &table, &all, &all).finish(true, &mut out), None);
     assert!(out.is_empty());
 }
 
@@ -76,7 +74,7 @@ fn minimal_updates_with_other_columns_are_other_events() {
     let (table, mut out) = (table(), Vec::new());
     let image = RowImage::Minimal;
     let (before, mut after) = (image.before(&table), Bitmap::none(3));
-    let mut writer = RowsWriter::begin(RowsKind::Update, STAMP, 0, Arc::new(table.clone()), &before, &after);
+    let mut writer = RowsWriter::begin(RowsKind::Update, STAMP, 0, &table, &before, &after);
     let changes = [(row(1, 2, "x"), row(1, 3, "x")), (row(2, 2, "x"), row(2, 4, "x")), (row(3, 2, "x"), row(3, 2, "y"))];
     for (old, new) in &changes {
         image.after(&table, old, new, &mut after);

@@ -1,11 +1,13 @@
 //! USE, KILL, FLUSH, LOCK TABLES, DO.
 
-use highkey_types::{MySqlError, Value};
+use highkey_table::TableName;
+use highkey_types::{MySqlError, Value, errors};
 
 use super::{Failure, Outcome};
 use crate::bind;
 use crate::expr;
-use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, TableLock};
+use crate::information_schema;
+use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, Statement, TableLock};
 use crate::session::{Interruption, Session, error};
 use crate::show;
 
@@ -55,12 +57,23 @@ impl Session {
                         binlog.rotate()?;
                     }
                 }
-                Flush::Tables { read_lock: false, for_export: false, .. } => {}
-                Flush::Tables { names, read_lock: true, .. } if !names.is_empty() => {
+                Flush::Tables { for_export: true, .. } => return Err(error::not_supported("FLUSH TABLES FOR EXPORT").into()),
+                Flush::Tables { read_lock: true, .. } if self.state.locks.has_tables() => return Err(errors::lock_or_active_transaction().into()),
+                Flush::Tables { names, read_lock: true, .. } if names.is_empty() => {
+                    self.state.process.set_state("Waiting for global read lock");
+                    self.state.locks.take_read_lock(self.state.config.metadata_timeout, &self.state.process.flag()).await?;
+                }
+                Flush::Tables { names, read_lock: true, .. } => {
                     let locks: Vec<TableLock> = names.iter().map(|n| TableLock { name: n.clone(), write: false }).collect();
                     self.lock_tables(&locks).await?;
                 }
-                Flush::Tables { .. } => return Err(error::not_supported("FLUSH TABLES WITH READ LOCK of all tables").into()),
+                Flush::Tables { names, .. } if self.state.locks.has_tables() => {
+                    if names.is_empty() {
+                        self.state.locks.check_all_for_write()?;
+                    }
+                    self.check_locked(names, true)?;
+                }
+                Flush::Tables { .. } => {}
                 Flush::Other(_) => self.state.note(1105, "FLUSH of this kind has nothing to flush in Highkey"),
             }
         }
@@ -83,59 +96,81 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    pub(crate) async fn lock_tables(&mut self, locks: &[TableLock]) -> Result<Outcome, Failure> {
-        self.unlock_tables();
-        let mut wanted = Vec::new();
-        for lock in locks {
-            let schema = self.state.schema_of(lock.name.schema.as_deref())?;
-            let table = self.state.instance.database().catalog().table(&schema, &lock.name.name)?;
+    pub(crate) async fn lock_tables(&mut self, tables: &[TableLock]) -> Result<Outcome, Failure> {
+        self.state.locks.unlock_tables();
+        let mut wanted: Vec<(TableName, bool)> = Vec::new();
+        for lock in tables {
+            let (schema, name) = self.table_name(&lock.name)?;
+            let table = self.state.instance.database().catalog().table(&schema, &name)?;
             let key = (table.def().schema.clone(), table.def().name.clone());
             match wanted.iter_mut().find(|(k, _)| *k == key) {
                 Some((_, write)) => *write |= lock.write,
                 None => wanted.push((key, lock.write)),
             }
         }
-        let id = self.state.client.connection_id;
-        let locks = self.state.instance.table_locks().clone();
-        locks.lock(&wanted, id, &self.state.process, self.state.config.metadata_timeout).await?;
-        self.locked_tables = wanted.into_iter().map(|((schema, name), write)| (schema, name, write)).collect();
+        let (locks, process) = (&self.state.locks, &self.state.process);
+        process.set_state("Waiting for table metadata lock");
+        locks.lock_tables(&wanted, self.state.config.metadata_timeout, &process.flag()).await?;
+        // One may have been dropped while it was waited for.
+        let catalog = self.state.instance.database().catalog();
+        if let Some(e) = wanted.iter().find_map(|((schema, name), _)| catalog.table(schema, name).err()) {
+            locks.unlock_tables();
+            return Err(e.into());
+        }
         Ok(Outcome::ok())
     }
 
-    pub(crate) fn table_locks_held(&self) -> bool {
-        !self.locked_tables.is_empty()
+    /// UNLOCK TABLES. What was done under LOCK TABLES is committed.
+    pub(crate) async fn unlock(&mut self) -> Result<Outcome, Failure> {
+        if self.state.locks.has_tables() {
+            self.implicit_commit().await?;
+        }
+        self.unlock_tables();
+        Ok(Outcome::ok())
     }
 
-    pub(crate) fn unlock_tables(&mut self) {
-        if !self.locked_tables.is_empty() {
-            self.locked_tables.clear();
-            self.state.instance.table_locks().release(self.state.client.connection_id);
-        }
+    /// Gives up LOCK TABLES and the global read lock.
+    pub(crate) fn unlock_tables(&self) {
+        self.state.locks.unlock_tables();
+        self.state.locks.release_read_lock();
     }
 
-    /// Whether LOCK TABLES, ours or others', lets this statement use a table; waits for others.
-    pub(crate) async fn admit_table(&mut self, schema: &str, name: &str, write: bool) -> Result<(), MySqlError> {
-        if !self.locked_tables.is_empty() {
-            return match self.locked_tables.iter().find(|(s, n, _)| **s == *schema && **n == *name) {
-                None => Err(error::table_not_locked(name)),
-                Some((_, _, false)) if write => Err(error::table_not_locked_for_write(name)),
-                Some(_) => Ok(()),
-            };
+    /// Under LOCK TABLES: errors 1100 and 1099 for tables that it does not have, or not so. Of the server's own tables it has all.
+    pub(crate) fn check_locked<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>, write: bool) -> Result<(), MySqlError> {
+        if !self.state.locks.has_tables() {
+            return Ok(());
         }
-        let locks = self.state.instance.table_locks().clone();
-        if locks.any() {
-            let id = self.state.client.connection_id;
-            locks.admit(&(schema.into(), name.into()), write, id, &self.state.process, self.state.config.metadata_timeout).await?;
+        for name in names {
+            let schema = self.state.schema_of(name.schema.as_deref())?;
+            if !information_schema::is_virtual_schema(&schema) {
+                self.state.locks.check_table(&schema, &name.name, write)?;
+            }
         }
         Ok(())
+    }
+
+    /// What DDL and statements about accounts may do under LOCK TABLES: change tables that it has for writing. Errors 1099, 1100, 1192.
+    pub(crate) fn check_definition(&self, statement: &Statement) -> Result<(), MySqlError> {
+        use Statement::*;
+        if !self.state.locks.has_tables() {
+            return Ok(());
+        }
+        match statement {
+            CreateTable(create) => self.check_locked([&create.name], true),
+            DropTable(drop) => self.check_locked(&drop.names, true),
+            AlterTable(alter) => self.check_locked([&alter.name], true),
+            TruncateTable(name) => self.check_locked([name], true),
+            CreateIndex(create) => self.check_locked([&create.table], true),
+            DropIndex { table, .. } => self.check_locked([table], true),
+            CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => Err(errors::table_not_locked("user")),
+            _ => Err(errors::lock_or_active_transaction()),
+        }
     }
 
     /// DO: evaluates for its effects.
     pub(crate) async fn do_exprs(&mut self, exprs: &[Expr]) -> Result<Outcome, Failure> {
         for ast in exprs {
-            let mut bound = bind::bind_constant(ast, &self.state)?;
-            self.resolve_subqueries(&mut bound).await?;
-            expr::eval(&bound, &[], &mut self.state)?;
+            self.constant(ast).await?;
         }
         Ok(Outcome::ok())
     }

@@ -30,9 +30,13 @@ impl Session {
             let copies = copies_rows(table.def(), alter);
             let Some(plan) = self.plan_alter(&table, alter)? else { return Ok(done(0)) };
             let cx = self.ddl_context();
+            let (from, to) = ((schema.clone(), table.def().name.clone()), (plan.spec.schema.clone(), plan.spec.name.clone()));
             let mut converter = Converter::new(&self.state, table.def(), &plan)?;
             let altered = blocking_ddl(database.alter_table(&cx, plan, &mut |row| converter.convert(row))).await;
             converter.finish(&mut self.state);
+            if altered.is_ok() && from != to && self.state.locks.has_tables() {
+                self.state.locks.rename_table(&from, to, self.state.config.metadata_timeout, &self.state.process.flag()).await?;
+            }
             match altered {
                 // MySQL counts rows only where it must copy the table, and does the rest in place.
                 Ok(rows) => return Ok(done(if copies { rows } else { 0 })),
@@ -403,6 +407,7 @@ impl Draft {
     fn finish(self, plan: &mut AlterPlan, cx: &mut SessionState) -> Result<(), MySqlError> {
         let mut spec = self.spec;
         plan.columns = self.columns.iter().map(|c| c.from).collect();
+        plan.redefined = (0..self.columns.len()).filter(|&i| self.columns[i].from.is_some() && self.columns[i].ast.is_some()).collect();
         let mut explicit_null = Vec::new();
         let mut written = Vec::new();
         for entry in self.columns {

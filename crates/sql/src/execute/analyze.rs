@@ -9,6 +9,7 @@ use highkey_types::{MySqlError, Value};
 
 use super::{Failure, Outcome};
 use crate::parse::ast::Statement;
+use crate::plan::BoundQuery;
 use crate::session::{Column, LocalInfile, OkSummary, ResultSink, Session, SessionState, error};
 use crate::show;
 
@@ -35,15 +36,23 @@ impl ResultSink for Counting<'_> {
 }
 
 impl Session {
-    /// Runs the statement that `tree` describes, and its commit if it is a transaction of its own; writes into the tree what came of it.
-    pub(super) async fn analyze(&mut self, statement: &Statement, tree: &mut Vec<String>, began: Instant, sink: &mut dyn ResultSink) -> Result<(), Failure> {
+    /// Runs the statement that `tree` describes, and its commit if it is a transaction of its own; writes into the tree what came of it. A query comes
+    /// bound, with its tables open.
+    pub(super) async fn analyze(
+        &mut self,
+        statement: &Statement,
+        query: Option<BoundQuery>,
+        tree: &mut Vec<String>,
+        began: Instant,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), Failure> {
         let mut counting = Counting { sink, rows: 0, first: None };
-        let outcome = match statement {
-            Statement::Query(query) => self.query(query, &mut counting).await?,
-            Statement::Insert(insert) => self.insert(insert).await?,
-            Statement::Update(update) => self.update(update).await?,
-            Statement::Delete(delete) => self.delete(delete).await?,
-            Statement::LoadData(load) => self.load_data(load, &mut counting).await?,
+        let outcome = match (statement, query) {
+            (_, Some(bound)) => self.run_bound(&bound, None, &mut counting).await?,
+            (Statement::Insert(insert), _) => self.insert(insert).await?,
+            (Statement::Update(update), _) => self.update(update).await?,
+            (Statement::Delete(delete), _) => self.delete(delete).await?,
+            (Statement::LoadData(load), _) => self.load_data(load, &mut counting).await?,
             _ => return Err(error::not_supported("EXPLAIN ANALYZE of this statement").into()),
         };
         self.transaction_end_statement(Ok(())).await?;

@@ -106,6 +106,9 @@ impl Session {
         let database = self.state.instance.database().clone();
         let ids: Vec<_> = names.iter().filter_map(|(s, n)| database.catalog().find_table(s, n).map(|t| t.id())).collect();
         let missing = database.drop_tables(&cx, &names, drop.if_exists).await?;
+        if self.state.locks.has_tables() {
+            names.iter().for_each(|(schema, name)| self.state.locks.forget_table(schema, name));
+        }
         ids.into_iter().for_each(|id| self.state.instance.exprs().forget(id));
         for (schema, name) in missing {
             self.state.note(1051, format!("Unknown table '{schema}.{name}'"));

@@ -138,12 +138,6 @@ pub(crate) fn delete_tables(bound: &BoundDelete) -> BoundTables {
             single.filter.iter().chain(single.order_by.iter().map(|k| &k.expr)).for_each(|e| tables.collect_expr(e));
             tables
         }
-        BoundDelete::Multi { targets, query, .. } => {
-            let mut tables = BoundTables::of(&query.rel);
-            for target in targets {
-                tables.add(&target.table, true);
-            }
-            tables
-        }
+        BoundDelete::Multi { targets, query, .. } => BoundTables::changing(&query.rel, targets.iter().map(|target| &target.table)),
     }
 }

@@ -30,6 +30,7 @@ impl Session {
         }
         let mut rows = Vec::new();
         let mut tree = Vec::new();
+        let mut query_plan = None;
         match statement {
             Statement::Query(query) => {
                 let bound = self.bind_query(query).await?;
@@ -38,6 +39,7 @@ impl Session {
                 if rows.is_empty() {
                     rows.push(line("SIMPLE", "", None, "No tables used"));
                 }
+                query_plan = Some(bound);
             }
             Statement::Insert(ast) => {
                 let bound = bind::bind_insert(ast, &self.state)?;
@@ -75,7 +77,7 @@ impl Session {
             _ => return Err(error::not_supported("EXPLAIN of this statement").into()),
         }
         if analyze {
-            Box::pin(self.analyze(statement, &mut tree, began, sink)).await?;
+            Box::pin(self.analyze(statement, query_plan, &mut tree, began, sink)).await?;
         }
         let answer = match format {
             ExplainFormat::Tree => Answer::new("EXPLAIN S", vec![vec![Value::text(tree.join("\n") + "\n")]]),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highkey_table::{Direction, KeyRange, RowBatch, Table};
-use highkey_types::{MySqlError, Value};
+use highkey_types::{MySqlError, Value, errors};
 
 use super::ddl::blocking_ddl;
 use super::{Failure, Outcome};
@@ -17,7 +17,13 @@ impl Session {
         for name in tables {
             let (schema, table) = self.table_name(name)?;
             let shown = format!("{schema}.{table}");
-            let found = self.state.instance.database().catalog().table(&schema, &table);
+            // OPTIMIZE is a change of the table, CHECKSUM takes what it may not read for missing.
+            let changes = operation == Maintenance::Optimize;
+            let allowed = match self.check_locked([name], changes) {
+                Ok(()) if changes && self.state.locks.has_read_lock() => Err(errors::cant_update_with_readlock()),
+                allowed => allowed,
+            };
+            let found = allowed.and_then(|()| self.state.instance.database().catalog().table(&schema, &table));
             if operation == Maintenance::Checksum {
                 let checksum = match found {
                     Ok(table) => self.checksum(&table).await?,
@@ -81,7 +87,7 @@ impl Session {
 
     /// Runs something under a transaction of its own that holds the table.
     pub(super) async fn with_own_view<T>(&mut self, table: &Arc<Table>, f: impl FnOnce(&Arc<Table>, &mut highkey_table::Transaction) -> Result<T, MySqlError>) -> Result<T, MySqlError> {
-        let mut txn = self.state.instance.database().begin(highkey_table::Isolation::RepeatableRead);
+        let mut txn = self.state.instance.database().begin_in(highkey_table::Isolation::RepeatableRead, &self.state.locks);
         txn.set_interrupt(self.state.process.flag());
         txn.set_progress(self.state.process.progress());
         txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);

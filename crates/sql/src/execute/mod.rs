@@ -113,7 +113,7 @@ fn commits_first(statement: &Statement) -> bool {
     }
 }
 
-/// DDL is refused in READ ONLY transactions and by a read-only server, and ends LOCK TABLES' freedom.
+/// DDL is refused in READ ONLY transactions and by a read-only server.
 fn is_definition(statement: &Statement) -> bool {
     use Statement::*;
     matches!(
@@ -131,6 +131,10 @@ impl Session {
                 self.check_writable()?;
             }
             self.implicit_commit().await?;
+            if is_definition(statement) || matches!(statement, Statement::Grant(_) | Statement::Revoke(_)) {
+                self.check_definition(statement)?;
+                self.begin_change(true).await?;
+            }
         }
         self.count_statement(statement);
         match statement {
@@ -177,13 +181,7 @@ impl Session {
                 Ok(Outcome::ok())
             }
             Statement::LockTables(locks) => self.lock_tables(locks).await,
-            Statement::UnlockTables => {
-                if self.table_locks_held() {
-                    self.implicit_commit().await?;
-                }
-                self.unlock_tables();
-                Ok(Outcome::ok())
-            }
+            Statement::UnlockTables => self.unlock().await,
             Statement::Use(name) => {
                 self.use_database(name)?;
                 Ok(Outcome::ok())

@@ -30,6 +30,14 @@ impl BoundTables {
         found
     }
 
+    /// Of the query that finds the rows which a statement changes: `targets` are changed, whatever is locked on the way.
+    pub fn changing<'t>(rel: &Rel, targets: impl Iterator<Item = &'t Arc<Table>>) -> BoundTables {
+        let mut found = BoundTables::of(rel);
+        found.tables.iter_mut().for_each(|(_, write)| *write = false);
+        targets.for_each(|table| found.add(table, true));
+        found
+    }
+
     pub fn one(table: &Arc<Table>) -> BoundTables {
         BoundTables { tables: vec![(table.clone(), true)] }
     }
@@ -74,10 +82,18 @@ pub(crate) enum Destination<'a> {
 impl Session {
     /// Opens the tables for this transaction: their definitions stay until it ends. False: a definition changed since binding.
     pub(crate) async fn open_tables(&mut self, tables: &BoundTables) -> Result<bool, MySqlError> {
+        if self.state.locks.has_tables() {
+            for (table, write) in &tables.tables {
+                self.state.locks.check_table(&table.def().schema, &table.def().name, *write)?;
+            }
+        }
+        if tables.tables.iter().any(|(_, write)| *write) {
+            self.begin_change(false).await?;
+        }
         for (table, write) in &tables.tables {
-            let def = table.def().clone();
-            self.admit_table(&def.schema, &def.name, *write).await?;
-            if !self.txn().open(table).await? {
+            let txn = self.txn();
+            let current = if *write { txn.open_to_write(table).await? } else { txn.open(table).await? };
+            if !current {
                 return Ok(false);
             }
         }
@@ -98,11 +114,26 @@ impl Session {
         }
     }
 
+    /// An expression of no row, for SET and DO, with the tables of its subqueries open.
+    pub(crate) async fn bind_constant_and_open(&mut self, ast: &ast::Expr) -> Result<Expr, MySqlError> {
+        let tables = |bound: &Expr| {
+            let mut tables = BoundTables::default();
+            tables.collect_expr(bound);
+            tables
+        };
+        self.bind_and_open(|state| bind::bind_constant(ast, state), tables).await
+    }
+
     /// SELECT and its relatives.
     pub(crate) async fn query(&mut self, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let bound = self.bind_query(query).await?;
-        let fast = FastQuery::compile(&bound, self.state.config.executor);
-        self.run_query(&bound, fast.as_ref(), None, sink).await
+        self.run_bound(&bound, None, sink).await
+    }
+
+    /// Runs a query as `bind_query` has bound it: on the fast path if that can. `cursor` as for `run_query`.
+    pub(crate) async fn run_bound(&mut self, bound: &BoundQuery, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let fast = FastQuery::compile(bound, self.state.config.executor);
+        self.run_query(bound, fast.as_ref(), cursor, sink).await
     }
 
     /// Binds a query and opens its tables, again if DDL came between.
@@ -112,6 +143,7 @@ impl Session {
             self.adjust(&mut bound);
             let tables = BoundTables::of(&bound.rel);
             if self.open_tables(&tables).await? {
+                self.note_hints(&bound.hints);
                 return Ok(bound);
             }
         }
@@ -126,8 +158,6 @@ impl Session {
 
     /// What the session's settings add to a bound query.
     pub(crate) fn adjust(&mut self, bound: &mut BoundQuery) {
-        self.note_hints(&bound.hints);
-        bound.hints.warnings.clear();
         if let Some(limit) = self.state.config.select_limit
             && !matches!(bound.rel.kind, RelKind::Limit { .. })
             && bound.into.is_none()

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use highkey_types::{Charset, Collation, MySqlError, Value};
 
 use super::{Failure, Outcome};
-use crate::bind;
 use crate::expr;
 use crate::parse::ast::{self, AccessMode, IsolationLevel, SetItem, SetValue, VariableScope};
 use crate::session::{Session, error, isolation};
@@ -38,7 +37,7 @@ impl Session {
 
     /// The value of an expression without columns.
     pub(crate) async fn constant(&mut self, ast: &ast::Expr) -> Result<Value, Failure> {
-        let mut bound = bind::bind_constant(ast, &self.state)?;
+        let mut bound = self.bind_constant_and_open(ast).await?;
         self.resolve_subqueries(&mut bound).await?;
         Ok(expr::eval(&bound, &[], &mut self.state)?)
     }

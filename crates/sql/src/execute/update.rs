@@ -418,12 +418,6 @@ pub(crate) fn update_tables(bound: &BoundUpdate) -> BoundTables {
             single.exprs().for_each(|e| tables.collect_expr(e));
             tables
         }
-        BoundUpdate::Multi(multi) => {
-            let mut tables = BoundTables::of(&multi.query.rel);
-            for target in &multi.targets {
-                tables.add(&target.table, true);
-            }
-            tables
-        }
+        BoundUpdate::Multi(multi) => BoundTables::changing(&multi.query.rel, multi.targets.iter().map(|target| &target.table)),
     }
 }

@@ -1,6 +1,6 @@
 //! CAST: conversion to a type, lenient, with warnings.
 
-use highkey_types::{Charset, ColumnType, Decimal, MySqlError, Str, TypeKind, Value};
+use highkey_types::{Charset, ColumnType, Decimal, MySqlError, Str, TypeKind, Value, json};
 
 use super::EvalContext;
 use super::convert::{to_bytes, to_date, to_datetime, to_decimal, to_f64, to_i64, to_text, to_time, to_u64, warn};
@@ -37,7 +37,7 @@ pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnTyp
             None => Value::Null,
         },
         K::Time(fsp) => optional(to_time(&value, cx), |t| Value::Time(t.round(*fsp))),
-        K::Json => json(value)?,
+        K::Json => to_json(value)?,
         K::Null => value,
     })
 }
@@ -112,17 +112,15 @@ fn invalid_text(shown: &str, charset: Charset, cx: &mut dyn EvalContext) -> Valu
 }
 
 /// CAST(… AS JSON): text is parsed, everything else becomes a JSON value.
-fn json(value: Value) -> Result<Value, MySqlError> {
+fn to_json(value: Value) -> Result<Value, MySqlError> {
     Ok(match value {
         Value::Json(_) => value,
-        Value::Text(text) => Value::Json(parse_json(&text, "cast_as_json")?),
-        other => Value::Json(crate::functions::json_text(&other).into()),
+        Value::Text(text) => Value::Json(json::normalise(&text).map_err(|reason| invalid_json(reason, "cast_as_json"))?),
+        other => Value::Json(json::to_text(&crate::functions::json_of(&other)).into()),
     })
 }
 
-/// Normalised JSON of a text: error 3141 if it is none.
-pub(crate) fn parse_json(text: &str, function: &str) -> Result<Str, MySqlError> {
-    highkey_types::json::normalise(text).map_err(|(message, at)| {
-        MySqlError::with_message(3141, format!("Invalid JSON text in argument 1 to function {function}: \"{message}\" at position {at}."))
-    })
+/// Error 3141 for a text that is no JSON.
+pub(crate) fn invalid_json((message, at): (String, usize), function: &str) -> MySqlError {
+    MySqlError::with_message(3141, format!("Invalid JSON text in argument 1 to function {function}: \"{message}\" at position {at}."))
 }

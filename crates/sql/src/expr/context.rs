@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use highkey_types::{DateTime, MySqlError, SqlMode, Str, TimeZone, Value, Warning};
 
+use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::Subquery;
 
@@ -14,6 +15,10 @@ use crate::plan::Subquery;
 pub trait EvalContext {
     /// sql_mode's bits that conversions look at.
     fn sql_mode(&self) -> SqlMode;
+    /// sql_mode's bits that change how text is read.
+    fn parse_options(&self) -> ParseOptions {
+        ParseOptions::default()
+    }
     /// The session's time zone.
     fn time_zone(&self) -> &TimeZone;
     /// The statement's start in microseconds since 1970 UTC (what NOW() shows; `SET timestamp` changes it).

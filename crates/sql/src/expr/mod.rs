@@ -6,7 +6,7 @@ mod context;
 pub(crate) mod convert;
 mod eval;
 
-pub(crate) use cast::parse_json;
+pub(crate) use cast::invalid_json;
 pub use compare::compare_values;
 pub(crate) use compare::order;
 pub use context::EvalContext;

@@ -11,7 +11,7 @@ use super::encode::hex;
 use super::string::encoded;
 use crate::expr::EvalContext;
 use crate::expr::convert::{to_i64, to_str};
-use crate::parse::{self, ParseOptions};
+use crate::parse;
 use crate::session::digest_hash;
 
 fn digest<D: Digest>(bytes: &[u8]) -> Value {
@@ -28,7 +28,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
     }
     if let FuncId::StatementDigest | FuncId::StatementDigestText = func {
         let Some(statement) = to_str(&args[0]) else { return Ok(Value::Null) };
-        let parsed = parse::parse_single(&statement, ParseOptions::default())
+        let parsed = parse::parse_single(&statement, cx.parse_options())
             .map_err(|e| MySqlError::with_message(3676, format!("Could not parse argument to digest function: \"{}\".", e.message)))?;
         return Ok(Value::text(if func == FuncId::StatementDigest { digest_hash(&parsed.digest) } else { parsed.digest.into() }));
     }

@@ -1,47 +1,46 @@
 //! JSON: making, quoting, and reading by path. Texts are in MySQL's normalised form.
 
+use highkey_types::json::{self, Json};
 use highkey_types::{MySqlError, Str, Value};
-use serde_json::Value as Json;
 
 use super::FuncId;
 use super::call::{Result, Types};
 use crate::expr::convert::to_text;
-use crate::expr::{EvalContext, parse_json};
+use crate::expr::{EvalContext, invalid_json};
 
-/// The JSON text of a value: numbers as they are, everything else as a JSON string.
-pub(crate) fn json_text(value: &Value) -> String {
+/// The JSON value that an SQL value becomes: numbers as they are, everything else as a string.
+pub(crate) fn json_of(value: &Value) -> Json {
+    let string = |text: String| Json::String(text);
     match value {
-        Value::Null => "null".to_string(),
-        Value::Json(text) => text.to_string(),
-        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => to_text(value).unwrap_or_default().into_owned(),
-        Value::Float(_) | Value::Double(_) => {
-            let text = to_text(value).unwrap_or_default().into_owned();
-            if text.contains(['.', 'e', 'E']) { text } else { format!("{text}.0") }
-        }
+        Value::Null => Json::Null,
+        Value::Json(text) => of_json(text),
+        Value::Int(v) => Json::Int(*v),
+        Value::UInt(v) => i64::try_from(*v).map_or(Json::UInt(*v), Json::Int),
+        Value::Decimal(v) => Json::Decimal(*v),
+        Value::Double(v) => Json::Double(*v),
+        Value::Float(_) => Json::Double(to_text(value).and_then(|text| text.parse().ok()).unwrap_or_default()),
         // Temporal values show all six digits.
-        Value::DateTime(moment) => quote(&moment.format(6)),
-        Value::Time(time) => quote(&time.format(6)),
-        Value::Bytes(bytes) => quote(&format!("base64:type253:{}", super::encode::hex(bytes))),
-        other => quote(&to_text(other).unwrap_or_default()),
+        Value::DateTime(moment) => string(moment.format(6)),
+        Value::Time(time) => string(time.format(6)),
+        Value::Bytes(bytes) => string(format!("base64:type253:{}", super::encode::hex(bytes))),
+        other => string(to_text(other).unwrap_or_default().into_owned()),
     }
 }
 
-fn quote(text: &str) -> String {
-    Json::String(text.to_string()).to_string()
+/// JSON of the server's is well-formed; anything else counts as a string.
+fn of_json(text: &str) -> Json {
+    json::parse_normal(text).unwrap_or_else(|_| Json::String(text.to_owned()))
 }
 
 fn parse(value: &Value, function: &str) -> Result<Json> {
-    let text = to_text(value).unwrap_or_default();
-    serde_json::from_str(&text).map_err(|_| match parse_json(&text, function) {
-        Err(error) => error,
-        Ok(_) => MySqlError::with_message(3141, format!("Invalid JSON text in argument 1 to function {function}.")),
-    })
+    match value {
+        Value::Json(text) => Ok(of_json(text)),
+        _ => json::parse(&to_text(value).unwrap_or_default()).map_err(|reason| invalid_json(reason, function)),
+    }
 }
 
-/// Normalised text of a JSON value.
-fn print(json: &Json) -> Str {
-    let text = json.to_string();
-    highkey_types::json::normalise(&text).unwrap_or_else(|_| Str::from(text))
+fn print(json: &Json) -> Value {
+    Value::Json(Str::from(json::to_text(json)))
 }
 
 /// A step of a path.
@@ -112,12 +111,12 @@ fn walk<'j>(json: &'j Json, steps: &[Step], found: &mut Vec<&'j Json>) {
         }
         // A scalar is an array of itself.
         (Step::Index(0), _) => walk(json, rest, found),
-        (Step::AnyKey, Json::Object(members)) => members.values().for_each(|m| walk(m, rest, found)),
+        (Step::AnyKey, Json::Object(members)) => members.iter().for_each(|(_, m)| walk(m, rest, found)),
         (Step::AnyIndex, Json::Array(items)) => items.iter().for_each(|i| walk(i, rest, found)),
         (Step::Descend, _) => {
             walk(json, rest, found);
             match json {
-                Json::Object(members) => members.values().for_each(|m| walk(m, steps, found)),
+                Json::Object(members) => members.iter().for_each(|(_, m)| walk(m, steps, found)),
                 Json::Array(items) => items.iter().for_each(|i| walk(i, steps, found)),
                 _ => {}
             }
@@ -132,8 +131,7 @@ fn contains(target: &Json, candidate: &Json) -> bool {
         (Json::Object(t), Json::Object(c)) => c.iter().all(|(k, v)| t.get(k).is_some_and(|tv| contains(tv, v))),
         (Json::Array(t), Json::Array(c)) => c.iter().all(|v| t.iter().any(|tv| contains(tv, v))),
         (Json::Array(t), c) => t.iter().any(|tv| contains(tv, c)),
-        (Json::Number(a), Json::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (t, c) => t == c,
+        (t, c) => json::compare(t, c).is_eq(),
     }
 }
 
@@ -144,31 +142,33 @@ fn kind(json: &Json) -> &'static str {
         Json::String(_) => "STRING",
         Json::Array(_) => "ARRAY",
         Json::Object(_) => "OBJECT",
-        Json::Number(n) if n.is_i64() => "INTEGER",
-        Json::Number(n) if n.is_u64() => "UNSIGNED INTEGER",
-        Json::Number(_) => "DOUBLE",
+        Json::Int(_) => "INTEGER",
+        Json::UInt(_) => "UNSIGNED INTEGER",
+        Json::Double(_) => "DOUBLE",
+        Json::Decimal(_) => "DECIMAL",
     }
 }
 
 pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, _cx: &mut dyn EvalContext) -> Result<Value> {
-    let made = |text: String| -> Value { Value::Json(highkey_types::json::normalise(&text).unwrap_or_else(|_| Str::from(text))) };
     let name = func.name().to_lowercase();
     Ok(match func {
         FuncId::JsonValid => match &args[0] {
             Value::Json(_) => Value::Int(1),
-            Value::Text(text) => Value::bool(serde_json::from_str::<Json>(text).is_ok()),
+            Value::Text(text) => Value::bool(json::parse(text).is_ok()),
             _ => Value::Int(0),
         },
         FuncId::JsonQuote => {
-            let quoted = quote(&to_text(&args[0]).unwrap_or_default());
+            let mut quoted = String::new();
+            json::push_quoted(&to_text(&args[0]).unwrap_or_default(), &mut quoted);
             if types.result.ty.kind == highkey_types::TypeKind::Json { Value::Json(Str::from(quoted)) } else { Value::from(quoted) }
         }
         FuncId::JsonUnquote => {
             let text = to_text(&args[0]).unwrap_or_default();
             match (&args[0], text.starts_with('"') && text.ends_with('"') && text.len() > 1) {
-                (_, true) => match serde_json::from_str::<String>(&text) {
-                    Ok(inner) => Value::from(inner),
-                    Err(_) => return Err(parse_json(&text, &name).err().unwrap_or_else(|| MySqlError::with_message(3141, "Invalid JSON text"))),
+                (_, true) => match json::parse(&text) {
+                    Ok(Json::String(inner)) => Value::from(inner),
+                    Ok(_) => Value::from(text.into_owned()),
+                    Err(reason) => return Err(invalid_json(reason, &name)),
                 },
                 _ => Value::from(text.into_owned()),
             }
@@ -184,11 +184,11 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, _cx: &mu
             }
             match (found.as_slice(), several) {
                 ([], _) => Value::Null,
-                ([one], false) => Value::Json(print(one)),
-                (all, _) => Value::Json(print(&Json::Array(all.iter().map(|j| (*j).clone()).collect()))),
+                ([one], false) => print(one),
+                (all, _) => print(&Json::Array(all.iter().map(|j| (*j).clone()).collect())),
             }
         }
-        FuncId::JsonArray => made(format!("[{}]", args.iter().map(json_text).collect::<Vec<_>>().join(","))),
+        FuncId::JsonArray => print(&Json::Array(args.iter().map(json_of).collect())),
         FuncId::JsonObject => {
             if args.len() % 2 == 1 {
                 return Err(MySqlError::with_message(1582, "Incorrect parameter count in the call to native function 'json_object'"));
@@ -198,9 +198,9 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, _cx: &mu
                 let Some(key) = to_text(&pair[0]) else {
                     return Err(MySqlError::with_message(3158, "JSON documents may not contain NULL member names."));
                 };
-                members.push(format!("{}:{}", quote(&key), json_text(&pair[1])));
+                members.push((key.into_owned(), json_of(&pair[1])));
             }
-            made(format!("{{{}}}", members.join(",")))
+            print(&Json::Object(members.into_iter().collect()))
         }
         FuncId::JsonLength | FuncId::JsonKeys => {
             let json = parse(&args[0], &name)?;
@@ -214,12 +214,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, _cx: &mu
                 (Some(Json::Array(items)), FuncId::JsonLength) => Value::Int(items.len() as i64),
                 (Some(Json::Object(members)), FuncId::JsonLength) => Value::Int(members.len() as i64),
                 (Some(_), FuncId::JsonLength) => Value::Int(1),
-                (Some(Json::Object(members)), _) => {
-                    // Keys come in MySQL's order: by length, then by bytes.
-                    let mut keys: Vec<&String> = members.keys().collect();
-                    keys.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-                    Value::Json(print(&Json::Array(keys.into_iter().map(|k| Json::String(k.clone())).collect())))
-                }
+                (Some(Json::Object(members)), _) => print(&Json::Array(members.iter().map(|(key, _)| Json::String(key.to_owned())).collect())),
                 _ => Value::Null,
             }
         }

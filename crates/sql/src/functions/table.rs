@@ -271,8 +271,8 @@ functions! {
     Md5 "MD5" 1..=1 Pure;
     Sha1 "SHA1" 1..=1 Pure;
     Sha2 "SHA2" 2..=2 Pure;
-    StatementDigest "STATEMENT_DIGEST" 1..=1 Pure;
-    StatementDigestText "STATEMENT_DIGEST_TEXT" 1..=1 Pure;
+    StatementDigest "STATEMENT_DIGEST" 1..=1 Statement;
+    StatementDigestText "STATEMENT_DIGEST_TEXT" 1..=1 Statement;
     InetAton "INET_ATON" 1..=1 Pure;
     InetNtoa "INET_NTOA" 1..=1 Pure;
     Inet6Aton "INET6_ATON" 1..=1 Pure;

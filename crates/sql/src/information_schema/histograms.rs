@@ -21,7 +21,7 @@ pub(super) fn rows(_: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Valu
 
 /// In MySQL's normal form: members by length, then by bytes.
 fn document(column: &ColumnDef, histogram: &Histogram) -> String {
-    let number = |n: f64| json::to_text(&json::Json::from(n));
+    let number = |n: f64| json::to_text(&json::Json::Double(n));
     let buckets: Vec<String> = histogram
         .buckets()
         .iter()
@@ -77,8 +77,8 @@ fn scalar(value: &Value) -> String {
         out
     };
     match value {
-        Value::Float(n) => json::to_text(&json::Json::from(f64::from(*n))),
-        Value::Double(n) => json::to_text(&json::Json::from(*n)),
+        Value::Float(n) => json::to_text(&json::Json::Double(f64::from(*n))),
+        Value::Double(n) => json::to_text(&json::Json::Double(*n)),
         Value::Enum(index, _) => index.to_string(),
         Value::Set(bits, _) => bits.to_string(),
         // MYSQL_TYPE_STRING: the bytes are in the column's character set.

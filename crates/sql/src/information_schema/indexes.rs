@@ -73,7 +73,7 @@ fn each_open(
     let database = state.instance.database();
     let mut rows = Vec::new();
     for mut table in wanted_tables(state, wanted) {
-        let mut txn = database.begin(Isolation::ReadCommitted);
+        let mut txn = database.begin_in(Isolation::ReadCommitted, &state.locks);
         let (schema, name) = (table.def().schema.clone(), table.def().name.clone());
         loop {
             if txn.try_open(&table) {

@@ -42,7 +42,7 @@ fn cells(state: &SessionState, sums: &Sums) -> Vec<Value> {
     row.extend([moment(sums.first_seen), moment(sums.last_seen)]);
     row.extend([0.95, 0.99, 0.999].map(|part| picos(sums.quantile(part))));
     let (sample, seen, time) = &sums.sample;
-    row.extend([t(sample), moment(*seen), picos(*time), picos(sums.cpu)]);
+    row.extend([text(sample.as_deref()), moment(*seen), picos(*time), picos(sums.cpu)]);
     row.extend([WaitKind::Latch, WaitKind::RowLock, WaitKind::Log, WaitKind::PageRead, WaitKind::PageWrite].map(|kind| picos(wait(kind))));
     row
 }

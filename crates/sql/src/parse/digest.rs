@@ -15,6 +15,11 @@ const WORDS: &[&str] = &[
     "TRANSACTION", "TRUNCATE", "UNCOMMITTED", "VARIABLES", "WARNINGS",
 ];
 
+/// Reserved words that are values: a sign behind them is an operator.
+const OPERANDS: &[&str] = &[
+    "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "FALSE", "LOCALTIME", "LOCALTIMESTAMP", "TRUE", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP",
+];
+
 /// Functions that MySQL's grammar knows; with a parenthesis behind them they are no names.
 const FUNCTIONS: &[&str] = &[
     "AVG", "BIT_AND", "BIT_OR", "BIT_XOR", "CAST", "COUNT", "CURDATE", "CURTIME", "DATE_ADD", "DATE_SUB", "EXTRACT", "GROUP_CONCAT", "MAX", "MIN", "NOW",
@@ -160,7 +165,8 @@ impl Digest<'_> {
                 } else {
                     self.name(word);
                 }
-                self.operand = !upper;
+                // The verb is no operand: `DO -1`. That a name may be a word of MySQL's makes no difference.
+                self.operand = if *reserved { self.ends_operand(at) } else { at > 0 };
             }
             Tok::Quoted(name) => {
                 let name = name.as_str();
@@ -194,6 +200,11 @@ impl Digest<'_> {
         self.out.push('`');
     }
 
+    /// Of a reserved word.
+    fn ends_operand(&self, at: usize) -> bool {
+        matches!(self.kind(at + 1), Tok::Sym("-" | "+")) && OPERANDS.iter().any(|word| self.is_word(at, word))
+    }
+
     /// Of a word that is not reserved.
     fn is_keyword(&self, at: usize) -> bool {
         if at == 0 {
@@ -215,7 +226,7 @@ mod tests {
 
     #[track_caller]
     fn assert_digest(sql: &str, expected: &str) {
-        assert_eq!(&*digest_text(sql, 0, ParseOptions::default()).expect("can be read"), expected);
+        assert_eq!(&*digest_text(sql, 0, ParseOptions::default()).expect("can be read").0, expected);
     }
 
     #[test]
@@ -226,6 +237,15 @@ mod tests {
         assert_digest("SELECT 1 /* note */ -- end\n FROM dual # more", "SELECT ? FROM DUAL");
         assert_digest("SELECT @@Version_comment LIMIT 1", "SELECT @@`Version_comment` LIMIT ?");
         assert_digest("SET @a = 5, @@session.sql_mode = ''", "SET @`a` = ? , @@`session` . `sql_mode` = ?");
+    }
+
+    #[test]
+    fn signs_behind_operands_are_operators() {
+        assert_digest("SELECT share + 1", "SELECT SHARE + ?");
+        assert_digest("SELECT share - 1", "SELECT SHARE - ?");
+        assert_digest("SELECT CURRENT_DATE -1, TRUE +1, CASE a WHEN 1 THEN 2 END -1", "SELECT CURRENT_DATE - ? , TRUE + ? , CASE `a` WHEN ? THEN ? `END` - ?");
+        assert_digest("SELECT DISTINCT -1 FROM t WHERE a BETWEEN -1 AND +2", "SELECT DISTINCT ? FROM `t` WHERE `a` BETWEEN ? AND ?");
+        assert_digest("DO -1", "DO ?");
     }
 
     #[test]
@@ -255,7 +275,7 @@ mod tests {
     #[test]
     fn what_is_long_is_cut() {
         let long = |tail: &str| format!("SELECT {}{tail}", "col_umn, ".repeat(200));
-        let text = |sql: &str| digest_text(sql, 0, ParseOptions::default()).unwrap();
+        let text = |sql: &str| digest_text(sql, 0, ParseOptions::default()).unwrap().0;
         let cut = text(&long("a"));
         assert!(cut.len() <= LENGTH_MAX + 64 && cut.ends_with(" ..."), "{cut}");
         assert_eq!(cut, text(&long("b")));

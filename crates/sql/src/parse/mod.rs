@@ -67,10 +67,13 @@ pub fn parse_single(sql: &str, options: ParseOptions) -> Result<Parsed, MySqlErr
     }
 }
 
-/// The digest text of the statement that starts at byte `from` of `sql`, be it a statement or not; `None` if its tokens cannot be told.
-pub fn digest_text(sql: &str, from: usize, options: ParseOptions) -> Option<Box<str>> {
-    let lexed = lexer::lex(sql, from, &options).ok()?;
-    Some(digest::text(sql, &lexed.tokens))
+/// The digest text of the statement that starts at byte `from` of `sql`, be it a statement or not, and the byte range of its text, without the
+/// semicolon; `None` if its tokens cannot be told.
+pub fn digest_text(sql: &str, from: usize, options: ParseOptions) -> Option<(Box<str>, std::ops::Range<usize>)> {
+    let tokens = lexer::lex(sql, from, &options).ok()?.tokens;
+    let end = tokens.last().map_or(sql.len(), |t| t.start);
+    let start = tokens.first().map_or(end, |t| t.start);
+    Some((digest::text(sql, &tokens), start..end))
 }
 
 /// Parses an expression that the catalog keeps as text.

@@ -193,7 +193,10 @@ impl Session {
         if let Some(plan) = self.cached_plan(statement).await? {
             self.count_prepared(&statement.parsed.statement);
             return match &plan.plan {
-                Plan::Query(bound, fast) => self.run_query(bound, Some(fast), cursor, sink).await,
+                Plan::Query(bound, fast) => {
+                    self.note_hints(&bound.hints);
+                    self.run_query(bound, Some(fast), cursor, sink).await
+                }
                 Plan::Insert(bound) => Box::pin(self.run_insert(bound)).await,
                 Plan::Update(bound) => Box::pin(self.run_update(bound)).await,
                 Plan::Delete(bound) => Box::pin(self.run_delete(bound)).await,
@@ -211,8 +214,7 @@ impl Session {
 
     async fn query_with_cursor(&mut self, query: &parse::ast::Query, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let bound = self.bind_query(query).await?;
-        let fast = FastQuery::compile(&bound, self.state.config.executor);
-        self.run_query(&bound, fast.as_ref(), cursor, sink).await
+        self.run_bound(&bound, cursor, sink).await
     }
 
     fn count_prepared(&self, statement: &Statement) {

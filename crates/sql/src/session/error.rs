@@ -49,8 +49,6 @@ errors! {
     1089 wrong_sub_key() "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys";
     1090 cant_remove_all_fields() "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
     1091 cant_drop_field_or_key(name) "Can't DROP '{name}'; check that column/key exists";
-    1099 table_not_locked_for_write(name) "Table '{name}' was locked with a READ lock and can't be updated";
-    1100 table_not_locked(name) "Table '{name}' was not locked with LOCK TABLES";
     1101 blob_cant_have_default(name) "BLOB, TEXT, GEOMETRY or JSON column '{name}' can't have a default value";
     1102 wrong_db_name(name) "Incorrect database name '{name}'";
     1103 wrong_table_name(name) "Incorrect table name '{name}'";

@@ -84,6 +84,7 @@ impl Session {
             lock_wait_timeout: self.state.config.metadata_timeout,
             interrupt: self.state.process.flag(),
             progress: self.state.process.progress(),
+            session: Some(self.state.locks.clone()),
             ..DdlContext::default()
         }
     }

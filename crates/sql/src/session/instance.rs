@@ -14,7 +14,6 @@ use super::digests::Digests;
 use super::process::{ProcessEntry, ProcessList};
 use super::status::{Status, StatusCounter};
 use super::table_exprs::TableExprCache;
-use super::table_locks::TableLocks;
 use super::user_locks::UserLocks;
 use crate::df::{EngineOptions, QueryEngine};
 use crate::variables::{Settings, Values};
@@ -52,7 +51,6 @@ pub struct Instance {
     shutdown: watch::Sender<bool>,
     queries: Arc<QueryEngine>,
     user_locks: Arc<UserLocks>,
-    table_locks: Arc<TableLocks>,
     exprs: TableExprCache,
     prepared_statements: AtomicU64,
     digests: Digests,
@@ -91,7 +89,6 @@ impl Instance {
             shutdown: watch::channel(false).0,
             queries,
             user_locks: Arc::default(),
-            table_locks: Arc::default(),
             exprs: TableExprCache::default(),
             prepared_statements: AtomicU64::new(0),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
@@ -105,10 +102,6 @@ impl Instance {
 
     pub(crate) fn user_locks(&self) -> &Arc<UserLocks> {
         &self.user_locks
-    }
-
-    pub(crate) fn table_locks(&self) -> &Arc<TableLocks> {
-        &self.table_locks
     }
 
     pub(crate) fn exprs(&self) -> &TableExprCache {

@@ -14,7 +14,6 @@ mod sink;
 mod state;
 mod status;
 mod table_exprs;
-mod table_locks;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -28,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use highkey_table::Waits;
-use highkey_types::{Charset, MySqlError, Str, Value};
+use highkey_types::{Charset, MySqlError, Value};
 
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
@@ -102,7 +101,6 @@ pub struct Session {
     pub(crate) transaction: TransactionState,
     pub(crate) prepared: PreparedStatements,
     repeated: RepeatedStatements,
-    pub(crate) locked_tables: Vec<(Str, Str, bool)>,
     /// COMMIT RELEASE, SHUTDOWN by this session: the connection is to be closed.
     close_requested: bool,
     /// The running statement is SHOW WARNINGS or one like it.
@@ -165,7 +163,6 @@ impl Session {
             transaction: TransactionState::default(),
             prepared: PreparedStatements::default(),
             repeated: RepeatedStatements::default(),
-            locked_tables: Vec::new(),
             close_requested: false,
             about_conditions: false,
             schema_changed: false,
@@ -204,8 +201,8 @@ impl Session {
                     let digest = parse::digest_text(&text, from, self.state.config.parse);
                     self.refuse(e, sink)?;
                     self.begin_time(started);
-                    if let Some(digest) = digest {
-                        self.note_ended(Digested::Text(&digest), Done::default(), Instant::now(), &text[from..]);
+                    if let Some((digest, statement)) = digest {
+                        self.note_ended(Digested::Text(&digest), Done::default(), Instant::now(), &text[statement]);
                     }
                     return Ok(());
                 }
@@ -317,7 +314,8 @@ impl Session {
     /// From now on time and waits are the next statement's.
     fn begin_time(&mut self, started: Instant) {
         self.started = started;
-        self.waits.clear();
+        self.waits.next_statement();
+        self.state.process.clear_examined();
         self.rows_sent = None;
     }
 
@@ -674,7 +672,9 @@ fn syntax_error(text: &str, at: usize) -> MySqlError {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.state.instance.table_locks().release(self.state.client.connection_id);
+        // First what was done under LOCK TABLES goes, then the locks.
+        self.abandon_transaction();
+        self.unlock_tables();
         self.state.instance.user_locks().release_all(self.state.client.connection_id);
         let closed = self.prepared.clear();
         self.prepared_count(-(closed as i64));

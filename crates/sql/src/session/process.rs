@@ -154,7 +154,6 @@ impl ProcessEntry {
             self.killed.store(false, Ordering::Release);
         }
         self.progress.enter(Stage::Executing, 0);
-        self.rows_examined.store(0, Ordering::Relaxed);
         let mut activity = self.activity.lock();
         activity.command = command;
         activity.since = started;
@@ -182,6 +181,11 @@ impl ProcessEntry {
     /// Rows that the running statement has read.
     pub fn rows_examined(&self) -> u64 {
         self.rows_examined.load(Ordering::Relaxed)
+    }
+
+    /// What is read from now on is the next statement's.
+    pub fn clear_examined(&self) {
+        self.rows_examined.store(0, Ordering::Relaxed);
     }
 
     pub fn add_examined(&self, rows: u64) {

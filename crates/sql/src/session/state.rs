@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use highkey_table::WaitKind;
+use highkey_table::{SessionLocks, WaitKind};
 use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
 
 use super::config::Config;
@@ -17,6 +17,7 @@ use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
 use crate::expr::EvalContext;
 use crate::information_schema;
+use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::{ExprType, Subquery};
 use crate::variables::{self, Scope, SqlModes, Values};
@@ -27,6 +28,8 @@ pub struct SessionState {
     pub instance: Arc<Instance>,
     pub client: ClientInfo,
     pub process: Arc<ProcessEntry>,
+    /// LOCK TABLES and the global read lock.
+    pub locks: Arc<SessionLocks>,
     /// The session's values; shared with the global ones until the first SET.
     pub variables: Arc<Values>,
     pub config: Config,
@@ -62,6 +65,7 @@ impl SessionState {
         let mut state = SessionState {
             config: Config::of(&variables),
             variables,
+            locks: instance.database().session_locks(),
             instance,
             client,
             process,
@@ -262,6 +266,9 @@ impl BindContext for SessionState {
         if information_schema::is_virtual_schema(schema) {
             return Err(error::err(1109, format!("Unknown table '{}' in {}", name.to_uppercase(), schema.to_lowercase())));
         }
+        if self.locks.has_tables() {
+            self.locks.check_table(schema, name, false)?;
+        }
         Ok(TableSource::Base(self.instance.database().catalog().table(schema, name)?))
     }
 
@@ -317,6 +324,10 @@ impl BindContext for SessionState {
 impl EvalContext for SessionState {
     fn sql_mode(&self) -> SqlMode {
         self.config.sql_mode
+    }
+
+    fn parse_options(&self) -> ParseOptions {
+        self.config.parse
     }
 
     fn time_zone(&self) -> &TimeZone {

@@ -1,6 +1,6 @@
 //! Transactions of a session by MySQL's rules: autocommit, implicit commit, savepoints, what an error undoes.
 
-use highkey_table::{Isolation, StatementSavepoint, Transaction};
+use highkey_table::{Isolation, Passage, StatementSavepoint, Transaction};
 use highkey_types::MySqlError;
 
 use super::Session;
@@ -28,6 +28,8 @@ pub struct TransactionState {
     next: Characteristics,
     /// Where the running statement began.
     statement: Option<StatementSavepoint>,
+    /// The running statement changes something: the global read lock waits for its end.
+    change: Option<Passage>,
 }
 
 pub fn isolation(level: IsolationLevel) -> Isolation {
@@ -58,7 +60,7 @@ impl Session {
             if !self.transaction.explicit {
                 self.transaction.read_only = self.transaction.next.read_only.take().unwrap_or(self.state.config.read_only);
             }
-            let mut txn = self.state.instance.database().begin(isolation);
+            let mut txn = self.state.instance.database().begin_in(isolation, &self.state.locks);
             txn.set_lock_wait_timeout(self.state.config.lock_wait_timeout);
             txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
             txn.set_interrupt(self.state.process.flag());
@@ -81,6 +83,21 @@ impl Session {
             txn.set_lock_wait_timeout(self.state.config.lock_wait_timeout);
             txn.begin_statement();
         }
+    }
+
+    /// Before a statement that may change something takes any lock. Waits for the global read lock of another session; error 1223 if it is this one's.
+    pub(crate) async fn begin_change(&mut self, definition: bool) -> Result<(), MySqlError> {
+        if self.transaction.change.is_none() {
+            let process = self.state.process.clone();
+            let told = || process.set_state("Waiting for global read lock");
+            let (locks, timeout, interrupt) = (&self.state.locks, self.state.config.metadata_timeout, process.flag());
+            let begun = match definition {
+                true => locks.begin_definition(timeout, &interrupt, told).await?,
+                false => locks.begin_change(timeout, &interrupt, told).await?,
+            };
+            self.transaction.change = Some(begun);
+        }
+        Ok(())
     }
 
     /// Before a statement's first change. Refuses what may not write (1792, 1290).
@@ -119,6 +136,12 @@ impl Session {
 
     /// After a statement: commits in autocommit mode, undoes a failed statement. The error is the statement's, or the commit's.
     pub(crate) async fn transaction_end_statement(&mut self, outcome: Result<(), MySqlError>) -> Result<(), MySqlError> {
+        let ended = self.commit_or_undo_statement(outcome).await;
+        self.transaction.change = None;
+        ended
+    }
+
+    async fn commit_or_undo_statement(&mut self, outcome: Result<(), MySqlError>) -> Result<(), MySqlError> {
         let savepoint = self.transaction.statement.take();
         let alone = !self.transaction.explicit && self.state.config.autocommit;
         match outcome {
@@ -142,12 +165,25 @@ impl Session {
     async fn commit_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
             Some(txn) if !txn.has_writes() => txn.commit_unwritten(),
-            Some(txn) => txn.commit().await,
+            Some(txn) if self.transaction.change.is_some() => txn.commit().await,
+            Some(txn) => {
+                let process = self.state.process.clone();
+                let told = || process.set_state("Waiting for commit lock");
+                let interrupt = process.flag();
+                match self.state.locks.begin_commit(self.state.config.metadata_timeout, &interrupt, told).await {
+                    Ok(_committing) => txn.commit().await,
+                    // As MySQL does it: what may not be committed is gone.
+                    Err(e) => {
+                        Box::pin(txn.rollback()).await?;
+                        Err(e)
+                    }
+                }
+            }
             None => Ok(()),
         }
     }
 
-    /// After a panic: the transaction is dropped, which rolls it back.
+    /// After a panic, and at the end of a session: the transaction is dropped, which rolls it back.
     pub(crate) fn abandon_transaction(&mut self) {
         self.transaction = TransactionState::default();
     }
@@ -168,10 +204,8 @@ impl Session {
 
     /// BEGIN and START TRANSACTION.
     pub(crate) async fn begin(&mut self, consistent_snapshot: bool, access: Option<AccessMode>) -> Result<(), MySqlError> {
-        if self.table_locks_held() {
-            self.unlock_tables();
-        }
         self.implicit_commit().await?;
+        self.state.locks.unlock_tables();
         self.transaction.explicit = true;
         let default = self.transaction.next.read_only.take().unwrap_or(self.state.config.read_only);
         self.transaction.read_only = access.map_or(default, |a| a == AccessMode::ReadOnly);

@@ -274,7 +274,7 @@ variables! {
     "parallel_max_threads" Global UInt(0, 65535), "64", true, Ignored;
     "parallel_memory_limit" Global UInt(0, U64), "1073741824", true, Real;
     "parallel_queue_timeout" Both UInt(0, U32), "0", true, Ignored;
-    "performance_schema" Global Bool, "OFF", false, Fact;
+    "performance_schema" Global Bool, "ON", false, Fact;
     "performance_schema_digests_size" Global UInt(0, 1_048_576), "10000", false, Real;
     "performance_schema_max_digest_length" Global UInt(0, 1_048_576), "1024", false, Fact;
     "performance_schema_max_digest_sample_age" Global UInt(0, 1_048_576), "60", false, Fact;

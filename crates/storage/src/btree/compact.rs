@@ -4,10 +4,10 @@
 //! Every step is one log record over two or three pages and their parent, of the operations that merges and shares are made of. So it may
 //! stop anywhere, and readers and writers of the tree go on between the steps.
 
-use super::search::{Path, Standing, Target};
+use super::search::{Path, Target};
 use super::split_point::{FULL, SLACK};
 use super::{BTree, corrupt, count};
-use crate::buffer::{Access, LatchClass, SharedGuard, Writer};
+use crate::buffer::{Access, ExclusiveGuard, LatchClass, Writer};
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::progress::{Progress, Stage};
@@ -20,6 +20,16 @@ use crate::page::slotted::{Frame, Node, Range};
 const NEARLY: usize = SLACK / 4;
 /// Inner pages are merged if they are at most this full then: nothing is moved between them, so they are not asked to fit 15/16.
 const INNER_FULL: usize = PAGE_SIZE / 32 * 31;
+
+/// What a page was when it was looked at without its parent.
+struct Seen {
+    id: PageId,
+    used: usize,
+    low: Vec<u8>,
+    /// Where the next page begins, if there is one.
+    high: Option<Vec<u8>>,
+    right: PageId,
+}
 
 /// What became of a page.
 enum Step {
@@ -72,52 +82,44 @@ impl BTree {
         Ok(true)
     }
 
-    /// The page of a level for `key`, shared; `None` if that is the root or above it.
-    fn page_below_root(&self, key: &[u8], level: u8, path: &mut Path) -> Result<Option<SharedGuard<'_>>> {
-        let mut page = PageId::NONE;
-        let mut rounds = 0;
-        loop {
-            if page.is_none() {
-                match self.descend(Target::Key(key), level, path)? {
-                    Some(found) if found != self.root() => page = found,
-                    _ => return Ok(None),
-                }
-            }
-            let guard = self.pool().fix_shared_as(page, Access::Scan)?;
-            match self.standing(&guard, page, Target::Key(key), level)? {
-                Standing::Here => return Ok(Some(guard)),
-                Standing::Right(next) => page = next,
-                Standing::Lost => {
-                    page = PageId::NONE;
-                    drop(guard);
-                    self.note_restart(&mut rounds)?;
-                }
-            }
-        }
+    /// Looks at the page of a level for `key`, which also brings it into memory: its parent is not held over a read. `None` if it is the root, or the
+    /// tree lower.
+    fn look(&self, key: &[u8], level: u8, path: &mut Path) -> Result<Option<Seen>> {
+        let page = self.page_shared(Target::Key(key), level, PageId::NONE, Access::Scan, path)?;
+        let Some(page) = page.filter(|page| page.id() != self.root()) else { return Ok(None) };
+        let fail = |e| corrupt(page.id(), e);
+        let node = Node(&page);
+        Ok(Some(Seen {
+            id: page.id(),
+            used: node.used(),
+            low: node.low().map_err(fail)?.to_vec(),
+            high: node.high().map_err(fail)?.map(<[u8]>::to_vec),
+            right: PageId(node.right_link()),
+        }))
+    }
+
+    /// Latches the parent of the page of a level for `key`, to change it; with that page's slot. `None` if there is none.
+    fn latch_parent(&self, key: &[u8], level: u8, path: &mut Path) -> Result<Option<(ExclusiveGuard<'_>, usize)>> {
+        let Some(parent) = self.latch_level(key, level + 1, LatchClass::Smo, path)? else { return Ok(None) };
+        let slot = child_slot(Node(&parent).0, key).map_err(|e| corrupt(parent.id(), e))?;
+        Ok(Some((parent, slot)))
     }
 
     /// Lets the page of `key` take over its right sibling, or fills it from there.
     fn fill_page(&self, key: &[u8], level: u8, full: usize) -> Result<Step> {
         let mut path = Path::default();
-        // Looked at first without the parent, which also brings both pages into memory: the parent is not held over a read.
-        let (next, right_id) = {
-            let Some(page) = self.page_below_root(key, level, &mut path)? else { return Ok(Step::NoLevel) };
-            let node = Node(&page);
-            let next = node.high().map_err(|e| corrupt(page.id(), e))?.map(<[u8]>::to_vec);
-            if next.is_none() || level == 0 && node.used() + NEARLY > full {
-                return Ok(Step::Next(next));
-            }
-            (next, PageId(node.right_link()))
-        };
-        drop(self.pool().fix_shared_as(right_id, Access::Scan)?);
+        let Some(Seen { used, high: next, right, .. }) = self.look(key, level, &mut path)? else { return Ok(Step::NoLevel) };
+        if next.is_none() || level == 0 && used + NEARLY > full {
+            return Ok(Step::Next(next));
+        }
+        drop(self.pool().fix_shared_as(right, Access::Scan)?);
         let mut scope = self.pool().scope(Writer::System)?;
-        let Some(mut parent) = self.latch_level(key, level + 1, LatchClass::Smo, &mut path)? else { return Ok(Step::NoLevel) };
+        let Some((mut parent, slot)) = self.latch_parent(key, level, &mut path)? else { return Ok(Step::NoLevel) };
         let parent_id = parent.id();
         let fail = |e| corrupt(parent_id, e);
         let node = Node(&parent);
-        let slot = child_slot(node.0, key).map_err(fail)?;
         if slot + 1 == node.len() {
-            // The sibling has another parent.
+            // The sibling has another parent: see README.md.
             return Ok(Step::Next(next));
         }
         let left_id = PageId(node.child(slot).map_err(fail)?);
@@ -147,12 +149,7 @@ impl BTree {
     /// Moves the page of `key` into a gap of the tree's space before the extent `surplus`, if it lies in that or behind it.
     fn move_down(&self, key: &[u8], level: u8, surplus: u64, progress: &Progress) -> Result<Step> {
         let mut path = Path::default();
-        let (id, low, next) = {
-            let Some(page) = self.page_below_root(key, level, &mut path)? else { return Ok(Step::NoLevel) };
-            let fail = |e| corrupt(page.id(), e);
-            let low = Node(&page).low().map_err(fail)?.to_vec();
-            (page.id(), low, Node(&page).high().map_err(fail)?.map(<[u8]>::to_vec))
-        };
+        let Some(Seen { id, low, high: next, .. }) = self.look(key, level, &mut path)? else { return Ok(Step::NoLevel) };
         if self.space().extent_of(id) < surplus {
             return Ok(Step::Next(next));
         }
@@ -165,11 +162,10 @@ impl BTree {
             drop(self.pool().fix_shared_as(left, Access::Scan)?);
         }
         let mut scope = self.pool().scope(Writer::System)?;
-        let Some(mut parent) = self.latch_level(key, level + 1, LatchClass::Smo, &mut path)? else { return Ok(Step::NoLevel) };
+        let Some((mut parent, slot)) = self.latch_parent(key, level, &mut path)? else { return Ok(Step::NoLevel) };
         let parent_id = parent.id();
         let fail = |e| corrupt(parent_id, e);
         let node = Node(&parent);
-        let slot = child_slot(node.0, key).map_err(fail)?;
         if node.child(slot).map_err(fail)? != id.0 {
             return Ok(Step::Next(next));
         }

@@ -222,15 +222,24 @@ impl BTree {
 
     /// Latches the leaf for the target shared, beginning at `hint` if there is one.
     pub(super) fn leaf_shared(&self, target: Target, hint: PageId, access: Access, path: &mut Path) -> Result<SharedGuard<'_>> {
+        let leaf = self.page_shared(target, 0, hint, access, path)?;
+        Ok(leaf.expect("every tree has leaves"))
+    }
+
+    /// Latches the page of `level` for the target shared, beginning at `hint` if there is one. `None` when the tree is lower than that.
+    pub(super) fn page_shared(&self, target: Target, level: u8, hint: PageId, access: Access, path: &mut Path) -> Result<Option<SharedGuard<'_>>> {
         let mut page = hint;
         let mut rounds = 0;
         loop {
             if page.is_none() {
-                page = self.descend(target, 0, path)?.unwrap_or(self.root());
+                match self.descend(target, level, path)? {
+                    Some(found) => page = found,
+                    None => return Ok(None),
+                }
             }
             let guard = self.pool().fix_shared_as(page, access)?;
-            match self.standing(&guard, page, target, 0)? {
-                Standing::Here => return Ok(guard),
+            match self.standing(&guard, page, target, level)? {
+                Standing::Here => return Ok(Some(guard)),
                 // Released before the next is latched: its fences tell whether it still is the one.
                 Standing::Right(next) => {
                     count(&self.stats().moves_right);

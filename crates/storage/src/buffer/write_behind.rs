@@ -5,11 +5,12 @@ use super::doublewrite::BATCH;
 use crate::error::{Error, Result};
 use crate::space::PageRun;
 use crate::sync::{Arc, AtomicBool, Ordering, thread};
-use crate::waits::{self, WaitKind};
+use crate::waits::{self, WaitKind, Waits};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Writes runs of pages that are full, in a thread of its own, and lets the disk begin; [`WriteBehind::finish`] makes all of them durable.
-/// Without background threads (simulation) the caller writes them itself. Dropped unfinished it stops soon.
+/// Without background threads (simulation) the caller writes them itself. Dropped unfinished it stops soon. What is written counts as page writes of
+/// the statement that adds the first pages, whichever thread writes them.
 pub(crate) struct WriteBehind {
     pool: Arc<BufferPool>,
     /// Full, and not yet enough to be written.
@@ -31,6 +32,7 @@ impl WriteBehind {
     /// The run's pages will hardly change again.
     pub fn add(&mut self, run: PageRun) -> Result<()> {
         if !self.pool.background {
+            let _counted = waits::blocked(WaitKind::PageWrite);
             return self.pool.begin_write_out(&[run]);
         }
         self.waiting.push(run);
@@ -50,11 +52,11 @@ impl WriteBehind {
 
     /// Writes and synchronises all pages of `runs`, those that were added among them.
     pub fn finish(&mut self, runs: &[PageRun]) -> Result<()> {
-        let _counted = waits::blocked(WaitKind::PageWrite);
         if let Some(writer) = self.writer.take() {
             drop(writer.runs);
-            writer.thread.join().map_err(|_| Error::Stopped)??;
+            waits::for_helpers(|| writer.thread.join()).map_err(|_| Error::Stopped)??;
         }
+        let _counted = waits::blocked(WaitKind::PageWrite);
         self.pool.write_out(runs)
     }
 }
@@ -64,7 +66,7 @@ impl Drop for WriteBehind {
         if let Some(writer) = self.writer.take() {
             writer.stop.store(true, Ordering::Relaxed);
             drop(writer.runs);
-            let _ = writer.thread.join();
+            let _ = waits::for_helpers(|| writer.thread.join());
         }
     }
 }
@@ -75,10 +77,18 @@ impl Writer {
         let (runs, received): (_, Receiver<Vec<PageRun>>) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (pool, stopped) = (pool.clone(), stop.clone());
-        let write = move || {
-            let full = received.iter().take_while(|_| !stopped.load(Ordering::Relaxed));
-            full.into_iter().try_for_each(|runs| pool.begin_write_out(&runs))
+        let waits = Waits::current();
+        let write_one = move |runs: Vec<PageRun>| {
+            let write = || {
+                let _counted = waits::blocked(WaitKind::PageWrite);
+                pool.begin_write_out(&runs)
+            };
+            match &waits {
+                Some(waits) => waits.work(write),
+                None => write(),
+            }
         };
+        let write = move || received.iter().take_while(|_| !stopped.load(Ordering::Relaxed)).try_for_each(write_one);
         let thread = thread::Builder::new().name("write-behind".into()).spawn(write).ok()?;
         Some(Writer { runs, stop, thread })
     }

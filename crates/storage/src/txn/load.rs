@@ -137,11 +137,7 @@ impl Load {
         let before = self.before;
         // Nobody writes the pages once they are given up.
         drop(self);
-        // A part of the statement, not the end of it: its stage stays as it is.
-        let progress = txn.progress.take();
-        let undone = txn.undo_to(before);
-        txn.progress = progress;
-        undone
+        txn.undo_part(before)
     }
 
     fn attach(&self, txn: &mut Txn, top: &Top) -> Result<bool> {

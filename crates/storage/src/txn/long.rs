@@ -25,7 +25,7 @@ pub(super) fn write(txn: &mut Txn, index: IndexId, value: &[u8]) -> Result<Vec<u
         Ok(reference) => Ok(reference.encode().to_vec()),
         Err(error) => {
             // The runs that were written go again.
-            txn.undo_to(start)?;
+            txn.undo_part(start)?;
             Err(error)
         }
     }

@@ -170,12 +170,31 @@ impl Txn {
     /// Undoes everything written since. Row locks stay.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.undo_to(savepoint.lsn)?;
-        self.purge.truncate(savepoint.purge);
-        self.dropped.truncate(savepoint.dropped);
+        self.forget_since(savepoint);
         Ok(())
     }
 
-    pub(super) fn undo_to(&mut self, lsn: Lsn) -> Result<()> {
+    /// As `rollback_to`, for a part of a statement that goes on: the statement's stage stays as it is.
+    pub fn take_back(&mut self, savepoint: &Savepoint) -> Result<()> {
+        self.undo_part(savepoint.lsn)?;
+        self.forget_since(savepoint);
+        Ok(())
+    }
+
+    fn forget_since(&mut self, savepoint: &Savepoint) {
+        self.purge.truncate(savepoint.purge);
+        self.dropped.truncate(savepoint.dropped);
+    }
+
+    /// As `undo_to`; see `take_back`.
+    pub(super) fn undo_part(&mut self, lsn: Lsn) -> Result<()> {
+        let progress = self.progress.take();
+        let undone = self.undo_to(lsn);
+        self.progress = progress;
+        undone
+    }
+
+    fn undo_to(&mut self, lsn: Lsn) -> Result<()> {
         if let Some(owner) = &self.owner
             && self.last_lsn > lsn
         {

@@ -167,7 +167,7 @@ impl Txn {
         let reference = long::write(self, index, value)?;
         let verdict = self.change_inline(index, key, kind, &reference, RecordFlags::OVERFLOW);
         if !matches!(verdict, Ok(Verdict::Go)) {
-            self.undo_to(start)?;
+            self.undo_part(start)?;
         }
         verdict
     }

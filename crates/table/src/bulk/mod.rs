@@ -615,7 +615,7 @@ impl BulkInsert {
             self.report.inserted += self.report.replaced - before.replaced;
         }
         if load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? == Loaded::NotEmpty {
-            txn.inner().rollback_to(&start).map_err(|e| table.failed(e))?;
+            txn.inner().take_back(&start).map_err(|e| table.failed(e))?;
             txn.forget_events(&mark);
             self.report = before;
             return Ok(false);
@@ -756,7 +756,7 @@ impl BulkInsert {
             self.report.inserted += chunk.count as u64;
             return Ok(());
         }
-        txn.inner().rollback_to(&start).map_err(|e| table.failed(e))?;
+        txn.inner().take_back(&start).map_err(|e| table.failed(e))?;
         let run = &chunk.runs[0];
         let mut order: Vec<usize> = (0..run.len()).collect();
         order.sort_unstable_by_key(|i| run.row(*i));

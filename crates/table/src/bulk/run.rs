@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread::Scope;
 
-use highkey_storage::{BatchRows, Waits};
+use highkey_storage::{BatchRows, Waits, for_helpers};
 
 /// Bytes read from a spilled run at a time.
 const READ_BYTES: usize = 256 << 10;
@@ -329,7 +329,11 @@ impl MergeAhead {
     /// The next entry.
     pub fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
         if self.at == self.block.len() {
-            self.block = self.blocks.recv().unwrap_or_else(|_| Ok(Run::default()))?;
+            let received = match self.blocks.try_recv() {
+                Err(TryRecvError::Empty) => for_helpers(|| self.blocks.recv()).ok(),
+                received => received.ok(),
+            };
+            self.block = received.unwrap_or_else(|| Ok(Run::default()))?;
             self.at = 0;
         }
         if self.block.len() == 0 {

@@ -118,7 +118,7 @@ impl Change<'_> {
 struct OpenRows {
     table: Arc<TableMap>,
     kind: RowsKind,
-    writer: RowsWriter,
+    writer: RowsWriter<Arc<TableMap>>,
     /// Which columns an update changed.
     after: Bitmap,
     before: Bitmap,

@@ -33,6 +33,8 @@ pub struct AlterPlan {
     pub spec: TableSpec,
     /// For each new column the old column that it continues; None: it is added.
     pub columns: Vec<Option<usize>>,
+    /// New columns that are defined anew (MODIFY, CHANGE), be it as they were: they lose their histograms, as in MySQL.
+    pub redefined: Vec<usize>,
     /// Every row must pass the conversion, even if its bytes could stay: a new CHECK, a changed generated column.
     pub convert_rows: bool,
 }
@@ -47,6 +49,7 @@ impl AlterPlan {
             version: def.version,
             spec: TableSpec::like(def, &def.schema, &def.name),
             columns: (0..def.columns.len()).map(Some).collect(),
+            redefined: Vec::new(),
             convert_rows: false,
         }
     }
@@ -68,6 +71,10 @@ impl Database {
         refuse_system_schema(&plan.spec.schema)?;
         let from = (plan.schema.clone(), plan.name.clone());
         let to = (plan.spec.schema.clone(), plan.spec.name.clone());
+        // As it is now; asked again when nobody else can change it.
+        if from != to && self.catalog().find_table(&to.0, &to.1).is_some() {
+            return Err(error::table_exists(&to.1));
+        }
         let _locks = self.lock_tables(cx, vec![from.clone(), to.clone()]).await?;
         let catalog = self.catalog();
         let old = catalog.table(&from.0, &from.1)?;
@@ -102,7 +109,7 @@ impl Database {
             self.write_counter(&mut txn, keys::row_id(def.id), next)?;
         }
         self.write_table(&mut txn, &def)?;
-        let lost = old.histograms_lost(&def, &plan.columns);
+        let lost = old.histograms_lost(&def, &plan.columns, &plan.redefined);
         self.remove_histograms(&mut txn, def.id, &lost)?;
         cx.commit(txn)?;
         old.state.histograms.lock().retain(|column, _| !lost.contains(column));

@@ -19,6 +19,7 @@ use highkey_types::{MySqlError, Str, errors};
 use crate::commit::EventSource;
 use crate::database::Database;
 use crate::error;
+use crate::session_locks::SessionLocks;
 use crate::transaction::HeldLocks;
 
 pub use alter::{AlterPlan, RowConversion};
@@ -40,6 +41,8 @@ pub struct DdlContext {
     pub progress: Arc<Progress>,
     /// The statement's text for the binary log, committed with it.
     pub log: Option<Arc<LoggedStatement>>,
+    /// What the session has locked.
+    pub session: Option<Arc<SessionLocks>>,
 }
 
 impl Default for DdlContext {
@@ -49,6 +52,7 @@ impl Default for DdlContext {
             interrupt: Arc::default(),
             progress: Arc::default(),
             log: None,
+            session: None,
         }
     }
 }
@@ -68,8 +72,8 @@ impl DdlContext {
 }
 
 impl Database {
-    pub(crate) fn ddl_locks(&self) -> HeldLocks {
-        HeldLocks::new(self.metadata_locks.clone(), self.metadata_locks.new_owner())
+    pub(crate) fn ddl_locks(&self, cx: &DdlContext) -> HeldLocks {
+        HeldLocks::new(self.metadata_locks.clone(), cx.session.clone())
     }
 
     /// Locks tables (present or future ones) for a DDL statement, and their schemas against being dropped.
@@ -78,7 +82,7 @@ impl Database {
         cx: &DdlContext,
         tables: Vec<crate::metadata_lock::Name>,
     ) -> Result<HeldLocks, MySqlError> {
-        let mut locks = self.ddl_locks();
+        let mut locks = self.ddl_locks(cx);
         cx.progress.enter(Stage::WaitingForMetadataLock, 0);
         locks.acquire_tables(tables, cx.lock_wait_timeout, &cx.interrupt).await?;
         Ok(locks)

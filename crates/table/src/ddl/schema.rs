@@ -20,6 +20,10 @@ impl Database {
         if is_system_schema(&def.name) {
             return Err(error::schema_exists(&def.name));
         }
+        // One that is there is there, whoever has it locked.
+        if self.catalog().schema(&def.name).is_some() {
+            return Err(error::schema_exists(&def.name));
+        }
         let _locks = self.lock_schema(cx, &def.name).await?;
         if self.catalog().schema(&def.name).is_some() {
             return Err(error::schema_exists(&def.name));
@@ -75,7 +79,7 @@ impl Database {
     }
 
     async fn lock_schema(&self, cx: &DdlContext, name: &str) -> Result<HeldLocks, MySqlError> {
-        let mut locks = self.ddl_locks();
+        let mut locks = self.ddl_locks(cx);
         cx.progress.enter(Stage::WaitingForMetadataLock, 0);
         locks.acquire_exclusive(vec![(name.into(), "".into())], cx.lock_wait_timeout, &cx.interrupt).await?;
         Ok(locks)

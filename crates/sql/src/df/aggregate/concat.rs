@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
+use highkey_types::json;
 
 use super::GroupState;
 use crate::df::error::{null_object_key, user};
@@ -88,7 +89,7 @@ impl Concat {
                     if i > 0 {
                         out.push_str(", ");
                     }
-                    out.push_str(&serde_json::Value::from(String::from_utf8_lossy(key)).to_string());
+                    json::push_quoted(&String::from_utf8_lossy(key), &mut out);
                     out.push_str(": ");
                     out.push_str(json);
                 }

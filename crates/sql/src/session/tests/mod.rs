@@ -4,6 +4,7 @@ mod ddl;
 mod dml;
 mod histograms;
 mod indexes;
+mod locks;
 mod metadata;
 mod optimize;
 mod prepared;

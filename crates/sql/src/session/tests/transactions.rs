@@ -131,22 +131,6 @@ async fn several_statements_in_one_text() {
     assert_eq!(c.error("SELECT 1; SELECT 2").await.0, 1064);
 }
 
-#[tokio::test]
-async fn lock_tables_restricts_and_excludes() {
-    let server = Server::new();
-    let mut a = server.client().await;
-    let mut b = server.client().await;
-    a.ok("CREATE TABLE t (id INT)").await;
-    a.ok("CREATE TABLE u (id INT)").await;
-    a.ok("LOCK TABLES t READ").await;
-    assert_eq!(a.error("SELECT * FROM u").await.0, 1100);
-    assert_eq!(a.error("INSERT INTO t VALUES (1)").await.0, 1099);
-    b.ok("SET lock_wait_timeout = 1").await;
-    assert_eq!(b.error("INSERT INTO t VALUES (1)").await.0, 1205);
-    a.ok("UNLOCK TABLES").await;
-    b.ok("INSERT INTO t VALUES (1)").await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleting_a_key_that_is_not_there_keeps_others_from_it() {
     let server = Server::new();

@@ -75,6 +75,18 @@ async fn explain_analyze_of_queries() {
         assert_eq!(parts.iter().map(|(name, _)| *name).collect::<Vec<_>>(), PARTS, "{lines:#?}");
         assert!(parts[0].1 > 0.0 && parts[1].1 > 0.0);
     }
+    for executor in ["FAST", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = {executor}")).await;
+        // Word for word again: the session keeps the plan.
+        for _ in 0..4 {
+            c.rows("SELECT /*+ NO_SUCH_HINT() */ id FROM t").await;
+            assert_eq!(c.rows("SHOW WARNINGS").await.len(), 1, "{executor}");
+        }
+        for explain in ["EXPLAIN", "EXPLAIN FORMAT=TREE", "EXPLAIN ANALYZE"] {
+            c.rows(&format!("{explain} SELECT /*+ NO_SUCH_HINT() */ id FROM t")).await;
+            assert_eq!(c.rows("SHOW WARNINGS").await.len(), 1, "{explain} {executor}");
+        }
+    }
     let paused = analyze(&mut c, "SELECT SLEEP(0.01)").await;
     assert!(paused.iter().any(|line| line.starts_with("    pause: ") && line.ends_with("in 1 wait")), "{paused:#?}");
     assert_eq!(c.error("EXPLAIN ANALYZE FORMAT=TRADITIONAL SELECT 1").await.0, 1235);
@@ -157,7 +169,44 @@ async fn what_fails_is_counted_and_truncate_forgets() {
     c.session.execute_prepared(id, &[], false, &mut Collector::default()).await.unwrap();
     assert_eq!(digests(&mut c, "count_star, sum_rows_sent", "SELECT `id`%").await, table("1 1"));
     c.ok("CREATE USER u IDENTIFIED BY 'secret'").await;
-    assert_eq!(digests(&mut c, "query_sample_text LIKE '%secret%'", "CREATE%USER%").await, table("0"));
+    c.ok("PREPARE s FROM 'ALTER USER u IDENTIFIED BY ''secret'''").await;
+    for digest in ["CREATE%USER%", "PREPARE%"] {
+        assert_eq!(digests(&mut c, "count_star, query_sample_text", digest).await, table("1 NULL"));
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_statement_has_its_own_text_and_figures_only() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO t VALUES (1), (2), (3)").await;
+    assert_eq!(c.rows("SELECT id FROM t").await.len(), 3);
+    let Answer::Error(e) = c.run(" SELEC 7 ; SELECT 'of another'").await else { panic!("no statement") };
+    assert_eq!(e.code, 1064);
+    let figures = "count_star, sum_rows_examined, query_sample_text";
+    assert_eq!(digests(&mut c, figures, "SELEC %").await, [["1", "0", "SELEC 7 "]]);
+    assert_eq!(digests(&mut c, "sum_rows_examined", "SELECT `id`%").await, table("3"));
+}
+
+#[tokio::test]
+async fn digests_are_of_the_text_as_the_session_reads_it() {
+    let server = Server::new();
+    let mut c = server.connect();
+    let statement = r#"'SELECT "a"'"#;
+    let id = c.session.prepare(format!("SELECT STATEMENT_DIGEST_TEXT({statement})").as_bytes()).await.unwrap().id;
+    for (mode, text) in [("", "SELECT ?"), ("ANSI_QUOTES", "SELECT `a`"), ("", "SELECT ?")] {
+        c.ok(&format!("SET sql_mode = '{mode}'")).await;
+        for executor in ["FAST", "DATAFUSION"] {
+            c.ok(&format!("SET highkey_executor = {executor}")).await;
+            assert_eq!(c.value(&format!("SELECT STATEMENT_DIGEST_TEXT({statement})")).await, text, "{mode} {executor}");
+            let mut sink = Collector::default();
+            c.session.execute_prepared(id, &[], false, &mut sink).await.unwrap();
+            let Answer::Rows { rows, .. } = &sink.answers[0] else { panic!("{:?}", sink.answers) };
+            assert_eq!(rows[0][0], Value::text(text), "{mode} {executor}");
+        }
+    }
+    assert_eq!(c.value("SELECT @@performance_schema").await, "1");
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use highkey_types::{MySqlError, errors};
 
 use crate::database::Database;
 use crate::error;
+use crate::replica::ReplicaRecord;
 use crate::transaction::HeldLocks;
 
 pub use alter::{AlterPlan, RowConversion};
@@ -32,6 +33,8 @@ pub struct DdlContext {
     pub progress: Arc<Progress>,
     /// The statement's binlog events, committed with it.
     pub binlog: Vec<u8>,
+    /// What a replica notes with the statement: how far it has got.
+    pub replica: Option<ReplicaRecord>,
 }
 
 impl Default for DdlContext {
@@ -41,15 +44,19 @@ impl Default for DdlContext {
             interrupt: Arc::default(),
             progress: Arc::default(),
             binlog: Vec::new(),
+            replica: None,
         }
     }
 }
 
 impl DdlContext {
     /// Commits on this thread: nothing may come between the commit and the publication of the new catalog.
-    pub(crate) fn commit(&self, txn: Txn) -> Result<(), MySqlError> {
+    pub(crate) fn commit(&self, mut txn: Txn) -> Result<(), MySqlError> {
         let failed = |e| error::storage(e, "catalog");
         self.progress.enter(Stage::Committing, 0);
+        if let Some(record) = &self.replica {
+            record.put(&mut txn)?;
+        }
         txn.commit(&self.binlog).map_err(failed)?.wait().map_err(failed)
     }
 

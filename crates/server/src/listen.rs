@@ -19,6 +19,7 @@ use tracing::{error, info, warn};
 use crate::cli::ServeOptions;
 use crate::connection::{self, Peer, Wire};
 use crate::keys::{self, PasswordKey};
+use crate::replica::Replica;
 
 /// How long connections may take to notice a shutdown before it goes on without them.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
@@ -81,6 +82,8 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
     if instance.bootstrap_root().await.map_err(|e| e.message)? {
         warn!("root@localhost has no password; set one: ALTER USER root@localhost IDENTIFIED BY '…'");
     }
+    let replica = Replica::open(instance.clone()).map_err(|e| format!("cannot open {}: {e}", datadir.display()))?;
+    instance.set_replica(replica.clone());
     let server = Arc::new(Server {
         instance: instance.clone(),
         tls,
@@ -98,9 +101,11 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
     let bound = tcp.local_addr().map_err(|e| e.to_string())?;
     info!("ready for connections on {bound}{}", options.socket.as_ref().map_or(String::new(), |s| format!(" and {}", s.display())));
 
+    replica.start_with_server().await;
     accept_until_shutdown(&server, tcp, local).await?;
 
     info!("shutting down");
+    replica.shut_down().await;
     for process in instance.processes().all() {
         process.interrupt(highkey_sql::Interruption::Connection);
     }

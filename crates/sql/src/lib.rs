@@ -20,6 +20,7 @@ mod information_schema;
 mod parse;
 mod plan;
 mod prepared;
+pub mod replica;
 mod session;
 mod show;
 mod variables;

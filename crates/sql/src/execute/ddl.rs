@@ -20,6 +20,7 @@ impl Session {
             lock_wait_timeout: self.state.config.metadata_timeout,
             interrupt: self.state.process.flag(),
             progress: self.state.process.progress(),
+            replica: self.replica.as_ref().and_then(|replica| replica.definition_record.clone()),
             ..DdlContext::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::UserDef;
+use highkey_table::{DdlContext, UserDef};
 use highkey_types::MySqlError;
 
 use super::{Failure, Outcome};
@@ -17,6 +17,11 @@ impl Session {
         } else {
             (name.user.clone(), name.host.to_lowercase())
         }
+    }
+
+    /// One account is one transaction, and statements may name several: a replica's position goes with none of them.
+    fn account_context(&self) -> DdlContext {
+        DdlContext { replica: None, ..self.ddl_context() }
     }
 
     fn find_account(&self, user: &str, host: &str) -> Option<Arc<UserDef>> {
@@ -50,7 +55,7 @@ impl Session {
         }
         self.note_options(options);
         for def in wanted {
-            let cx = self.ddl_context();
+            let cx = self.account_context();
             self.state.instance.database().clone().create_user(&cx, def).await?;
         }
         Ok(Outcome::ok())
@@ -88,7 +93,7 @@ impl Session {
         }
         self.note_options(options);
         for def in wanted {
-            let cx = self.ddl_context();
+            let cx = self.account_context();
             self.state.instance.database().clone().alter_user(&cx, def).await?;
         }
         Ok(Outcome::ok())
@@ -140,7 +145,7 @@ impl Session {
             return Err(error::cannot_user("DROP USER", &failed.join(",")).into());
         }
         for (user, host) in wanted {
-            let cx = self.ddl_context();
+            let cx = self.account_context();
             self.state.instance.database().clone().drop_user(&cx, &user, &host).await?;
         }
         Ok(Outcome::ok())
@@ -154,7 +159,7 @@ impl Session {
             let (Some(existing), None) = (existing, self.find_account(&new_user, &new_host)) else {
                 return Err(error::cannot_user("RENAME USER", &format!("'{user}'@'{host}'")).into());
             };
-            let cx = self.ddl_context();
+            let cx = self.account_context();
             let database = self.state.instance.database().clone();
             database.create_user(&cx, UserDef { user: new_user, host: new_host, ..(*existing).clone() }).await?;
             database.drop_user(&cx, &user, &host).await?;
@@ -171,7 +176,7 @@ impl Session {
         let mut def = (*existing).clone();
         def.authentication_string = authentication_string(&def.plugin, password)?;
         def.password_expired = false;
-        let cx = self.ddl_context();
+        let cx = self.account_context();
         self.state.instance.database().clone().alter_user(&cx, def).await?;
         Ok(Outcome::ok())
     }

@@ -69,8 +69,11 @@ impl Parser<'_> {
     }
 
     fn start_transaction(&mut self) -> Result<Statement> {
-        if self.is_any_kw(&["SLAVE", "REPLICA", "GROUP_REPLICATION"]) {
-            return unsupported("replication from a source");
+        if self.is_any_kw(&["SLAVE", "REPLICA"]) {
+            return self.start_replica();
+        }
+        if self.is_kw("GROUP_REPLICATION") {
+            return unsupported("group replication");
         }
         self.expect_kw("TRANSACTION")?;
         let (mut consistent_snapshot, mut access) = (false, None);
@@ -324,6 +327,9 @@ impl Parser<'_> {
             "FLUSH" => self.flush(),
             "SHUTDOWN" => Ok(Statement::Shutdown),
             "RESET" => {
+                if self.is_any_kw(&["REPLICA", "SLAVE"]) {
+                    return self.reset_replica();
+                }
                 if self.word().is_none() {
                     return self.fail();
                 }

@@ -121,7 +121,7 @@ impl Parser<'_> {
                 ShowWhat::BinlogEvents
             }
             "SLAVE" | "REPLICA" => match self.any_kw(&["STATUS", "HOSTS"]) {
-                Some("STATUS") => ShowWhat::ReplicaStatus,
+                Some("STATUS") => ShowWhat::ReplicaStatus { old_names: word == "SLAVE", channel: self.for_channel()? },
                 Some(_) => ShowWhat::Replicas,
                 None => return self.fail(),
             },

@@ -1,6 +1,6 @@
 //! What all sessions of one server share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU64;
 use std::time::{Instant, SystemTime};
 
@@ -16,6 +16,7 @@ use super::table_exprs::TableExprCache;
 use super::table_locks::TableLocks;
 use super::user_locks::UserLocks;
 use crate::df::{EngineOptions, QueryEngine};
+use crate::replica::ReplicaControl;
 use crate::variables::{Settings, Values};
 
 /// An account as authentication needs it.
@@ -46,6 +47,8 @@ pub struct Instance {
     exprs: TableExprCache,
     prepared_statements: AtomicU64,
     digests: Digests,
+    /// The server's replica, once it is there.
+    replica: OnceLock<Arc<dyn ReplicaControl>>,
 }
 
 impl Instance {
@@ -74,6 +77,7 @@ impl Instance {
             exprs: TableExprCache::default(),
             prepared_statements: AtomicU64::new(0),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
+            replica: OnceLock::new(),
         }))
     }
 
@@ -101,6 +105,15 @@ impl Instance {
     /// What statements cost, by digest.
     pub(crate) fn digests(&self) -> &Digests {
         &self.digests
+    }
+
+    /// Where statements about the replica go; a server sets it once, before the first session.
+    pub fn set_replica(&self, replica: Arc<dyn ReplicaControl>) {
+        let _ = self.replica.set(replica);
+    }
+
+    pub(crate) fn replica(&self) -> Option<Arc<dyn ReplicaControl>> {
+        self.replica.get().cloned()
     }
 
     pub(crate) fn started_at(&self) -> SystemTime {

@@ -15,7 +15,7 @@ mod status;
 mod table_exprs;
 mod table_locks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transaction;
 mod user_locks;
 
@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use highkey_table::Waits;
+use highkey_table::{ReplicaRecord, Waits};
 use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
@@ -112,8 +112,17 @@ pub struct Session {
     pub(crate) waits: Arc<Waits>,
     /// When the running statement began.
     started: Instant,
+    /// Set in the sessions that apply a source's transactions: `read_only` is not for them.
+    pub(crate) replica: Option<ReplicaSession>,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
     pub(crate) rows_sent: Option<u64>,
+}
+
+/// What a session of the replica has besides.
+#[derive(Default)]
+pub(crate) struct ReplicaSession {
+    /// What the running statement writes with its change of the catalog, if it is a definition.
+    pub(crate) definition_record: Option<ReplicaRecord>,
 }
 
 /// What came of a statement.
@@ -165,6 +174,7 @@ impl Session {
             close_requested: false,
             about_conditions: false,
             schema_changed: false,
+            replica: None,
         }
     }
 

@@ -104,6 +104,9 @@ impl Session {
         if read_only {
             return Err(error::read_only_transaction());
         }
+        if self.replica.is_some() {
+            return Ok(());
+        }
         let globals = self.state.instance.globals();
         if globals.bool("super_read_only") {
             return Err(error::option_prevents("--super-read-only"));

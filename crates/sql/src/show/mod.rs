@@ -16,6 +16,7 @@ use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName};
 use crate::plan::{ExprType, Field};
+use crate::replica;
 use crate::session::error::{self, err};
 use crate::session::{SessionState, StatusCounter};
 
@@ -200,7 +201,12 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ShowWhat::BinaryLogs => return Err(err(1381, "You are not using binary logging")),
         ShowWhat::BinaryLogStatus => Answer::new("File s255;Position u;Binlog_Do_DB s64;Binlog_Ignore_DB s64;Executed_Gtid_Set s64", Vec::new()),
         ShowWhat::BinlogEvents => Answer::new("Log_name s255;Pos u;Event_type s20;Server_id n;End_log_pos u;Info S", Vec::new()),
-        ShowWhat::ReplicaStatus => Answer::new("Slave_IO_State s14;Master_Host s60", Vec::new()),
+        ShowWhat::ReplicaStatus { old_names, channel } => {
+            if let Some(name) = channel.as_ref().filter(|name| !name.is_empty()) {
+                return Err(err(3074, format!("Slave channel '{name}' does not exist.")));
+            }
+            replica::show_status(state, *old_names)
+        }
         ShowWhat::Replicas => Answer::new("Server_id n;Host s255;Port n;Master_id n;Slave_UUID s36", Vec::new()),
         ShowWhat::Profiles => Answer::new("Query_ID n;Duration D;Query s300", Vec::new()),
         ShowWhat::Profile => Answer::new("Status s30;Duration D", Vec::new()),

@@ -220,7 +220,7 @@ pub enum ShowWhat {
     BinaryLogStatus,
     BinlogEvents,
     /// SLAVE STATUS, REPLICA STATUS.
-    ReplicaStatus,
+    ReplicaStatus { old_names: bool, channel: Option<String> },
     Replicas,
     Profiles,
     Profile,

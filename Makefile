@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim replication faults clients schedules miri valgrind oracles record binlog-readers
+.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -37,6 +37,10 @@ clients: build
 # Bad packets, damaged files, full disks, statements too long; ARGS=--short for less. The full disk needs root.
 faults: build
 	scripts/faults.sh $(ARGS)
+
+# A replica of MySQL 8.0.12 and MariaDB 10.11 under load and kills, compared row for row; ARGS="30 7 mysql-gtid" for seconds a round, seed, scenarios.
+replica: build
+	scripts/replica.sh $(ARGS)
 
 # The simulated disk, power off at every write of every script, many seeds.
 crash-sim:

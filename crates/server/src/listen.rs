@@ -19,6 +19,7 @@ use tracing::{error, info, warn};
 use crate::cli::ServeOptions;
 use crate::connection::{self, Peer, Wire};
 use crate::keys::{self, PasswordKey};
+use crate::replica::Replica;
 
 /// How long connections may take to notice a shutdown before it goes on without them.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
@@ -74,13 +75,15 @@ pub fn serve(options: ServeOptions) -> ExitCode {
 async fn run(options: &ServeOptions) -> Result<(), String> {
     let datadir = &options.datadir;
     std::fs::create_dir_all(datadir).map_err(|e| format!("cannot create {}: {e}", datadir.display()))?;
-    let database = Database::open_with(datadir, engine_options(&options.settings), binlog_options(&options.settings)).map_err(|e| format!("cannot open {}: {e}", datadir.display()))?;
+    let database = Database::open_with(datadir, engine_options(&options.settings), highkey_sql::binlog_options(&options.settings)).map_err(|e| format!("cannot open {}: {e}", datadir.display()))?;
     let tls = keys::tls_acceptor(datadir, &options.settings.text("ssl_cert"), &options.settings.text("ssl_key"));
     let tls = tls.inspect_err(|e| warn!("no TLS: {e}")).ok();
     let instance = Instance::new(database.clone(), &options.settings).map_err(|e| e.to_string())?;
     if instance.bootstrap_root().await.map_err(|e| e.message)? {
         warn!("root@localhost has no password; set one: ALTER USER root@localhost IDENTIFIED BY '…'");
     }
+    let replica = Replica::open(instance.clone()).map_err(|e| format!("cannot open {}: {e}", datadir.display()))?;
+    instance.set_replica(replica.clone());
     let server = Arc::new(Server {
         instance: instance.clone(),
         tls,
@@ -98,9 +101,11 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
     let bound = tcp.local_addr().map_err(|e| e.to_string())?;
     info!("ready for connections on {bound}{}", options.socket.as_ref().map_or(String::new(), |s| format!(" and {}", s.display())));
 
+    replica.start_with_server().await;
     accept_until_shutdown(&server, tcp, local).await?;
 
     info!("shutting down");
+    replica.shut_down().await;
     for process in instance.processes().all() {
         process.interrupt(highkey_sql::Interruption::Connection);
     }
@@ -133,23 +138,6 @@ pub fn engine_options(settings: &Settings) -> highkey_table::Options {
         fill_factor: settings.u64("innodb_fill_factor") as u8,
         io_capacity: settings.u64("innodb_io_capacity") as u32,
         ..highkey_table::Options::default()
-    }
-}
-
-fn binlog_options(settings: &Settings) -> highkey_table::BinlogOptions {
-    let version = highkey_sql::VERSION;
-    let mut numbers = version.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
-    let mut next = || numbers.next().unwrap_or(0);
-    highkey_table::BinlogOptions {
-        enabled: settings.bool("log_bin"),
-        server_version: version.to_owned(),
-        version_number: next() * 10_000 + next() * 100 + next(),
-        server_id: settings.u64("server_id") as u32,
-        expire_seconds: settings.u64("binlog_expire_logs_seconds"),
-        assigns_gtids: settings.text("gtid_mode").starts_with("ON"),
-        full_metadata: settings.text("binlog_row_metadata") == "FULL",
-        max_size: settings.u64("max_binlog_size"),
-        checksum: settings.text("binlog_checksum") == "CRC32",
     }
 }
 

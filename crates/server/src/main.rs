@@ -3,6 +3,7 @@
 //! - `cli` reads the command line, `config` applies `my.cnf` and the system variables given as options.
 //! - `listen` accepts connections over TCP and a local socket and shuts down cleanly.
 //! - `connection` is one client: handshake, authentication, commands; `sink` turns results into packets.
+//! - `replica` reads another server's binary log and applies it.
 //! - `stats` prints what every index holds.
 //! - `keys` holds the TLS certificate and the RSA key of `caching_sha2_password`.
 #![forbid(unsafe_code)]
@@ -11,6 +12,7 @@ mod cli;
 mod connection;
 mod keys;
 mod listen;
+mod replica;
 mod stats;
 
 use std::process::ExitCode;

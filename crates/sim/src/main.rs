@@ -3,6 +3,7 @@
 //! - `golden` records the answers of a real MySQL to a script of statements, and checks that Highkey gives the same.
 //! - `crash` kills a server under load, again and again, and checks that nothing acknowledged was lost.
 //! - `faults` gives a server bad packets, damaged files, full disks and too much, and checks that it says so and loses nothing.
+//! - `replica` loads a source and compares its replica with it.
 //!
 //! The simulated disk and the schedules live beside the code they test, in `highkey-storage`.
 #![forbid(unsafe_code)]
@@ -10,6 +11,7 @@
 mod crash;
 mod faults;
 mod golden;
+mod replica;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,9 @@ enum Driver {
     Crash(crash::Options),
     /// Malformed packets, damaged files, full disks, statements too long: clear errors, and nothing lost
     Faults(faults::Options),
+    /// A load for a source, and the comparison of a replica with it
+    #[command(subcommand)]
+    Replica(replica::Action),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +49,7 @@ fn main() -> ExitCode {
         Driver::Golden(action) => runtime.block_on(golden::run(action)),
         Driver::Crash(options) => runtime.block_on(crash::run(options)),
         Driver::Faults(options) => runtime.block_on(faults::run(options)),
+        Driver::Replica(action) => runtime.block_on(replica::run(action)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -20,12 +20,13 @@ mod information_schema;
 mod parse;
 mod plan;
 mod prepared;
+pub mod replica;
 mod session;
 mod show;
 mod variables;
 
 pub use session::{
     Account, ClientFlags, ClientInfo, Column, ColumnFlags, Instance, Interruption, LocalInfile, OkSummary, PreparedInfo, ProcessEntry, ProgressReport, ResultSink,
-    Session, Status, StatusCounter, StatusFlags, VERSION, authentication_string, verify_caching_sha2,
+    Session, Status, StatusCounter, StatusFlags, VERSION, authentication_string, binlog_options, verify_caching_sha2,
 };
 pub use variables::{SettingError, Settings};

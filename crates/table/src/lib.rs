@@ -25,6 +25,7 @@ mod histogram;
 mod index;
 mod insert;
 mod metadata_lock;
+mod replica;
 mod row;
 mod row_id;
 mod scan;
@@ -53,6 +54,7 @@ pub use highkey_storage::{
 };
 pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
+pub use replica::ReplicaRecord;
 pub use row::{Row, RowBatch};
 pub use scan::{KeyRange, LockingScan, ScanPartition, TableScan};
 pub use session_locks::{Passage, SessionLocks};

@@ -74,7 +74,8 @@ fn picture(db: &Arc<Database>) -> Vec<String> {
         let rows = all(db, table).len();
         format!("{}.{} {} columns {indexes:?} {histograms:?} {rows} rows", def.schema, def.name, def.columns.len())
     };
-    db.catalog().all_tables().iter().map(table).collect()
+    let notes = db.replica_records().unwrap().into_iter().map(|record| format!("{record:?}"));
+    db.catalog().all_tables().iter().map(table).chain(notes).collect()
 }
 
 type Statement = fn(&Arc<Database>) -> Result<(), highkey_types::MySqlError>;
@@ -208,6 +209,46 @@ fn drop_table_is_atomic() {
     crash_everywhere("drop table", 300, |db| {
         block_on(db.drop_tables(&DdlContext::default(), &[("s".into(), "t".into())], false)).map(|_| ())
     });
+}
+
+#[test]
+fn a_replicas_record_goes_with_what_it_is_about() {
+    // A transaction of two statements.
+    crash_everywhere("rows of a source", 300, |db| {
+        let mut txn = db.begin(Isolation::ReadCommitted);
+        let table = block_on(txn.table("s", "t"))?;
+        block_on(table.insert(&mut txn, &(1000..1300).map(row).collect::<Vec<_>>(), OnDuplicate::Error))?;
+        let first = block_on(table.lock_get(&mut txn, 0, &[i(0)], LockMode::Exclusive, LockWaitPolicy::Wait))?.expect("row 0");
+        block_on(table.delete(&mut txn, &first))?;
+        txn.put_replica_record(&db.replica_record(b"position", b"binlog.000001:500".to_vec()))?;
+        block_on(txn.commit())
+    });
+    // A definition.
+    crash_everywhere("a definition of a source", 10, |db| {
+        let cx = DdlContext { replica: Some(db.replica_record(b"position", b"binlog.000001:900".to_vec())), ..DdlContext::default() };
+        block_on(db.create_table(&cx, definition("new"))).map(|_| ())
+    });
+    // Settings and position together.
+    let base = prepared(10);
+    let db = try_open_still(&base).unwrap();
+    db.change_replica_records(&[db.replica_record(b"position", vec![1])], &[]).unwrap();
+    db.shutdown().unwrap();
+    drop(db);
+    crash_everywhere_on("settings of a replica", &base, |db| {
+        let put = [db.replica_record(b"channel", vec![7; 100]), db.replica_record(b"position 2", Vec::new())];
+        db.change_replica_records(&put, &[b"position", b"nothing"])
+    });
+}
+
+#[test]
+fn a_replicas_record_is_undone_with_its_transaction() {
+    let db = try_open_still(&prepared(10)).unwrap();
+    db.change_replica_records(&[db.replica_record(b"position", b"old".to_vec())], &[]).unwrap();
+    let mut txn = db.begin(Isolation::ReadCommitted);
+    txn.put_replica_record(&db.replica_record(b"position", b"new".to_vec())).unwrap();
+    assert_eq!(db.replica_records().unwrap(), [(b"position".to_vec(), b"old".to_vec())]);
+    block_on(txn.rollback()).unwrap();
+    assert_eq!(db.replica_records().unwrap(), [(b"position".to_vec(), b"old".to_vec())]);
 }
 
 #[test]

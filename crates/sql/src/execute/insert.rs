@@ -207,8 +207,9 @@ impl Inserter {
             }
             if auto.left == 0 {
                 if let Some(first) = state.next_insert_id.take() {
+                    // SET INSERT_ID is for all rows of the statement.
                     auto.next = first;
-                    auto.left = 1;
+                    auto.left = u64::MAX;
                     auto.increment = state.config.auto_increment_increment;
                 } else {
                     let count = if exact { needed } else { needed.max(auto.block) };
@@ -245,7 +246,7 @@ impl Inserter {
         let auto = self.auto.as_mut().ok_or_else(|| error::internal("no AUTO_INCREMENT column"))?;
         if auto.left == 0 {
             if let Some(first) = state.next_insert_id.take() {
-                (auto.next, auto.left, auto.increment) = (first, 1, state.config.auto_increment_increment);
+                (auto.next, auto.left, auto.increment) = (first, u64::MAX, state.config.auto_increment_increment);
             } else {
                 let reserved = self.target.table.reserve(auto.block, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
                 (auto.next, auto.left, auto.increment) = (reserved.first, reserved.count, reserved.increment);

@@ -17,6 +17,7 @@ mod locking;
 mod maintain;
 mod outfile;
 mod query;
+mod replica;
 mod set;
 mod subqueries;
 mod table_spec;
@@ -26,7 +27,7 @@ mod users;
 
 use highkey_types::MySqlError;
 
-use crate::parse::ast::{Maintenance, ShowWhat, Statement};
+use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
 
@@ -37,7 +38,7 @@ pub(crate) use delete::delete_tables;
 pub(crate) use insert::{insert_has_subquery, insert_tables};
 pub(crate) use locking::{lock_mode, lock_policy, row_id, whole_key};
 pub(crate) use query::Destination;
-pub(crate) use target::to_session;
+pub(crate) use target::{Target, to_session};
 pub(crate) use update::update_tables;
 
 /// Why a statement failed.
@@ -108,7 +109,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
-        Flush(_) | Reset | ResetBinaryLogs | Histogram { .. } => true,
+        Flush(_) | Reset | ResetBinaryLogs | Replica(_) | Histogram { .. } => true,
         _ => false,
     }
 }
@@ -207,6 +208,7 @@ impl Session {
                 self.state.instance.request_shutdown();
                 Ok(Outcome::ok())
             }
+            Statement::Replica(statement) => self.replica(statement).await,
             Statement::PurgeBinaryLogsTo(name) => {
                 self.state.binlog()?.purge_to(name)?;
                 Ok(Outcome::ok())
@@ -282,6 +284,13 @@ impl Session {
                 _ => C::ComOptimize,
             },
             Statement::Shutdown => C::ComShutdown,
+            Statement::Replica(statement) => match statement.action {
+                ReplicaAction::ChangeSource(_) => C::ComChangeMaster,
+                ReplicaAction::ChangeFilter(_) => C::ComChangeReplFilter,
+                ReplicaAction::Start { .. } => C::ComSlaveStart,
+                ReplicaAction::Stop(_) => C::ComSlaveStop,
+                ReplicaAction::Reset { .. } => C::ComReset,
+            },
         };
         self.state.instance.count(counter, 1);
     }

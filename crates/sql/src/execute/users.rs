@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::UserDef;
+use highkey_table::{DdlContext, UserDef};
 use highkey_types::MySqlError;
 
 use super::{Failure, Outcome};
@@ -17,6 +17,12 @@ impl Session {
         } else {
             (name.user.clone(), name.host.to_lowercase())
         }
+    }
+
+    /// One account is one transaction, and statements may name several: a replica's position goes with none of them. The binary log gets
+    /// `text`.
+    fn account_context(&self, text: String) -> DdlContext {
+        DdlContext { replica: None, ..self.ddl_context_logging(text.into()) }
     }
 
     fn find_account(&self, user: &str, host: &str) -> Option<Arc<UserDef>> {
@@ -50,7 +56,7 @@ impl Session {
         }
         self.note_options(options);
         for def in wanted {
-            let cx = self.ddl_context_logging(account_statement("CREATE", &def).into());
+            let cx = self.account_context(account_statement("CREATE", &def));
             self.state.instance.database().clone().create_user(&cx, def).await?;
         }
         Ok(Outcome::ok())
@@ -88,7 +94,7 @@ impl Session {
         }
         self.note_options(options);
         for def in wanted {
-            let cx = self.ddl_context_logging(account_statement("ALTER", &def).into());
+            let cx = self.account_context(account_statement("ALTER", &def));
             self.state.instance.database().clone().alter_user(&cx, def).await?;
         }
         Ok(Outcome::ok())
@@ -140,7 +146,7 @@ impl Session {
             return Err(error::cannot_user("DROP USER", &failed.join(",")).into());
         }
         for (user, host) in wanted {
-            let cx = self.ddl_context_logging(format!("DROP USER {}", quoted_account(&user, &host)).into());
+            let cx = self.account_context(format!("DROP USER {}", quoted_account(&user, &host)));
             self.state.instance.database().clone().drop_user(&cx, &user, &host).await?;
         }
         Ok(Outcome::ok())
@@ -157,8 +163,8 @@ impl Session {
             let renamed = format!("RENAME USER {} TO {}", quoted_account(&user, &host), quoted_account(&new_user, &new_host));
             let database = self.state.instance.database().clone();
             let new = UserDef { user: new_user, host: new_host, ..(*existing).clone() };
-            database.create_user(&self.unlogged_ddl_context(), new).await?;
-            database.drop_user(&self.ddl_context_logging(renamed.into()), &user, &host).await?;
+            database.create_user(&DdlContext { log: None, ..self.account_context(String::new()) }, new).await?;
+            database.drop_user(&self.account_context(renamed), &user, &host).await?;
         }
         Ok(Outcome::ok())
     }
@@ -172,7 +178,7 @@ impl Session {
         let mut def = (*existing).clone();
         def.authentication_string = authentication_string(&def.plugin, password)?;
         def.password_expired = false;
-        let cx = self.ddl_context_logging(account_statement("ALTER", &def).into());
+        let cx = self.account_context(account_statement("ALTER", &def));
         self.state.instance.database().clone().alter_user(&cx, def).await?;
         Ok(Outcome::ok())
     }

@@ -1,7 +1,8 @@
 //! The columns of the virtual tables, as MySQL 8.0 names and types them; those named HIGHKEY_... are our own.
 //!
 //! One line per table; a column is `NAME type`, where type is `sN` VARCHAR(N), `S` LONGTEXT, `u` BIGINT UNSIGNED, `i` BIGINT, `n` INT
-//! UNSIGNED, `I` INT, `d` DATETIME, `m` DATETIME(6), `D` DECIMAL(20,6), `p` DECIMAL(5,2), `j` JSON, and `?` makes it nullable.
+//! UNSIGNED, `I` INT, `d` DATETIME, `m` DATETIME(6), `D` DECIMAL(20,6), `p` DECIMAL(5,2), `f` DOUBLE, `j` JSON, and `?` makes
+//! it nullable.
 
 pub(super) const INFORMATION_SCHEMA: &[(&str, &str)] = &[
     ("CHARACTER_SETS", "CHARACTER_SET_NAME s64;DEFAULT_COLLATE_NAME s64;DESCRIPTION s2048;MAXLEN n"),
@@ -103,6 +104,20 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ),
     ("global_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("global_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
+    ("replication_applier_configuration", "CHANNEL_NAME s64;DESIRED_DELAY I"),
+    ("replication_applier_status", "CHANNEL_NAME s64;SERVICE_STATE s3;REMAINING_DELAY n?;COUNT_TRANSACTIONS_RETRIES u"),
+    (
+        "replication_applier_status_by_worker",
+        "CHANNEL_NAME s64;WORKER_ID u;THREAD_ID u?;SERVICE_STATE s3;LAST_ERROR_NUMBER I;LAST_ERROR_MESSAGE s1024;LAST_ERROR_TIMESTAMP m;LAST_APPLIED_TRANSACTION s57;APPLYING_TRANSACTION s57",
+    ),
+    (
+        "replication_connection_configuration",
+        "CHANNEL_NAME s64;HOST s255;PORT I;USER s32;NETWORK_INTERFACE s60;AUTO_POSITION s1;SSL_ALLOWED s7;SSL_CA_FILE s512;SSL_CA_PATH s512;SSL_CERTIFICATE s512;SSL_CIPHER s512;SSL_KEY s512;SSL_VERIFY_SERVER_CERTIFICATE s3;SSL_CRL_FILE s255;SSL_CRL_PATH s255;CONNECTION_RETRY_INTERVAL I;CONNECTION_RETRY_COUNT u;HEARTBEAT_INTERVAL f;TLS_VERSION s255;PUBLIC_KEY_PATH s512;GET_PUBLIC_KEY s3",
+    ),
+    (
+        "replication_connection_status",
+        "CHANNEL_NAME s64;GROUP_NAME s36;SOURCE_UUID s36;THREAD_ID u?;SERVICE_STATE s10;COUNT_RECEIVED_HEARTBEATS u;LAST_HEARTBEAT_TIMESTAMP m;RECEIVED_TRANSACTION_SET S;LAST_ERROR_NUMBER I;LAST_ERROR_MESSAGE s1024;LAST_ERROR_TIMESTAMP m",
+    ),
     ("session_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("session_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
 ];

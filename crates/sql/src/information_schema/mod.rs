@@ -82,6 +82,7 @@ pub fn column(text: &str) -> (highkey_types::Str, ColumnType, bool) {
         b'd' => ColumnType::new(TypeKind::DateTime(0)),
         b'm' => ColumnType::new(TypeKind::DateTime(6)),
         b'p' => ColumnType::decimal(5, 2),
+        b'f' => ColumnType::double(),
         b'j' => ColumnType::with_collation(TypeKind::Json, Collation::utf8mb4()),
         b'D' => ColumnType::decimal(20, 6),
         _ => panic!("no type {code}"),

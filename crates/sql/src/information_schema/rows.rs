@@ -8,6 +8,7 @@ use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, W
 
 use super::{histograms, indexes, waits};
 use crate::plan::{VirtualTable, Wanted};
+use crate::replica;
 use crate::session::{ProcessEntry, SessionState, stage_name};
 use crate::show;
 
@@ -44,6 +45,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "user_privileges") => user_privileges(state),
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
+        ("performance_schema", name) if name.starts_with("replication_") => replica::performance_schema(state, name),
         ("performance_schema", "global_variables") => show::variable_rows(state, true),
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status" | "session_status") => show::status_rows(state),

@@ -69,8 +69,11 @@ impl Parser<'_> {
     }
 
     fn start_transaction(&mut self) -> Result<Statement> {
-        if self.is_any_kw(&["SLAVE", "REPLICA", "GROUP_REPLICATION"]) {
-            return unsupported("replication from a source");
+        if self.is_any_kw(&["SLAVE", "REPLICA"]) {
+            return self.start_replica();
+        }
+        if self.is_kw("GROUP_REPLICATION") {
+            return unsupported("group replication");
         }
         self.expect_kw("TRANSACTION")?;
         let (mut consistent_snapshot, mut access) = (false, None);
@@ -325,6 +328,9 @@ impl Parser<'_> {
             "SHUTDOWN" => Ok(Statement::Shutdown),
             "RESET" if self.kw("MASTER") || self.kws(&["BINARY", "LOGS", "AND", "GTIDS"]) => Ok(Statement::ResetBinaryLogs),
             "RESET" => {
+                if self.is_any_kw(&["REPLICA", "SLAVE"]) {
+                    return self.reset_replica();
+                }
                 if self.word().is_none() {
                     return self.fail();
                 }

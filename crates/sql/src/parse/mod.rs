@@ -14,6 +14,7 @@ mod hints;
 mod lexer;
 mod parser;
 mod query;
+mod replica;
 mod set;
 mod show;
 mod types;

@@ -399,7 +399,15 @@ impl<'a> Parser<'a> {
             "HELP" => unsupported("HELP"),
             "IMPORT" => unsupported("IMPORT TABLE"),
             "CLONE" => unsupported("CLONE"),
-            "CHANGE" | "STOP" => unsupported("replication from a source"),
+            "CHANGE" => {
+                self.advance();
+                self.change_replication()
+            }
+            "STOP" if self.is_kw_at(1, "GROUP_REPLICATION") => unsupported("group replication"),
+            "STOP" => {
+                self.advance();
+                self.stop_replica()
+            }
             "BINLOG" => unsupported("BINLOG"),
             "SIGNAL" | "RESIGNAL" | "GET" => unsupported("SIGNAL and diagnostics"),
             "CACHE" => unsupported("key caches"),

@@ -116,7 +116,7 @@ impl Parser<'_> {
                 ShowWhat::BinlogEvents { file, from, limit: self.limit_numbers()? }
             }
             "SLAVE" | "REPLICA" => match self.any_kw(&["STATUS", "HOSTS"]) {
-                Some("STATUS") => ShowWhat::ReplicaStatus,
+                Some("STATUS") => ShowWhat::ReplicaStatus { old_names: word == "SLAVE", channel: self.for_channel()? },
                 Some(_) => ShowWhat::Replicas,
                 None => return self.fail(),
             },

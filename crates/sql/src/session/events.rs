@@ -4,11 +4,29 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use highkey_binlog::RowMetadata;
-use highkey_table::{Binlog, DdlContext, EventSource, GtidChoice, LoggedStatement};
+use highkey_table::{Binlog, BinlogOptions, DdlContext, EventSource, GtidChoice, LoggedStatement};
 use highkey_types::{MySqlError, Str, Value};
 
 use super::instance::Replica;
 use super::{Session, SessionState, error};
+use crate::variables::Settings;
+
+/// What the binary log needs of the system variables.
+pub fn binlog_options(settings: &Settings) -> BinlogOptions {
+    let mut numbers = super::VERSION.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    BinlogOptions {
+        enabled: settings.bool("log_bin"),
+        server_version: super::VERSION.to_owned(),
+        version_number: next() * 10_000 + next() * 100 + next(),
+        server_id: settings.u64("server_id") as u32,
+        expire_seconds: settings.u64("binlog_expire_logs_seconds"),
+        assigns_gtids: settings.text("gtid_mode").starts_with("ON"),
+        full_metadata: settings.text("binlog_row_metadata") == "FULL",
+        max_size: settings.u64("max_binlog_size"),
+        checksum: settings.text("binlog_checksum") == "CRC32",
+    }
+}
 
 impl SessionState {
     /// The binary log, for statements about it. Error 1381 without one.
@@ -50,7 +68,8 @@ impl Session {
     pub(crate) fn event_source(&self) -> Option<EventSource> {
         let state = &self.state;
         let binlog = state.instance.database().binlog()?;
-        if !state.config.sql_log_bin {
+        // What a replica applies is told by its source.
+        if !state.config.sql_log_bin || self.replica.is_some() {
             return None;
         }
         let settings = binlog.settings();
@@ -85,6 +104,7 @@ impl Session {
             interrupt: self.state.process.flag(),
             progress: self.state.process.progress(),
             session: Some(self.state.locks.clone()),
+            replica: self.replica.as_ref().and_then(|replica| replica.definition_record.clone()),
             ..DdlContext::default()
         }
     }

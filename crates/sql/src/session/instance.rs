@@ -1,7 +1,7 @@
 //! What all sessions of one server share.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU64;
 use std::time::{Instant, SystemTime};
 
@@ -16,6 +16,7 @@ use super::status::{Status, StatusCounter};
 use super::table_exprs::TableExprCache;
 use super::user_locks::UserLocks;
 use crate::df::{EngineOptions, QueryEngine};
+use crate::replica::ReplicaControl;
 use crate::variables::{Settings, Values};
 
 /// An account as authentication needs it.
@@ -56,6 +57,8 @@ pub struct Instance {
     digests: Digests,
     /// Replicas that read the binary log, by connection.
     replicas: Mutex<BTreeMap<u64, Replica>>,
+    /// The server's replica, once it is there.
+    replica: OnceLock<Arc<dyn ReplicaControl>>,
 }
 
 impl Instance {
@@ -93,6 +96,7 @@ impl Instance {
             prepared_statements: AtomicU64::new(0),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
             replicas: Mutex::default(),
+            replica: OnceLock::new(),
         }))
     }
 
@@ -120,6 +124,15 @@ impl Instance {
 
     pub(crate) fn replicas(&self) -> &Mutex<BTreeMap<u64, Replica>> {
         &self.replicas
+    }
+
+    /// Where statements about the replica go; a server sets it once, before the first session.
+    pub fn set_replica(&self, replica: Arc<dyn ReplicaControl>) {
+        let _ = self.replica.set(replica);
+    }
+
+    pub(crate) fn replica(&self) -> Option<Arc<dyn ReplicaControl>> {
+        self.replica.get().cloned()
     }
 
     pub(crate) fn started_at(&self) -> SystemTime {

@@ -15,7 +15,7 @@ mod state;
 mod status;
 mod table_exprs;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transaction;
 mod user_locks;
 
@@ -26,8 +26,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use highkey_table::Waits;
-use highkey_types::{Charset, MySqlError, Value};
+use highkey_table::{ReplicaRecord, Waits};
+use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
@@ -37,6 +37,7 @@ use crate::variables::SqlModes;
 pub use config::Executor;
 pub(crate) use digests::{KeptDigest, Sums, hash as digest_hash};
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
+pub use events::binlog_options;
 pub use files::resolve as resolve_file;
 pub use instance::{Account, Instance, Replica};
 pub(crate) use process::stage_name;
@@ -113,8 +114,17 @@ pub struct Session {
     pub(crate) waits: Arc<Waits>,
     /// When the running statement began.
     started: Instant,
+    /// Set in the sessions that apply a source's transactions: `read_only` is not for them.
+    pub(crate) replica: Option<ReplicaSession>,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
     pub(crate) rows_sent: Option<u64>,
+}
+
+/// What a session of the replica has besides.
+#[derive(Default)]
+pub(crate) struct ReplicaSession {
+    /// What the running statement writes with its change of the catalog, if it is a definition.
+    pub(crate) definition_record: Option<ReplicaRecord>,
 }
 
 /// What came of a statement.
@@ -166,6 +176,7 @@ impl Session {
             close_requested: false,
             about_conditions: false,
             schema_changed: false,
+            replica: None,
         }
     }
 

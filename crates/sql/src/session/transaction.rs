@@ -100,6 +100,11 @@ impl Session {
         Ok(())
     }
 
+    /// The statement changes nothing any more: the global read lock waits for it no longer.
+    pub(crate) fn end_change(&mut self) {
+        self.transaction.change = None;
+    }
+
     /// Before a statement's first change. Refuses what may not write (1792, 1290).
     pub(crate) fn begin_write(&mut self) -> Result<(), MySqlError> {
         self.check_writable()?;
@@ -124,6 +129,9 @@ impl Session {
         if read_only {
             return Err(error::read_only_transaction());
         }
+        if self.replica.is_some() {
+            return Ok(());
+        }
         let globals = self.state.instance.globals();
         if globals.bool("super_read_only") {
             return Err(error::option_prevents("--super-read-only"));
@@ -137,7 +145,7 @@ impl Session {
     /// After a statement: commits in autocommit mode, undoes a failed statement. The error is the statement's, or the commit's.
     pub(crate) async fn transaction_end_statement(&mut self, outcome: Result<(), MySqlError>) -> Result<(), MySqlError> {
         let ended = self.commit_or_undo_statement(outcome).await;
-        self.transaction.change = None;
+        self.end_change();
         ended
     }
 

@@ -17,6 +17,7 @@ use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName};
 use crate::plan::{ExprType, Field};
+use crate::replica;
 use crate::session::error::{self, err};
 use crate::session::{SessionState, StatusCounter};
 
@@ -201,8 +202,13 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ShowWhat::BinaryLogs => binlog::files(state)?,
         ShowWhat::BinaryLogStatus => binlog::status(state)?,
         ShowWhat::BinlogEvents { file, from, limit } => binlog::events(state, file.as_deref(), *from, *limit)?,
-        ShowWhat::ReplicaStatus => Answer::new("Slave_IO_State s14;Master_Host s60", Vec::new()),
         ShowWhat::Replicas => binlog::replicas(state),
+        ShowWhat::ReplicaStatus { old_names, channel } => {
+            if let Some(name) = channel.as_ref().filter(|name| !name.is_empty()) {
+                return Err(err(3074, format!("Slave channel '{name}' does not exist.")));
+            }
+            replica::show_status(state, *old_names)
+        }
         ShowWhat::Profiles => Answer::new("Query_ID n;Duration D;Query s300", Vec::new()),
         ShowWhat::Profile => Answer::new("Status s30;Duration D", Vec::new()),
     })

@@ -49,6 +49,7 @@ impl SqlModes {
     pub const ERROR_FOR_DIVISION_BY_ZERO: u64 = 1 << 26;
     pub const PAD_CHAR_TO_FULL_LENGTH: u64 = 1 << 31;
     pub const TIME_TRUNCATE_FRACTIONAL: u64 = 1 << 32;
+    pub const NO_ENGINE_SUBSTITUTION: u64 = 1 << 30;
 
     pub fn has(self, bit: u64) -> bool {
         self.0 & bit != 0
@@ -65,6 +66,11 @@ impl SqlModes {
             }
         }
         Ok(SqlModes(expand(bits)))
+    }
+
+    /// The bits that are modes here; a source of another version has others too.
+    pub fn of_known_bits(bits: u64) -> SqlModes {
+        SqlModes(bits & MODES.iter().fold(0, |all, (_, bit)| all | bit))
     }
 
     pub fn from_bits(bits: u64) -> Result<SqlModes, MySqlError> {

@@ -316,6 +316,9 @@ variables! {
     "skip_name_resolve" Global Bool, "ON", false, Fact;
     "skip_networking" Global Bool, "OFF", false, Real;
     "skip_show_database" Global Bool, "OFF", false, Ignored;
+    "skip_slave_start" Global Bool, "OFF", false, Real;
+    "slave_net_timeout" Global UInt(1, YEAR), "60", true, Real;
+    "slave_transaction_retries" Global UInt(0, U64), "10", true, Real;
     "slow_launch_time" Global UInt(0, YEAR), "2", true, Ignored;
     "slow_query_log" Global Bool, "OFF", true, Ignored;
     "slow_query_log_file" Global Text, "", true, Ignored;
@@ -379,4 +382,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("sql_low_priority_updates", "low_priority_updates"),
     ("log_slow_queries", "slow_query_log"),
     ("log_replica_updates", "log_slave_updates"),
+    ("replica_net_timeout", "slave_net_timeout"),
+    ("replica_transaction_retries", "slave_transaction_retries"),
+    ("skip_replica_start", "skip_slave_start"),
 ];

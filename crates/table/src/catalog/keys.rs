@@ -10,6 +10,7 @@ pub(crate) const AUTO_INCREMENT: u8 = b'A';
 pub(crate) const ROW_ID: u8 = b'R';
 pub(crate) const STATISTICS: u8 = b'P';
 pub(crate) const HISTOGRAM: u8 = b'H';
+pub(crate) const REPLICA: u8 = b'C';
 
 fn of_table(kind: u8, id: TableId) -> Vec<u8> {
     let mut key = vec![kind];
@@ -71,6 +72,10 @@ pub(crate) fn histogram_of(key: &[u8]) -> Option<(TableId, &str)> {
 
 pub(crate) fn user(user: &str, host: &str) -> Vec<u8> {
     [&[USER], user.as_bytes(), &[0], host.as_bytes()].concat()
+}
+
+pub(crate) fn replica(name: &[u8]) -> Vec<u8> {
+    [&[REPLICA], name].concat()
 }
 
 /// The table that a record of a per-table kind belongs to.

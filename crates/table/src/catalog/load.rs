@@ -147,6 +147,8 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
             let (table, column) = keys::histogram_of(key).ok_or_else(|| format!("the key {key:?} names no column"))?;
             records.histograms.push(histogram::Stored { table, column: column.into(), value: value.to_vec() });
         }
+        // Read when the server asks for them.
+        keys::REPLICA => {}
         _ => return Err(format!("a record of an unknown kind, key {key:?}")),
     }
     Ok(())

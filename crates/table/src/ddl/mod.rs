@@ -19,6 +19,7 @@ use highkey_types::{MySqlError, Str, errors};
 use crate::commit::EventSource;
 use crate::database::Database;
 use crate::error;
+use crate::replica::ReplicaRecord;
 use crate::session_locks::SessionLocks;
 use crate::transaction::HeldLocks;
 
@@ -43,6 +44,8 @@ pub struct DdlContext {
     pub log: Option<Arc<LoggedStatement>>,
     /// What the session has locked.
     pub session: Option<Arc<SessionLocks>>,
+    /// What a replica notes with the statement: how far it has got.
+    pub replica: Option<ReplicaRecord>,
 }
 
 impl Default for DdlContext {
@@ -53,15 +56,19 @@ impl Default for DdlContext {
             progress: Arc::default(),
             log: None,
             session: None,
+            replica: None,
         }
     }
 }
 
 impl DdlContext {
     /// Commits on this thread: nothing may come between the commit and the publication of the new catalog.
-    pub(crate) fn commit(&self, txn: Txn) -> Result<(), MySqlError> {
+    pub(crate) fn commit(&self, mut txn: Txn) -> Result<(), MySqlError> {
         let failed = |e| error::storage(e, "catalog");
         self.progress.enter(Stage::Committing, 0);
+        if let Some(record) = &self.replica {
+            record.put(&mut txn)?;
+        }
         let events = self.log.as_ref().map_or_else(Vec::new, |log| log.source.statement_payload(&log.text, txn.published()));
         txn.commit(&events).map_err(failed)?.wait().map_err(failed)
     }

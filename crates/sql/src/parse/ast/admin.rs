@@ -221,7 +221,7 @@ pub enum ShowWhat {
     /// IN file FROM position LIMIT (offset, count).
     BinlogEvents { file: Option<String>, from: Option<u64>, limit: Option<(u64, u64)> },
     /// SLAVE STATUS, REPLICA STATUS.
-    ReplicaStatus,
+    ReplicaStatus { old_names: bool, channel: Option<String> },
     Replicas,
     Profiles,
     Profile,

@@ -7,12 +7,14 @@ mod ddl;
 mod dml;
 mod expr;
 mod query;
+mod replica;
 
 pub use admin::*;
 pub use ddl::*;
 pub use dml::*;
 pub use expr::*;
 pub use query::*;
+pub use replica::*;
 
 /// A possibly qualified name of a table, index or routine: `[schema.]name`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -125,7 +127,7 @@ pub enum Statement {
     Histogram { tables: Vec<ObjectName>, columns: Vec<String>, update: bool, buckets: Option<u64> },
     /// SHUTDOWN.
     Shutdown,
-    /// RESET MASTER, RESET BINARY LOGS AND GTIDS, RESET REPLICA …
+    /// RESET of something that there is not.
     Reset,
     /// PURGE BINARY LOGS TO 'name'.
     PurgeBinaryLogsTo(String),
@@ -133,4 +135,6 @@ pub enum Statement {
     PurgeBinaryLogsBefore(Expr),
     /// RESET MASTER, RESET BINARY LOGS AND GTIDS.
     ResetBinaryLogs,
+    /// CHANGE REPLICATION …, START, STOP and RESET REPLICA.
+    Replica(Box<ReplicaStatement>),
 }

@@ -1,5 +1,6 @@
 //! Statements end to end, on a database in a temporary directory.
 
+mod binlog;
 mod ddl;
 mod dml;
 mod histograms;
@@ -91,12 +92,13 @@ impl Server {
     /// With settings of its own.
     pub fn with(set: impl FnOnce(&mut Settings)) -> Server {
         let dir = tempfile::tempdir().unwrap();
-        let database = Database::open(dir.path(), Options { buffer_pool_bytes: 32 << 20, ..Options::default() }).unwrap();
         let mut settings = Settings::default();
         settings.set_internal("datadir", dir.path().to_str().unwrap());
         settings.set("secure_file_priv", Some("")).unwrap();
         settings.set("local_infile", Some("ON")).unwrap();
         set(&mut settings);
+        let options = Options { buffer_pool_bytes: 32 << 20, ..Options::default() };
+        let database = Database::open_with(dir.path(), options, crate::session::binlog_options(&settings)).unwrap();
         Server { instance: Instance::new(database, &settings).unwrap(), _dir: dir }
     }
 

@@ -1,0 +1,130 @@
+//! Which of a source's changes are applied: MySQL's replication filters.
+
+use serde::{Deserialize, Serialize};
+
+/// The rules of CHANGE REPLICATION FILTER and of the options `replicate_…`. Names compare with case, as names of tables do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filters {
+    pub do_db: Vec<String>,
+    pub ignore_db: Vec<String>,
+    /// `schema.table`, here and below.
+    pub do_table: Vec<String>,
+    pub ignore_table: Vec<String>,
+    /// With `%` and `_`, `\` before one that is meant.
+    pub wild_do_table: Vec<String>,
+    pub wild_ignore_table: Vec<String>,
+    /// `from->to`.
+    pub rewrite_db: Vec<String>,
+}
+
+impl Filters {
+    /// The list of a rule by its name in CHANGE REPLICATION FILTER.
+    pub fn list_mut(&mut self, rule: &str) -> Option<&mut Vec<String>> {
+        Some(match rule {
+            "REPLICATE_DO_DB" => &mut self.do_db,
+            "REPLICATE_IGNORE_DB" => &mut self.ignore_db,
+            "REPLICATE_DO_TABLE" => &mut self.do_table,
+            "REPLICATE_IGNORE_TABLE" => &mut self.ignore_table,
+            "REPLICATE_WILD_DO_TABLE" => &mut self.wild_do_table,
+            "REPLICATE_WILD_IGNORE_TABLE" => &mut self.wild_ignore_table,
+            "REPLICATE_REWRITE_DB" => &mut self.rewrite_db,
+            _ => return None,
+        })
+    }
+
+    /// As SHOW REPLICA STATUS shows them, in its order.
+    pub fn shown(&self) -> [String; 7] {
+        let rewrites: Vec<String> = self.rewrite_db.iter().map(|pair| format!("({})", pair.replacen("->", ",", 1))).collect();
+        [
+            self.do_db.join(","),
+            self.ignore_db.join(","),
+            self.do_table.join(","),
+            self.ignore_table.join(","),
+            self.wild_do_table.join(","),
+            self.wild_ignore_table.join(","),
+            rewrites.join(","),
+        ]
+    }
+
+    /// What a schema is called here.
+    pub fn rewritten<'a>(&'a self, schema: &'a str) -> &'a str {
+        self.rewrite_db.iter().filter_map(|pair| pair.split_once("->")).find(|(from, _)| *from == schema).map_or(schema, |(_, to)| to)
+    }
+
+    /// Whether changes in a schema (by its name here) are applied, as far as the rules of databases say: DO before IGNORE. A statement without a default
+    /// schema is of none.
+    pub fn admits_schema(&self, schema: &str) -> bool {
+        if !self.do_db.is_empty() { self.do_db.iter().any(|name| name == schema) } else { !self.ignore_db.iter().any(|name| name == schema) }
+    }
+
+    /// Whether changes of a table are applied, as far as the rules of tables say: DO, IGNORE, WILD_DO, WILD_IGNORE; what no rule names is applied unless
+    /// there is a rule that says what is.
+    pub fn admits_table(&self, schema: &str, table: &str) -> bool {
+        let name = format!("{schema}.{table}");
+        if self.do_table.contains(&name) {
+            return true;
+        }
+        if self.ignore_table.contains(&name) {
+            return false;
+        }
+        if self.wild_do_table.iter().any(|pattern| like(name.as_bytes(), pattern.as_bytes())) {
+            return true;
+        }
+        if self.wild_ignore_table.iter().any(|pattern| like(name.as_bytes(), pattern.as_bytes())) {
+            return false;
+        }
+        self.do_table.is_empty() && self.wild_do_table.is_empty()
+    }
+}
+
+/// LIKE over bytes.
+fn like(text: &[u8], pattern: &[u8]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        [b'%', rest @ ..] => (0..=text.len()).any(|from| like(&text[from..], rest)),
+        [b'\\', literal, rest @ ..] => text.first() == Some(literal) && like(&text[1..], rest),
+        [b'_', rest @ ..] => !text.is_empty() && like(&text[1..], rest),
+        [literal, rest @ ..] => text.first() == Some(literal) && like(&text[1..], rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filters(rules: &[(&str, &[&str])]) -> Filters {
+        let mut filters = Filters::default();
+        for (rule, items) in rules {
+            *filters.list_mut(rule).unwrap() = items.iter().map(|item| item.to_string()).collect();
+        }
+        filters
+    }
+
+    #[test]
+    fn rules_of_databases() {
+        let none = Filters::default();
+        assert!(none.admits_schema("a") && none.admits_schema("") && none.admits_table("a", "t"));
+        let only = filters(&[("REPLICATE_DO_DB", &["a", "b"]), ("REPLICATE_IGNORE_DB", &["b"])]);
+        assert!(only.admits_schema("b") && !only.admits_schema("c") && !only.admits_schema(""));
+        let not = filters(&[("REPLICATE_IGNORE_DB", &["b"])]);
+        assert!(not.admits_schema("a") && !not.admits_schema("b"));
+        let renamed = filters(&[("REPLICATE_REWRITE_DB", &["a->z"])]);
+        assert_eq!((renamed.rewritten("a"), renamed.rewritten("b")), ("z", "b"));
+        assert_eq!(renamed.shown()[6], "(a,z)");
+    }
+
+    #[test]
+    fn rules_of_tables_in_mysqls_order() {
+        let all = filters(&[
+            ("REPLICATE_DO_TABLE", &["a.t"]),
+            ("REPLICATE_IGNORE_TABLE", &["a.u"]),
+            ("REPLICATE_WILD_DO_TABLE", &["a.%", "b.x\\_%"]),
+            ("REPLICATE_WILD_IGNORE_TABLE", &["a.t", "c.%"]),
+        ]);
+        for (schema, table, admitted) in [("a", "t", true), ("a", "u", false), ("a", "other", true), ("b", "x_1", true), ("b", "xy1", false), ("c", "t", false), ("d", "t", false)] {
+            assert_eq!(all.admits_table(schema, table), admitted, "{schema}.{table}");
+        }
+        let not = filters(&[("REPLICATE_WILD_IGNORE_TABLE", &["c.t__"])]);
+        assert!(not.admits_table("c", "t1") && !not.admits_table("c", "t12") && not.admits_table("d", "t12"));
+    }
+}

@@ -1,0 +1,185 @@
+//! Applies a source's transactions: an internal session whose statements and rows are the source's.
+
+use std::sync::Arc;
+
+use highkey_types::{Charset, Collation, MySqlError};
+
+use super::rows::{MappedTables, RowsChange};
+use crate::execute::DiscardingSink;
+use crate::session::{ClientInfo, Instance, Interruption, ProcessEntry, Session, error};
+use crate::variables::{self, SqlModes, VarValue};
+
+/// The circumstances of a statement of the source, from the status variables of its QUERY_EVENT and the events before it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StatementContext {
+    /// The default database; empty for none.
+    pub schema: String,
+    /// `sql_mode` as bits; None: the source does not say.
+    pub sql_mode: Option<u64>,
+    /// Collation ids of `character_set_client`, `collation_connection` and `collation_server`.
+    pub charsets: Option<(u16, u16, u16)>,
+    pub time_zone: Option<String>,
+    /// `auto_increment_increment` and `auto_increment_offset`.
+    pub auto_increment: Option<(u16, u16)>,
+    /// The start of the statement, microseconds since 1970.
+    pub timestamp_micros: i64,
+    /// The first AUTO_INCREMENT value that the statement generated.
+    pub insert_id: Option<u64>,
+    /// What LAST_INSERT_ID() was.
+    pub last_insert_id: Option<u64>,
+}
+
+/// Applies transactions one after the other. One exists per thread of the replica; it shows in the process list as `system user`.
+///
+/// A transaction is `begin`, `statement` and `rows` in the source's order, `commit`; anything may be `rollback` instead. A definition is one `statement`
+/// without `begin`.
+pub struct Applier {
+    session: Session,
+    tables: MappedTables,
+}
+
+impl Applier {
+    pub fn new(instance: Arc<Instance>) -> Applier {
+        let client = ClientInfo { connection_id: instance.next_connection_id(), user: "system user".into(), ..ClientInfo::default() };
+        let mut session = Session::new(instance, client);
+        session.replica = Some(Default::default());
+        let mut applier = Applier { session, tables: MappedTables::default() };
+        // Rows are found by key, or by what they hold: gaps need no locks.
+        applier.set("transaction_isolation", VarValue::Text("READ-COMMITTED".into()));
+        applier.set("sql_require_primary_key", VarValue::Bool(false));
+        applier.set("sql_generate_invisible_primary_key", VarValue::Bool(false));
+        applier.session.state.refresh();
+        applier
+    }
+
+    /// Its entry in the process list.
+    pub fn process(&self) -> &Arc<ProcessEntry> {
+        self.session.process()
+    }
+
+    /// Ends its waits for locks: what waits fails with 1317.
+    pub fn interrupt(process: &ProcessEntry) {
+        process.interrupt(Interruption::Query);
+    }
+
+    /// Starts a transaction of the source.
+    pub async fn begin(&mut self) -> Result<(), MySqlError> {
+        self.session.begin(false, None).await
+    }
+
+    /// Runs a statement. `record`, a name and a value, is written into the catalog by a definition, with it; all others leave it to `commit`.
+    pub async fn statement(&mut self, cx: &StatementContext, sql: &[u8], record: Option<(&[u8], Vec<u8>)>) -> Result<(), MySqlError> {
+        self.adopt(cx)?;
+        if let Some(replica) = &mut self.session.replica {
+            let database = self.session.state.instance.database();
+            replica.definition_record = record.map(|(name, value)| database.replica_record(name, value));
+        }
+        let mut sink = DiscardingSink::default();
+        let ran = self.session.execute(sql, &mut sink).await;
+        if let Some(replica) = &mut self.session.replica {
+            replica.definition_record = None;
+        }
+        match (sink.error, ran) {
+            (Some(e), _) => Err(e),
+            (None, Err(e)) => Err(error::internal(&e.to_string())),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+
+    /// Applies a row event. Errors: 1032 for a row that is not there, 1062, 1146, 1535 and 1677 for a table that is another here, 1594 for an image that
+    /// cannot be read, and those of locks.
+    pub async fn rows(&mut self, change: &RowsChange<'_>) -> Result<(), MySqlError> {
+        self.session.transaction_begin_statement();
+        self.session.begin_change(false).await?;
+        let applied = self.tables.apply(&mut self.session, change).await;
+        self.session.end_change();
+        applied
+    }
+
+    /// Commits the transaction together with a record of the catalog: after any crash both are there or neither is.
+    pub async fn commit(&mut self, name: &[u8], value: Vec<u8>) -> Result<(), MySqlError> {
+        let record = self.session.state.instance.database().replica_record(name, value);
+        self.session.txn().put_replica_record(&record)?;
+        self.session.implicit_commit().await
+    }
+
+    /// Undoes the transaction.
+    pub async fn rollback(&mut self) -> Result<(), MySqlError> {
+        self.session.end_transaction(false, false, true).await.map(drop)
+    }
+
+    /// Rolls back and gives up what the session holds.
+    pub async fn close(mut self) {
+        self.session.close().await;
+    }
+
+    fn set(&mut self, name: &str, value: VarValue) {
+        let id = variables::find(name).unwrap_or_else(|| panic!("no variable {name} in the table"));
+        let values = &mut self.session.state.variables;
+        if *values.get(id) != value {
+            Arc::make_mut(values).set(id, value);
+        }
+    }
+
+    /// Makes the session what the source's was.
+    fn adopt(&mut self, cx: &StatementContext) -> Result<(), MySqlError> {
+        if let Some(bits) = cx.sql_mode {
+            // A replica takes tables of any engine.
+            let modes = SqlModes::of_known_bits(bits & !SqlModes::NO_ENGINE_SUBSTITUTION);
+            self.set("sql_mode", VarValue::Text(modes.to_string().into()));
+        }
+        if let Some((client, connection, server)) = cx.charsets {
+            let charset = charset_of(client).ok_or_else(|| error::unknown_character_set(&format!("#{client}")))?;
+            let connection = Collation::by_id(connection).unwrap_or_else(|| Collation::default_of(charset));
+            let server = Collation::by_id(server).unwrap_or_else(Collation::utf8mb4);
+            let text = |text: &str| VarValue::Text(text.into());
+            self.set("character_set_client", text(charset.name()));
+            self.set("character_set_connection", text(connection.charset.name()));
+            self.set("collation_connection", text(connection.name));
+            self.set("character_set_server", text(server.charset.name()));
+            self.set("collation_server", text(server.name));
+        }
+        if let Some(zone) = &cx.time_zone {
+            self.set("time_zone", VarValue::Text(zone.as_str().into()));
+        }
+        let (increment, offset) = cx.auto_increment.unwrap_or((1, 1));
+        self.set("auto_increment_increment", VarValue::UInt(u64::from(increment)));
+        self.set("auto_increment_offset", VarValue::UInt(u64::from(offset)));
+        self.session.state.refresh();
+        self.session.state.config.timestamp_micros = Some(cx.timestamp_micros);
+        self.session.state.next_insert_id = cx.insert_id;
+        if let Some(id) = cx.last_insert_id {
+            self.session.state.last_insert_id = id;
+        }
+        if cx.schema.is_empty() {
+            self.session.state.database = None;
+        } else if self.session.state.database.as_deref() != Some(&cx.schema) || self.session.schema_changed {
+            match self.session.use_database(&cx.schema) {
+                // CREATE DATABASE comes with its own database as the default one.
+                Err(e) if e.code == 1049 => self.session.state.database = Some(cx.schema.as_str().into()),
+                used => used?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The character set of a collation id. MySQL's ids that we do not have as collations still name their character set.
+fn charset_of(id: u16) -> Option<Charset> {
+    if let Some(collation) = Collation::by_id(id) {
+        return Some(collation.charset);
+    }
+    match id {
+        5 | 15 | 31 | 47..=49 | 94 => Some(Charset::Latin1),
+        192..=215 | 223 => Some(Charset::Utf8mb3),
+        224..=247 | 255..=323 => Some(Charset::Utf8mb4),
+        _ => None,
+    }
+}
+
+impl Session {
+    /// Opens a table for the transaction's rows, waiting for LOCK TABLES of others. False: its definition is another by now.
+    pub(super) async fn open_for_replica(&mut self, table: &Arc<highkey_table::Table>) -> Result<bool, MySqlError> {
+        self.txn().open_to_write(table).await
+    }
+}

@@ -1,0 +1,238 @@
+//! What clients see of the replica: the trait that the server implements, SHOW REPLICA STATUS and the tables of performance_schema.
+
+use async_trait::async_trait;
+use highkey_types::{DateTime, MySqlError, Value, Warning};
+
+use super::ReplicaStatement;
+use crate::session::SessionState;
+use crate::show::Answer;
+
+/// The replica of a server, as its sessions ask for it.
+#[async_trait]
+pub trait ReplicaControl: Send + Sync {
+    /// Does what a statement asks; the warnings are for its client. Errors as MySQL's: 1198, 1200, 1593, 1776, 3021, 3074, 3081, …
+    async fn execute(&self, statement: &ReplicaStatement) -> Result<Vec<Warning>, MySqlError>;
+
+    /// The channel as it is now; None: there is no source.
+    fn status(&self) -> Option<ReplicaStatus>;
+}
+
+/// Whether one of the two threads runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadState {
+    #[default]
+    No,
+    /// The receiver has no connection at the moment.
+    Connecting,
+    Yes,
+}
+
+impl ThreadState {
+    fn name(self) -> &'static str {
+        match self {
+            ThreadState::No => "No",
+            ThreadState::Connecting => "Connecting",
+            ThreadState::Yes => "Yes",
+        }
+    }
+
+    fn service(self) -> &'static str {
+        match self {
+            ThreadState::No => "OFF",
+            ThreadState::Connecting => "CONNECTING",
+            ThreadState::Yes => "ON",
+        }
+    }
+}
+
+/// The last error of a thread; number 0 is none.
+#[derive(Clone, Debug, Default)]
+pub struct ReplicaFailure {
+    pub number: u16,
+    pub message: String,
+    /// Microseconds since 1970.
+    pub at_micros: i64,
+}
+
+/// A channel, its settings and its progress. Texts are as SHOW REPLICA STATUS shows them.
+#[derive(Clone, Debug, Default)]
+pub struct ReplicaStatus {
+    pub host: String,
+    pub user: String,
+    pub port: u16,
+    pub bind: String,
+    pub connect_retry: u64,
+    pub retry_count: u64,
+    /// Seconds between heartbeats.
+    pub heartbeat_period: f64,
+    pub auto_position: bool,
+    pub delay: u64,
+    pub ssl: bool,
+    pub ssl_ca: String,
+    pub ssl_capath: String,
+    pub ssl_cert: String,
+    pub ssl_cipher: String,
+    pub ssl_key: String,
+    pub ssl_crl: String,
+    pub ssl_crlpath: String,
+    pub ssl_verify: bool,
+    pub tls_version: String,
+    pub public_key_path: String,
+    pub get_public_key: bool,
+    pub ignore_server_ids: String,
+
+    pub receiver: ThreadState,
+    pub receiver_state: String,
+    pub receiver_thread: u64,
+    pub receiver_failure: ReplicaFailure,
+    pub applier: ThreadState,
+    pub applier_state: String,
+    pub applier_thread: u64,
+    pub applier_failure: ReplicaFailure,
+    pub workers: u64,
+
+    /// The source's file that is being read, and the end of the last event read.
+    pub read_file: String,
+    pub read_position: u64,
+    /// The end of the last transaction applied.
+    pub applied_file: String,
+    pub applied_position: u64,
+    pub received_gtids: String,
+    pub applied_gtids: String,
+    /// The transaction being applied; empty between two.
+    pub applying_gtid: String,
+    pub last_applied_gtid: String,
+    /// Bytes read and not applied yet.
+    pub queued_bytes: u64,
+    pub seconds_behind: Option<u64>,
+    pub remaining_delay: Option<u64>,
+    pub retries: u64,
+    pub heartbeats: u64,
+    /// Microseconds since 1970; 0 for none.
+    pub last_heartbeat_micros: i64,
+    pub source_id: u64,
+    pub source_uuid: String,
+
+    /// Do_DB, Ignore_DB, Do_Table, Ignore_Table, Wild_Do_Table, Wild_Ignore_Table, Rewrite_DB.
+    pub filters: [String; 7],
+    pub skip_counter: u64,
+    /// None, Master, SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS.
+    pub until_condition: String,
+    pub until_file: String,
+    pub until_position: u64,
+}
+
+fn t(text: impl AsRef<str>) -> Value {
+    Value::Text(text.as_ref().into())
+}
+
+fn u(n: u64) -> Value {
+    Value::UInt(n)
+}
+
+fn i(n: u64) -> Value {
+    Value::Int(n as i64)
+}
+
+fn yes(on: bool) -> Value {
+    t(if on { "Yes" } else { "No" })
+}
+
+/// What MySQL calls the two repositories where they are tables.
+const REPOSITORY: &str = "mysql.slave_master_info";
+
+/// The columns of SHOW REPLICA STATUS; SHOW SLAVE STATUS says Slave, Master and Master for Replica, Source and Source.
+const STATUS_COLUMNS: &str = "Replica_IO_State s14;Source_Host s60;Source_User s32;Source_Port n;Connect_Retry n;Source_Log_File s255;Read_Source_Log_Pos u;Relay_Log_File s255;Relay_Log_Pos u;Relay_Source_Log_File s255;Replica_IO_Running s10;Replica_SQL_Running s3;Replicate_Do_DB s255;Replicate_Ignore_DB s255;Replicate_Do_Table s255;Replicate_Ignore_Table s255;Replicate_Wild_Do_Table s255;Replicate_Wild_Ignore_Table s255;Last_Errno n;Last_Error s1024;Skip_Counter n;Exec_Source_Log_Pos u;Relay_Log_Space u;Until_Condition s16;Until_Log_File s255;Until_Log_Pos u;Source_SSL_Allowed s7;Source_SSL_CA_File s512;Source_SSL_CA_Path s512;Source_SSL_Cert s512;Source_SSL_Cipher s512;Source_SSL_Key s512;Seconds_Behind_Source u?;Source_SSL_Verify_Server_Cert s3;Last_IO_Errno n;Last_IO_Error s1024;Last_SQL_Errno n;Last_SQL_Error s1024;Replicate_Ignore_Server_Ids s1024;Source_Server_Id n;Source_UUID s36;Source_Info_File s512;SQL_Delay n;SQL_Remaining_Delay n?;Replica_SQL_Running_State s64;Source_Retry_Count u;Source_Bind s60;Last_IO_Error_Timestamp s20;Last_SQL_Error_Timestamp s20;Source_SSL_Crl s512;Source_SSL_Crlpath s512;Retrieved_Gtid_Set S;Executed_Gtid_Set S;Auto_Position I;Replicate_Rewrite_DB s1024;Channel_Name s64;Source_TLS_Version s512;Source_public_key_path s512;Get_Source_public_key I";
+
+/// SHOW REPLICA STATUS, with the names of SHOW SLAVE STATUS if `old_names`.
+pub(crate) fn show_status(state: &SessionState, old_names: bool) -> Answer {
+    let columns = match old_names {
+        true => STATUS_COLUMNS.replace("Get_Source_", "Get_master_").replace("Source_public", "Master_public").replace("Replica_", "Slave_").replace("Source", "Master"),
+        false => STATUS_COLUMNS.to_string(),
+    };
+    let rows = state.instance.replica().and_then(|replica| replica.status()).iter().map(|status| status_row(state, status)).collect();
+    Answer::new(&columns, rows)
+}
+
+fn status_row(state: &SessionState, s: &ReplicaStatus) -> Vec<Value> {
+    let (do_db, rest) = s.filters.split_first().expect("seven filters");
+    // The applier's error is also the one without a thread.
+    let mut row = vec![t(&s.receiver_state), t(&s.host), t(&s.user), u(u64::from(s.port)), u(s.connect_retry)];
+    row.extend([t(&s.read_file), u(s.read_position), t(""), u(0), t(&s.applied_file)]);
+    row.extend([t(s.receiver.name()), t(s.applier.name()), t(do_db)]);
+    row.extend(rest[..5].iter().map(t));
+    row.extend([u(u64::from(s.applier_failure.number)), t(&s.applier_failure.message), u(s.skip_counter), u(s.applied_position), u(s.queued_bytes)]);
+    row.extend([t(&s.until_condition), t(&s.until_file), u(s.until_position)]);
+    row.extend([yes(s.ssl), t(&s.ssl_ca), t(&s.ssl_capath), t(&s.ssl_cert), t(&s.ssl_cipher), t(&s.ssl_key)]);
+    row.extend([s.seconds_behind.map_or(Value::Null, u), yes(s.ssl_verify)]);
+    for failure in [&s.receiver_failure, &s.applier_failure] {
+        row.extend([u(u64::from(failure.number)), t(&failure.message)]);
+    }
+    row.extend([t(&s.ignore_server_ids), u(s.source_id), t(&s.source_uuid), t(REPOSITORY), u(s.delay)]);
+    row.extend([s.remaining_delay.map_or(Value::Null, u), t(&s.applier_state), u(s.retry_count), t(&s.bind)]);
+    for failure in [&s.receiver_failure, &s.applier_failure] {
+        row.push(t(stamp(state, failure)));
+    }
+    row.extend([t(&s.ssl_crl), t(&s.ssl_crlpath), t(&s.received_gtids), t(&s.applied_gtids), i(u64::from(s.auto_position))]);
+    row.extend([t(&s.filters[6]), t(""), t(&s.tls_version), t(&s.public_key_path), i(u64::from(s.get_public_key))]);
+    row
+}
+
+/// `261122 03:15:00`, empty for no error.
+fn stamp(state: &SessionState, failure: &ReplicaFailure) -> String {
+    if failure.number == 0 {
+        return String::new();
+    }
+    let at = state.config.time_zone.from_utc(&DateTime::from_micros(failure.at_micros).unwrap_or_default());
+    format!("{:02}{:02}{:02} {:02}:{:02}:{:02}", at.date.year % 100, at.date.month, at.date.day, at.hour, at.minute, at.second)
+}
+
+/// The rows of `performance_schema.replication_…`.
+pub(crate) fn performance_schema(state: &SessionState, table: &str) -> Vec<Vec<Value>> {
+    let Some(s) = state.instance.replica().and_then(|replica| replica.status()) else { return Vec::new() };
+    let moment = |micros: i64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(micros).unwrap_or_default()));
+    let failure = |f: &ReplicaFailure| vec![i(u64::from(f.number)), t(&f.message), if f.number == 0 { Value::DateTime(DateTime::default()) } else { moment(f.at_micros) }];
+    let thread = |state: ThreadState, id: u64| if state == ThreadState::No { Value::Null } else { u(id) };
+    let upper = |on: bool| t(if on { "YES" } else { "NO" });
+    let row = match table {
+        "replication_connection_configuration" => vec![
+            t(""),
+            t(&s.host),
+            i(u64::from(s.port)),
+            t(&s.user),
+            t(&s.bind),
+            t(if s.auto_position { "1" } else { "0" }),
+            upper(s.ssl),
+            t(&s.ssl_ca),
+            t(&s.ssl_capath),
+            t(&s.ssl_cert),
+            t(&s.ssl_cipher),
+            t(&s.ssl_key),
+            upper(s.ssl_verify),
+            t(&s.ssl_crl),
+            t(&s.ssl_crlpath),
+            i(s.connect_retry),
+            u(s.retry_count),
+            Value::Double(s.heartbeat_period),
+            t(&s.tls_version),
+            t(&s.public_key_path),
+            upper(s.get_public_key),
+        ],
+        "replication_connection_status" => {
+            let mut row = vec![t(""), t(""), t(&s.source_uuid), thread(s.receiver, s.receiver_thread), t(s.receiver.service()), u(s.heartbeats)];
+            row.push(if s.last_heartbeat_micros == 0 { Value::DateTime(DateTime::default()) } else { moment(s.last_heartbeat_micros) });
+            row.push(t(&s.received_gtids));
+            row.extend(failure(&s.receiver_failure));
+            row
+        }
+        "replication_applier_configuration" => vec![t(""), i(s.delay)],
+        "replication_applier_status" => vec![t(""), t(s.applier.service()), s.remaining_delay.map_or(Value::Null, u), u(s.retries)],
+        _ => {
+            let mut row = vec![t(""), u(0), thread(s.applier, s.applier_thread), t(s.applier.service())];
+            row.extend(failure(&s.applier_failure));
+            row.extend([t(&s.last_applied_gtid), t(&s.applying_gtid)]);
+            row
+        }
+    };
+    vec![row]
+}

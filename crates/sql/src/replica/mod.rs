@@ -1,0 +1,20 @@
+//! The side of a replica that knows tables. See `README.md`.
+//!
+//! The server reads a source's binary log (it knows sockets); here is what its statements and status are to clients ([`ReplicaControl`]), and what applies
+//! its transactions ([`Applier`]): row images become rows, everything else runs as a statement of an internal session.
+
+mod applier;
+mod control;
+mod image;
+mod jsonb;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use applier::{Applier, StatementContext};
+pub use control::{ReplicaControl, ReplicaFailure, ReplicaStatus, ThreadState};
+pub use image::SourceColumn;
+pub use rows::{RowsChange, RowsKind, SourceTable};
+pub(crate) use control::{performance_schema, show_status};
+
+pub use crate::parse::ast::{ReplicaAction, ReplicaStatement, ReplicaThreads, SourceOptions, SourceValue};

@@ -1,0 +1,323 @@
+//! Row events: which row of ours a row image means, and what becomes of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use highkey_table::{Direction, IndexKind, KeyRange, LockMode, LockWaitPolicy, OnDuplicate, Row, RowBatch, Table};
+use highkey_types::{MySqlError, Value};
+
+use super::image::SourceColumn;
+use crate::execute::Target;
+use crate::session::{Session, error::err};
+
+/// A table as a source's TABLE_MAP_EVENT tells it. The columns mean ours by position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceTable {
+    pub schema: String,
+    pub table: String,
+    pub columns: Vec<SourceColumn>,
+}
+
+/// What a row event does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsKind {
+    Write,
+    Update,
+    Delete,
+}
+
+impl RowsKind {
+    /// As errors name the event.
+    pub fn name(self) -> &'static str {
+        match self {
+            RowsKind::Write => "Write_rows",
+            RowsKind::Update => "Update_rows",
+            RowsKind::Delete => "Delete_rows",
+        }
+    }
+}
+
+/// One row event. Bitmaps have a bit per column of the table, the first in the lowest bit of the first byte.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsChange<'a> {
+    pub kind: RowsKind,
+    pub table: &'a Arc<SourceTable>,
+    /// Columns of the images before the change; empty for `Write`.
+    pub before: &'a [u8],
+    /// Columns of the images after the change; empty for `Delete`.
+    pub after: &'a [u8],
+    /// The images, one after the other.
+    pub images: &'a [u8],
+}
+
+/// A source's table and the table of ours that it means.
+pub(super) struct Mapped {
+    source: Arc<SourceTable>,
+    target: Target,
+}
+
+/// A row image: the columns that it has, and the value of each of ours (NULL where it has none).
+struct Image {
+    present: Vec<bool>,
+    values: Vec<Value>,
+}
+
+impl Image {
+    fn is_whole(&self) -> bool {
+        self.present.iter().all(|p| *p)
+    }
+}
+
+/// The tables that row events of the present map mean; few, as transactions use few tables.
+#[derive(Default)]
+pub(super) struct MappedTables(Vec<Mapped>);
+
+/// Tables remembered between two transactions.
+const MAPPED_MAX: usize = 64;
+
+impl MappedTables {
+    /// Opens the table that a source's means, in the session's transaction. Errors: 1146, 1535, 1677, and those of metadata locks.
+    async fn open(&mut self, session: &mut Session, source: &Arc<SourceTable>) -> Result<&Mapped, MySqlError> {
+        if let Some(at) = self.0.iter().position(|m| Arc::ptr_eq(&m.source, source)) {
+            if session.open_for_replica(&self.0[at].target.table).await? {
+                return Ok(&self.0[at]);
+            }
+            self.0.swap_remove(at);
+        }
+        let table = loop {
+            let table = session.state.instance.database().catalog().table(&source.schema, &source.table)?;
+            if session.open_for_replica(&table).await? {
+                break table;
+            }
+        };
+        let columns = table.columns();
+        if source.columns.len() > columns.len() {
+            let (theirs, ours) = (source.columns.len(), columns.len());
+            return Err(err(
+                1535,
+                format!("Table definition on master and slave does not match: Column count mismatch - received {theirs} columns, {}.{} has {ours} columns", source.schema, source.table),
+            ));
+        }
+        for (i, (theirs, ours)) in source.columns.iter().zip(columns).enumerate() {
+            if !theirs.fits(&ours.ty) {
+                let (theirs, ours) = (theirs.describe(), &ours.ty);
+                return Err(err(
+                    1677,
+                    format!("Column {i} of table '{}.{}' cannot be converted from type '{theirs}' to type '{ours}'", source.schema, source.table),
+                ));
+            }
+        }
+        if self.0.len() == MAPPED_MAX {
+            self.0.swap_remove(0);
+        }
+        self.0.push(Mapped { source: source.clone(), target: Target::new(&table, &session.state)? });
+        Ok(self.0.last().expect("pushed above"))
+    }
+
+    /// Applies a row event in the session's transaction. Errors: 1032 for a row that is not there, 1062, and those of `open`.
+    pub(super) async fn apply(&mut self, session: &mut Session, change: &RowsChange<'_>) -> Result<(), MySqlError> {
+        let mapped = self.open(session, change.table).await?;
+        match change.kind {
+            RowsKind::Write => mapped.insert(session, change).await,
+            RowsKind::Update | RowsKind::Delete => mapped.change(session, change).await,
+        }
+    }
+}
+
+impl Mapped {
+    fn table(&self) -> &Arc<Table> {
+        &self.target.table
+    }
+
+    async fn insert(&self, session: &mut Session, change: &RowsChange<'_>) -> Result<(), MySqlError> {
+        let mut images = change.images;
+        let mut rows = Vec::new();
+        // An image without columns has no bytes: then it is one row.
+        while rows.is_empty() || !images.is_empty() {
+            let mut image = self.image(change.after, &mut images)?;
+            self.complete(session, &mut image)?;
+            rows.push(image.values);
+        }
+        let report = self.table().insert(session.txn(), &rows, OnDuplicate::Error).await?;
+        debug_assert_eq!(report.inserted, rows.len() as u64);
+        Ok(())
+    }
+
+    /// What an inserted row's image does not have: defaults, and generated columns.
+    fn complete(&self, session: &mut Session, image: &mut Image) -> Result<(), MySqlError> {
+        if image.is_whole() {
+            return Ok(());
+        }
+        for column in 0..image.values.len() {
+            let def = &self.target.columns()[column];
+            if image.present[column] || def.generated.is_some() {
+                continue;
+            }
+            image.values[column] = self.target.default(&mut session.state, column, &image.values, true, 1)?;
+        }
+        self.generate(session, image)
+    }
+
+    /// Computes generated columns if the image lacks any.
+    fn generate(&self, session: &mut Session, image: &mut Image) -> Result<(), MySqlError> {
+        let lacks = self.target.columns().iter().zip(&image.present).any(|(def, present)| def.generated.is_some() && !present);
+        if lacks { self.target.generate(&mut session.state, &mut image.values, true, 1) } else { Ok(()) }
+    }
+
+    async fn change(&self, session: &mut Session, change: &RowsChange<'_>) -> Result<(), MySqlError> {
+        let mut images = change.images;
+        let mut wanted = Vec::new();
+        while !images.is_empty() {
+            let before = self.image(change.before, &mut images)?;
+            let after = match change.kind {
+                RowsKind::Update => Some(self.image(change.after, &mut images)?),
+                _ => None,
+            };
+            wanted.push((before, after));
+        }
+        let Some((first, _)) = wanted.first() else { return Ok(()) };
+        if let Some(index) = self.identifying_index(first) {
+            for (before, after) in wanted {
+                let key: Vec<Value> = self.table().indexes()[index].parts.iter().map(|part| before.values[part.column].clone()).collect();
+                let found = self.table().lock_get(session.txn(), index, &key, LockMode::Exclusive, LockWaitPolicy::Wait).await?;
+                self.change_row(session, found.ok_or_else(|| self.not_found())?, after).await?;
+            }
+            return Ok(());
+        }
+        if let Some((index, parts)) = self.narrowing_index(first) {
+            for (before, after) in wanted {
+                let key: Vec<Value> = self.table().indexes()[index].parts[..parts].iter().map(|part| before.values[part.column].clone()).collect();
+                let found = self.find_in(session, index, &KeyRange::prefix(&key), &before).await?;
+                self.change_row(session, found.ok_or_else(|| self.not_found())?, after).await?;
+            }
+            return Ok(());
+        }
+        let found = self.find_all(session, wanted).await?;
+        for (row, after) in found {
+            self.change_row(session, row, after).await?;
+        }
+        Ok(())
+    }
+
+    async fn change_row(&self, session: &mut Session, old: Row, after: Option<Image>) -> Result<(), MySqlError> {
+        let Some(mut after) = after else { return self.table().delete(session.txn(), &old).await };
+        if !after.is_whole() {
+            for (column, value) in old.values().into_iter().enumerate() {
+                if !after.present[column] {
+                    after.values[column] = value;
+                }
+            }
+            self.generate(session, &mut after)?;
+        }
+        self.table().update(session.txn(), &old, &after.values).await.map(drop)
+    }
+
+    /// A unique index whose key the image has whole: the primary key, else one without NULLs.
+    fn identifying_index(&self, image: &Image) -> Option<usize> {
+        let columns = self.table().columns();
+        self.table().indexes().iter().position(|index| {
+            let whole = index.parts.iter().all(|part| image.present[part.column]);
+            whole && (index.kind == IndexKind::Primary || index.kind == IndexKind::Unique && index.parts.iter().all(|part| !columns[part.column].nullable))
+        })
+    }
+
+    /// The index of which the image has the most leading columns, and how many those are.
+    fn narrowing_index(&self, image: &Image) -> Option<(usize, usize)> {
+        let parts = |index: usize| self.table().indexes()[index].parts.iter().take_while(|part| image.present[part.column]).count();
+        (1..self.table().indexes().len()).map(|index| (index, parts(index))).filter(|(_, parts)| *parts > 0).max_by_key(|(_, parts)| *parts)
+    }
+
+    /// The first row of a range that is as the image says, locked.
+    async fn find_in(&self, session: &mut Session, index: usize, range: &KeyRange, before: &Image) -> Result<Option<Row>, MySqlError> {
+        let wanted = self.comparable(&before.present, &before.values);
+        let mut scan = self.table().scan(session.txn(), index, range, Direction::Forward)?;
+        let mut batch = RowBatch::new();
+        while scan.next_batch(&mut batch)? {
+            for at in 0..batch.len() {
+                if self.comparable_row(&before.present, batch.row(at)) == wanted
+                    && let Some(row) = self.lock_found(session, batch.key(at), &before.present, &wanted).await?
+                {
+                    return Ok(Some(row));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The rows of all images in one pass over the table, each locked, with what becomes of it. Of equal rows any is as good as another. Error 1032.
+    async fn find_all(&self, session: &mut Session, wanted: Vec<(Image, Option<Image>)>) -> Result<Vec<(Row, Option<Image>)>, MySqlError> {
+        let present = wanted[0].0.present.clone();
+        let mut missing = wanted.len();
+        let mut by_row: HashMap<Vec<u8>, Vec<Option<Image>>> = HashMap::with_capacity(missing);
+        for (before, after) in wanted {
+            by_row.entry(self.comparable(&present, &before.values)).or_default().push(after);
+        }
+        let mut found = Vec::with_capacity(missing);
+        let mut scan = self.table().scan(session.txn(), 0, &KeyRange::all(), Direction::Forward)?;
+        let mut batch = RowBatch::new();
+        while missing > 0 && scan.next_batch(&mut batch)? {
+            for at in 0..batch.len() {
+                let key = self.comparable_row(&present, batch.row(at));
+                let Some(waiting) = by_row.get_mut(&key).filter(|waiting| !waiting.is_empty()) else { continue };
+                let Some(row) = self.lock_found(session, batch.key(at), &present, &key).await? else { continue };
+                found.push((row, waiting.pop().expect("not empty")));
+                missing -= 1;
+            }
+        }
+        if missing == 0 { Ok(found) } else { Err(self.not_found()) }
+    }
+
+    /// Locks a row that a scan found; None if it has changed since.
+    async fn lock_found(&self, session: &mut Session, key: &[u8], present: &[bool], wanted: &[u8]) -> Result<Option<Row>, MySqlError> {
+        let row = self.table().lock_found(session.txn(), key, LockMode::Exclusive, LockWaitPolicy::Wait).await?;
+        Ok(row.filter(|row| self.comparable_row(present, row.data()) == wanted))
+    }
+
+    /// Equal for rows that are equal in the columns of an image: the encoded row with NULL in the others.
+    fn comparable(&self, present: &[bool], values: &[Value]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if present.iter().all(|p| *p) {
+            self.table().layout().encode(values, &mut bytes);
+        } else {
+            let masked: Vec<Value> = values.iter().zip(present).map(|(value, present)| if *present { value.clone() } else { Value::Null }).collect();
+            self.table().layout().encode(&masked, &mut bytes);
+        }
+        bytes
+    }
+
+    fn comparable_row(&self, present: &[bool], row: &[u8]) -> Vec<u8> {
+        if present.iter().all(|p| *p) { row.to_vec() } else { self.comparable(present, &self.table().layout().values(row)) }
+    }
+
+    fn not_found(&self) -> MySqlError {
+        err(1032, format!("Can't find record in '{}'", self.table().def().name))
+    }
+
+    /// Takes one image from the front of `images`.
+    fn image(&self, columns: &[u8], images: &mut &[u8]) -> Result<Image, MySqlError> {
+        let ours = self.table().columns();
+        let bit = |bits: &[u8], at: usize| bits.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
+        let mut present: Vec<bool> = (0..self.source.columns.len()).map(|column| bit(columns, column)).collect();
+        let count = present.iter().filter(|p| **p).count();
+        let damaged = |what: &str| err(1594, format!("Relay log read failure: a row image of table '{}.{}': {what}", self.source.schema, self.source.table));
+        if count == 0 && !images.is_empty() {
+            return Err(damaged("it has no columns"));
+        }
+        let (nulls, rest) = images.split_at_checked(count.div_ceil(8)).ok_or_else(|| damaged("it ends in its NULL bits"))?;
+        *images = rest;
+        let mut values = vec![Value::Null; ours.len()];
+        let mut number = 0;
+        for (column, theirs) in self.source.columns.iter().enumerate() {
+            if !present[column] {
+                continue;
+            }
+            if !bit(nulls, number) {
+                let decoded = theirs.decode(&ours[column].ty, images);
+                values[column] = decoded.map_err(|what| damaged(&format!("column '{}': {what}", ours[column].name)))?;
+            }
+            number += 1;
+        }
+        present.resize(ours.len(), false);
+        Ok(Image { present, values })
+    }
+}

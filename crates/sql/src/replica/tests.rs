@@ -1,0 +1,395 @@
+//! The applier on a database, with events made by hand; scripts/replica.sh has the real ones.
+
+use std::sync::Arc;
+
+use highkey_types::{Collation, ColumnType, Str, TypeKind};
+
+use super::*;
+use crate::session::tests::{Answer, Client, Server, table, text};
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// Decodes an image as a table map's type, metadata and our type say, and shows it.
+fn decoded(code: u8, meta: &[u8], ty: &ColumnType, image: &str) -> String {
+    let column = SourceColumn::new(code, meta).unwrap();
+    assert!(column.fits(ty), "{column:?} for {ty}");
+    let bytes = hex(image);
+    let mut rest = &bytes[..];
+    let value = column.decode(ty, &mut rest).unwrap();
+    assert!(rest.is_empty(), "{} bytes are left of {image}", rest.len());
+    // Every shorter image is an error and no panic.
+    for end in 0..bytes.len() {
+        assert!(column.decode(ty, &mut &bytes[..end]).is_err(), "{end} bytes of {image}");
+    }
+    let mut text = Vec::new();
+    if value.to_text(ty, &mut text) { String::from_utf8_lossy(&text).into_owned() } else { "NULL".into() }
+}
+
+/// Table maps and images that MySQL 8.0.12 wrote for a column and a value.
+#[test]
+fn images_of_every_type_are_what_mysql_meant() {
+    use TypeKind::*;
+    let plain = ColumnType::new;
+    let utf8mb4 = |kind| ColumnType::with_collation(kind, Collation::utf8mb4());
+    let latin1 = |kind| ColumnType::with_collation(kind, Collation::by_name("latin1_swedish_ci").unwrap());
+    let decimal = ColumnType::decimal;
+    let members: Arc<[Str]> = ["a", "b", "c"].map(Str::from).into();
+    for (code, meta, ty, image, text) in [
+        (1, &[][..], plain(TinyInt), "80", "-128"),
+        (1, &[], plain(TinyInt).unsigned(), "80", "128"),
+        (2, &[], plain(SmallInt), "FFFF", "-1"),
+        (9, &[], plain(MediumInt), "000080", "-8388608"),
+        (9, &[], plain(MediumInt).unsigned(), "000080", "8388608"),
+        (3, &[], plain(Int), "FFFFFF7F", "2147483647"),
+        (8, &[], plain(BigInt), "0000000000000080", "-9223372036854775808"),
+        (8, &[], plain(BigInt).unsigned(), "FFFFFFFFFFFFFFFF", "18446744073709551615"),
+        (4, &[4], plain(Float), "0000C03F", "1.5"),
+        (5, &[8], plain(Double), "9A9999999999B93F", "0.1"),
+        (246, &[5, 2], decimal(5, 2), "83E763", "999.99"),
+        (246, &[5, 2], decimal(5, 2), "7C189C", "-999.99"),
+        (246, &[14, 4], decimal(14, 4), "810DFB38D204D2", "1234567890.1234"),
+        (246, &[9, 9], decimal(9, 9), "875BCD15", "0.123456789"),
+        (246, &[20, 0], decimal(20, 0), "73EB655BCAF204C72D", "-12345678901234567890"),
+        (16, &[1, 4], plain(Bit(33)), "0100420041", "\u{1}\0B\0A"),
+        (13, &[], plain(Year), "7E", "2026"),
+        (13, &[], plain(Year), "00", "0000"),
+        (10, &[], plain(Date), "5CD40F", "2026-02-28"),
+        (19, &[0], plain(Time(0)), "80C8B8", "12:34:56"),
+        (19, &[3], plain(Time(3)), "7F3747E12E", "-12:34:56.789"),
+        (19, &[2], plain(Time(2)), "7FFFFECE", "-00:00:01.50"),
+        (19, &[6], plain(Time(6)), "7FFFFFFFFFFF", "-00:00:00.000001"),
+        (19, &[6], plain(Time(6)), "B46EFB000000", "838:59:59.000000"),
+        (18, &[0], plain(DateTime(0)), "99B97A2780", "2026-03-29 02:30:00"),
+        (18, &[6], plain(DateTime(6)), "99B97A278001E240", "2026-03-29 02:30:00.123456"),
+        (18, &[1], plain(DateTime(1)), "99B97A278032", "2026-03-29 02:30:00.5"),
+        (18, &[3], plain(DateTime(3)), "80000000000000", "0000-00-00 00:00:00.000"),
+        (17, &[0], plain(Timestamp(0)), "00000000", "0000-00-00 00:00:00"),
+        (17, &[4], plain(Timestamp(4)), "7FFFFFFF270F", "2038-01-19 03:14:07.9999"),
+        (15, &[80, 0], utf8mb4(VarChar(20)), "02C3A4", "ä"),
+        (15, &[44, 1], latin1(VarChar(300)), "0100E4", "ä"),
+        (254, &[254, 40], utf8mb4(Char(10)), "0161", "a"),
+        // CHAR(255) of four bytes a character: the length's upper bits are in the type, inverted.
+        (254, &[206, 252], utf8mb4(Char(255)), "010062", "b"),
+        (254, &[254, 4], plain(Binary(4)), "024241", "BA\0\0"),
+        (252, &[1], plain(TinyBlob), "024241", "BA"),
+        (252, &[2], utf8mb4(Text), "0200C3A4", "ä"),
+        (252, &[4], latin1(LongText), "01000000E4", "ä"),
+        (254, &[247, 1], plain(Enum(members.clone())), "02", "b"),
+        (254, &[247, 1], plain(Enum(members.clone())), "00", ""),
+        (254, &[248, 1], plain(Set(members.clone())), "05", "a,c"),
+        (245, &[4], plain(Json), "0300000005F9FF", "-7"),
+        (245, &[4], plain(Json), "050000000200000400", "[]"),
+        // A source before 8.0, or of another system, sends JSON as text.
+        (252, &[4], plain(Json), "090000007B2261223A315D7D20", ""),
+    ] {
+        match text {
+            "" if code == 252 => assert!(SourceColumn::new(code, meta).unwrap().decode(&ty, &mut &hex(image)[..]).unwrap_err().contains("no JSON")),
+            _ => assert_eq!(decoded(code, meta, &ty, image), text, "{ty} from {image}"),
+        }
+    }
+    let text = utf8mb4(Text);
+    let column = SourceColumn::new(252, &[2]).unwrap();
+    assert!(column.decode(&text, &mut &hex("020068C3")[..]).unwrap_err().contains("not utf8mb4"));
+    // A source's own character set is converted, and what the column cannot hold is refused.
+    let of_latin1 = SourceColumn { collation: Some(8), ..column };
+    assert_eq!(of_latin1.decode(&text, &mut &hex("020068E4")[..]).unwrap().as_str(), Some("hä"));
+    let ascii = ColumnType::with_collation(Text, Collation::by_name("ascii_general_ci").unwrap());
+    assert!(of_latin1.decode(&ascii, &mut &hex("020068E4")[..]).is_err());
+    // Types and sizes that are others do not fit.
+    for (code, meta, ty) in [(3, &[][..], plain(BigInt)), (246, &[5, 2], decimal(6, 2)), (15, &[80, 0], utf8mb4(VarChar(21))), (19, &[0], plain(Time(1))), (252, &[1], utf8mb4(Text)), (254, &[247, 1], utf8mb4(Char(1)))] {
+        assert!(!SourceColumn::new(code, meta).unwrap().fits(&ty), "{code} {ty}");
+    }
+    assert_eq!(SourceColumn::new(255, &[4]), None, "geometry");
+}
+
+/// Documents that MySQL 8.0.12 wrote, without their length, and what it shows of them.
+#[test]
+fn binary_json_reads_as_mysql_shows_it() {
+    for (document, text) in [
+        ("", "null"),
+        ("0401", "true"),
+        ("05F9FF", "-7"),
+        ("0C 04 C3A4220A", "\"ä\\\"\\n\""),
+        ("000200210012000100130002000215000C1F0061626302000A000501000400000178", "{\"a\": [1, null], \"bc\": \"x\"}"),
+        (
+            "020B005A00050100057FFF0725000729000A2D000A35000B3D000B45000B4D000401000C550000800000000001000000000001000000FFFFFFFFFFFFFFFF000000000000F83F00000000000008407DC39425AD49B25404C3A4220A",
+            "[1, -129, 32768, 65536, 4294967296, 18446744073709551615, 1.5, 3.0, 1e100, true, \"ä\\\"\\n\"]",
+        ),
+        (
+            "02040037000F10000F19000F23000F2D00F6070A018000000C050A08000000000078B9190B08E05EF8FFEFFFFFFF0C08000000831078B919",
+            "[12.5, \"2026-03-28\", \"-01:00:00.500000\", \"2026-03-28 01:02:03.000000\"]",
+        ),
+        ("0201000B000F07000F020102", "[\"base64:type15:AQI=\"]"),
+        ("0200000400", "[]"),
+    ] {
+        let bytes = hex(document);
+        assert_eq!(jsonb::text(&bytes).as_deref(), Ok(text), "{document}");
+        for end in 1..bytes.len() {
+            assert!(jsonb::text(&bytes[..end]).is_err(), "{end} bytes of {document}");
+        }
+    }
+    // A count beyond the size, members outside of it, an array that is its own member, an unknown type.
+    for damaged in ["00 FFFF 0400", "02 0100 0700 0C FFFF", "02 0100 0700 02 0000", "10 00", "04 03"] {
+        assert!(jsonb::text(&hex(damaged)).is_err(), "{damaged}");
+    }
+}
+
+/// `(id INT, name VARCHAR(10))` of utf8mb4, on the source.
+fn source(name: &str) -> Arc<SourceTable> {
+    let columns = vec![SourceColumn::new(3, &[]).unwrap(), SourceColumn::new(15, &[40, 0]).unwrap()];
+    Arc::new(SourceTable { schema: "d".into(), table: name.into(), columns })
+}
+
+/// The image of a row of those columns.
+fn image(id: i32, name: Option<&str>) -> Vec<u8> {
+    let mut bytes = vec![if name.is_none() { 2 } else { 0 }];
+    bytes.extend(id.to_le_bytes());
+    if let Some(name) = name {
+        bytes.push(name.len() as u8);
+        bytes.extend(name.as_bytes());
+    }
+    bytes
+}
+
+const WHOLE: &[u8] = &[3];
+
+fn change<'a>(kind: RowsKind, table: &'a Arc<SourceTable>, images: &'a [u8]) -> RowsChange<'a> {
+    let (before, after): (&[u8], &[u8]) = match kind {
+        RowsKind::Write => (&[], WHOLE),
+        RowsKind::Update => (WHOLE, WHOLE),
+        RowsKind::Delete => (WHOLE, &[]),
+    };
+    RowsChange { kind, table, before, after, images }
+}
+
+async fn setup() -> (Server, Client, Applier) {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE TABLE keyed (id INT PRIMARY KEY, name VARCHAR(10))").await;
+    client.ok("CREATE TABLE keyless (id INT, name VARCHAR(10))").await;
+    client.ok("CREATE TABLE narrowed (id INT, name VARCHAR(10), KEY (id))").await;
+    client.ok("CREATE TABLE uniquely (id INT NOT NULL, name VARCHAR(10), UNIQUE KEY (id), UNIQUE KEY (name))").await;
+    let applier = Applier::new(server.instance.clone());
+    (server, client, applier)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_found_by_key_by_index_or_by_what_they_hold() {
+    let (_server, mut client, mut applier) = setup().await;
+    for name in ["keyed", "keyless", "narrowed", "uniquely"] {
+        let table_map = source(name);
+        applier.begin().await.unwrap();
+        let rows: Vec<u8> = [image(1, Some("a")), image(2, None), image(3, Some("c")), image(4, Some("d"))].concat();
+        applier.rows(&change(RowsKind::Write, &table_map, &rows)).await.unwrap();
+        let updates = [image(2, None), image(2, Some("b")), image(3, Some("c")), image(30, Some("cc"))].concat();
+        applier.rows(&change(RowsKind::Update, &table_map, &updates)).await.unwrap();
+        applier.rows(&change(RowsKind::Delete, &table_map, &[image(1, Some("a")), image(4, Some("d"))].concat())).await.unwrap();
+        applier.commit(b"position", name.into()).await.unwrap();
+        assert_eq!(client.rows(&format!("SELECT * FROM {name} ORDER BY id")).await, table("2 b|30 cc"), "{name}");
+        client.ok(&format!("INSERT INTO {name} VALUES (5, 'e')")).await;
+
+        // What is not there is error 1032, and nothing of the transaction stays.
+        applier.begin().await.unwrap();
+        applier.rows(&change(RowsKind::Write, &table_map, &image(77, Some("x")))).await.unwrap();
+        let e = applier.rows(&change(RowsKind::Delete, &table_map, &image(9, Some("e")))).await.unwrap_err();
+        assert_eq!((e.code, e.message), (1032, format!("Can't find record in '{name}'")));
+        applier.rollback().await.unwrap();
+        assert_eq!(client.value(&format!("SELECT COUNT(*) FROM {name}")).await, "3");
+    }
+    let e = applier.rows(&change(RowsKind::Write, &source("keyed"), &image(2, Some("x")))).await.unwrap_err();
+    assert_eq!((e.code, e.message.as_str()), (1062, "Duplicate entry '2' for key 'PRIMARY'"));
+    applier.rollback().await.unwrap();
+    // Of rows that are equal, as many go as were meant.
+    client.ok("INSERT INTO keyless VALUES (7, 'same'), (7, 'same'), (7, 'same')").await;
+    applier.rows(&change(RowsKind::Delete, &source("keyless"), &[image(7, Some("same")), image(7, Some("same"))].concat())).await.unwrap();
+    applier.commit(b"position", Vec::new()).await.unwrap();
+    assert_eq!(client.value("SELECT COUNT(*) FROM keyless WHERE id = 7").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn images_of_some_columns_change_those() {
+    let (_server, mut client, mut applier) = setup().await;
+    client.ok("CREATE TABLE more (id INT PRIMARY KEY, name VARCHAR(10), extra INT DEFAULT 5, sum INT AS (id + extra) STORED)").await;
+    let more = source("more");
+    // The replica has columns that the source has not: they get their defaults.
+    applier.rows(&change(RowsKind::Write, &more, &[image(1, Some("a")), image(2, Some("b"))].concat())).await.unwrap();
+    // binlog_row_image = MINIMAL: the key before, the change after. One image of `id`, one of `name`.
+    let minimal = [vec![0], 1i32.to_le_bytes().to_vec(), vec![0, 2], b"AA".to_vec()].concat();
+    applier.rows(&RowsChange { kind: RowsKind::Update, table: &more, before: &[1], after: &[2], images: &minimal }).await.unwrap();
+    applier.rows(&RowsChange { kind: RowsKind::Delete, table: &more, before: &[1], after: &[], images: &[&[0][..], &2i32.to_le_bytes()].concat() }).await.unwrap();
+    applier.commit(b"position", Vec::new()).await.unwrap();
+    assert_eq!(client.rows("SELECT * FROM more").await, table("1 AA 5 6"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_another_here_is_refused() {
+    let (_server, mut client, mut applier) = setup().await;
+    client.ok("CREATE TABLE wider (id BIGINT, name VARCHAR(10))").await;
+    client.ok("CREATE TABLE fewer (id INT)").await;
+    for (name, code, message) in [
+        ("missing", 1146, "Table 'd.missing' doesn't exist"),
+        ("wider", 1677, "Column 0 of table 'd.wider' cannot be converted from type 'int' to type 'bigint'"),
+        ("fewer", 1535, "Table definition on master and slave does not match: Column count mismatch - received 2 columns, d.fewer has 1 columns"),
+    ] {
+        let e = applier.rows(&change(RowsKind::Write, &source(name), &image(1, None))).await.unwrap_err();
+        assert_eq!((e.code, e.message.as_str()), (code, message));
+        applier.rollback().await.unwrap();
+    }
+    // The definition changes between two transactions.
+    let keyed = source("keyed");
+    applier.rows(&change(RowsKind::Write, &keyed, &image(1, None))).await.unwrap();
+    applier.commit(b"position", Vec::new()).await.unwrap();
+    client.ok("ALTER TABLE keyed MODIFY name VARCHAR(11)").await;
+    assert_eq!(applier.rows(&change(RowsKind::Write, &keyed, &image(2, None))).await.unwrap_err().code, 1677);
+    applier.rollback().await.unwrap();
+    client.ok("ALTER TABLE keyed MODIFY name VARCHAR(10) DEFAULT 'z'").await;
+    let e = applier.rows(&change(RowsKind::Write, &keyed, &[0x02, 2, 0, 0, 0, 9])).await.unwrap_err();
+    assert_eq!(e.code, 1594, "a damaged image: {}", e.message);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_position_is_the_transactions_own() {
+    let (server, mut client, mut applier) = setup().await;
+    let record = || server.instance.database().replica_records().unwrap().into_iter().map(|(_, value)| String::from_utf8(value).unwrap()).collect::<Vec<_>>();
+    let keyed = source("keyed");
+    applier.begin().await.unwrap();
+    applier.rows(&change(RowsKind::Write, &keyed, &image(1, None))).await.unwrap();
+    assert!(record().is_empty());
+    applier.commit(b"position", "one".into()).await.unwrap();
+    assert_eq!(record(), ["one"]);
+    // A definition writes it with its own change; one that fails does not.
+    let cx = StatementContext { schema: "d".into(), ..StatementContext::default() };
+    applier.statement(&cx, b"CREATE TABLE made (id INT)", Some((b"position", "two".into()))).await.unwrap();
+    assert_eq!(record(), ["two"]);
+    let e = applier.statement(&cx, b"CREATE TABLE made (id INT)", Some((b"position", "three".into()))).await.unwrap_err();
+    assert_eq!((e.code, record()), (1050, vec!["two".to_string()]));
+    // Accounts leave it to the commit that follows.
+    applier.statement(&cx, b"CREATE USER a, b", Some((b"position", "three".into()))).await.unwrap();
+    assert_eq!(record(), ["two"]);
+    applier.commit(b"position", "three".into()).await.unwrap();
+    assert_eq!(record(), ["three"]);
+    // A server that refuses writes takes the source's.
+    client.ok("SET GLOBAL super_read_only = ON").await;
+    assert_eq!(client.error("DELETE FROM keyed").await.0, 1290);
+    applier.statement(&cx, b"DELETE FROM keyed", None).await.unwrap();
+    applier.commit(b"position", "four".into()).await.unwrap();
+    assert_eq!((client.value("SELECT COUNT(*) FROM keyed").await, record()), ("0".into(), vec!["four".to_string()]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_run_as_they_ran_on_the_source() {
+    let (_server, mut client, mut applier) = setup().await;
+    client.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, at TIMESTAMP(6), name VARCHAR(10))").await;
+    let cx = StatementContext {
+        schema: "d".into(),
+        sql_mode: Some(1 << 40 | 4 | 2),
+        // latin1 text in a connection of latin1.
+        charsets: Some((8, 8, 255)),
+        time_zone: Some("+05:00".into()),
+        auto_increment: Some((10, 3)),
+        timestamp_micros: 1_700_000_000_123_456,
+        insert_id: Some(43),
+        last_insert_id: None,
+    };
+    applier.statement(&cx, b"INSERT INTO \"t\" (at, name) VALUES (NOW(6), 'h\xE4' || 'x'), ('2023-11-15 03:13:20.5', 'y')", None).await.unwrap();
+    applier.commit(b"position", Vec::new()).await.unwrap();
+    client.ok("SET time_zone = '+00:00'").await;
+    assert_eq!(client.rows("SELECT id, CAST(UNIX_TIMESTAMP(at) AS CHAR), name FROM t ORDER BY id").await, table("43 1700000000.123456 häx|53 1700000000.500000 y"));
+    // The default database need not be there: CREATE DATABASE names its own.
+    let own = StatementContext { schema: "new".into(), ..StatementContext::default() };
+    applier.statement(&own, b"CREATE DATABASE new", None).await.unwrap();
+    applier.statement(&own, b"CREATE TABLE u (id INT) ENGINE=Aria", None).await.unwrap();
+    assert_eq!(client.value("SELECT COUNT(*) FROM new.u").await, "0");
+    let wrong = StatementContext { charsets: Some((28, 28, 28)), ..own };
+    assert_eq!(applier.statement(&wrong, b"DROP DATABASE new", None).await.unwrap_err().code, 1115);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_server_there_is_no_replica() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    assert_eq!(client.error("START REPLICA").await.0, 1235);
+    assert!(client.rows("SHOW REPLICA STATUS").await.is_empty());
+    assert_eq!(client.error("SHOW SLAVE STATUS FOR CHANNEL 'x'").await, (3074, "Slave channel 'x' does not exist.".into()));
+    assert!(client.rows("SELECT * FROM performance_schema.replication_connection_status").await.is_empty());
+}
+
+/// A replica that shows what it was asked.
+struct Recorder(parking_lot::Mutex<Vec<String>>);
+
+#[async_trait::async_trait]
+impl ReplicaControl for Recorder {
+    async fn execute(&self, statement: &ReplicaStatement) -> Result<Vec<highkey_types::Warning>, highkey_types::MySqlError> {
+        self.0.lock().push(format!("{:?}", statement.action));
+        Ok(vec![highkey_types::Warning { level: highkey_types::Level::Note, code: 3083, message: "noted".into() }])
+    }
+
+    fn status(&self) -> Option<ReplicaStatus> {
+        let failure = ReplicaFailure { number: 1062, message: "Duplicate".into(), at_micros: 1_700_000_000_000_000 };
+        Some(ReplicaStatus { host: "h".into(), port: 3307, applier_failure: failure, receiver: ThreadState::Yes, applied_position: 99, heartbeat_period: 2.5, ..ReplicaStatus::default() })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_see_the_replica_by_mysqls_names() {
+    let server = Server::new();
+    let recorder = Arc::new(Recorder(Default::default()));
+    server.instance.set_replica(recorder.clone());
+    let mut client = server.client().await;
+    client.ok("SET time_zone = '+00:00'").await;
+    for sql in [
+        "CHANGE MASTER TO MASTER_HOST='h', MASTER_PORT=3307, MASTER_HEARTBEAT_PERIOD=2.5, IGNORE_SERVER_IDS=(1, 2), GET_MASTER_PUBLIC_KEY=1, MASTER_USE_GTID=slave_pos",
+        "CHANGE REPLICATION FILTER REPLICATE_DO_DB=(a, b), REPLICATE_WILD_DO_TABLE=('a.%'), REPLICATE_REWRITE_DB=((a, b)), REPLICATE_DO_TABLE=()",
+        "START SLAVE SQL_THREAD UNTIL MASTER_LOG_FILE='f', MASTER_LOG_POS=4 FOR CHANNEL ''",
+        "START REPLICA USER='u' PASSWORD='p'",
+        "STOP REPLICA IO_THREAD, SQL_THREAD",
+        "RESET SLAVE ALL",
+    ] {
+        assert_eq!(client.ok(sql).await.warnings, 1, "{sql}");
+    }
+    let asked = recorder.0.lock().join("\n");
+    assert_eq!(
+        asked,
+        r#"ChangeSource([("SOURCE_HOST", Text("h")), ("SOURCE_PORT", Number("3307")), ("SOURCE_HEARTBEAT_PERIOD", Number("2.5")), ("IGNORE_SERVER_IDS", List([1, 2])), ("GET_SOURCE_PUBLIC_KEY", Number("1")), ("SOURCE_USE_GTID", Word("slave_pos"))])
+ChangeFilter([("REPLICATE_DO_DB", ["a", "b"]), ("REPLICATE_WILD_DO_TABLE", ["a.%"]), ("REPLICATE_REWRITE_DB", ["a->b"]), ("REPLICATE_DO_TABLE", [])])
+Start { threads: ReplicaThreads { io: false, sql: true }, until: [("SOURCE_LOG_FILE", Text("f")), ("SOURCE_LOG_POS", Number("4"))], login: [] }
+Start { threads: ReplicaThreads { io: true, sql: true }, until: [], login: [("USER", Text("u")), ("PASSWORD", Text("p"))] }
+Stop(ReplicaThreads { io: true, sql: true })
+Reset { all: true }"#
+    );
+    for wrong in ["CHANGE MASTER TO", "CHANGE MASTER TO MASTER_HOST", "START SLAVE FOO", "CHANGE REPLICATION FILTER REPLICATE_DO_TABLE=(t)", "STOP SLAVE IO_THREAD,", "CHANGE x"] {
+        assert_eq!(client.error(wrong).await.0, 1064, "{wrong}");
+    }
+    let status = client.run("SHOW SLAVE STATUS").await;
+    let Answer::Rows { columns, rows, .. } = &status else { panic!("{status:?}") };
+    let cells = text(columns, rows).remove(0);
+    let cell = |name: &str| cells[columns.iter().position(|c| c.name == name).unwrap_or_else(|| panic!("no column {name}"))].clone();
+    for (name, value) in [
+        ("Master_Host", "h"),
+        ("Slave_IO_Running", "Yes"),
+        ("Slave_SQL_Running", "No"),
+        ("Exec_Master_Log_Pos", "99"),
+        ("Last_Errno", "1062"),
+        ("Last_SQL_Error", "Duplicate"),
+        ("Last_SQL_Error_Timestamp", "231114 22:13:20"),
+        ("Last_IO_Error_Timestamp", ""),
+        ("Seconds_Behind_Master", "NULL"),
+        ("Get_master_public_key", "0"),
+    ] {
+        assert_eq!(cell(name), value, "{name}");
+    }
+    assert_eq!(columns.len(), 59, "as in 8.0.12");
+    let new = client.run("SHOW REPLICA STATUS").await;
+    let Answer::Rows { columns, .. } = &new else { panic!("{new:?}") };
+    assert!(columns.iter().all(|c| !c.name.contains("Master") && !c.name.contains("Slave")));
+    let configuration = "SELECT HOST, PORT, HEARTBEAT_INTERVAL, AUTO_POSITION FROM performance_schema.replication_connection_configuration WHERE CHANNEL_NAME = ''";
+    assert_eq!(client.rows(configuration).await, table("h 3307 2.5 0"));
+    let errors = "SELECT SERVICE_STATE, LAST_ERROR_NUMBER, LAST_ERROR_TIMESTAMP FROM performance_schema.replication_applier_status_by_worker";
+    assert_eq!(client.rows(errors).await, [["OFF", "1062", "2023-11-14 22:13:20.000000"].map(str::to_string).to_vec()]);
+    for name in ["replication_connection_status", "replication_applier_configuration", "replication_applier_status"] {
+        assert_eq!(client.rows(&format!("SELECT * FROM performance_schema.{name}")).await.len(), 1, "{name}");
+    }
+}

@@ -1,0 +1,185 @@
+//! What statements leave in the binary log, and the statements about it.
+
+use super::{Client, Server, table};
+
+async fn server(more: &[(&str, &str)]) -> (Server, Client) {
+    let server = Server::with(|settings| {
+        settings.set("log_bin", Some("ON")).unwrap();
+        for (name, value) in more {
+            settings.set(name, Some(value)).unwrap();
+        }
+    });
+    let client = server.client().await;
+    (server, client)
+}
+
+/// Types and texts of all events behind the file's first ones, without the GTIDs; row events without their table's number.
+async fn events(c: &mut Client) -> Vec<String> {
+    let rows = c.rows("SHOW BINLOG EVENTS").await;
+    let told = |row: &Vec<String>| match row[2].as_str() {
+        "Format_desc" | "Previous_gtids" | "Anonymous_Gtid" | "Gtid" => None,
+        "Xid" => Some("commit".to_owned()),
+        "Query" => Some(row[5].clone()),
+        kind => Some(match (row[5].split_once('('), row[5].split_once("flags: ")) {
+            (Some((_, name)), _) => format!("{kind} {}", name.trim_end_matches(')')),
+            (_, Some((_, flags))) => format!("{kind} {flags}"),
+            _ => format!("{kind} {}", row[5]),
+        }),
+    };
+    rows.iter().filter_map(told).collect()
+}
+
+/// The events since the last look.
+async fn news(c: &mut Client, seen: &mut usize) -> String {
+    let all = events(c).await;
+    let new = all[*seen..].join("; ");
+    *seen = all.len();
+    new
+}
+
+#[tokio::test]
+async fn rows_are_logged_as_transactions_commit() {
+    let (_server, mut c) = server(&[]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT UNIQUE, s TEXT)").await;
+    c.ok("CREATE TABLE u (id INT PRIMARY KEY AUTO_INCREMENT, v INT)").await;
+    let mut seen = events(&mut c).await.len();
+    c.ok("INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b')").await;
+    assert_eq!(news(&mut c, &mut seen).await, "BEGIN; Table_map d.t; Write_rows STMT_END_F; commit");
+    // Nothing was changed, nothing is logged.
+    c.ok("UPDATE t SET v = v").await;
+    c.ok("DELETE FROM t WHERE id = 99").await;
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO u (v) VALUES (1)").await;
+    c.ok("ROLLBACK").await;
+    assert_eq!(news(&mut c, &mut seen).await, "");
+    // A statement that fails leaves what came before it; a savepoint likewise.
+    c.ok("BEGIN").await;
+    c.ok("UPDATE t SET s = 'x' WHERE id = 1").await;
+    assert_eq!(c.error("INSERT INTO t VALUES (3, 3, 'c'), (4, 1, 'd')").await.0, 1062);
+    c.ok("SAVEPOINT p").await;
+    c.ok("DELETE FROM t").await;
+    c.ok("ROLLBACK TO p").await;
+    c.ok("INSERT INTO u (v) VALUES (2), (3)").await;
+    c.ok("DELETE FROM t WHERE id = 2").await;
+    c.ok("COMMIT").await;
+    let expected = "BEGIN; Table_map d.t; Update_rows STMT_END_F; Table_map d.u; Write_rows STMT_END_F; \
+        Table_map d.t; Delete_rows STMT_END_F; commit";
+    assert_eq!(news(&mut c, &mut seen).await, expected);
+    // REPLACE deletes and inserts; the upsert updates.
+    c.ok("REPLACE INTO t VALUES (1, 5, 'r')").await;
+    assert_eq!(news(&mut c, &mut seen).await, "BEGIN; Table_map d.t; Delete_rows; Write_rows STMT_END_F; commit".replace("rows;", "rows ;"));
+    c.ok("INSERT INTO t VALUES (1, 6, 'q') ON DUPLICATE KEY UPDATE v = 7").await;
+    assert_eq!(news(&mut c, &mut seen).await, "BEGIN; Table_map d.t; Update_rows STMT_END_F; commit");
+    c.ok("INSERT IGNORE INTO t VALUES (1, 8, 'i'), (9, 9, 'i')").await;
+    assert_eq!(news(&mut c, &mut seen).await, "BEGIN; Table_map d.t; Write_rows STMT_END_F; commit");
+    c.ok("INSERT INTO u (v) SELECT v FROM t").await;
+    assert_eq!(news(&mut c, &mut seen).await, "BEGIN; Table_map d.u; Write_rows STMT_END_F; commit");
+    // The text of the statement, and a session that is not logged.
+    c.ok("SET binlog_rows_query_log_events = ON").await;
+    c.ok("UPDATE u SET v = 0 WHERE id = 2").await;
+    let expected = "BEGIN; Rows_query # UPDATE u SET v = 0 WHERE id = 2; Table_map d.u; Update_rows STMT_END_F; commit";
+    assert_eq!(news(&mut c, &mut seen).await, expected);
+    c.ok("SET sql_log_bin = OFF").await;
+    c.ok("DELETE FROM u").await;
+    c.ok("DROP TABLE u").await;
+    assert_eq!(news(&mut c, &mut seen).await, "");
+    c.ok("BEGIN").await;
+    assert_eq!(c.error("SET sql_log_bin = ON").await.0, 1694);
+}
+
+#[tokio::test]
+async fn definitions_are_logged_as_text() {
+    let (_server, mut c) = server(&[]).await;
+    let mut seen = events(&mut c).await.len();
+    let statements = [
+        "CREATE TABLE a (id INT PRIMARY KEY, v INT)",
+        "ALTER TABLE a ADD COLUMN w INT",
+        "CREATE INDEX k ON a (v)",
+        "DROP INDEX k ON a",
+        "RENAME TABLE a TO b",
+        "TRUNCATE TABLE b",
+        "DROP TABLE b",
+        "ALTER DATABASE d COLLATE utf8mb4_general_ci",
+    ];
+    for sql in statements {
+        c.ok(sql).await;
+        assert_eq!(news(&mut c, &mut seen).await, format!("use `d`; {sql}"));
+    }
+    assert_eq!(c.error("DROP TABLE b").await.0, 1051);
+    assert_eq!(c.error("CREATE TABLE d.c (id INT, id INT)").await.0, 1060);
+    c.ok("PREPARE s FROM 'CREATE TABLE c (id INT)'").await;
+    c.ok("EXECUTE s").await;
+    assert_eq!(news(&mut c, &mut seen).await, "use `d`; CREATE TABLE c (id INT)");
+    // The table first, then its rows.
+    c.ok("INSERT INTO c VALUES (1), (2)").await;
+    c.ok("CREATE TABLE e SELECT id AS x FROM c").await;
+    let told = news(&mut c, &mut seen).await;
+    assert!(told.contains("use `d`; CREATE TABLE `e` (\n  `x` int"), "{told}");
+    assert!(told.ends_with("; BEGIN; Table_map d.e; Write_rows STMT_END_F; commit"), "{told}");
+    // Passwords are not told.
+    c.ok("CREATE USER u@localhost IDENTIFIED BY 'secret'").await;
+    c.ok("ALTER USER u@localhost IDENTIFIED BY 'secret'").await;
+    c.ok("SET PASSWORD FOR u@localhost = 'secret'").await;
+    let told = news(&mut c, &mut seen).await;
+    assert!(told.contains("CREATE USER 'u'@'localhost' IDENTIFIED WITH 'caching_sha2_password' AS '$A$") && !told.contains("secret"), "{told}");
+    c.ok("RENAME USER u@localhost TO w@localhost").await;
+    c.ok("DROP USER w@localhost").await;
+    assert_eq!(news(&mut c, &mut seen).await, "use `d`; RENAME USER 'u'@'localhost' TO 'w'@'localhost'; use `d`; DROP USER 'w'@'localhost'");
+}
+
+#[tokio::test]
+async fn files_begin_end_and_go() {
+    let (server, mut c) = server(&[("gtid_mode", "ON"), ("server_id", "7")]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    assert_eq!(c.rows("SELECT @@log_bin, @@server_id, @@gtid_mode").await, table("1 7 ON"));
+    let uuid = c.value("SELECT @@server_uuid").await;
+    assert_eq!(uuid, server.instance.database().server_uuid().to_string());
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{uuid}:1-2"));
+    c.ok("FLUSH BINARY LOGS").await;
+    c.ok("INSERT INTO t VALUES (1)").await;
+    c.ok("FLUSH LOGS").await;
+    let files = c.rows("SHOW BINARY LOGS").await;
+    assert_eq!(files.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["binlog.000001", "binlog.000002", "binlog.000003"]);
+    let status = c.rows("SHOW MASTER STATUS").await;
+    assert_eq!(status, c.rows("SHOW BINARY LOG STATUS").await);
+    assert_eq!((&*status[0][0], &status[0][1], &*status[0][4]), ("binlog.000003", &files[2][1], &*format!("{uuid}:1-3")));
+    // One file, from a position, some of its events.
+    let second = c.rows("SHOW BINLOG EVENTS IN 'binlog.000002'").await;
+    assert_eq!(second.last().unwrap()[5], "binlog.000003;pos=4");
+    let from = &second[2][1];
+    let part = c.rows(&format!("SHOW BINLOG EVENTS IN 'binlog.000002' FROM {from} LIMIT 1, 2")).await;
+    assert_eq!(part, second[3..5]);
+    assert!(second[2][5].contains(&format!("GTID_NEXT= '{uuid}:3'")), "{:?}", second[2]);
+    assert_eq!(c.error("SHOW BINLOG EVENTS IN 'binlog.000009'").await.0, 1220);
+    assert_eq!(c.error("SHOW BINLOG EVENTS IN 'binlog.000002' FROM 11").await.0, 1220);
+    assert_eq!(c.error("PURGE BINARY LOGS TO 'binlog.000009'").await.0, 1373);
+    c.ok("PURGE BINARY LOGS BEFORE '2001-01-01 00:00:00'").await;
+    assert_eq!(c.rows("SHOW BINARY LOGS").await.len(), 3);
+    c.ok("PURGE BINARY LOGS TO 'binlog.000002'").await;
+    assert_eq!(c.rows("SELECT @@gtid_purged, @@gtid_executed").await, table(&format!("{uuid}:1-2 {uuid}:1-3")));
+    c.ok("PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY").await;
+    assert_eq!(c.rows("SHOW BINARY LOGS").await.len(), 1);
+    c.ok("RESET MASTER").await;
+    assert_eq!(c.rows("SHOW MASTER STATUS").await[0][0], "binlog.000001");
+    assert_eq!(c.rows("SELECT @@gtid_purged = '', @@gtid_executed = ''").await, table("1 1"));
+    c.ok("INSERT INTO t VALUES (2)").await;
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{uuid}:1"));
+    assert_eq!(c.error("SET GLOBAL gtid_mode = OFF").await.0, 1788);
+    c.ok("SET GLOBAL gtid_mode = ON_PERMISSIVE").await;
+    c.ok("SET GLOBAL gtid_mode = OFF_PERMISSIVE").await;
+    c.ok("INSERT INTO t VALUES (3)").await;
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{uuid}:1"));
+}
+
+#[tokio::test]
+async fn a_server_without_the_binary_log_says_so() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    for sql in ["SHOW BINARY LOGS", "PURGE BINARY LOGS TO 'binlog.000001'", "RESET MASTER"] {
+        assert_eq!(c.error(sql).await, (1381, "You are not using binary logging".to_owned()), "{sql}");
+    }
+    assert!(c.rows("SHOW MASTER STATUS").await.is_empty());
+    assert!(c.rows("SHOW BINLOG EVENTS").await.is_empty());
+    c.ok("FLUSH LOGS").await;
+    assert_eq!(c.value("SELECT @@log_bin").await, "0");
+}

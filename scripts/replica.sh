@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Highkey as a replica of real servers, compared row for row: replica.sh [SECONDS] [SEED] [SCENARIO...]
+# Scenarios: mysql-file mysql-gtid mariadb-gtid mariadb-file; all that have their server by default. SECONDS is the load of each round.
+source "$(dirname "$0")/lib.sh"
+SECONDS_PER_ROUND=${1:-10}
+SEED=${2:-$RANDOM}
+SCENARIOS=("${@:3}")
+PORT=33850
+
+available() { # available SCENARIO
+    case $1 in
+    mysql-*) [ -x "$ORACLES/mysql-8.0.12/bin/mysqld" ] ;;
+    *) command -v mariadbd >/dev/null ;;
+    esac
+}
+
+sql() { # sql PORT STATEMENTS
+    mariadb --no-defaults -h127.0.0.1 -P"$1" -uroot --default-character-set=utf8mb4 -Nse "$2"
+}
+
+start_source() { # start_source SCENARIO; again after a kill
+    local binlog=(--server-id=1 --log-bin=binlog --binlog-format=ROW --max-binlog-size=1M)
+    local data
+    case $1 in
+    mysql-*)
+        data=$WORK/mysql-$PORT
+        local base=$ORACLES/mysql-8.0.12
+        local common=(--no-defaults --basedir="$base" --datadir="$data" --lc-messages-dir="$base/share/english" --user=root)
+        [ -d "$data" ] || { mkdir -p "$data"; "$base/bin/mysqld" "${common[@]}" --initialize-insecure >"$WORK/source.log" 2>&1; }
+        [ "$1" = mysql-file ] || binlog+=(--gtid-mode=ON --enforce-gtid-consistency=ON)
+        "$base/bin/mysqld" "${common[@]}" --port=$PORT --socket="$data.sock" --mysqlx=OFF --bind-address=127.0.0.1 "${binlog[@]}" >>"$WORK/source.log" 2>&1 &
+        ;;
+    *)
+        data=$WORK/mariadb-$PORT
+        [ -d "$data" ] || mariadb-install-db --no-defaults --user=root --datadir="$data" --auth-root-authentication-method=normal >"$WORK/source.log" 2>&1
+        # TLS is tried here: this MySQL's own has no ciphers that are still safe.
+        [ -f "$WORK/source.pem" ] || openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=source -addext basicConstraints=critical,CA:FALSE \
+            -addext subjectAltName=IP:127.0.0.1 -keyout "$WORK/source.key" -out "$WORK/source.pem" 2>>"$WORK/source.log"
+        binlog+=(--ssl-cert="$WORK/source.pem" --ssl-key="$WORK/source.key")
+        mariadbd --no-defaults --user=root --datadir="$data" --port=$PORT --socket="$data.sock" --bind-address=127.0.0.1 "${binlog[@]}" >>"$WORK/source.log" 2>&1 &
+        ;;
+    esac
+    SOURCE=$!
+    SERVERS+=("$SOURCE")
+    wait_for $PORT
+}
+
+start_replica() {
+    start_highkey $((PORT + 1)) --server-id=2 --slave-net-timeout=10
+    REPLICA=${SERVERS[-1]}
+}
+
+kill_hard() { # kill_hard PID
+    kill -9 "$1"
+    wait "$1" 2>/dev/null || true
+}
+
+compare() {
+    "$BIN/highkey-sim" replica compare --source mysql://root@127.0.0.1:$PORT --replica mysql://root@127.0.0.1:$((PORT + 1)) --timeout 120 || {
+        sql $((PORT + 1)) 'SHOW REPLICA STATUS\G' || true
+        tail -20 "$WORK/highkey-$((PORT + 1)).log" "$WORK/source.log"
+        exit 1
+    }
+}
+
+load() { # load SEED: in the background, its id in LOAD
+    "$BIN/highkey-sim" replica load --url mysql://root@127.0.0.1:$PORT --seconds "$SECONDS_PER_ROUND" --seed "$1" &
+    LOAD=$!
+}
+
+follow() { # follow SCENARIO: tells the replica its source
+    local how
+    case $1 in
+    mysql-file) how="SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4" ;;
+    mysql-gtid) how="SOURCE_AUTO_POSITION=1" ;;
+    mariadb-gtid) how="MASTER_USE_GTID=slave_pos, MASTER_SSL=1, MASTER_SSL_CA='$WORK/source.pem'" ;;
+    mariadb-file) how="MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4" ;;
+    esac
+    sql $((PORT + 1)) "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=$PORT, SOURCE_USER='follower', SOURCE_PASSWORD='f1', SOURCE_CONNECT_RETRY=1, $how; START REPLICA"
+}
+
+round() { # round SCENARIO
+    echo "replica of $1, seed $SEED"
+    rm -rf "$WORK"/mysql-* "$WORK"/mariadb-* "$WORK"/highkey-*
+    start_source "$1"
+    start_replica
+    # In MySQL with its default plugin, caching_sha2_password.
+    sql $PORT "CREATE USER follower@localhost IDENTIFIED BY 'f1'; GRANT REPLICATION SLAVE ON *.* TO follower@localhost"
+    follow "$1"
+
+    # At rest, then under load.
+    load "$SEED"
+    wait $LOAD
+    compare
+
+    # Stops and starts of its threads, and a statement that needs both at rest.
+    load $((SEED + 1))
+    for _ in 1 2 3; do
+        sleep $((SECONDS_PER_ROUND / 4 + 1))
+        sql $((PORT + 1)) "STOP REPLICA SQL_THREAD; START REPLICA SQL_THREAD; STOP REPLICA IO_THREAD; START REPLICA; STOP REPLICA; START REPLICA"
+    done
+    wait $LOAD
+    compare
+
+    # Kill -9 of the replica: no transaction is lost, none is done twice.
+    load $((SEED + 2))
+    for _ in $(seq 6); do
+        sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / 10 + 0.3 }")"
+        kill_hard "$REPLICA"
+        start_replica
+    done
+    wait $LOAD
+    compare
+
+    # Kill -9 of the source. Its log is synced with every commit by default in MySQL, and MariaDB's recovery undoes what it has not logged.
+    load $((SEED + 3))
+    for _ in 1 2; do
+        sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / 4 + 0.5 }")"
+        kill_hard "$SOURCE"
+        start_source "$1"
+    done
+    wait $LOAD
+    compare
+    stop_all
+}
+
+if [ ${#SCENARIOS[@]} -eq 0 ]; then
+    for scenario in mysql-gtid mysql-file mariadb-gtid mariadb-file; do
+        available $scenario && SCENARIOS+=($scenario)
+    done
+fi
+[ ${#SCENARIOS[@]} -gt 0 ] || { echo "no source to replicate from: scripts/oracles.sh installs them" >&2; exit 1; }
+for scenario in "${SCENARIOS[@]}"; do
+    round "$scenario"
+done
+echo "replicas are equal to their sources"

@@ -187,7 +187,8 @@ async fn cell(server: &Server, database: &str, connections: u64, plan: &Plan) ->
         let update = updates[random.random_range(0..updates.len())].clone();
         Statement::Prepared(update, (random.random_range(1..=rows),).into())
     })
-    .await?;
+    .await
+    .map_err(|e| format!("{}: {e}", server.name))?;
     let cpu_after = pid.map(cpu_seconds).transpose()?;
     let found = sum_of_k(&mut control, plan.tables).await?;
     check_sum(server, &format!("after updates on {connections} connections"), found, sum_before + done.statements)?;

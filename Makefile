@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers
+.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -21,6 +21,10 @@ test:
 # The engine by itself, then sources 000, 003 and 004 against MySQL 8.0.12 and MariaDB 10.11 in the same run.
 bench: build
 	scripts/bench.sh
+
+# Source 001: updates with the binary log and without, six servers; TABLES=64 ROWS=... for more.
+bench-commits: build
+	scripts/bench-commits.sh
 
 # Kill -9 under load; CYCLES=500 for more.
 crash: build

@@ -2,7 +2,7 @@
 
 use crate::report::{Better, Cell, Report};
 use crate::server::{self, Result, Server, number, run as execute};
-use crate::workers::{self, Done};
+use crate::workers::{self, Done, Statement};
 
 /// What to measure.
 pub struct Plan {
@@ -18,23 +18,11 @@ pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan
         for (server, done) in done.into_iter().enumerate() {
             let figures: Vec<f64> = done.iter().map(|d| d.per_second).collect();
             eprintln!("{connections} connections {}: {figures:.0?}", servers[server].name);
-            let mut latencies: Vec<u32> = done.into_iter().flat_map(|d| d.latencies).collect();
-            let latency_ms = Some(summary_ms(&mut latencies));
+            let latency_ms = Some(workers::summary_ms(&done));
             report.push(Cell { group: "auto_increment".into(), at: connections, server, figures, latency_ms });
         }
     }
     Ok(report)
-}
-
-/// Average, 95th percentile and maximum, in ms.
-fn summary_ms(micros: &mut [u32]) -> [f64; 3] {
-    if micros.is_empty() {
-        return [0.0; 3];
-    }
-    micros.sort_unstable();
-    let sum: u64 = micros.iter().map(|&m| u64::from(m)).sum();
-    let at = |q: f64| f64::from(micros[((micros.len() - 1) as f64 * q) as usize]) / 1000.0;
-    [sum as f64 / micros.len() as f64 / 1000.0, at(0.95), at(1.0)]
 }
 
 async fn cell(server: &Server, database: &str, connections: u64, seconds: f64) -> Result<Done> {
@@ -45,7 +33,8 @@ async fn cell(server: &Server, database: &str, connections: u64, seconds: f64) -
     )
     .await?;
     let all = server.connect_many(database, connections).await?;
-    let done = workers::work(all, seconds, |connection, _| format!("INSERT INTO t1 (c1) VALUES ({connection})")).await?;
+    let insert = |connection, _: &mut _| Statement::Text(format!("INSERT INTO t1 (c1) VALUES ({connection})"));
+    let done = workers::work(all, seconds, insert).await?;
     let found = number(&mut control, "SELECT COUNT(*) FROM t1").await?;
     if found != done.statements {
         return Err(format!("{}: {} inserts acknowledged, {found} rows found", server.name, done.statements).into());

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use crate::report::{Better, Cell, Report};
 use crate::sbtest::{self, File};
 use crate::server::{self, Result, Server, number, run as execute};
-use crate::workers;
+use crate::workers::{self, Statement};
 
 /// The order of the file's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,7 +94,7 @@ async fn cell(server: &Server, database: &str, file: &File, secondary: bool, pla
     let fill_percent = server::fill_percent(&mut connection, database, "sb_order").await?;
 
     let rows = plan.rows;
-    let of_any = move |random: &mut StdRng, sql: &str| format!("{sql} WHERE id = {}", random.random_range(1..=rows));
+    let of_any = move |random: &mut StdRng, sql: &str| Statement::Text(format!("{sql} WHERE id = {}", random.random_range(1..=rows)));
     let connections = server.connect_many(database, plan.connections).await?;
     let selects = workers::work(connections, plan.seconds, move |_, random| of_any(random, "SELECT c FROM sb_order")).await?;
     let connections = server.connect_many(database, plan.connections).await?;

@@ -2,10 +2,11 @@
 //!
 //! It knows nothing of Highkey: servers are named URLs, measured side by side, alternating, and the median of the
 //! repeats is reported with its spread. Each experiment is one file: `insert_select`, `key_ranges` (source 000), `load_order` (003),
-//! `auto_increment` (004). `report` prints, and writes CSV and SVG.
+//! `auto_increment` (004), `commits` (001). `report` prints, and writes CSV and SVG.
 #![forbid(unsafe_code)]
 
 mod auto_increment;
+mod commits;
 mod insert_select;
 mod key_ranges;
 mod load_order;
@@ -59,6 +60,26 @@ enum Experiment {
         /// Concurrent connections
         #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
         connections: Vec<u64>,
+    },
+    /// Source 001: sysbench's oltp_update_index on servers with a binary log and servers without
+    Commits {
+        #[command(flatten)]
+        common: Common,
+        /// Tables
+        #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=server::PREPARED_MAX as i64))]
+        tables: u32,
+        /// Rows of each table
+        #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+        rows: u32,
+        /// Seconds of each cell
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+        /// Concurrent connections
+        #[arg(long, value_delimiter = ',', default_value = "1,16,64,256")]
+        connections: Vec<u64>,
+        /// Process of a server on this machine, whose processor time is then reported: NAME=PID (may be repeated)
+        #[arg(long = "pid", value_parser = commits::parse_pid)]
+        pids: Vec<commits::Pid>,
     },
     /// Source 003: LOAD DATA LOCAL of the same rows ordered and shuffled, then point selects and index updates on what was loaded
     LoadOrder {
@@ -138,6 +159,11 @@ async fn run(experiment: Experiment) -> server::Result<()> {
             let plan = auto_increment::Plan { seconds, connections };
             let report = auto_increment::run(&common.servers, &common.database, common.repeats, &plan).await?;
             (common, vec![report])
+        }
+        Experiment::Commits { common, tables, rows, seconds, connections, pids } => {
+            let plan = commits::Plan { tables, rows, seconds, connections, pids };
+            let reports = commits::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, reports)
         }
         Experiment::LoadOrder { common, rows, orders, indexes, seconds, connections } => {
             let plan = load_order::Plan { rows, orders, indexes, seconds, connections };

@@ -25,6 +25,8 @@ pub struct Report {
 pub enum Better {
     More,
     Less,
+    /// Figures that explain others: no server is compared.
+    Neither,
 }
 
 /// The repeats of one cell on one server.
@@ -49,9 +51,13 @@ impl Cell {
     }
 }
 
-/// Whole numbers, and a digit behind the point where they are small.
+/// Whole numbers, and one digit behind the point below 1000, two below 10.
 fn figure(figure: f64) -> String {
-    if figure < 1000.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
+    match figure {
+        ..10.0 => format!("{figure:.2}"),
+        ..1000.0 => format!("{figure:.1}"),
+        _ => format!("{figure:.0}"),
+    }
 }
 
 impl Report {
@@ -116,13 +122,17 @@ impl Report {
                 }
                 out.push('\n');
             }
-            if self.servers.len() > 1 {
+            if self.servers.len() > 1 && self.better != Better::Neither {
                 let _ = write!(out, "| {group} | {} / best other |", self.servers[0]);
                 for &at in &axis {
                     let median = |server: usize| self.cell(group, server, at).map(|c| c.summary().0);
                     let better = if self.better == Better::More { f64::max } else { f64::min };
                     let best = (1..self.servers.len()).filter_map(median).fold(f64::NAN, better);
-                    let _ = write!(out, " {:.2} |", median(0).unwrap_or(f64::NAN) / best);
+                    match median(0).filter(|_| best.is_finite()) {
+                        Some(first) => write!(out, " {:.2} |", first / best),
+                        None => write!(out, " - |"),
+                    }
+                    .expect("a String takes all");
                 }
                 out.push('\n');
             }
@@ -136,7 +146,7 @@ impl Report {
         let mut csv = format!("table,server,{},repeat,{}\n", self.axis, self.unit);
         for cell in &self.cells {
             for (repeat, figure) in cell.figures.iter().enumerate() {
-                let _ = writeln!(csv, "{},{},{},{repeat},{figure:.1}", cell.group, self.servers[cell.server], cell.at);
+                let _ = writeln!(csv, "{},{},{},{repeat},{}", cell.group, self.servers[cell.server], cell.at, self::figure(*figure));
             }
         }
         std::fs::write(directory.join(format!("{}.csv", self.name)), csv)?;
@@ -148,7 +158,7 @@ impl Report {
 
     fn chart(&self, group: &str, file: &Path) -> Result<()> {
         let axis = self.axis_values();
-        let top = self.cells.iter().filter(|c| c.group == group).map(|c| c.summary().0).fold(1.0, f64::max);
+        let top = self.cells.iter().filter(|c| c.group == group).map(|c| c.summary().0).fold(f64::MIN_POSITIVE, f64::max);
         let area = SVGBackend::new(file, (720, 440)).into_drawing_area();
         area.fill(&WHITE)?;
         let right = *axis.last().unwrap_or(&1) as f64;
@@ -158,7 +168,7 @@ impl Report {
             .x_label_area_size(36)
             .y_label_area_size(80)
             .build_cartesian_2d(0.0..right * 1.05, 0.0..top * 1.1)?;
-        chart.configure_mesh().x_desc(self.axis).y_label_formatter(&|y| format!("{y:.0}")).draw()?;
+        chart.configure_mesh().x_desc(self.axis).y_label_formatter(&|&y| figure(y)).draw()?;
         for (server, name) in self.servers.iter().enumerate() {
             let color = Palette99::pick(server).to_rgba();
             let points: Vec<(f64, f64)> =
@@ -188,11 +198,14 @@ mod tests {
             report.push(cell(0, 0, &[3000.0, 1000.0, 2000.0]));
             report.push(cell(0, 1, &[4000.0]));
             report.push(cell(1, 0, &[92.5]));
+            report.push(cell(2, 0, &[1.234]));
             report.push(cell(1, 1, &[]));
             report.table()
         };
-        let expected = "\nsize (MiB, median [min-max])\n\n| table | server | 0 indexes | 1 indexes |\n|---|---|---|---|\n\
-            | g | a | 2000 [1000-3000] | 92.5 [92.5-92.5] |\n| g | b | 4000 [4000-4000] | - |\n| g | a / best other | 0.50 | NaN |\n";
+        let expected = "\nsize (MiB, median [min-max])\n\n| table | server | 0 indexes | 1 indexes | 2 indexes |\n|---|---|---|---|---|\n\
+            | g | a | 2000 [1000-3000] | 92.5 [92.5-92.5] | 1.23 [1.23-1.23] |\n| g | b | 4000 [4000-4000] | - | - |\n";
+        assert_eq!(table(Better::Neither), expected);
+        let expected = format!("{expected}| g | a / best other | 0.50 | - | - |\n");
         assert_eq!(table(Better::Less), expected);
         assert_eq!(table(Better::More), expected);
     }

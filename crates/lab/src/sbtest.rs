@@ -1,4 +1,4 @@
-//! The rows of source 003: sysbench's table, in any order, and what they add up to.
+//! The rows of sources 001 and 003: sysbench's tables, by INSERT or as a file in any order, and what they add up to.
 
 use bytes::Bytes;
 use mysql_async::Conn;
@@ -89,6 +89,51 @@ fn digits(id: u32, salt: u64, groups: u64) -> String {
     (0..groups).map(group).collect::<Vec<_>>().join("-")
 }
 
+/// `sbtest1` and so on.
+pub fn name(number: u32) -> String {
+    format!("sbtest{number}")
+}
+
+/// One of the tables that sysbench's own scripts fill, of source 001: k is between 1 and the number of rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// From 1.
+    pub number: u32,
+    pub rows: u32,
+}
+
+impl Table {
+    /// Rows of an INSERT.
+    const BATCH: u32 = 1000;
+
+    /// Without the index of k, which sysbench creates when the rows are there.
+    pub fn ddl(self) -> String {
+        format!(
+            "CREATE TABLE {} (id int NOT NULL AUTO_INCREMENT, k int DEFAULT '0' NOT NULL, c char(120) DEFAULT '' NOT NULL, \
+             pad char(60) DEFAULT '' NOT NULL, PRIMARY KEY (id)) ENGINE=InnoDB",
+            name(self.number)
+        )
+    }
+
+    /// The statements that fill it.
+    pub fn inserts(self) -> impl Iterator<Item = String> {
+        (1..=self.rows).step_by(Table::BATCH as usize).map(move |first| {
+            let last = self.rows.min(first + (Table::BATCH - 1));
+            let row = |id| format!("({id}, {}, '{}', '{}')", self.k(id), digits(id, 1, 10), digits(id, 2, 5));
+            format!("INSERT INTO {} (id, k, c, pad) VALUES {}", name(self.number), (first..=last).map(row).collect::<Vec<_>>().join(", "))
+        })
+    }
+
+    /// The sum of k when it has been filled.
+    pub fn sum_of_k(self) -> u64 {
+        (1..=self.rows).map(|id| self.k(id)).sum()
+    }
+
+    fn k(self, id: u32) -> u64 {
+        1 + mix(u64::from(self.number) << 32 | u64::from(id)) % u64::from(self.rows)
+    }
+}
+
 /// The finaliser of SplitMix64: every bit of the result depends on every bit of `n`.
 fn mix(n: u64) -> u64 {
     let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -125,6 +170,20 @@ mod tests {
     fn crc32_is_mysqls() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         assert_eq!(crc32(b"MySQL"), 3_259_397_556);
+    }
+
+    #[test]
+    fn inserts_hold_every_row_once() {
+        let table = Table { number: 2, rows: 2001 };
+        let inserts: Vec<String> = table.inserts().collect();
+        assert_eq!(inserts.len(), 3);
+        assert!(inserts.iter().all(|sql| sql.starts_with("INSERT INTO sbtest2 (id, k, c, pad) VALUES (")));
+        let rows = inserts.iter().flat_map(|sql| sql.split(" VALUES ").nth(1).unwrap().split("), "));
+        let numbers = rows.map(|row| row.trim_matches(['(', ')']).split(", ").map(str::to_string).collect::<Vec<_>>());
+        let numbers: Vec<(u64, u64)> = numbers.map(|row| (row[0].parse().unwrap(), row[1].parse().unwrap())).collect();
+        assert!(numbers.iter().map(|n| n.0).eq(1..=2001));
+        assert!(numbers.iter().all(|n| (1..=2001).contains(&n.1)));
+        assert_eq!(numbers.iter().map(|n| n.1).sum::<u64>(), table.sum_of_k());
     }
 
     #[test]

@@ -20,10 +20,13 @@ pub fn parse(text: &str) -> std::result::Result<Server, String> {
     Ok(Server { name: name.to_string(), opts })
 }
 
+/// Prepared statements that a connection keeps: an experiment never needs one prepared again.
+pub const PREPARED_MAX: usize = 1024;
+
 impl Server {
     /// Opens a connection over TCP.
     pub async fn connect(&self, database: Option<&str>) -> Result<Conn> {
-        let opts = OptsBuilder::from_opts(self.opts.clone()).db_name(database).prefer_socket(false);
+        let opts = OptsBuilder::from_opts(self.opts.clone()).db_name(database).prefer_socket(false).stmt_cache_size(PREPARED_MAX);
         Conn::new(opts).await.map_err(|e| format!("{}: {e}", self.name).into())
     }
 
@@ -94,7 +97,7 @@ pub async fn fill_percent(connection: &mut Conn, database: &str, table: &str) ->
 pub async fn describe(connection: &mut Conn) -> Result<String> {
     let mut parts = Vec::new();
     for variable in
-        ["version", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "innodb_buffer_pool_size", "log_bin", "sync_binlog"]
+        ["version", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "innodb_buffer_pool_size", "log_bin", "binlog_format", "sync_binlog"]
     {
         let value: Option<(String, String)> = connection.query_first(format!("SHOW VARIABLES LIKE '{variable}'")).await?;
         parts.push(format!("{variable}={}", value.map_or("-".into(), |v| v.1)));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Params};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -13,9 +14,29 @@ use crate::server::{Result, run};
 /// What the connections did.
 pub struct Done {
     pub statements: u64,
+    /// From the first statement's begin to the last one's end.
+    pub seconds: f64,
     pub per_second: f64,
     /// Of each statement, in microseconds.
     pub latencies: Vec<u32>,
+}
+
+/// What a connection sends.
+pub enum Statement {
+    Text(String),
+    /// Prepared by the connection at its first use.
+    Prepared(Arc<str>, Params),
+}
+
+impl Statement {
+    async fn run(self, connection: &mut Conn) -> Result<()> {
+        match self {
+            Statement::Text(sql) => run(connection, &sql).await,
+            Statement::Prepared(sql, params) => {
+                connection.exec_drop(sql.clone(), params).await.map_err(|e| format!("{e}, in: {sql}").into())
+            }
+        }
+    }
 }
 
 /// Runs `statement(connection number, random numbers of its own)` on every connection, again and again for `seconds`. The first error
@@ -23,7 +44,7 @@ pub struct Done {
 pub async fn work(
     connections: Vec<Conn>,
     seconds: f64,
-    statement: impl Fn(u64, &mut StdRng) -> String + Clone + Send + Sync + 'static,
+    statement: impl Fn(u64, &mut StdRng) -> Statement + Clone + Send + Sync + 'static,
 ) -> Result<Done> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut running = tokio::task::JoinSet::new();
@@ -34,9 +55,9 @@ pub async fn work(
             let mut random = StdRng::seed_from_u64(number as u64);
             let mut latencies = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                let sql = statement(number as u64, &mut random);
+                let statement = statement(number as u64, &mut random);
                 let begin = Instant::now();
-                run(&mut connection, &sql).await?;
+                statement.run(&mut connection).await?;
                 latencies.push(begin.elapsed().as_micros() as u32);
             }
             Result::Ok(latencies)
@@ -48,6 +69,32 @@ pub async fn work(
     while let Some(done) = running.join_next().await {
         latencies.append(&mut done??);
     }
-    let statements = latencies.len() as u64;
-    Ok(Done { statements, per_second: statements as f64 / start.elapsed().as_secs_f64(), latencies })
+    let (statements, seconds) = (latencies.len() as u64, start.elapsed().as_secs_f64());
+    Ok(Done { statements, seconds, per_second: statements as f64 / seconds, latencies })
+}
+
+/// Average, 95th percentile and maximum of all latencies, in ms; zeros if there are none.
+pub fn summary_ms<'a>(done: impl IntoIterator<Item = &'a Done>) -> [f64; 3] {
+    let mut micros: Vec<u32> = done.into_iter().flat_map(|d| d.latencies.iter().copied()).collect();
+    if micros.is_empty() {
+        return [0.0; 3];
+    }
+    micros.sort_unstable();
+    let sum: u64 = micros.iter().map(|&m| u64::from(m)).sum();
+    let at = |q: f64| f64::from(micros[((micros.len() - 1) as f64 * q) as usize]) / 1000.0;
+    [sum as f64 / micros.len() as f64 / 1000.0, at(0.95), at(1.0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_of_several_repeats() {
+        let done = |latencies: Vec<u32>| Done { statements: latencies.len() as u64, seconds: 1.0, per_second: 1.0, latencies };
+        assert_eq!(summary_ms(&[done((51..=100).rev().map(|n| n * 1000).collect()), done((1..=50).map(|n| n * 1000).collect())]), [
+            50.5, 95.0, 100.0
+        ]);
+        assert_eq!(summary_ms(&[done(Vec::new())]), [0.0; 3]);
+    }
 }

@@ -344,7 +344,7 @@ variables! {
     "ssl_key" Global Text, "", false, Real;
     "stored_program_cache" Global UInt(16, 524_288), "256", true, Ignored;
     "super_read_only" Global Bool, "OFF", true, Real;
-    "sync_binlog" Global UInt(0, U32), "1", true, Ignored;
+    "sync_binlog" Global UInt(0, U32), "1", true, Fact;
     "system_time_zone" Global Text, "$time_zone", false, Fact;
     "table_definition_cache" Global UInt(400, 524_288), "2000", true, Ignored;
     "table_open_cache" Global UInt(1, 524_288), "4000", true, Ignored;

@@ -16,6 +16,8 @@ use crate::table::Table;
 
 use super::payload::{EventGroup, GtidChoice, Part, Payload};
 
+/// What a transaction of a row or two takes.
+const SMALL_BYTES: usize = 1024;
 /// Events beyond this are logged before the commit.
 const PART_BYTES: usize = 1 << 20;
 
@@ -236,6 +238,7 @@ impl EventCache {
             self.end_statement();
             if !self.begun {
                 self.begun = true;
+                self.buf.reserve(SMALL_BYTES);
                 self.source.begin(&mut self.buf);
             }
             if let Some(text) = self.source.statement.as_ref().filter(|_| !self.told) {

@@ -1,6 +1,7 @@
 //! Highkey as a replica of MySQL or MariaDB. See `README.md`.
 //!
-//! - `receiver` reads the source's binary log over a connection, `event` says what its events mean, `apply` applies them.
+//! - `receiver` reads the source's binary log over a connection, `event` says what its events mean, `apply` gives transactions to `worker`s, which commit in
+//!   the source's `order`.
 //! - `channel` is the state that both share with the statements about it; `settings`, `filter`, `position` and `gtid` are its parts.
 //! - [`Replica`] here does what CHANGE REPLICATION SOURCE, START, STOP and RESET REPLICA ask, and starts with the server.
 
@@ -9,9 +10,11 @@ mod channel;
 mod event;
 mod filter;
 mod gtid;
+mod order;
 mod position;
 mod receiver;
 mod settings;
+mod worker;
 
 use std::sync::Arc;
 
@@ -73,7 +76,7 @@ impl Replica {
         let record = |name: &[u8]| records.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_slice());
         let channel = match record(SETTINGS_RECORD) {
             Some(settings) => {
-                let position = record(POSITION_RECORD).map_or(Ok(Position::start()), Position::decode)?;
+                let position = positions(&records)?.into_iter().max_by_key(|position| position.number).unwrap_or_else(Position::start);
                 Some(Channel::new(instance.clone(), Settings::decode(settings)?, position))
             }
             None => None,
@@ -235,17 +238,26 @@ impl Replica {
         }
         let Some(channel) = self.channel.read().clone() else { return Ok(Vec::new()) };
         if all {
-            self.instance.database().change_replica_records(&[], &[SETTINGS_RECORD, POSITION_RECORD])?;
+            let database = self.instance.database();
+            let records = database.replica_records()?;
+            let names: Vec<&[u8]> = records.iter().map(|(name, _)| name.as_slice()).collect();
+            database.change_replica_records(&[], &names)?;
             *self.channel.write() = None;
             return Ok(Vec::new());
         }
         // The transactions stay done: only the place in the source's files is forgotten.
-        let position = Position { gtids: channel.applied().gtids, ..Position::start() };
+        let applied = channel.applied();
+        let position = Position { gtids: applied.gtids, number: applied.number + 1, ..Position::start() };
         self.store(&channel.settings(), Some(&position))?;
         channel.replace(channel.settings(), position);
         channel.forget_status();
         Ok(Vec::new())
     }
+}
+
+/// The positions of all records. The transactions behind them committed in the order of their numbers.
+fn positions(records: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Position>, String> {
+    records.iter().filter(|(name, _)| name.starts_with(POSITION_RECORD)).map(|(_, value)| Position::decode(value)).collect()
 }
 
 #[async_trait]

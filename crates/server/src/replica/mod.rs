@@ -77,7 +77,9 @@ impl Replica {
         let channel = match record(SETTINGS_RECORD) {
             Some(settings) => {
                 let position = positions(&records)?.into_iter().max_by_key(|position| position.number).unwrap_or_else(Position::start);
-                Some(Channel::new(instance.clone(), Settings::decode(settings)?, position))
+                let mut settings = Settings::decode(settings)?;
+                settings.filters.apply_options(|name| instance.global_text(name));
+                Some(Channel::new(instance.clone(), settings, position))
             }
             None => None,
         };
@@ -108,12 +110,19 @@ impl Replica {
         channel.ok_or_else(|| fail(1200, "The server is not configured as slave; fix in config file or with CHANGE MASTER TO"))
     }
 
+    /// Before anything is set.
+    fn first_settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        settings.filters.apply_options(|name| self.instance.global_text(name));
+        settings
+    }
+
     async fn change_source(&self, options: &SourceOptions) -> Result<Vec<Warning>, MySqlError> {
         let threads = self.threads.lock().await;
         let of_applier = |name: &str| matches!(name, "SOURCE_DELAY" | "RELAY_LOG_FILE" | "RELAY_LOG_POS" | "PRIVILEGE_CHECKS_USER" | "REQUIRE_ROW_FORMAT");
         let (receiver, applier) = (Thread::runs(&threads.receiver), Thread::runs(&threads.applier));
         // The applier's position is where the receiver starts: what changes it needs both at rest.
-        let moves = options.iter().any(|(name, _)| matches!(name.as_str(), "SOURCE_HOST" | "SOURCE_PORT" | "SOURCE_LOG_FILE" | "SOURCE_LOG_POS" | "SOURCE_AUTO_POSITION" | "SOURCE_USE_GTID"));
+        let moves = options.iter().any(|(name, _)| matches!(name.as_str(), "SOURCE_HOST" | "SOURCE_PORT" | "SOURCE_LOG_FILE" | "SOURCE_LOG_POS" | "SOURCE_AUTO_POSITION" | "SOURCE_USE_GTID" | "GTID_EXECUTED"));
         if receiver && options.iter().any(|(name, _)| !of_applier(name)) {
             return Err(fail(3021, "This operation cannot be performed with a running slave io thread; run STOP SLAVE IO_THREAD FOR CHANNEL '' first."));
         }
@@ -123,7 +132,7 @@ impl Replica {
         let known = self.channel.read().clone();
         let (before, position) = match &known {
             Some(channel) => (channel.settings(), channel.applied()),
-            None => (Settings::default(), Position::start()),
+            None => (self.first_settings(), Position::start()),
         };
         let (settings, moved, warnings) = before.change(&position, options)?;
         self.store(&settings, Some(&moved))?;
@@ -141,7 +150,7 @@ impl Replica {
             return Err(fail(3017, "This operation cannot be performed with a running slave sql thread; run STOP SLAVE SQL_THREAD first"));
         }
         let known = self.channel.read().clone();
-        let mut settings = known.as_ref().map_or_else(Settings::default, |channel| channel.settings());
+        let mut settings = known.as_ref().map_or_else(|| self.first_settings(), |channel| channel.settings());
         for (rule, items) in rules {
             let list = settings.filters.list_mut(rule).ok_or_else(|| fail(1064, format!("{rule} is no replication filter")))?;
             list.clone_from(items);

@@ -105,7 +105,7 @@ impl Settings {
     /// a file beside auto position.
     pub fn change(&self, position: &Position, options: &SourceOptions) -> Result<(Settings, Position, Vec<Warning>), MySqlError> {
         let mut next = self.clone();
-        let (mut file, mut offset, mut warnings) = (None, None, Vec::new());
+        let (mut file, mut offset, mut gtids, mut warnings) = (None, None, None, Vec::new());
         for (name, value) in options {
             let wrong = || fail(1210, format!("Incorrect arguments to {name}"));
             let text = || value.text().map(str::to_string).ok_or_else(wrong);
@@ -129,6 +129,8 @@ impl Settings {
                 "SOURCE_AUTO_POSITION" => next.auto_position = switch()?,
                 // MariaDB's: slave_pos, current_pos, replica_pos, no.
                 "SOURCE_USE_GTID" => next.auto_position = !text()?.eq_ignore_ascii_case("no"),
+                // Ours: the transactions that the data has which the replica starts with, in the source's text. MySQL takes them from gtid_purged.
+                "GTID_EXECUTED" => gtids = Some(value.text().and_then(Gtids::parse).ok_or_else(|| fail(1772, format!("Malformed GTID set specification '{}'.", text().unwrap_or_default())))?),
                 "SOURCE_LOG_FILE" => file = Some(text()?),
                 "SOURCE_LOG_POS" => offset = Some(number()?),
                 "SOURCE_DELAY" => next.delay = number()?,
@@ -167,6 +169,7 @@ impl Settings {
             // Another server: its files are others. The transactions stay done.
             moved = Position { gtids: moved.gtids, number: moved.number, ..Position::start() };
         }
+        moved.gtids = gtids.unwrap_or(moved.gtids);
         moved.number += u64::from(moved != *position);
         if !next.password.is_empty() && options.iter().any(|(name, _)| name == "SOURCE_PASSWORD") {
             if !next.ssl {
@@ -267,6 +270,9 @@ mod tests {
         assert_eq!(position, at);
         let (_, position, _) = next.change(&at, &options(&[("SOURCE_LOG_FILE", "b.000001")])).unwrap();
         assert_eq!((position.file.as_str(), position.offset), ("b.000001", 4));
+        let (_, position, _) = next.change(&at, &options(&[("GTID_EXECUTED", "0-1-9,2-1-3")])).unwrap();
+        assert_eq!((position.gtids.to_string().as_str(), position.offset), ("0-1-9,2-1-3", 900));
+        assert_eq!(next.change(&at, &options(&[("GTID_EXECUTED", "nothing")])).unwrap_err().code, 1772);
         let auto = next.change(&at, &options(&[("SOURCE_AUTO_POSITION", "1")])).unwrap().0;
         assert_eq!(auto.change(&at, &options(&[("SOURCE_LOG_POS", "4")])).unwrap_err().code, 1776);
         let back = auto.change(&at, &options(&[("SOURCE_AUTO_POSITION", "0"), ("SOURCE_LOG_POS", "200")])).unwrap();

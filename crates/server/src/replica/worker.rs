@@ -322,6 +322,12 @@ impl Worker {
         if !self.filters.admits_schema(&context.schema) {
             return Ok(());
         }
+        if self.filters.names_tables() {
+            let tables = self.applier.tables_of(&context, query.sql).map_err(plain)?;
+            if !tables.is_empty() && !tables.iter().any(|(schema, table)| self.filters.admits_table(schema, table)) {
+                return Ok(());
+            }
+        }
         let name = worker_record(self.number);
         let first = self.transaction()?.start.first;
         match self.applier.statement(&context, query.sql, record.map(|value| (name.as_slice(), value))).await {

@@ -9,7 +9,11 @@ use highkey_types::{Charset, Collation, MySqlError};
 
 use super::rows::{MappedTables, RowsChange};
 use crate::execute::DiscardingSink;
-use crate::session::{ClientInfo, Instance, Interruption, ProcessEntry, Session, error};
+use crate::parse::{
+    self,
+    ast::{ObjectName, Statement},
+};
+use crate::session::{decode, ClientInfo, Instance, Interruption, ProcessEntry, Session, error};
 use crate::variables::{self, SqlModes, VarValue};
 
 /// The circumstances of a statement of the source, from the status variables of its QUERY_EVENT and the events before it.
@@ -88,6 +92,25 @@ impl Applier {
             (None, Err(e)) => Err(error::internal(&e.to_string())),
             (None, Ok(())) => Ok(()),
         }
+    }
+
+    /// The tables that a statement defines, alters or drops, by schema and name; empty for other statements and for what does not parse (`statement` says why).
+    pub fn tables_of(&mut self, cx: &StatementContext, sql: &[u8]) -> Result<Vec<(String, String)>, MySqlError> {
+        self.adopt(cx)?;
+        let config = &self.session.state.config;
+        let escapes = !self.session.state.mode(SqlModes::NO_BACKSLASH_ESCAPES);
+        let Ok(text) = decode::statement(sql, config.charset_client, escapes) else { return Ok(Vec::new()) };
+        let Ok(parsed) = parse::parse_single(&text, config.parse) else { return Ok(Vec::new()) };
+        let names: Vec<&ObjectName> = match &parsed.statement {
+            Statement::CreateTable(create) => vec![&create.name],
+            Statement::AlterTable(alter) => vec![&alter.name],
+            Statement::DropTable(drop) => drop.names.iter().collect(),
+            Statement::RenameTable(renames) => renames.iter().flat_map(|(from, to)| [from, to]).collect(),
+            Statement::TruncateTable(name) | Statement::DropIndex { table: name, .. } => vec![name],
+            Statement::CreateIndex(create) => vec![&create.table],
+            _ => Vec::new(),
+        };
+        Ok(names.into_iter().map(|name| (name.schema.clone().unwrap_or_else(|| cx.schema.clone()), name.name.clone())).collect())
     }
 
     /// Applies a row event. Errors: 1032 for a row that is not there, 1062, 1146, 1535 and 1677 for a table that is another here, 1594 for an image that

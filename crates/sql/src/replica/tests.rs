@@ -310,6 +310,29 @@ async fn statements_run_as_they_ran_on_the_source() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn definitions_name_their_tables() {
+    let (_server, _client, mut applier) = setup().await;
+    let cx = StatementContext { schema: "d".into(), ..StatementContext::default() };
+    for (sql, tables) in [
+        ("CREATE TABLE a (id INT)", "d.a"),
+        ("DROP TABLE IF EXISTS x.b, c", "x.b d.c"),
+        ("RENAME TABLE a TO x.b", "d.a x.b"),
+        ("ALTER TABLE `a` ADD b INT", "d.a"),
+        ("CREATE UNIQUE INDEX i ON a (id)", "d.a"),
+        ("DROP INDEX i ON x.a", "x.a"),
+        ("TRUNCATE a", "d.a"),
+        ("CREATE DATABASE x", ""),
+        ("no statement", ""),
+    ] {
+        let named = applier.tables_of(&cx, sql.as_bytes()).unwrap();
+        assert_eq!(named.iter().map(|(schema, table)| format!("{schema}.{table}")).collect::<Vec<_>>().join(" "), tables, "{sql}");
+    }
+    // Temporary tables are the source's own.
+    applier.statement(&cx, b"DROP TEMPORARY TABLE IF EXISTS `keyed`", None).await.unwrap();
+    applier.rows(&change(RowsKind::Write, &source("keyed"), &image(1, None))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_server_there_is_no_replica() {
     let server = Server::new();
     let mut client = server.client().await;

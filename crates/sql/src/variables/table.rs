@@ -299,6 +299,13 @@ variables! {
     "read_buffer_size" Both UInt(8192, 2_147_479_552), "131072", true, Ignored;
     "read_only" Global Bool, "OFF", true, Real;
     "read_rnd_buffer_size" Both UInt(1, 2_147_483_647), "262144", true, Ignored;
+    "replicate_do_db" Global Text, "", false, Real;
+    "replicate_do_table" Global Text, "", false, Real;
+    "replicate_ignore_db" Global Text, "", false, Real;
+    "replicate_ignore_table" Global Text, "", false, Real;
+    "replicate_rewrite_db" Global Text, "", false, Real;
+    "replicate_wild_do_table" Global Text, "", false, Real;
+    "replicate_wild_ignore_table" Global Text, "", false, Real;
     "require_secure_transport" Global Bool, "OFF", true, Real;
     "resultset_metadata" SessionOnly Enum(&["NONE", "FULL"]), "FULL", true, Ignored;
     "secure_file_priv" Global NullableText, "$null", false, Real;

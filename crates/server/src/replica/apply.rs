@@ -1,218 +1,147 @@
-//! Applies what the receiver has read, one transaction after the other, and writes the position with each.
+//! Applies what the receiver has read: gives each transaction to a worker as soon as what it depends on is done, and ends the workers together.
 //!
-//! Everything of a transaction of the source is one transaction here, and the record of the position is a part of it. So whenever the server ends, the
-//! transactions up to the recorded position are in, and no others: what is done again starts there.
+//! Everything of a transaction of the source is one transaction here, and the record of the position is a part of it. Commits are in the source's order
+//! (`order.rs`). So whenever the server ends, the transactions up to the recorded position are in, and no others: what is done again starts there.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use highkey_sql::ProcessEntry;
-use highkey_sql::replica::{Applier, RowsChange, RowsKind, StatementContext};
-use highkey_types::MySqlError;
-use tokio::sync::{mpsc, watch};
+use highkey_sql::replica::Applier;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::task::JoinHandle;
 
-use super::channel::{Channel, POSITION_RECORD, now_micros};
-use super::event::{DUMMY_TABLE, Event, Part, TableMaps, kind};
-use super::gtid::Gtid;
+use super::channel::{Channel, now_micros};
+use super::event::{Event, Part, kind};
+use super::order::{Dependencies, Order};
 use super::position::Position;
 use super::receiver::{self, Item};
 use super::settings::{Settings, Until};
+use super::worker::{Start, Work, Worker};
 
-/// Events of a transaction that are kept to be applied again after a deadlock: transactions beyond that are not tried again.
-const RETRY_BYTES: usize = 32 << 20;
-
-/// Why applying ended.
-enum Ended {
-    Stopped,
-    Failed(u16, String),
-}
+/// Events that a worker has before it.
+const WORK_EVENTS: usize = 256;
 
 /// Runs until it is stopped or fails, or until what UNTIL says.
-pub async fn run(channel: Arc<Channel>, mut items: mpsc::Receiver<Item>, mut stop: watch::Receiver<bool>) {
-    let mut apply = Apply::new(channel.clone());
-    channel.applier_started(apply.process.id());
-    let ended = apply.run(&mut items, &mut stop).await;
-    apply.applier.close().await;
-    if let Ended::Failed(number, message) = ended {
-        channel.applier_failed(number, message);
+pub async fn run(channel: Arc<Channel>, items: mpsc::Receiver<Item>, mut stop: watch::Receiver<bool>) {
+    let order = Arc::new(Order::new());
+    let workers = channel.instance().global_u64("slave_parallel_workers").clamp(1, 1024) as usize;
+    let workers: Vec<Hand> = (0..workers).map(|number| Hand::new(Worker::new(number, channel.clone(), order.clone()))).collect();
+    channel.applier_started(workers.iter().map(|worker| worker.process.id()));
+    let mut coordinator = Coordinator::new(channel.clone(), order.clone(), workers);
+    tokio::select! {
+        failed = coordinator.run(items) => {
+            if let Some((number, message)) = failed {
+                channel.applier_failed(number, message);
+            }
+        }
+        () = order.over() => {}
+        () = receiver::stopped(&mut stop) => {}
+    }
+    // A worker finishes the event that it is at, but does not wait for a lock. Transactions that are not committed by now are undone; they come again.
+    order.end();
+    for worker in coordinator.workers {
+        Applier::interrupt(&worker.process);
+        drop(worker.work);
+        if let Err(e) = worker.task.await {
+            channel.applier_failed(1815, format!("Internal error: {e}"));
+        }
     }
 }
 
-struct Apply {
+/// A worker as the coordinator holds it.
+struct Hand {
+    process: Arc<ProcessEntry>,
+    work: mpsc::Sender<Work>,
+    task: JoinHandle<()>,
+    /// All below are done: it has nothing to do.
+    free_at: u64,
+}
+
+impl Hand {
+    fn new(worker: Worker) -> Hand {
+        let (work, given) = mpsc::channel(WORK_EVENTS);
+        Hand { process: worker.process(), work, task: tokio::spawn(worker.run(given)), free_at: 0 }
+    }
+}
+
+struct Coordinator {
     channel: Arc<Channel>,
+    order: Arc<Order>,
     settings: Settings,
     until: Until,
-    retries_max: u64,
-    applier: Applier,
-    process: Arc<ProcessEntry>,
-    /// The end of the last event, and the transactions that are done.
+    workers: Vec<Hand>,
+    dependencies: Dependencies,
+    /// The end of the last event; its GTIDs are those of whole transactions.
     position: Position,
-    tables: TableMaps,
-    /// Variables for the statement to come.
-    variables: StatementContext,
-    transaction: Option<Transaction>,
-    /// No transaction has been applied since the server started: the first may be one that a crash cut off.
-    first: bool,
+    /// As it was at the end of the last transaction.
+    whole: Position,
+    /// The ticket of the next transaction.
+    next: u64,
+    /// The transaction that is being given out, and its worker.
+    current: Option<(Option<super::gtid::Gtid>, usize)>,
 }
 
-/// The transaction that is being applied.
-struct Transaction {
-    gtid: Option<Gtid>,
-    /// It comes from a server whose events are not for us.
-    ignored: bool,
-    open: bool,
-    /// What has come of it, to be applied again.
-    events: Vec<(Event, Part)>,
-    bytes: usize,
-}
-
-impl Apply {
-    fn new(channel: Arc<Channel>) -> Apply {
-        let applier = Applier::new(channel.instance().clone());
-        Apply {
+impl Coordinator {
+    fn new(channel: Arc<Channel>, order: Arc<Order>, workers: Vec<Hand>) -> Coordinator {
+        let position = channel.applied();
+        Coordinator {
             settings: channel.settings(),
             until: channel.until(),
-            retries_max: channel.instance().global_u64("slave_transaction_retries"),
-            process: applier.process().clone(),
-            applier,
-            position: channel.applied(),
-            tables: TableMaps::default(),
-            variables: StatementContext::default(),
-            transaction: None,
-            first: true,
+            workers,
+            dependencies: Dependencies::default(),
+            whole: position.clone(),
+            position,
+            next: 0,
+            current: None,
+            order,
             channel,
         }
     }
 
-    async fn run(&mut self, items: &mut mpsc::Receiver<Item>, stop: &mut watch::Receiver<bool>) -> Ended {
-        let process = self.process.clone();
-        loop {
-            let item = tokio::select! {
-                biased;
-                () = receiver::stopped(stop) => return Ended::Stopped,
-                item = items.recv() => item,
-            };
-            let Some(item) = item else { return Ended::Stopped };
-            // An event is applied to its end: a row's indexes belong together, and a definition is not to be given up half-way. A wait for a lock ends at once.
-            let taken = {
-                let mut taking = std::pin::pin!(self.take(item));
-                tokio::select! {
-                    taken = &mut taking => taken,
-                    () = receiver::stopped(stop) => {
-                        Applier::interrupt(&process);
-                        taking.await
-                    }
-                }
-            };
-            match taken {
+    /// Ends when UNTIL is reached, or with an error of the log. It may be dropped at any point.
+    async fn run(&mut self, mut items: mpsc::Receiver<Item>) -> Option<(u16, String)> {
+        while let Some(item) = items.recv().await {
+            match self.take(item).await {
                 Ok(true) => {}
-                Ok(false) => return Ended::Stopped,
-                // Interrupted.
-                Err(_) if *stop.borrow() => return Ended::Stopped,
-                Err((number, message)) => return Ended::Failed(number, message),
+                Ok(false) => break,
+                Err(what) => {
+                    // What came before is in order.
+                    self.order.done_below(self.next).await;
+                    return Some((1594, format!("Relay log read failure: {what}")));
+                }
             }
         }
+        self.order.done_below(self.next).await;
+        None
     }
 
     /// False: UNTIL is reached.
-    async fn take(&mut self, item: Item) -> Result<bool, (u16, String)> {
-        let (event, part) = match item {
+    async fn take(&mut self, item: Item) -> Result<bool, String> {
+        let (event, part, room) = match item {
             Item::Restarted => {
-                self.roll_back().await;
+                if let Some((_, worker)) = self.current.take() {
+                    self.give(worker, Work::Abort).await;
+                    self.next -= 1;
+                }
+                self.position = self.whole.clone();
+                self.dependencies.restart();
                 return Ok(true);
             }
-            Item::Event { event, part, .. } => (event, part),
+            Item::Event { event, part, room } => (event, part, room),
         };
-        let starts = part != Part::Log && self.transaction.is_none();
-        if starts {
-            let gtid = match part {
-                Part::Start => event.transaction_start().map_err(damaged)?.gtid,
-                _ => None,
-            };
-            if self.until.reached(&self.position, gtid.as_ref()) {
-                return Ok(false);
-            }
-            let ignored = u64::from(event.server_id) == self.channel.server_id() || self.settings.ignore_server_ids.contains(&u64::from(event.server_id));
-            self.channel.note_applying(gtid.as_ref(), event.timestamp);
-            self.delay(event.timestamp).await;
-            self.transaction = Some(Transaction { gtid, ignored, open: false, events: Vec::new(), bytes: 0 });
+        if event.log_pos > 0 {
+            self.position.offset = receiver::after(self.position.offset, event.log_pos);
         }
         if part == Part::Log {
-            self.log(&event).map_err(damaged)?;
+            self.log(&event)?;
             return Ok(true);
         }
-        let mut outcome = self.step(&event, part).await;
-        let mut attempt = 0;
-        while let Err((number @ (1205 | 1213), _)) = &outcome {
-            let whole = self.transaction.as_ref().is_some_and(|t| t.bytes < RETRY_BYTES);
-            if attempt >= self.retries_max || !whole || self.process.check().is_err() {
-                break;
-            }
-            attempt += 1;
-            tracing::info!("replica: error {number}, the transaction is applied again ({attempt} of {})", self.retries_max);
-            self.channel.note_retry();
-            // A session whose transaction was undone is as a new one.
-            let _ = self.applier.rollback().await;
-            tokio::time::sleep(Duration::from_millis((attempt * attempt).min(5) * 100)).await;
-            outcome = self.again(&event, part).await;
+        if self.current.is_none() && !self.start(&event, part).await? {
+            return Ok(false);
         }
-        if outcome.is_err() {
-            let _ = self.applier.rollback().await;
-            return outcome.map(|()| true);
-        }
-        if part.ends() {
-            self.transaction = None;
-            self.first = false;
-            self.channel.note_applied(&self.position);
-            return Ok(!self.until.reached(&self.position, None));
-        }
-        if let Some(transaction) = &mut self.transaction
-            && transaction.bytes < RETRY_BYTES
-        {
-            transaction.bytes += event.body.len() + size_of::<Event>();
-            match transaction.bytes < RETRY_BYTES {
-                true => transaction.events.push((event, part)),
-                false => transaction.events = Vec::new(),
-            }
-        }
-        Ok(true)
-    }
-
-    /// The transaction up to now, and the event that failed.
-    async fn again(&mut self, last: &Event, part: Part) -> Result<(), (u16, String)> {
-        let Some(transaction) = &mut self.transaction else { return Ok(()) };
-        transaction.open = false;
-        let events = std::mem::take(&mut transaction.events);
-        self.variables = StatementContext::default();
-        let mut outcome = Ok(());
-        for (event, part) in &events {
-            outcome = self.step(event, *part).await;
-            if outcome.is_err() {
-                break;
-            }
-        }
-        if let Some(transaction) = &mut self.transaction {
-            transaction.events = events;
-        }
-        outcome?;
-        self.step(last, part).await
-    }
-
-    /// Waits until the source's transaction is as old as SOURCE_DELAY wants it. Dropped when the applier is to stop.
-    async fn delay(&self, timestamp: u32) {
-        if self.settings.delay == 0 {
-            return;
-        }
-        let due = i64::from(timestamp) + self.settings.delay as i64;
-        loop {
-            let left = due - now_micros() / 1_000_000;
-            if left <= 0 || self.process.check().is_err() {
-                break;
-            }
-            self.channel.note_delay(Some(left as u64));
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        self.channel.note_delay(None);
+        self.forward(event, part, room).await;
+        Ok(!part.ends() || !self.until.reached(&self.whole, None))
     }
 
     /// An event about the log.
@@ -220,7 +149,7 @@ impl Apply {
         match event.kind {
             kind::ROTATE => {
                 (self.position.file, self.position.offset) = event.rotate()?;
-                self.tables.clear();
+                self.dependencies.restart();
             }
             kind::GTID_TAGGED => return Err("GTIDs with tags are not supported".into()),
             kind::INCIDENT => return Err("the source lost events of its log (incident)".into()),
@@ -229,174 +158,250 @@ impl Apply {
         Ok(())
     }
 
-    /// Applies one event of a transaction.
-    async fn step(&mut self, event: &Event, part: Part) -> Result<(), (u16, String)> {
-        if event.log_pos > 0 {
-            self.position.offset = receiver::after(self.position.offset, event.log_pos);
+    /// Gives a transaction, by its first event, to a worker once it may start. False: UNTIL is reached before it.
+    async fn start(&mut self, event: &Event, part: Part) -> Result<bool, String> {
+        let (gtid, clock) = match part {
+            Part::Start => event.transaction_start().map(|start| (start.gtid, start.clock))?,
+            _ => Default::default(),
+        };
+        if self.until.reached(&self.whole, gtid.as_ref()) {
+            return Ok(false);
         }
-        let ignored = self.transaction.as_ref().is_some_and(|t| t.ignored);
-        match part {
-            Part::Log => Ok(()),
-            Part::Start => match event.transaction_start().map_err(damaged)?.begins {
-                true => self.begin().await,
-                false => Ok(()),
-            },
-            Part::Begin => self.begin().await,
-            Part::Alone if !ignored => self.alone(event).await,
-            Part::Inside if !ignored => self.inside(event).await,
-            Part::Inside => Ok(()),
-            Part::Commit | Part::Alone => self.commit().await,
-            Part::Rollback => {
-                self.applier.rollback().await.map_err(plain)?;
-                self.commit().await
+        self.delay(event.timestamp).await;
+        let ticket = self.next;
+        self.order.done_below(self.dependencies.of(clock, ticket)).await;
+        // Commits are in order, so the one that has had its work longest is free first.
+        let worker = ticket as usize % self.workers.len();
+        self.order.done_below(self.workers[worker].free_at).await;
+        let ignored = u64::from(event.server_id) == self.channel.server_id() || self.settings.ignore_server_ids.contains(&u64::from(event.server_id));
+        let file = self.position.file.as_str().into();
+        self.give(worker, Work::Start(Start { ticket, gtid, timestamp: event.timestamp, file, ignored, first: ticket == 0 })).await;
+        self.current = Some((gtid, worker));
+        self.next += 1;
+        Ok(true)
+    }
+
+    async fn forward(&mut self, event: Event, part: Part, room: OwnedSemaphorePermit) {
+        let Some((gtid, worker)) = self.current else { return };
+        let mut end = None;
+        if part.ends() {
+            self.current = None;
+            self.position.number += 1;
+            if let Some(gtid) = gtid {
+                self.position.gtids.add(&gtid);
             }
+            self.whole = self.position.clone();
+            self.workers[worker].free_at = self.next;
+            end = Some(self.position.clone());
         }
+        self.give(worker, Work::Event { event, part, end, room }).await;
     }
 
-    async fn begin(&mut self) -> Result<(), (u16, String)> {
-        if let Some(transaction) = &mut self.transaction {
-            transaction.open = true;
+    /// A worker that takes nothing any more has failed, which ends all.
+    async fn give(&self, worker: usize, work: Work) {
+        let _ = self.workers[worker].work.send(work).await;
+    }
+
+    /// Waits until the source's transaction is as old as SOURCE_DELAY wants it.
+    async fn delay(&self, timestamp: u32) {
+        if self.settings.delay == 0 {
+            return;
         }
-        self.applier.begin().await.map_err(plain)
-    }
-
-    /// The position after the running transaction.
-    fn next_position(&self) -> Position {
-        let mut next = self.position.clone();
-        if let Some(gtid) = self.transaction.as_ref().and_then(|t| t.gtid.as_ref()) {
-            next.gtids.add(gtid);
+        let due = i64::from(timestamp) + self.settings.delay as i64;
+        loop {
+            let left = due - now_micros() / 1_000_000;
+            if left <= 0 {
+                break;
+            }
+            self.channel.note_delay(Some(left as u64));
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        next
+        self.channel.note_delay(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use highkey_sql::{Instance, Settings as ServerSettings};
+    use highkey_sql::replica::StatementContext;
+    use highkey_table::{Database, Options};
+
+    use super::*;
+    use crate::replica::channel::POSITION_RECORD;
+    use crate::replica::receiver::Queue;
+
+    /// A replica without a receiver, with tables `d.counter` (id INT PRIMARY KEY, n INT) of one row (1, 0) and `d.list`, of the same columns, empty.
+    struct Fixture {
+        _directory: tempfile::TempDir,
+        instance: Arc<Instance>,
+        channel: Arc<Channel>,
     }
 
-    async fn commit(&mut self) -> Result<(), (u16, String)> {
-        let next = self.next_position();
-        self.applier.commit(POSITION_RECORD, next.encode()).await.map_err(plain)?;
-        self.position = next;
-        Ok(())
+    async fn fixture(workers: &str) -> Fixture {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::open(directory.path(), Options { buffer_pool_bytes: 32 << 20, ..Options::default() }).unwrap();
+        let mut settings = ServerSettings::default();
+        settings.set("slave_parallel_workers", Some(workers)).unwrap();
+        let instance = Instance::new(database, &settings).unwrap();
+        let mut setup = Applier::new(instance.clone());
+        let cx = StatementContext { schema: "d".into(), ..StatementContext::default() };
+        for sql in ["CREATE DATABASE d", "CREATE TABLE counter (id INT PRIMARY KEY, n INT)", "CREATE TABLE list (id INT PRIMARY KEY, n INT)", "INSERT INTO counter VALUES (1, 0)"] {
+            setup.statement(&cx, sql.as_bytes(), None).await.unwrap();
+        }
+        setup.close().await;
+        let channel = Channel::new(instance.clone(), Settings::default(), Position::start());
+        Fixture { _directory: directory, instance, channel }
     }
 
-    /// A statement that is a transaction. A definition commits with its own change and the position; any other is a transaction with the position here.
-    async fn alone(&mut self, event: &Event) -> Result<(), (u16, String)> {
-        self.applier.begin().await.map_err(plain)?;
-        let record = self.next_position().encode();
-        self.statement(event, Some(record)).await?;
-        self.commit().await
-    }
-
-    async fn inside(&mut self, event: &Event) -> Result<(), (u16, String)> {
-        match event.kind {
-            kind::QUERY => self.statement(event, None).await,
-            kind::INTVAR => {
-                let (insert_id, value) = event.integer_variable().map_err(damaged)?;
-                match insert_id {
-                    true => self.variables.insert_id = Some(value),
-                    false => self.variables.last_insert_id = Some(value),
+    impl Fixture {
+        /// Runs the applier over transactions, then stops it.
+        async fn apply(&self, transactions: &[Vec<Event>], until: Until) {
+            let (queue, items) = Queue::new();
+            self.channel.offer_queue(queue.clone(), until);
+            let (stop, stopped) = watch::channel(false);
+            let running = tokio::spawn(run(self.channel.clone(), items, stopped));
+            let mut grouping = crate::replica::event::Grouping::default();
+            for event in transactions.iter().flatten() {
+                let part = grouping.part(event).unwrap();
+                if queue.push(event.clone(), part).await.is_err() {
+                    break;
                 }
-                Ok(())
             }
-            kind::TABLE_MAP => {
-                let (id, mut table) = event.table_map().map_err(damaged)?;
-                let schema = self.settings.filters.rewritten(&table.schema);
-                if schema != table.schema {
-                    table.schema = schema.to_string();
+            let last = transactions.iter().flatten().last().map_or(0, |event| u64::from(event.log_pos));
+            for _ in 0..2000 {
+                if running.is_finished() || self.channel.applied().offset == last {
+                    break;
                 }
-                self.tables.add(id, table);
-                Ok(())
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            kind::WRITE_ROWS..=kind::DELETE_ROWS | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1 => self.rows(event).await,
-            kind::PARTIAL_UPDATE_ROWS => Err(unsupported("parts of JSON documents (binlog_row_value_options = PARTIAL_JSON on the source)")),
-            kind::RAND | kind::USER_VAR => Err(unsupported("statements that use user variables or RAND() (binlog_format on the source must be ROW)")),
-            kind::XA_PREPARE => Err(unsupported("XA transactions")),
-            kind if kind::MARIADB_COMPRESSED.contains(&kind) => Err(unsupported("compressed events (log_bin_compress on the source)")),
-            _ => Err(unsupported("LOAD DATA as a statement (binlog_format on the source must be ROW)")),
+            stop.send_replace(true);
+            running.await.unwrap();
+        }
+
+        fn failure(&self) -> (u16, String) {
+            let status = self.channel.status();
+            (status.applier_failure.number, status.applier_failure.message)
+        }
+
+        /// Rows of a table as numbers.
+        fn rows(&self, table: &str) -> Vec<(i64, i64)> {
+            let database = self.instance.database();
+            let table = database.catalog().table("d", table).unwrap();
+            let mut txn = database.begin(highkey_table::Isolation::RepeatableRead);
+            let mut scan = table.scan(&mut txn, 0, &highkey_table::KeyRange::all(), highkey_table::Direction::Forward).unwrap();
+            let mut batch = highkey_table::RowBatch::new();
+            let mut rows = Vec::new();
+            while scan.next_batch(&mut batch).unwrap() {
+                rows.extend((0..batch.len()).map(|row| (batch.value(row, 0).as_i64().unwrap(), batch.value(row, 1).as_i64().unwrap())));
+            }
+            rows
+        }
+
+        /// The newest position of the catalog.
+        fn recorded(&self) -> Position {
+            let records = self.instance.database().replica_records().unwrap();
+            let positions = records.iter().filter(|(name, _)| name.starts_with(POSITION_RECORD)).map(|(_, value)| Position::decode(value).unwrap());
+            positions.max_by_key(|position| position.number).unwrap_or_else(Position::start)
         }
     }
 
-    async fn statement(&mut self, event: &Event, record: Option<Vec<u8>>) -> Result<(), (u16, String)> {
-        let query = event.query().map_err(damaged)?;
-        let mut context = query.context.clone();
-        context.schema = self.settings.filters.rewritten(&query.schema).to_string();
-        let variables = std::mem::take(&mut self.variables);
-        (context.insert_id, context.last_insert_id) = (variables.insert_id, variables.last_insert_id);
-        if !self.settings.filters.admits_schema(&context.schema) {
-            return Ok(());
-        }
-        let record = record.as_ref().map(|value| (POSITION_RECORD, value.clone()));
-        match self.applier.statement(&context, query.sql, record).await {
-            Ok(()) => Ok(()),
-            Err(e) if query.error_code != 0 && e.code == query.error_code => Ok(()),
-            Err(e) if self.first && is_about_account(&query.shown()) && e.code == 1396 => Ok(()),
-            Err(e @ MySqlError { code: 1205 | 1213 | 1317, .. }) => Err(plain(e)),
-            Err(e) => Err((e.code, format!("Error '{}' on query. Default database: '{}'. Query: '{}'", e.message, context.schema, query.shown()))),
+    fn event(kind: u8, number: u64, body: Vec<u8>) -> Event {
+        Event { timestamp: 1_700_000_000, kind, server_id: 9, log_pos: (number * 1000) as u32, body }
+    }
+
+    /// A transaction of MySQL that sets the counter from one number to the next and adds its own number to the list.
+    fn transaction(number: u64, last_committed: u64) -> Vec<Event> {
+        let (old, new) = ((number - 1) as i32, number as i32);
+        let gtid = [&[1][..], &[0; 16], &[0; 8], &[2], &last_committed.to_le_bytes(), &number.to_le_bytes()].concat();
+        let begin = [&[0; 8][..], &[0, 0, 0, 0, 0, 0], b"BEGIN"].concat();
+        let map = |id: u8, name: &str| [&[id, 0, 0, 0, 0, 0, 1, 0, 1][..], b"d\0", &[name.len() as u8], name.as_bytes(), &[0, 2, 3, 3, 0, 3]].concat();
+        let row = |a: i32, b: i32| [&[0][..], &a.to_le_bytes(), &b.to_le_bytes()].concat();
+        let rows = |id: u8, bitmaps: &[u8], images: Vec<u8>| [&[id, 0, 0, 0, 0, 0, 1, 0, 2, 0, 2][..], bitmaps, &images].concat();
+        vec![
+            event(kind::ANONYMOUS_GTID, number, gtid),
+            event(kind::QUERY, number, begin),
+            event(kind::TABLE_MAP, number, map(1, "counter")),
+            event(kind::UPDATE_ROWS, number, rows(1, &[3, 3], [row(1, old), row(1, new)].concat())),
+            event(kind::TABLE_MAP, number, map(2, "list")),
+            event(kind::WRITE_ROWS, number, rows(2, &[3], row(new, old))),
+            event(kind::XID, number, vec![0; 8]),
+        ]
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn transactions_that_meet_come_out_in_the_sources_order() {
+        // The source's clock says that they are independent, which they are not: they wait for each other's locks, and make way.
+        for (workers, last_committed) in [("1", 0), ("4", 0), ("8", 0)] {
+            let fixture = fixture(workers).await;
+            let transactions: Vec<_> = (1..=60).map(|number| transaction(number, last_committed)).collect();
+            fixture.apply(&transactions, Until::Never).await;
+            assert_eq!(fixture.failure(), (0, String::new()));
+            assert_eq!(fixture.rows("counter"), [(1, 60)], "{workers} workers");
+            assert_eq!(fixture.rows("list"), (1..=60).map(|n| (n, n - 1)).collect::<Vec<_>>());
+            assert_eq!((fixture.channel.applied().offset, fixture.recorded().number), (60_000, 60));
+            assert_eq!(fixture.recorded(), fixture.channel.applied());
         }
     }
 
-    async fn rows(&mut self, event: &Event) -> Result<(), (u16, String)> {
-        let rows = event.rows().map_err(damaged)?;
-        if rows.table_id == DUMMY_TABLE {
-            return Ok(());
+    #[tokio::test(flavor = "multi_thread")]
+    async fn after_an_error_nothing_later_is_in() {
+        let fixture = fixture("4").await;
+        let mut transactions: Vec<_> = (1..=40).map(|number| transaction(number, number - 1)).collect();
+        // The 21st inserts what the 5th has inserted; those after it do not depend on it.
+        let again = transaction(5, 0).remove(5);
+        transactions[20][5] = Event { log_pos: 21_000, ..again };
+        for (i, later) in transactions.iter_mut().enumerate().skip(21) {
+            later[0].body[26..34].copy_from_slice(&19u64.to_le_bytes());
+            later.drain(2..4);
+            assert!(i > 20 && later.len() == 5);
         }
-        let table = self.tables.get(rows.table_id).cloned().ok_or_else(|| damaged(format!("rows of table number {} come before its table map", rows.table_id)))?;
-        let filters = &self.settings.filters;
-        if !filters.admits_schema(&table.schema) || !filters.admits_table(&table.schema, &table.table) {
-            return Ok(());
+        fixture.apply(&transactions, Until::Never).await;
+        let (number, message) = fixture.failure();
+        assert_eq!(number, 1062);
+        assert_eq!(
+            message,
+            "Could not execute Write_rows event on table d.list; Duplicate entry '5' for key 'PRIMARY', Error_code: 1062; handler error HA_ERR_FOUND_DUPP_KEY; the event's master log , end_log_pos 21000"
+        );
+        assert_eq!(fixture.rows("list").len(), 20);
+        assert_eq!((fixture.recorded().number, fixture.rows("counter")), (20, vec![(1, 20)]));
+        // What stood in the way is removed: it goes on where it was.
+        let rest: Vec<_> = (21..=30).map(|number| transaction(number, number - 1)).collect();
+        fixture.apply(&rest, Until::Never).await;
+        assert_eq!((fixture.failure().0, fixture.recorded().number, fixture.rows("counter")), (0, 30, vec![(1, 30)]));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn until_ends_between_two_transactions() {
+        let fixture = fixture("4").await;
+        let transactions: Vec<_> = (1..=10).map(|number| transaction(number, 0)).collect();
+        fixture.apply(&transactions, Until::Offset { file: String::new(), offset: 6500 }).await;
+        assert_eq!((fixture.failure().0, fixture.rows("counter"), fixture.recorded().offset), (0, vec![(1, 7)], 7000));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_new_connection_voids_what_the_old_one_began() {
+        let fixture = fixture("4").await;
+        let (queue, items) = Queue::new();
+        fixture.channel.offer_queue(queue.clone(), Until::Never);
+        let (stop, stopped) = watch::channel(false);
+        let running = tokio::spawn(run(fixture.channel.clone(), items, stopped));
+        let mut grouping = crate::replica::event::Grouping::default();
+        // The first transaction breaks off after its first change, and comes again.
+        for (number, events) in [(1, 4), (1, 7), (2, 5), (2, 7), (3, 7)] {
+            queue.restart().await.unwrap_or_else(|_| panic!("the applier runs"));
+            for event in transaction(number, 0).into_iter().take(events) {
+                let part = grouping.part(&event).unwrap();
+                queue.push(event, part).await.unwrap_or_else(|_| panic!("the applier runs"));
+            }
         }
-        let change = RowsChange { kind: rows.kind, table: &table, before: rows.before, after: rows.after, images: rows.images };
-        self.applier.rows(&change).await.map_err(|e| {
-            let message = match e.code {
-                1205 | 1213 | 1317 => e.message,
-                1146 => format!("Error executing row event: '{}'", e.message),
-                1535 | 1594 | 1677 => e.message,
-                code => format!(
-                    "Could not execute {} event on table {}.{}; {}, Error_code: {code}; handler error {}; the event's master log {}, end_log_pos {}",
-                    rows.kind.name(),
-                    table.schema,
-                    table.table,
-                    e.message,
-                    handler_error(code, rows.kind),
-                    self.position.file,
-                    event.log_pos
-                ),
-            };
-            (e.code, message)
-        })
+        for _ in 0..1000 {
+            if fixture.channel.applied().number == 3 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.send_replace(true);
+        running.await.unwrap();
+        assert_eq!((fixture.failure().0, fixture.rows("counter"), fixture.rows("list").len(), fixture.recorded().number), (0, vec![(1, 3)], 3, 3));
     }
-
-    /// What has come of a transaction is undone; it will come again.
-    async fn roll_back(&mut self) {
-        let _ = self.applier.rollback().await;
-        self.transaction = None;
-        self.variables = StatementContext::default();
-        self.tables.clear();
-        self.position = self.channel.applied();
-    }
-}
-
-/// Statements about accounts are several transactions, each of one account, and none has the position: what a crash leaves between them and the position
-/// is done already when it comes again.
-fn is_about_account(sql: &str) -> bool {
-    let mut words = sql.split_whitespace();
-    let first = words.next().unwrap_or_default().to_ascii_uppercase();
-    matches!(first.as_str(), "CREATE" | "DROP" | "RENAME" | "ALTER") && words.next().is_some_and(|word| word.eq_ignore_ascii_case("USER"))
-}
-
-fn handler_error(code: u16, kind: RowsKind) -> &'static str {
-    match (code, kind) {
-        (1062, _) => "HA_ERR_FOUND_DUPP_KEY",
-        (1032, _) => "HA_ERR_KEY_NOT_FOUND",
-        _ => "HA_ERR_GENERIC",
-    }
-}
-
-fn plain(e: MySqlError) -> (u16, String) {
-    (e.code, e.message)
-}
-
-fn damaged(what: String) -> (u16, String) {
-    (1594, format!("Relay log read failure: {what}"))
-}
-
-fn unsupported(what: &str) -> (u16, String) {
-    (1235, format!("This version of Highkey doesn't yet support {what}"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_sql::Instance;
-use highkey_sql::replica::{ReplicaFailure, ReplicaStatus, ThreadState};
+use highkey_sql::replica::{ReplicaFailure, ReplicaStatus, ReplicaWorker, ThreadState};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -20,8 +20,13 @@ pub fn now_micros() -> i64 {
 
 /// The name of the catalog's record of the settings.
 pub const SETTINGS_RECORD: &[u8] = b"settings";
-/// The name of the catalog's record of the position.
+/// The name of the catalog's record of the position as a statement has set it. Those of workers start with it.
 pub const POSITION_RECORD: &[u8] = b"position";
+
+/// The name of a worker's record of the position. Each has its own, so that none waits for another one's commit.
+pub fn worker_record(worker: usize) -> Vec<u8> {
+    format!("position {worker}").into_bytes()
+}
 
 /// One source. A server has at most one; MySQL calls it the default channel.
 pub struct Channel {
@@ -41,8 +46,8 @@ struct State {
     read: (String, u64),
     until: Until,
     status: ReplicaStatus,
-    /// When the source ran what is being applied, microseconds since 1970; 0: nothing is.
-    applying_since: i64,
+    /// When the source ran what each worker applies, microseconds since 1970; 0: nothing.
+    applying_since: Vec<i64>,
 }
 
 impl Channel {
@@ -54,7 +59,7 @@ impl Channel {
             applied,
             until: Until::Never,
             status: ReplicaStatus::default(),
-            applying_since: 0,
+            applying_since: Vec::new(),
         };
         Arc::new(Channel { instance, state: Mutex::new(state), queue: watch::channel(None).0 })
     }
@@ -212,30 +217,35 @@ impl Channel {
         self.state.lock().until.clone()
     }
 
-    pub fn applier_started(&self, process: u64) {
+    /// `threads`: the workers' connection ids.
+    pub fn applier_started(&self, threads: impl Iterator<Item = u64>) {
         let mut state = self.state.lock();
         let status = &mut state.status;
         status.applier = ThreadState::Yes;
-        status.applier_thread = process;
         status.applier_failure = ReplicaFailure::default();
-        status.applier_state = "Waiting for the next event".into();
+        status.applier_state = "Slave has read all relay log; waiting for more updates".into();
+        status.workers = threads.map(|thread| ReplicaWorker { thread, ..ReplicaWorker::default() }).collect();
+        state.applying_since = vec![0; state.status.workers.len()];
     }
 
-    /// A transaction starts that the source ran at that time.
-    pub fn note_applying(&self, gtid: Option<&Gtid>, timestamp: u32) {
+    /// A worker starts a transaction that the source ran at that time, in seconds since 1970.
+    pub fn worker_started(&self, worker: usize, gtid: Option<&Gtid>, timestamp: u32) {
         let mut state = self.state.lock();
-        state.applying_since = i64::from(timestamp) * 1_000_000;
-        state.status.applying_gtid = gtid.map_or("ANONYMOUS".into(), Gtid::to_string);
-        state.status.applier_state = "Applying a transaction".into();
+        state.applying_since[worker] = i64::from(timestamp) * 1_000_000;
+        state.status.workers[worker].applying_gtid = gtid.map_or("ANONYMOUS".into(), Gtid::to_string);
     }
 
-    /// A transaction is durable, or nothing was to be done for it.
+    /// A worker has applied its transaction.
+    pub fn worker_rests(&self, worker: usize) {
+        let mut state = self.state.lock();
+        state.applying_since[worker] = 0;
+        let worker = &mut state.status.workers[worker];
+        worker.last_applied_gtid = std::mem::take(&mut worker.applying_gtid);
+    }
+
+    /// All transactions up to there are durable.
     pub fn note_applied(&self, position: &Position) {
-        let mut state = self.state.lock();
-        state.applied.clone_from(position);
-        state.applying_since = 0;
-        state.status.last_applied_gtid = std::mem::take(&mut state.status.applying_gtid);
-        state.status.applier_state = "Waiting for the next event".into();
+        self.state.lock().applied.clone_from(position);
     }
 
     pub fn note_delay(&self, remaining: Option<u64>) {
@@ -253,12 +263,12 @@ impl Channel {
 
     pub fn applier_stopped(&self) {
         let mut state = self.state.lock();
-        state.applying_since = 0;
+        state.applying_since.fill(0);
         let status = &mut state.status;
         status.applier = ThreadState::No;
         status.applier_state = String::new();
-        status.applying_gtid = String::new();
         status.remaining_delay = None;
+        status.workers.iter_mut().for_each(|worker| worker.applying_gtid.clear());
     }
 
     /// What SHOW REPLICA STATUS shows.
@@ -267,11 +277,12 @@ impl Channel {
         let settings = state.settings.clone();
         let (until_condition, until_file, until_position) = state.until.shown();
         let running = state.status.applier == ThreadState::Yes;
-        let seconds_behind = match (running, state.applying_since) {
+        let oldest = state.applying_since.iter().copied().filter(|since| *since > 0).min();
+        let seconds_behind = match (running, oldest) {
             (false, _) => None,
             // Nothing to apply: as far as the receiver is.
-            (true, 0) => (state.status.receiver == ThreadState::Yes).then_some(0),
-            (true, since) => Some(((now_micros() - since) / 1_000_000).max(0) as u64),
+            (true, None) => (state.status.receiver == ThreadState::Yes).then_some(0),
+            (true, Some(since)) => Some(((now_micros() - since) / 1_000_000).max(0) as u64),
         };
         ReplicaStatus {
             heartbeat_period: self.heartbeat_period(&settings),
@@ -308,7 +319,6 @@ impl Channel {
             until_condition: until_condition.into(),
             until_file,
             until_position,
-            workers: 1,
             ..state.status.clone()
         }
     }

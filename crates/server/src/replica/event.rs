@@ -6,6 +6,7 @@ use std::sync::Arc;
 use highkey_sql::replica::{RowsKind, SourceColumn, SourceTable, StatementContext};
 
 use super::gtid::Gtid;
+use super::order::Clock;
 
 /// Numbers of the events that mean something here. MariaDB's own start at 160.
 pub mod kind {
@@ -111,6 +112,7 @@ pub struct TransactionStart {
     pub gtid: Option<Gtid>,
     /// MariaDB: the event is a BEGIN as well.
     pub begins: bool,
+    pub clock: Clock,
 }
 
 /// A row event before its table is known.
@@ -138,13 +140,24 @@ impl Event {
         if self.kind == kind::MARIADB_GTID {
             let (sequence, domain, flags) = (body.number(8)?, body.number(4)? as u32, body.number(1)?);
             const STANDALONE: u64 = 1;
-            return Ok(TransactionStart { gtid: Some(Gtid::MariaDb { domain, server: self.server_id, sequence }), begins: flags & STANDALONE == 0 });
+            const GROUP_COMMIT: u64 = 2;
+            let clock = match flags & GROUP_COMMIT {
+                0 => Clock::Unknown,
+                _ => Clock::Group { domain, commit: body.number(8)? },
+            };
+            return Ok(TransactionStart { gtid: Some(Gtid::MariaDb { domain, server: self.server_id, sequence }), begins: flags & STANDALONE == 0, clock });
         }
         body.number(1)?;
         let source = body.bytes(16)?.try_into().expect("16 bytes were taken");
         let number = body.number(8)?;
         let gtid = (self.kind == kind::GTID).then_some(Gtid::MySql { source, number });
-        Ok(TransactionStart { gtid, begins: false })
+        // Since 5.7.
+        const LOGICAL: u64 = 2;
+        let clock = match body.number(1) {
+            Ok(LOGICAL) => Clock::Logical { last_committed: body.number(8)?, number: body.number(8)? },
+            _ => Clock::Unknown,
+        };
+        Ok(TransactionStart { gtid, begins: false, clock })
     }
 
     pub fn query(&self) -> Result<Query<'_>, String> {
@@ -307,7 +320,8 @@ fn optional_metadata(mut body: Reader<'_>, columns: &mut [SourceColumn]) -> Resu
 pub struct TableMaps(std::collections::HashMap<u64, Arc<SourceTable>>);
 
 impl TableMaps {
-    /// Keeps a table map. An equal one stays the one that it was, so that what was prepared for it holds.
+    /// Keeps a table map. An equal one stays the one that it was, so that what was prepared for it holds. Rows come right after the maps of their tables,
+    /// so that old ones may go at any time but between those: a source numbers a table anew with each of its definitions.
     pub fn add(&mut self, id: u64, table: SourceTable) {
         match self.0.get(&id) {
             Some(known) if **known == table => {}
@@ -319,9 +333,12 @@ impl TableMaps {
         self.0.get(&id)
     }
 
-    /// A new file numbers its tables anew.
-    pub fn clear(&mut self) {
-        self.0.clear();
+    /// Between two transactions: forgets the maps if there are many.
+    pub fn trim(&mut self) {
+        const KEPT_MAX: usize = 1000;
+        if self.0.len() > KEPT_MAX {
+            self.0.clear();
+        }
     }
 }
 
@@ -479,7 +496,14 @@ mod tests {
         };
         let uuid = "00112233445566778899aabbccddeeff";
         let gtid = event(kind::GTID, &format!("00 {uuid} 0500000000000000"));
-        assert_eq!(gtid.transaction_start().unwrap().gtid.unwrap().to_string(), "00112233-4455-6677-8899-aabbccddeeff:5");
+        let start = gtid.transaction_start().unwrap();
+        assert_eq!((start.gtid.unwrap().to_string().as_str(), start.clock), ("00112233-4455-6677-8899-aabbccddeeff:5", Clock::Unknown));
+        // MySQL 8.0.12's, anonymous, and MariaDB's of a group commit.
+        let anonymous = event(kind::ANONYMOUS_GTID, "010000000000000000000000000000000000000000000000000201000000000000000200000000000000cd915bf6d46006ca");
+        let start = anonymous.transaction_start().unwrap();
+        assert_eq!((start.gtid, start.clock), (None, Clock::Logical { last_committed: 1, number: 2 }));
+        let grouped = event(kind::MARIADB_GTID, "0300000000000000010000000e2900000000000000");
+        assert_eq!(grouped.transaction_start().unwrap().clock, Clock::Group { domain: 1, commit: 41 });
         let plain = |kind| event(kind, "0000000000000000");
         let mut grouping = Grouping::default();
         let mut parts = |events: Vec<Event>| events.iter().map(|e| grouping.part(e).unwrap()).collect::<Vec<_>>();

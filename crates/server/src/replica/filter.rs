@@ -17,6 +17,16 @@ pub struct Filters {
     pub rewrite_db: Vec<String>,
 }
 
+const RULES: [&str; 7] = [
+    "REPLICATE_DO_DB",
+    "REPLICATE_IGNORE_DB",
+    "REPLICATE_DO_TABLE",
+    "REPLICATE_IGNORE_TABLE",
+    "REPLICATE_WILD_DO_TABLE",
+    "REPLICATE_WILD_IGNORE_TABLE",
+    "REPLICATE_REWRITE_DB",
+];
+
 impl Filters {
     /// The list of a rule by its name in CHANGE REPLICATION FILTER.
     pub fn list_mut(&mut self, rule: &str) -> Option<&mut Vec<String>> {
@@ -55,6 +65,21 @@ impl Filters {
     /// schema is of none.
     pub fn admits_schema(&self, schema: &str) -> bool {
         if !self.do_db.is_empty() { self.do_db.iter().any(|name| name == schema) } else { !self.ignore_db.iter().any(|name| name == schema) }
+    }
+
+    /// Whether there is a rule of tables.
+    pub fn names_tables(&self) -> bool {
+        [&self.do_table, &self.ignore_table, &self.wild_do_table, &self.wild_ignore_table].iter().any(|rules| !rules.is_empty())
+    }
+
+    /// The rules given as options of the server, `(name of the rule, items separated by commas)`: each takes the place of what was set before.
+    pub fn apply_options(&mut self, option: impl Fn(&str) -> String) {
+        for rule in RULES {
+            let items = option(&rule.to_ascii_lowercase());
+            if let Some(list) = self.list_mut(rule).filter(|_| !items.is_empty()) {
+                *list = items.split(',').map(|item| item.trim().to_string()).filter(|item| !item.is_empty()).collect();
+            }
+        }
     }
 
     /// Whether changes of a table are applied, as far as the rules of tables say: DO, IGNORE, WILD_DO, WILD_IGNORE; what no rule names is applied unless
@@ -111,6 +136,18 @@ mod tests {
         let renamed = filters(&[("REPLICATE_REWRITE_DB", &["a->z"])]);
         assert_eq!((renamed.rewritten("a"), renamed.rewritten("b")), ("z", "b"));
         assert_eq!(renamed.shown()[6], "(a,z)");
+    }
+
+    #[test]
+    fn options_take_the_place_of_what_was_set() {
+        let mut rules = filters(&[("REPLICATE_DO_DB", &["a"]), ("REPLICATE_IGNORE_DB", &["b"])]);
+        assert!(!rules.names_tables());
+        rules.apply_options(|name| match name {
+            "replicate_do_db" => "x, y".into(),
+            "replicate_wild_ignore_table" => "x.%".into(),
+            _ => String::new(),
+        });
+        assert_eq!((rules.do_db.join(" ").as_str(), rules.ignore_db.join(" ").as_str(), rules.names_tables()), ("x y", "b", true));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Highkey as a replica of MySQL or MariaDB. See `README.md`.
 //!
-//! - `receiver` reads the source's binary log over a connection, `event` says what its events mean, `apply` applies them.
+//! - `receiver` reads the source's binary log over a connection, `event` says what its events mean, `apply` gives transactions to `worker`s, which commit in
+//!   the source's `order`.
 //! - `channel` is the state that both share with the statements about it; `settings`, `filter`, `position` and `gtid` are its parts.
 //! - [`Replica`] here does what CHANGE REPLICATION SOURCE, START, STOP and RESET REPLICA ask, and starts with the server.
 
@@ -9,9 +10,11 @@ mod channel;
 mod event;
 mod filter;
 mod gtid;
+mod order;
 mod position;
 mod receiver;
 mod settings;
+mod worker;
 
 use std::sync::Arc;
 
@@ -73,8 +76,10 @@ impl Replica {
         let record = |name: &[u8]| records.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_slice());
         let channel = match record(SETTINGS_RECORD) {
             Some(settings) => {
-                let position = record(POSITION_RECORD).map_or(Ok(Position::start()), Position::decode)?;
-                Some(Channel::new(instance.clone(), Settings::decode(settings)?, position))
+                let position = positions(&records)?.into_iter().max_by_key(|position| position.number).unwrap_or_else(Position::start);
+                let mut settings = Settings::decode(settings)?;
+                settings.filters.apply_options(|name| instance.global_text(name));
+                Some(Channel::new(instance.clone(), settings, position))
             }
             None => None,
         };
@@ -105,12 +110,19 @@ impl Replica {
         channel.ok_or_else(|| fail(1200, "The server is not configured as slave; fix in config file or with CHANGE MASTER TO"))
     }
 
+    /// Before anything is set.
+    fn first_settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        settings.filters.apply_options(|name| self.instance.global_text(name));
+        settings
+    }
+
     async fn change_source(&self, options: &SourceOptions) -> Result<Vec<Warning>, MySqlError> {
         let threads = self.threads.lock().await;
         let of_applier = |name: &str| matches!(name, "SOURCE_DELAY" | "RELAY_LOG_FILE" | "RELAY_LOG_POS" | "PRIVILEGE_CHECKS_USER" | "REQUIRE_ROW_FORMAT");
         let (receiver, applier) = (Thread::runs(&threads.receiver), Thread::runs(&threads.applier));
         // The applier's position is where the receiver starts: what changes it needs both at rest.
-        let moves = options.iter().any(|(name, _)| matches!(name.as_str(), "SOURCE_HOST" | "SOURCE_PORT" | "SOURCE_LOG_FILE" | "SOURCE_LOG_POS" | "SOURCE_AUTO_POSITION" | "SOURCE_USE_GTID"));
+        let moves = options.iter().any(|(name, _)| matches!(name.as_str(), "SOURCE_HOST" | "SOURCE_PORT" | "SOURCE_LOG_FILE" | "SOURCE_LOG_POS" | "SOURCE_AUTO_POSITION" | "SOURCE_USE_GTID" | "GTID_EXECUTED"));
         if receiver && options.iter().any(|(name, _)| !of_applier(name)) {
             return Err(fail(3021, "This operation cannot be performed with a running slave io thread; run STOP SLAVE IO_THREAD FOR CHANNEL '' first."));
         }
@@ -120,7 +132,7 @@ impl Replica {
         let known = self.channel.read().clone();
         let (before, position) = match &known {
             Some(channel) => (channel.settings(), channel.applied()),
-            None => (Settings::default(), Position::start()),
+            None => (self.first_settings(), Position::start()),
         };
         let (settings, moved, warnings) = before.change(&position, options)?;
         self.store(&settings, Some(&moved))?;
@@ -138,7 +150,7 @@ impl Replica {
             return Err(fail(3017, "This operation cannot be performed with a running slave sql thread; run STOP SLAVE SQL_THREAD first"));
         }
         let known = self.channel.read().clone();
-        let mut settings = known.as_ref().map_or_else(Settings::default, |channel| channel.settings());
+        let mut settings = known.as_ref().map_or_else(|| self.first_settings(), |channel| channel.settings());
         for (rule, items) in rules {
             let list = settings.filters.list_mut(rule).ok_or_else(|| fail(1064, format!("{rule} is no replication filter")))?;
             list.clone_from(items);
@@ -235,17 +247,26 @@ impl Replica {
         }
         let Some(channel) = self.channel.read().clone() else { return Ok(Vec::new()) };
         if all {
-            self.instance.database().change_replica_records(&[], &[SETTINGS_RECORD, POSITION_RECORD])?;
+            let database = self.instance.database();
+            let records = database.replica_records()?;
+            let names: Vec<&[u8]> = records.iter().map(|(name, _)| name.as_slice()).collect();
+            database.change_replica_records(&[], &names)?;
             *self.channel.write() = None;
             return Ok(Vec::new());
         }
         // The transactions stay done: only the place in the source's files is forgotten.
-        let position = Position { gtids: channel.applied().gtids, ..Position::start() };
+        let applied = channel.applied();
+        let position = Position { gtids: applied.gtids, number: applied.number + 1, ..Position::start() };
         self.store(&channel.settings(), Some(&position))?;
         channel.replace(channel.settings(), position);
         channel.forget_status();
         Ok(Vec::new())
     }
+}
+
+/// The positions of all records. The transactions behind them committed in the order of their numbers.
+fn positions(records: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Position>, String> {
+    records.iter().filter(|(name, _)| name.starts_with(POSITION_RECORD)).map(|(_, value)| Position::decode(value)).collect()
 }
 
 #[async_trait]

@@ -11,6 +11,8 @@ pub struct Position {
     pub file: String,
     pub offset: u64,
     pub gtids: Gtids,
+    /// Counts the transactions and statements that have set it: of several records the one with the highest number holds.
+    pub number: u64,
 }
 
 /// The catalog's record of it.
@@ -19,6 +21,7 @@ struct PositionRecord {
     file: String,
     offset: u64,
     gtids: String,
+    number: u64,
 }
 
 /// Where the first event of a file is.
@@ -31,13 +34,13 @@ impl Position {
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let record = PositionRecord { file: self.file.clone(), offset: self.offset, gtids: self.gtids.to_string() };
+        let record = PositionRecord { file: self.file.clone(), offset: self.offset, gtids: self.gtids.to_string(), number: self.number };
         serde_json::to_vec(&record).expect("a position has string keys only")
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Position, String> {
         let record: PositionRecord = serde_json::from_slice(bytes).map_err(|e| format!("a replica's position does not decode: {e}"))?;
         let gtids = Gtids::parse(&record.gtids).ok_or_else(|| format!("a replica's position has wrong GTIDs: {}", record.gtids))?;
-        Ok(Position { file: record.file, offset: record.offset, gtids })
+        Ok(Position { file: record.file, offset: record.offset, gtids, number: record.number })
     }
 }

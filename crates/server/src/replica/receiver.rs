@@ -30,7 +30,7 @@ pub enum Item {
         event: Event,
         part: Part,
         /// Its room in the queue.
-        _room: OwnedSemaphorePermit,
+        room: OwnedSemaphorePermit,
     },
     /// The connection is a new one and starts where the last whole transaction ended: what has come of another is void.
     Restarted,
@@ -54,11 +54,16 @@ impl Queue {
         (QUEUE_BYTES as usize).saturating_sub(self.room.available_permits()) as u64
     }
 
+    /// Tells the applier that what follows comes over a new connection. Err: it is gone.
+    pub async fn restart(&self) -> Result<(), Ended> {
+        self.items.send(Item::Restarted).await.map_err(|_| Ended::ApplierGone)
+    }
+
     /// Err: the applier is gone.
-    async fn push(&self, event: Event, part: Part) -> Result<(), Ended> {
+    pub async fn push(&self, event: Event, part: Part) -> Result<(), Ended> {
         let bytes = u32::try_from(event.body.len()).unwrap_or(QUEUE_BYTES).clamp(1, QUEUE_BYTES);
         let room = self.room.clone().acquire_many_owned(bytes).await.map_err(|_| Ended::ApplierGone)?;
-        self.items.send(Item::Event { event, part, _room: room }).await.map_err(|_| Ended::ApplierGone)
+        self.items.send(Item::Event { event, part, room }).await.map_err(|_| Ended::ApplierGone)
     }
 
     pub fn same(&self, other: &Queue) -> bool {
@@ -67,7 +72,7 @@ impl Queue {
 }
 
 /// Why reading ended.
-enum Ended {
+pub enum Ended {
     /// The applier has ended: another one will come with another queue.
     ApplierGone,
     /// To be tried again.
@@ -144,7 +149,7 @@ async fn stream(channel: &Channel, settings: &Settings, queue: &Queue, attempts:
         Ok(opened) => opened?,
         Err(_) => return Err(Ended::Lost(2003, format!("no answer within {} seconds", net_timeout.as_secs()))),
     };
-    queue.items.send(Item::Restarted).await.map_err(|_| Ended::ApplierGone)?;
+    queue.restart().await?;
     let mut reading = Reading { position: from.clone(), transaction: None, grouping: Grouping::default(), skipping: false, from };
     channel.receiver_connected();
     loop {

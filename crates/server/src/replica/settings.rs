@@ -105,7 +105,7 @@ impl Settings {
     /// a file beside auto position.
     pub fn change(&self, position: &Position, options: &SourceOptions) -> Result<(Settings, Position, Vec<Warning>), MySqlError> {
         let mut next = self.clone();
-        let (mut file, mut offset, mut warnings) = (None, None, Vec::new());
+        let (mut file, mut offset, mut gtids, mut warnings) = (None, None, None, Vec::new());
         for (name, value) in options {
             let wrong = || fail(1210, format!("Incorrect arguments to {name}"));
             let text = || value.text().map(str::to_string).ok_or_else(wrong);
@@ -129,6 +129,8 @@ impl Settings {
                 "SOURCE_AUTO_POSITION" => next.auto_position = switch()?,
                 // MariaDB's: slave_pos, current_pos, replica_pos, no.
                 "SOURCE_USE_GTID" => next.auto_position = !text()?.eq_ignore_ascii_case("no"),
+                // Ours: the transactions that the data has which the replica starts with, in the source's text. MySQL takes them from gtid_purged.
+                "GTID_EXECUTED" => gtids = Some(value.text().and_then(Gtids::parse).ok_or_else(|| fail(1772, format!("Malformed GTID set specification '{}'.", text().unwrap_or_default())))?),
                 "SOURCE_LOG_FILE" => file = Some(text()?),
                 "SOURCE_LOG_POS" => offset = Some(number()?),
                 "SOURCE_DELAY" => next.delay = number()?,
@@ -159,14 +161,16 @@ impl Settings {
             }
             next.auto_position = false;
         }
-        let mut position = position.clone();
+        let mut moved = position.clone();
         if of_files {
-            position.file = file.unwrap_or(position.file);
-            position.offset = offset.unwrap_or(FIRST_OFFSET).max(FIRST_OFFSET);
+            moved.file = file.unwrap_or(moved.file);
+            moved.offset = offset.unwrap_or(FIRST_OFFSET).max(FIRST_OFFSET);
         } else if (&next.host, next.port) != (&self.host, self.port) {
             // Another server: its files are others. The transactions stay done.
-            position = Position { gtids: position.gtids, ..Position::start() };
+            moved = Position { gtids: moved.gtids, number: moved.number, ..Position::start() };
         }
+        moved.gtids = gtids.unwrap_or(moved.gtids);
+        moved.number += u64::from(moved != *position);
         if !next.password.is_empty() && options.iter().any(|(name, _)| name == "SOURCE_PASSWORD") {
             if !next.ssl {
                 warnings.push(note(1759, "Sending passwords in plain text without SSL/TLS is extremely insecure."));
@@ -176,7 +180,7 @@ impl Settings {
                 "Storing MySQL user name or password information in the master info repository is not secure and is therefore not recommended. Please consider using the USER and PASSWORD connection options for START SLAVE; see the 'START SLAVE Syntax' in the MySQL Manual for more information.",
             ));
         }
-        Ok((next, position, warnings))
+        Ok((next, moved, warnings))
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -256,16 +260,19 @@ mod tests {
 
     #[test]
     fn a_position_is_of_one_source() {
-        let at = Position { file: "b.000007".into(), offset: 900, gtids: Gtids::parse("0-1-5").unwrap() };
+        let at = Position { file: "b.000007".into(), offset: 900, gtids: Gtids::parse("0-1-5").unwrap(), number: 7 };
         let first = Settings::default();
         let (next, position, notes) = first.change(&at, &options(&[("SOURCE_HOST", "a"), ("SOURCE_PASSWORD", "p")])).unwrap();
-        assert_eq!((position.file.as_str(), position.offset, &position.gtids), ("", 4, &at.gtids));
+        assert_eq!((position.file.as_str(), position.offset, &position.gtids, position.number), ("", 4, &at.gtids, 8));
         assert_eq!(notes.iter().map(|n| n.code).collect::<Vec<_>>(), [1759, 1760]);
         // The same source, other settings.
         let (_, position, _) = next.change(&at, &options(&[("SOURCE_CONNECT_RETRY", "5"), ("SOURCE_HOST", "a")])).unwrap();
         assert_eq!(position, at);
         let (_, position, _) = next.change(&at, &options(&[("SOURCE_LOG_FILE", "b.000001")])).unwrap();
         assert_eq!((position.file.as_str(), position.offset), ("b.000001", 4));
+        let (_, position, _) = next.change(&at, &options(&[("GTID_EXECUTED", "0-1-9,2-1-3")])).unwrap();
+        assert_eq!((position.gtids.to_string().as_str(), position.offset), ("0-1-9,2-1-3", 900));
+        assert_eq!(next.change(&at, &options(&[("GTID_EXECUTED", "nothing")])).unwrap_err().code, 1772);
         let auto = next.change(&at, &options(&[("SOURCE_AUTO_POSITION", "1")])).unwrap().0;
         assert_eq!(auto.change(&at, &options(&[("SOURCE_LOG_POS", "4")])).unwrap_err().code, 1776);
         let back = auto.change(&at, &options(&[("SOURCE_AUTO_POSITION", "0"), ("SOURCE_LOG_POS", "200")])).unwrap();
@@ -277,7 +284,7 @@ mod tests {
 
     #[test]
     fn until_is_one_condition() {
-        let at = |file: &str, offset, gtids: &str| Position { file: file.into(), offset, gtids: Gtids::parse(gtids).unwrap() };
+        let at = |file: &str, offset, gtids: &str| Position { file: file.into(), offset, gtids: Gtids::parse(gtids).unwrap(), number: 0 };
         let until = Until::parse(&options(&[("SOURCE_LOG_FILE", "b.2"), ("SOURCE_LOG_POS", "100")])).unwrap();
         assert!(!until.reached(&at("b.1", 500, ""), None) && !until.reached(&at("b.2", 99, ""), None) && until.reached(&at("b.2", 100, ""), None));
         let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";

@@ -1,12 +1,19 @@
 //! Applies a source's transactions: an internal session whose statements and rows are the source's.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use highkey_types::{Charset, Collation, MySqlError};
 
 use super::rows::{MappedTables, RowsChange};
 use crate::execute::DiscardingSink;
-use crate::session::{ClientInfo, Instance, Interruption, ProcessEntry, Session, error};
+use crate::parse::{
+    self,
+    ast::{ObjectName, Statement},
+};
+use crate::session::{decode, ClientInfo, Instance, Interruption, ProcessEntry, Session, error};
 use crate::variables::{self, SqlModes, VarValue};
 
 /// The circumstances of a statement of the source, from the status variables of its QUERY_EVENT and the events before it.
@@ -36,6 +43,7 @@ pub struct StatementContext {
 pub struct Applier {
     session: Session,
     tables: MappedTables,
+    lock_wait_limit: Option<Duration>,
 }
 
 impl Applier {
@@ -43,7 +51,7 @@ impl Applier {
         let client = ClientInfo { connection_id: instance.next_connection_id(), user: "system user".into(), ..ClientInfo::default() };
         let mut session = Session::new(instance, client);
         session.replica = Some(Default::default());
-        let mut applier = Applier { session, tables: MappedTables::default() };
+        let mut applier = Applier { session, tables: MappedTables::default(), lock_wait_limit: None };
         // Rows are found by key, or by what they hold: gaps need no locks.
         applier.set("transaction_isolation", VarValue::Text("READ-COMMITTED".into()));
         applier.set("sql_require_primary_key", VarValue::Bool(false));
@@ -86,6 +94,25 @@ impl Applier {
         }
     }
 
+    /// The tables that a statement defines, alters or drops, by schema and name; empty for other statements and for what does not parse (`statement` says why).
+    pub fn tables_of(&mut self, cx: &StatementContext, sql: &[u8]) -> Result<Vec<(String, String)>, MySqlError> {
+        self.adopt(cx)?;
+        let config = &self.session.state.config;
+        let escapes = !self.session.state.mode(SqlModes::NO_BACKSLASH_ESCAPES);
+        let Ok(text) = decode::statement(sql, config.charset_client, escapes) else { return Ok(Vec::new()) };
+        let Ok(parsed) = parse::parse_single(&text, config.parse) else { return Ok(Vec::new()) };
+        let names: Vec<&ObjectName> = match &parsed.statement {
+            Statement::CreateTable(create) => vec![&create.name],
+            Statement::AlterTable(alter) => vec![&alter.name],
+            Statement::DropTable(drop) => drop.names.iter().collect(),
+            Statement::RenameTable(renames) => renames.iter().flat_map(|(from, to)| [from, to]).collect(),
+            Statement::TruncateTable(name) | Statement::DropIndex { table: name, .. } => vec![name],
+            Statement::CreateIndex(create) => vec![&create.table],
+            _ => Vec::new(),
+        };
+        Ok(names.into_iter().map(|name| (name.schema.clone().unwrap_or_else(|| cx.schema.clone()), name.name.clone())).collect())
+    }
+
     /// Applies a row event. Errors: 1032 for a row that is not there, 1062, 1146, 1535 and 1677 for a table that is another here, 1594 for an image that
     /// cannot be read, and those of locks.
     pub async fn rows(&mut self, change: &RowsChange<'_>) -> Result<(), MySqlError> {
@@ -96,11 +123,36 @@ impl Applier {
         applied
     }
 
-    /// Commits the transaction together with a record of the catalog: after any crash both are there or neither is.
-    pub async fn commit(&mut self, name: &[u8], value: Vec<u8>) -> Result<(), MySqlError> {
+    /// Commits the transaction together with a record of the catalog: after any crash both are there or neither is. `appended` is called once the commit
+    /// record is in the log, before the wait for the disk: what commits after that cannot become durable before this.
+    pub async fn commit(&mut self, name: &[u8], value: Vec<u8>, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
         let record = self.session.state.instance.database().replica_record(name, value);
         self.session.txn().put_replica_record(&record)?;
-        self.session.implicit_commit().await
+        let mut commit = std::pin::pin!(self.session.implicit_commit());
+        // The first step of the commit writes its record; what may be left is the wait.
+        match std::future::poll_fn(|cx| Poll::Ready(commit.as_mut().poll(cx))).await {
+            Poll::Ready(outcome) => {
+                outcome?;
+                appended();
+                Ok(())
+            }
+            Poll::Pending => {
+                appended();
+                commit.await
+            }
+        }
+    }
+
+    /// The longest wait for a row lock from now on; None: `innodb_lock_wait_timeout`.
+    pub fn set_lock_wait_limit(&mut self, limit: Option<Duration>) {
+        self.lock_wait_limit = limit;
+        self.apply_lock_wait_limit();
+    }
+
+    fn apply_lock_wait_limit(&mut self) {
+        let state = &mut self.session.state;
+        let usual = Duration::from_secs(state.variables.u64("innodb_lock_wait_timeout"));
+        state.config.lock_wait_timeout = self.lock_wait_limit.unwrap_or(usual).min(usual);
     }
 
     /// Undoes the transaction.
@@ -147,6 +199,7 @@ impl Applier {
         self.set("auto_increment_offset", VarValue::UInt(u64::from(offset)));
         self.session.state.refresh();
         self.session.state.config.timestamp_micros = Some(cx.timestamp_micros);
+        self.apply_lock_wait_limit();
         self.session.state.next_insert_id = cx.insert_id;
         if let Some(id) = cx.last_insert_id {
             self.session.state.last_insert_id = id;

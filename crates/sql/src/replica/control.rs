@@ -54,6 +54,16 @@ pub struct ReplicaFailure {
     pub at_micros: i64,
 }
 
+/// One of those that apply transactions beside each other.
+#[derive(Clone, Debug, Default)]
+pub struct ReplicaWorker {
+    /// Its connection id in the process list.
+    pub thread: u64,
+    /// The transaction being applied; empty between two.
+    pub applying_gtid: String,
+    pub last_applied_gtid: String,
+}
+
 /// A channel, its settings and its progress. Texts are as SHOW REPLICA STATUS shows them.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaStatus {
@@ -87,9 +97,8 @@ pub struct ReplicaStatus {
     pub receiver_failure: ReplicaFailure,
     pub applier: ThreadState,
     pub applier_state: String,
-    pub applier_thread: u64,
     pub applier_failure: ReplicaFailure,
-    pub workers: u64,
+    pub workers: Vec<ReplicaWorker>,
 
     /// The source's file that is being read, and the end of the last event read.
     pub read_file: String,
@@ -99,9 +108,6 @@ pub struct ReplicaStatus {
     pub applied_position: u64,
     pub received_gtids: String,
     pub applied_gtids: String,
-    /// The transaction being applied; empty between two.
-    pub applying_gtid: String,
-    pub last_applied_gtid: String,
     /// Bytes read and not applied yet.
     pub queued_bytes: u64,
     pub seconds_behind: Option<u64>,
@@ -194,6 +200,15 @@ pub(crate) fn performance_schema(state: &SessionState, table: &str) -> Vec<Vec<V
     let failure = |f: &ReplicaFailure| vec![i(u64::from(f.number)), t(&f.message), if f.number == 0 { Value::DateTime(DateTime::default()) } else { moment(f.at_micros) }];
     let thread = |state: ThreadState, id: u64| if state == ThreadState::No { Value::Null } else { u(id) };
     let upper = |on: bool| t(if on { "YES" } else { "NO" });
+    if table == "replication_applier_status_by_worker" {
+        let worker = |(number, worker): (usize, &ReplicaWorker)| {
+            let mut row = vec![t(""), u(number as u64 + 1), thread(s.applier, worker.thread), t(s.applier.service())];
+            row.extend(failure(&s.applier_failure));
+            row.extend([t(&worker.last_applied_gtid), t(&worker.applying_gtid)]);
+            row
+        };
+        return s.workers.iter().enumerate().map(worker).collect();
+    }
     let row = match table {
         "replication_connection_configuration" => vec![
             t(""),
@@ -226,13 +241,7 @@ pub(crate) fn performance_schema(state: &SessionState, table: &str) -> Vec<Vec<V
             row
         }
         "replication_applier_configuration" => vec![t(""), i(s.delay)],
-        "replication_applier_status" => vec![t(""), t(s.applier.service()), s.remaining_delay.map_or(Value::Null, u), u(s.retries)],
-        _ => {
-            let mut row = vec![t(""), u(0), thread(s.applier, s.applier_thread), t(s.applier.service())];
-            row.extend(failure(&s.applier_failure));
-            row.extend([t(&s.last_applied_gtid), t(&s.applying_gtid)]);
-            row
-        }
+        _ => vec![t(""), t(s.applier.service()), s.remaining_delay.map_or(Value::Null, u), u(s.retries)],
     };
     vec![row]
 }

@@ -12,7 +12,7 @@ mod rows;
 mod tests;
 
 pub use applier::{Applier, StatementContext};
-pub use control::{ReplicaControl, ReplicaFailure, ReplicaStatus, ThreadState};
+pub use control::{ReplicaControl, ReplicaFailure, ReplicaStatus, ReplicaWorker, ThreadState};
 pub use image::SourceColumn;
 pub use rows::{RowsChange, RowsKind, SourceTable};
 pub(crate) use control::{performance_schema, show_status};

@@ -187,7 +187,9 @@ async fn rows_are_found_by_key_by_index_or_by_what_they_hold() {
         let updates = [image(2, None), image(2, Some("b")), image(3, Some("c")), image(30, Some("cc"))].concat();
         applier.rows(&change(RowsKind::Update, &table_map, &updates)).await.unwrap();
         applier.rows(&change(RowsKind::Delete, &table_map, &[image(1, Some("a")), image(4, Some("d"))].concat())).await.unwrap();
-        applier.commit(b"position", name.into()).await.unwrap();
+        let mut appended = false;
+        applier.commit(b"position", name.into(), || appended = true).await.unwrap();
+        assert!(appended);
         assert_eq!(client.rows(&format!("SELECT * FROM {name} ORDER BY id")).await, table("2 b|30 cc"), "{name}");
         client.ok(&format!("INSERT INTO {name} VALUES (5, 'e')")).await;
 
@@ -205,7 +207,7 @@ async fn rows_are_found_by_key_by_index_or_by_what_they_hold() {
     // Of rows that are equal, as many go as were meant.
     client.ok("INSERT INTO keyless VALUES (7, 'same'), (7, 'same'), (7, 'same')").await;
     applier.rows(&change(RowsKind::Delete, &source("keyless"), &[image(7, Some("same")), image(7, Some("same"))].concat())).await.unwrap();
-    applier.commit(b"position", Vec::new()).await.unwrap();
+    applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     assert_eq!(client.value("SELECT COUNT(*) FROM keyless WHERE id = 7").await, "1");
 }
 
@@ -220,7 +222,7 @@ async fn images_of_some_columns_change_those() {
     let minimal = [vec![0], 1i32.to_le_bytes().to_vec(), vec![0, 2], b"AA".to_vec()].concat();
     applier.rows(&RowsChange { kind: RowsKind::Update, table: &more, before: &[1], after: &[2], images: &minimal }).await.unwrap();
     applier.rows(&RowsChange { kind: RowsKind::Delete, table: &more, before: &[1], after: &[], images: &[&[0][..], &2i32.to_le_bytes()].concat() }).await.unwrap();
-    applier.commit(b"position", Vec::new()).await.unwrap();
+    applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     assert_eq!(client.rows("SELECT * FROM more").await, table("1 AA 5 6"));
 }
 
@@ -241,7 +243,7 @@ async fn a_table_that_is_another_here_is_refused() {
     // The definition changes between two transactions.
     let keyed = source("keyed");
     applier.rows(&change(RowsKind::Write, &keyed, &image(1, None))).await.unwrap();
-    applier.commit(b"position", Vec::new()).await.unwrap();
+    applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     client.ok("ALTER TABLE keyed MODIFY name VARCHAR(11)").await;
     assert_eq!(applier.rows(&change(RowsKind::Write, &keyed, &image(2, None))).await.unwrap_err().code, 1677);
     applier.rollback().await.unwrap();
@@ -258,7 +260,7 @@ async fn the_position_is_the_transactions_own() {
     applier.begin().await.unwrap();
     applier.rows(&change(RowsKind::Write, &keyed, &image(1, None))).await.unwrap();
     assert!(record().is_empty());
-    applier.commit(b"position", "one".into()).await.unwrap();
+    applier.commit(b"position", "one".into(), || ()).await.unwrap();
     assert_eq!(record(), ["one"]);
     // A definition writes it with its own change; one that fails does not.
     let cx = StatementContext { schema: "d".into(), ..StatementContext::default() };
@@ -269,13 +271,13 @@ async fn the_position_is_the_transactions_own() {
     // Accounts leave it to the commit that follows.
     applier.statement(&cx, b"CREATE USER a, b", Some((b"position", "three".into()))).await.unwrap();
     assert_eq!(record(), ["two"]);
-    applier.commit(b"position", "three".into()).await.unwrap();
+    applier.commit(b"position", "three".into(), || ()).await.unwrap();
     assert_eq!(record(), ["three"]);
     // A server that refuses writes takes the source's.
     client.ok("SET GLOBAL super_read_only = ON").await;
     assert_eq!(client.error("DELETE FROM keyed").await.0, 1290);
     applier.statement(&cx, b"DELETE FROM keyed", None).await.unwrap();
-    applier.commit(b"position", "four".into()).await.unwrap();
+    applier.commit(b"position", "four".into(), || ()).await.unwrap();
     assert_eq!((client.value("SELECT COUNT(*) FROM keyed").await, record()), ("0".into(), vec!["four".to_string()]));
 }
 
@@ -295,7 +297,7 @@ async fn statements_run_as_they_ran_on_the_source() {
         last_insert_id: None,
     };
     applier.statement(&cx, b"INSERT INTO \"t\" (at, name) VALUES (NOW(6), 'h\xE4' || 'x'), ('2023-11-15 03:13:20.5', 'y')", None).await.unwrap();
-    applier.commit(b"position", Vec::new()).await.unwrap();
+    applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     client.ok("SET time_zone = '+00:00'").await;
     assert_eq!(client.rows("SELECT id, CAST(UNIX_TIMESTAMP(at) AS CHAR), name FROM t ORDER BY id").await, table("43 1700000000.123456 häx|53 1700000000.500000 y"));
     // The default database need not be there: CREATE DATABASE names its own.
@@ -305,6 +307,29 @@ async fn statements_run_as_they_ran_on_the_source() {
     assert_eq!(client.value("SELECT COUNT(*) FROM new.u").await, "0");
     let wrong = StatementContext { charsets: Some((28, 28, 28)), ..own };
     assert_eq!(applier.statement(&wrong, b"DROP DATABASE new", None).await.unwrap_err().code, 1115);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_name_their_tables() {
+    let (_server, _client, mut applier) = setup().await;
+    let cx = StatementContext { schema: "d".into(), ..StatementContext::default() };
+    for (sql, tables) in [
+        ("CREATE TABLE a (id INT)", "d.a"),
+        ("DROP TABLE IF EXISTS x.b, c", "x.b d.c"),
+        ("RENAME TABLE a TO x.b", "d.a x.b"),
+        ("ALTER TABLE `a` ADD b INT", "d.a"),
+        ("CREATE UNIQUE INDEX i ON a (id)", "d.a"),
+        ("DROP INDEX i ON x.a", "x.a"),
+        ("TRUNCATE a", "d.a"),
+        ("CREATE DATABASE x", ""),
+        ("no statement", ""),
+    ] {
+        let named = applier.tables_of(&cx, sql.as_bytes()).unwrap();
+        assert_eq!(named.iter().map(|(schema, table)| format!("{schema}.{table}")).collect::<Vec<_>>().join(" "), tables, "{sql}");
+    }
+    // Temporary tables are the source's own.
+    applier.statement(&cx, b"DROP TEMPORARY TABLE IF EXISTS `keyed`", None).await.unwrap();
+    applier.rows(&change(RowsKind::Write, &source("keyed"), &image(1, None))).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,7 +354,7 @@ impl ReplicaControl for Recorder {
 
     fn status(&self) -> Option<ReplicaStatus> {
         let failure = ReplicaFailure { number: 1062, message: "Duplicate".into(), at_micros: 1_700_000_000_000_000 };
-        Some(ReplicaStatus { host: "h".into(), port: 3307, applier_failure: failure, receiver: ThreadState::Yes, applied_position: 99, heartbeat_period: 2.5, ..ReplicaStatus::default() })
+        Some(ReplicaStatus { host: "h".into(), port: 3307, applier_failure: failure, receiver: ThreadState::Yes, applied_position: 99, heartbeat_period: 2.5, workers: vec![ReplicaWorker::default(); 2], ..ReplicaStatus::default() })
     }
 }
 
@@ -388,7 +413,7 @@ Reset { all: true }"#
     let configuration = "SELECT HOST, PORT, HEARTBEAT_INTERVAL, AUTO_POSITION FROM performance_schema.replication_connection_configuration WHERE CHANNEL_NAME = ''";
     assert_eq!(client.rows(configuration).await, table("h 3307 2.5 0"));
     let errors = "SELECT SERVICE_STATE, LAST_ERROR_NUMBER, LAST_ERROR_TIMESTAMP FROM performance_schema.replication_applier_status_by_worker";
-    assert_eq!(client.rows(errors).await, [["OFF", "1062", "2023-11-14 22:13:20.000000"].map(str::to_string).to_vec()]);
+    assert_eq!(client.rows(errors).await, vec![["OFF", "1062", "2023-11-14 22:13:20.000000"].map(str::to_string).to_vec(); 2]);
     for name in ["replication_connection_status", "replication_applier_configuration", "replication_applier_status"] {
         assert_eq!(client.rows(&format!("SELECT * FROM performance_schema.{name}")).await.len(), 1, "{name}");
     }

@@ -88,6 +88,11 @@ impl Settings {
             }
             _ => {}
         }
+        // Options that mysqld takes several times: one item each, or all in one.
+        let converted = match (&converted, self.values.get(id)) {
+            (VarValue::Text(item), VarValue::Text(before)) if definition.name.starts_with("replicate_") && self.given.contains(&id) => VarValue::Text(format!("{before},{item}").into()),
+            _ => converted,
+        };
         self.store(id, converted);
         Ok(())
     }
@@ -231,6 +236,9 @@ mod tests {
         assert_eq!(s.set("max_conections", Some("5")).unwrap_err().0, "unknown variable 'max_conections=5'");
         assert!(s.set("max_connections", Some("many")).is_err());
         assert!(s.set("port", None).is_err());
+        s.set("replicate-do-db", Some("a")).unwrap();
+        s.set("replicate-do-db", Some("b")).unwrap();
+        assert_eq!(s.text("replicate_do_db"), "a,b");
         s.set("loose-nothing", Some("1")).unwrap();
         s.set("innodb_adaptive_hash_index", Some("ON")).unwrap();
         assert_eq!(s.warnings().len(), 2);

@@ -299,6 +299,13 @@ variables! {
     "read_buffer_size" Both UInt(8192, 2_147_479_552), "131072", true, Ignored;
     "read_only" Global Bool, "OFF", true, Real;
     "read_rnd_buffer_size" Both UInt(1, 2_147_483_647), "262144", true, Ignored;
+    "replicate_do_db" Global Text, "", false, Real;
+    "replicate_do_table" Global Text, "", false, Real;
+    "replicate_ignore_db" Global Text, "", false, Real;
+    "replicate_ignore_table" Global Text, "", false, Real;
+    "replicate_rewrite_db" Global Text, "", false, Real;
+    "replicate_wild_do_table" Global Text, "", false, Real;
+    "replicate_wild_ignore_table" Global Text, "", false, Real;
     "require_secure_transport" Global Bool, "OFF", true, Real;
     "resultset_metadata" SessionOnly Enum(&["NONE", "FULL"]), "FULL", true, Ignored;
     "secure_file_priv" Global NullableText, "$null", false, Real;
@@ -318,6 +325,9 @@ variables! {
     "skip_show_database" Global Bool, "OFF", false, Ignored;
     "skip_slave_start" Global Bool, "OFF", false, Real;
     "slave_net_timeout" Global UInt(1, YEAR), "60", true, Real;
+    "slave_parallel_type" Global Enum(&["DATABASE", "LOGICAL_CLOCK"]), "LOGICAL_CLOCK", true, Fact;
+    "slave_parallel_workers" Global UInt(0, 1024), "4", true, Real;
+    "slave_preserve_commit_order" Global Bool, "ON", true, Fact;
     "slave_transaction_retries" Global UInt(0, U64), "10", true, Real;
     "slow_launch_time" Global UInt(0, YEAR), "2", true, Ignored;
     "slow_query_log" Global Bool, "OFF", true, Ignored;
@@ -383,6 +393,9 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("log_slow_queries", "slow_query_log"),
     ("log_replica_updates", "log_slave_updates"),
     ("replica_net_timeout", "slave_net_timeout"),
+    ("replica_parallel_type", "slave_parallel_type"),
+    ("replica_parallel_workers", "slave_parallel_workers"),
+    ("replica_preserve_commit_order", "slave_preserve_commit_order"),
     ("replica_transaction_retries", "slave_transaction_retries"),
     ("skip_replica_start", "skip_slave_start"),
 ];

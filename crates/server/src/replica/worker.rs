@@ -1,0 +1,404 @@
+//! A worker: applies one transaction after the other, each with the position after it, and commits when its turn has come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use highkey_sql::replica::{Applier, RowsChange, RowsKind, StatementContext};
+use highkey_types::MySqlError;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::channel::{Channel, worker_record};
+use super::event::{DUMMY_TABLE, Event, Part, TableMaps, kind};
+use super::filter::Filters;
+use super::gtid::Gtid;
+use super::order::{Order, Turn};
+use super::position::Position;
+
+/// Events of a transaction that are kept to be applied again after a deadlock. A larger transaction waits for its turn before it goes on, and is not
+/// tried again.
+const RETRY_BYTES: usize = 32 << 20;
+
+/// How long a transaction that has others before it waits for a lock: one of those may hold it, and may be waiting for a lock of this one.
+const LOCK_WAIT_AHEAD: Duration = Duration::from_millis(200);
+
+/// What a worker is given.
+pub enum Work {
+    Start(Start),
+    Event {
+        event: Event,
+        part: Part,
+        /// With the last event of a transaction: where the replica is after it.
+        end: Option<Position>,
+        /// The event's room in the queue.
+        room: OwnedSemaphorePermit,
+    },
+    /// The rest of the transaction does not come: what there is of it is void.
+    Abort,
+}
+
+/// A transaction to come.
+pub struct Start {
+    pub ticket: u64,
+    pub gtid: Option<Gtid>,
+    /// When the source ran it, seconds since 1970.
+    pub timestamp: u32,
+    /// The source's file that it is in.
+    pub file: Arc<str>,
+    /// It comes from a server whose changes are not for us.
+    pub ignored: bool,
+    /// The first since the replica started: it may be one that a crash cut off.
+    pub first: bool,
+}
+
+/// Why an event was not applied.
+enum Problem {
+    /// To be applied again when it is the transaction's turn.
+    Again(u16, String),
+    Failed(u16, String),
+    /// Nothing commits any more.
+    Over,
+}
+
+type Result<T = (), E = Problem> = std::result::Result<T, E>;
+
+pub struct Worker {
+    number: usize,
+    channel: Arc<Channel>,
+    order: Arc<Order>,
+    filters: Filters,
+    retries_max: u64,
+    applier: Applier,
+    tables: TableMaps,
+    /// Variables for the statement to come.
+    variables: StatementContext,
+    transaction: Option<Transaction>,
+}
+
+/// The transaction that is being applied.
+struct Transaction {
+    start: Start,
+    /// It is its turn: nothing is before it.
+    at_turn: bool,
+    /// What has come of it, to be applied again.
+    events: Vec<(Event, Part)>,
+    bytes: usize,
+}
+
+impl Worker {
+    pub fn new(number: usize, channel: Arc<Channel>, order: Arc<Order>) -> Worker {
+        let applier = Applier::new(channel.instance().clone());
+        Worker {
+            number,
+            filters: channel.settings().filters,
+            retries_max: channel.instance().global_u64("slave_transaction_retries"),
+            applier,
+            tables: TableMaps::default(),
+            variables: StatementContext::default(),
+            transaction: None,
+            channel,
+            order,
+        }
+    }
+
+    /// Its entry in the process list, by which its waits for locks can be ended.
+    pub fn process(&self) -> Arc<highkey_sql::ProcessEntry> {
+        self.applier.process().clone()
+    }
+
+    /// Works until there is nothing more to come, or until something fails, which ends all workers. What a transaction has done by then is undone.
+    pub async fn run(mut self, mut work: mpsc::Receiver<Work>) {
+        while let Some(next) = work.recv().await {
+            match self.take(next).await {
+                Ok(()) => {}
+                Err(Problem::Over) => break,
+                // Interrupted.
+                Err(_) if self.order.is_over() => break,
+                Err(Problem::Again(number, message) | Problem::Failed(number, message)) => {
+                    self.channel.applier_failed(number, message);
+                    self.order.end();
+                    break;
+                }
+            }
+        }
+        self.applier.close().await;
+    }
+
+    async fn take(&mut self, work: Work) -> Result {
+        let (event, part, end, _room) = match work {
+            Work::Start(start) => {
+                self.channel.worker_started(self.number, start.gtid.as_ref(), start.timestamp);
+                self.variables = StatementContext::default();
+                self.tables.trim();
+                self.transaction = Some(Transaction { start, at_turn: false, events: Vec::new(), bytes: 0 });
+                return Ok(());
+            }
+            Work::Abort => {
+                self.undo().await;
+                self.transaction = None;
+                return Ok(());
+            }
+            Work::Event { event, part, end, room } => (event, part, end, room),
+        };
+        let mut outcome = match self.keep_going(&event).await {
+            Ok(()) => self.step(&event, part, end.as_ref()).await,
+            Err(problem) => Err(problem),
+        };
+        let mut attempt = 0;
+        while let Err(Problem::Again(number, message)) = outcome {
+            let transaction = self.transaction()?;
+            let (ticket, whole) = (transaction.start.ticket, transaction.bytes < RETRY_BYTES);
+            if attempt > self.retries_max || !whole {
+                return Err(Problem::Failed(number, message));
+            }
+            // To be overtaken is no failure; anything else counts.
+            attempt += u64::from(number != 0);
+            self.undo().await;
+            if !self.order.turn_at_rest(ticket).await {
+                return Err(Problem::Over);
+            }
+            if attempt > 1 {
+                tokio::time::sleep(Duration::from_millis((attempt * attempt).min(20) * 50)).await;
+            }
+            self.transaction()?.at_turn = true;
+            self.order.make_way(ticket);
+            if number != 0 {
+                self.channel.note_retry();
+            }
+            outcome = self.again(&event, part, end.as_ref()).await;
+        }
+        outcome?;
+        match part.ends() {
+            true => self.transaction = None,
+            false => self.keep(event, part),
+        }
+        Ok(())
+    }
+
+    fn transaction(&mut self) -> Result<&mut Transaction> {
+        self.transaction.as_mut().ok_or_else(|| damaged("an event comes outside of any transaction".into()))
+    }
+
+    fn keep(&mut self, event: Event, part: Part) {
+        let Some(transaction) = &mut self.transaction else { return };
+        transaction.bytes += event.body.len() + size_of::<Event>();
+        match transaction.bytes < RETRY_BYTES {
+            true => transaction.events.push((event, part)),
+            false => transaction.events = Vec::new(),
+        }
+    }
+
+    /// Before an event: a transaction that is too large to be applied again waits until nothing is before it, and so nobody will ask it to make way.
+    async fn keep_going(&mut self, event: &Event) -> Result {
+        let transaction = self.transaction()?;
+        let ahead = match transaction.bytes + event.body.len() >= RETRY_BYTES {
+            true => {
+                self.wait_for_turn().await?;
+                None
+            }
+            false => (!transaction.at_turn).then_some(LOCK_WAIT_AHEAD),
+        };
+        self.applier.set_lock_wait_limit(ahead);
+        Ok(())
+    }
+
+    /// The transaction up to now, and the event that was not applied.
+    async fn again(&mut self, last: &Event, part: Part, end: Option<&Position>) -> Result {
+        let events = std::mem::take(&mut self.transaction()?.events);
+        self.variables = StatementContext::default();
+        self.applier.set_lock_wait_limit(None);
+        let mut outcome = Ok(());
+        for (event, part) in &events {
+            outcome = self.step(event, *part, None).await;
+            if outcome.is_err() {
+                break;
+            }
+        }
+        self.transaction()?.events = events;
+        outcome?;
+        self.step(last, part, end).await
+    }
+
+    async fn undo(&mut self) {
+        // A rollback fails only if the engine has stopped.
+        let _ = self.applier.rollback().await;
+    }
+
+    /// Waits until nothing is before this transaction. It may hold locks.
+    async fn wait_for_turn(&mut self) -> Result {
+        let transaction = self.transaction()?;
+        if transaction.at_turn {
+            return Ok(());
+        }
+        let ticket = transaction.start.ticket;
+        match self.order.turn(ticket).await {
+            Turn::Ours => {
+                self.transaction()?.at_turn = true;
+                Ok(())
+            }
+            Turn::MakeWay => Err(Problem::Again(0, String::new())),
+            Turn::Over => Err(Problem::Over),
+        }
+    }
+
+    async fn step(&mut self, event: &Event, part: Part, end: Option<&Position>) -> Result {
+        let ignored = self.transaction()?.start.ignored;
+        match part {
+            Part::Log => Ok(()),
+            Part::Start => match event.transaction_start().map_err(damaged)?.begins {
+                true => self.applier.begin().await.map_err(plain),
+                false => Ok(()),
+            },
+            Part::Begin => self.applier.begin().await.map_err(plain),
+            Part::Alone if !ignored => self.alone(event, end).await,
+            Part::Inside if !ignored => self.inside(event).await,
+            Part::Inside => Ok(()),
+            Part::Commit | Part::Alone => self.commit(end).await,
+            Part::Rollback => {
+                self.undo().await;
+                self.commit(end).await
+            }
+        }
+    }
+
+    async fn commit(&mut self, end: Option<&Position>) -> Result {
+        let Some(end) = end else { return Err(damaged("a transaction ends twice".into())) };
+        self.wait_for_turn().await?;
+        let ticket = self.transaction()?.start.ticket;
+        let order = self.order.clone();
+        self.applier.commit(&worker_record(self.number), end.encode(), || order.appended(ticket)).await.map_err(plain)?;
+        self.order.done(ticket, end.clone(), |position| self.channel.note_applied(position));
+        self.channel.worker_rests(self.number);
+        Ok(())
+    }
+
+    /// A statement that is a transaction. A definition commits with its own change and the position, so it has to be its turn; any other statement
+    /// is a transaction with the position here.
+    async fn alone(&mut self, event: &Event, end: Option<&Position>) -> Result {
+        self.wait_for_turn().await?;
+        self.applier.begin().await.map_err(plain)?;
+        self.statement(event, end.map(Position::encode)).await?;
+        self.commit(end).await
+    }
+
+    async fn inside(&mut self, event: &Event) -> Result {
+        match event.kind {
+            kind::QUERY => {
+                // It may be a definition, which commits at once.
+                self.wait_for_turn().await?;
+                self.statement(event, None).await
+            }
+            kind::INTVAR => {
+                let (insert_id, value) = event.integer_variable().map_err(damaged)?;
+                match insert_id {
+                    true => self.variables.insert_id = Some(value),
+                    false => self.variables.last_insert_id = Some(value),
+                }
+                Ok(())
+            }
+            kind::TABLE_MAP => {
+                let (id, mut table) = event.table_map().map_err(damaged)?;
+                let schema = self.filters.rewritten(&table.schema);
+                if schema != table.schema {
+                    table.schema = schema.to_string();
+                }
+                self.tables.add(id, table);
+                Ok(())
+            }
+            kind::WRITE_ROWS..=kind::DELETE_ROWS | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1 => self.rows(event).await,
+            kind::PARTIAL_UPDATE_ROWS => Err(unsupported("parts of JSON documents (binlog_row_value_options = PARTIAL_JSON on the source)")),
+            kind::RAND | kind::USER_VAR => Err(unsupported("statements that use user variables or RAND() (binlog_format on the source must be ROW)")),
+            kind::XA_PREPARE => Err(unsupported("XA transactions")),
+            kind if kind::MARIADB_COMPRESSED.contains(&kind) => Err(unsupported("compressed events (log_bin_compress on the source)")),
+            _ => Err(unsupported("LOAD DATA as a statement (binlog_format on the source must be ROW)")),
+        }
+    }
+
+    async fn statement(&mut self, event: &Event, record: Option<Vec<u8>>) -> Result {
+        let query = event.query().map_err(damaged)?;
+        let mut context = query.context.clone();
+        context.schema = self.filters.rewritten(&query.schema).to_string();
+        let variables = std::mem::take(&mut self.variables);
+        (context.insert_id, context.last_insert_id) = (variables.insert_id, variables.last_insert_id);
+        if !self.filters.admits_schema(&context.schema) {
+            return Ok(());
+        }
+        if self.filters.names_tables() {
+            let tables = self.applier.tables_of(&context, query.sql).map_err(plain)?;
+            if !tables.is_empty() && !tables.iter().any(|(schema, table)| self.filters.admits_table(schema, table)) {
+                return Ok(());
+            }
+        }
+        let name = worker_record(self.number);
+        let first = self.transaction()?.start.first;
+        match self.applier.statement(&context, query.sql, record.map(|value| (name.as_slice(), value))).await {
+            Ok(()) => Ok(()),
+            Err(e) if query.error_code != 0 && e.code == query.error_code => Ok(()),
+            Err(e) if first && is_about_account(&query.shown()) && e.code == 1396 => Ok(()),
+            Err(e @ MySqlError { code: 1205 | 1213, .. }) => Err(plain(e)),
+            Err(e) => Err(Problem::Failed(e.code, format!("Error '{}' on query. Default database: '{}'. Query: '{}'", e.message, context.schema, query.shown()))),
+        }
+    }
+
+    async fn rows(&mut self, event: &Event) -> Result {
+        let rows = event.rows().map_err(damaged)?;
+        if rows.table_id == DUMMY_TABLE {
+            return Ok(());
+        }
+        let table = self.tables.get(rows.table_id).cloned().ok_or_else(|| damaged(format!("rows of table number {} come before its table map", rows.table_id)))?;
+        if !self.filters.admits_schema(&table.schema) || !self.filters.admits_table(&table.schema, &table.table) {
+            return Ok(());
+        }
+        let change = RowsChange { kind: rows.kind, table: &table, before: rows.before, after: rows.after, images: rows.images };
+        let Err(e) = self.applier.rows(&change).await else { return Ok(()) };
+        let file = self.transaction()?.start.file.clone();
+        Err(match e.code {
+            1205 | 1213 => plain(e),
+            1146 => Problem::Failed(e.code, format!("Error executing row event: '{}'", e.message)),
+            1317 | 1535 | 1594 | 1677 => Problem::Failed(e.code, e.message),
+            code => Problem::Failed(
+                code,
+                format!(
+                    "Could not execute {} event on table {}.{}; {}, Error_code: {code}; handler error {}; the event's master log {file}, end_log_pos {}",
+                    rows.kind.name(),
+                    table.schema,
+                    table.table,
+                    e.message,
+                    handler_error(code, rows.kind),
+                    event.log_pos
+                ),
+            ),
+        })
+    }
+}
+
+/// Statements about accounts are several transactions, each of one account, and none has the position: what a crash leaves between them and the position
+/// is done already when it comes again.
+fn is_about_account(sql: &str) -> bool {
+    let mut words = sql.split_whitespace();
+    let first = words.next().unwrap_or_default().to_ascii_uppercase();
+    matches!(first.as_str(), "CREATE" | "DROP" | "RENAME" | "ALTER") && words.next().is_some_and(|word| word.eq_ignore_ascii_case("USER"))
+}
+
+fn handler_error(code: u16, kind: RowsKind) -> &'static str {
+    match (code, kind) {
+        (1062, _) => "HA_ERR_FOUND_DUPP_KEY",
+        (1032, _) => "HA_ERR_KEY_NOT_FOUND",
+        _ => "HA_ERR_GENERIC",
+    }
+}
+
+/// A deadlock or the end of a wait for a lock is worth another attempt.
+fn plain(e: MySqlError) -> Problem {
+    match e.code {
+        1205 | 1213 => Problem::Again(e.code, e.message),
+        code => Problem::Failed(code, e.message),
+    }
+}
+
+fn damaged(what: String) -> Problem {
+    Problem::Failed(1594, format!("Relay log read failure: {what}"))
+}
+
+fn unsupported(what: &str) -> Problem {
+    Problem::Failed(1235, format!("This version of Highkey doesn't yet support {what}"))
+}

@@ -194,13 +194,24 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Highkey_open_transactions", stats.open_transactions),
         ("Highkey_records_purged", stats.records_purged),
         ("Highkey_page_splits", stats.splits),
+        ("Innodb_os_log_written", stats.counter("log_bytes")),
+        ("Innodb_os_log_fsyncs", stats.counter("log_fsyncs")),
+        ("Highkey_commits_by_others_fsync", stats.counter("group_commits")),
     ];
+    // One fsync serves the log and the binary log.
+    let binlog = state.instance.database().binlog().map(|binlog| binlog.written()).unwrap_or_default();
+    let binlog = [
+        ("Binlog_commits", binlog.transactions),
+        ("Binlog_group_commits", if binlog.transactions > 0 { stats.counter("log_fsyncs") } else { 0 }),
+        ("Highkey_binlog_bytes", binlog.bytes),
+    ];
+    let named = named.into_iter().chain(binlog);
     let waits = WAITS.iter().flat_map(|(kind, name)| {
         let sum = stats.waits[*kind as usize];
         [(format!("Highkey_{name}_wait_count"), sum.count), (format!("Highkey_{name}_wait_us"), sum.nanos / 1000)]
     });
     let trees = stats.trees.all().into_iter().map(|(name, count)| (format!("Highkey_{name}"), count));
-    named.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(waits).chain(trees).collect()
+    named.map(|(name, count)| (name.to_owned(), count)).chain(waits).chain(trees).collect()
 }
 
 /// A row of the process list.

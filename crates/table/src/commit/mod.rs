@@ -100,6 +100,14 @@ pub struct BinlogPosition {
     pub position: u64,
 }
 
+/// What has been written since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BinlogWritten {
+    pub transactions: u64,
+    /// Bytes of their events, as they stand in the files.
+    pub bytes: u64,
+}
+
 /// What readers may see.
 #[derive(Default)]
 struct Shared {
@@ -107,6 +115,7 @@ struct Shared {
     lsn: Lsn,
     executed: GtidSet,
     purged: GtidSet,
+    written: BinlogWritten,
     waiters: Vec<Waker>,
 }
 
@@ -225,6 +234,7 @@ impl Binlog {
             shared.files.clear();
             shared.files.extend_from_slice(progress.files);
             shared.lsn = progress.lsn;
+            shared.written = progress.written;
             if shared.executed != *progress.executed {
                 shared.executed = progress.executed.clone();
             }
@@ -306,6 +316,10 @@ impl Binlog {
     /// The files with their sizes, oldest first.
     pub fn files(&self) -> Vec<(String, u64)> {
         self.shared.lock().files.iter().map(|f| (name_of(f.number), f.size)).collect()
+    }
+
+    pub fn written(&self) -> BinlogWritten {
+        self.shared.lock().written
     }
 
     /// Where the next event goes.

@@ -17,7 +17,7 @@ use highkey_storage::{Disk, DiskFile, Engine, Error, LogFollower, LogRecord, Lsn
 use super::files::{self, name_of};
 use super::payload::{EventGroup, GtidChoice, Payload};
 use super::state::{State, gtids};
-use super::{FileInfo, Settings, reader};
+use super::{BinlogWritten, FileInfo, Settings, reader};
 
 /// Collected before it is written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -47,6 +47,7 @@ pub(crate) struct Writer {
     executed: GtidSet,
     purged: GtidSet,
     next_gno: u64,
+    written: BinlogWritten,
     saved_lsn: Lsn,
     saved_at: Instant,
     /// Something was written since.
@@ -63,6 +64,7 @@ pub(crate) struct Progress<'w> {
     pub lsn: Lsn,
     pub executed: &'w GtidSet,
     pub purged: &'w GtidSet,
+    pub written: BinlogWritten,
 }
 
 impl Writer {
@@ -98,6 +100,7 @@ impl Writer {
             executed: gtids(&state.executed)?,
             purged: gtids(&state.purged)?,
             next_gno: state.next_gno,
+            written: BinlogWritten::default(),
             saved_lsn: from,
             saved_at: Instant::now(),
             unsaved: false,
@@ -138,7 +141,7 @@ impl Writer {
     }
 
     pub fn progress(&self) -> Progress<'_> {
-        Progress { files: &self.files, lsn: self.follower.at(), executed: &self.executed, purged: &self.purged }
+        Progress { files: &self.files, lsn: self.follower.at(), executed: &self.executed, purged: &self.purged, written: self.written }
     }
 
     fn number(&self) -> u64 {
@@ -159,7 +162,9 @@ impl Writer {
             && let Some(record) = self.follower.next()?
         {
             any = true;
+            let before = self.position();
             self.transaction(&record)?;
+            self.written.bytes += self.position() - before;
             // What is written again after a crash has its place, whatever the limit is now.
             if self.started && self.position() >= self.settings.max_size.load(Ordering::Relaxed) {
                 self.rotate()?;
@@ -224,6 +229,7 @@ impl Writer {
         };
         let last_committed = if nth > 0 { self.sequence } else { before };
         self.sequence += 1;
+        self.written.transactions += 1;
         self.recent.push_back((lsn, self.sequence));
         if self.recent.len() > RECENT_COMMITS {
             self.recent.pop_front();

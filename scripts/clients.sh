@@ -7,7 +7,7 @@ HOME_OF_CLIENTS=$HOME/.cache/highkey-clients
 OUT=$WORK/clients.out
 mkdir -p "$HOME_OF_CLIENTS"
 cp -r tests/clients/. "$HOME_OF_CLIENTS"
-[ -n "${CLIENTS_PORT:-}" ] || start_highkey "$PORT" --local-infile=1 --secure-file-priv="$WORK"
+[ -n "${CLIENTS_PORT:-}" ] || start_highkey "$PORT" --log-bin --binlog-row-metadata=FULL --local-infile=1 --secure-file-priv="$WORK"
 cd "$HOME_OF_CLIENTS"
 
 [ -x venv/bin/python ] || python3 -m venv venv

@@ -275,6 +275,44 @@ def command_line(directory):
     want(os.waitpid(process, 0)[1], 0)
 
 
+def binary_log(connection):
+    """python-mysql-replication reads the rows of every type as they change."""
+    from pymysqlreplication import BinLogStreamReader
+    from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+    rows(
+        connection,
+        "CREATE TABLE followed (id INT PRIMARY KEY AUTO_INCREMENT, ti TINYINT, su SMALLINT UNSIGNED, mi MEDIUMINT, bu BIGINT UNSIGNED, d DECIMAL(20,5), f FLOAT,"
+        " db DOUBLE, c CHAR(10), v VARCHAR(300), b VARBINARY(20), tx TEXT, bl BLOB, da DATE, dt DATETIME(6), ts TIMESTAMP(3) NULL, tm TIME(2), e ENUM('a','b'),"
+        " s SET('x','y','z'), j JSON, bt BIT(12))",
+    )
+    file, position = rows(connection, "SHOW MASTER STATUS")[0][:2]
+    rows(
+        connection,
+        "INSERT INTO followed VALUES (1, -5, 65000, -8000000, 18446744073709551615, -12345.67891, 1.5, 2.25, 'chár', 'väl', x'00ff', 'text', 'blob', '2026-11-22',"
+        " '2026-11-22 01:02:03.456789', '2026-11-22 01:02:03.5', '-12:34:56.78', 'b', 'x,z', '{\"a\": [1, 2.5, null, \"x\"]}', b'101010101010')",
+    )
+    rows(connection, "INSERT INTO followed (ti) VALUES (NULL)")
+    rows(connection, "UPDATE followed SET v = 'new' WHERE id = 1")
+    rows(connection, "DELETE FROM followed WHERE id = 2")
+    settings = {"host": "127.0.0.1", "port": PORT, "user": "root", "passwd": ""}
+    events = [WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent]
+    stream = BinLogStreamReader(settings, server_id=4711, log_file=file, log_pos=position, resume_stream=True, only_events=events)
+    seen = [(type(event).__name__, row) for event in stream for row in event.rows]
+    stream.close()
+    want([name for name, _ in seen], ["WriteRowsEvent", "WriteRowsEvent", "UpdateRowsEvent", "DeleteRowsEvent"])
+    first = {
+        "id": 1, "ti": -5, "su": 65000, "mi": -8000000, "bu": 18446744073709551615, "d": decimal.Decimal("-12345.67891"), "f": 1.5, "db": 2.25, "c": "chár", "v": "väl",
+        "b": b"\x00\xff", "tx": "text", "bl": b"blob", "da": datetime.date(2026, 11, 22), "dt": datetime.datetime(2026, 11, 22, 1, 2, 3, 456789),
+        "ts": datetime.datetime(2026, 11, 22, 1, 2, 3, 500000), "tm": -datetime.timedelta(hours=12, minutes=34, seconds=56, milliseconds=780), "e": "b", "s": {"x", "z"},
+        "j": {b"a": [1, 2.5, None, b"x"]}, "bt": "101010101010",
+    }
+    want(seen[0][1]["values"], first)
+    want(seen[1][1]["values"], {**dict.fromkeys(first), "id": 2})
+    want((seen[2][1]["before_values"], seen[2][1]["after_values"]), (first, {**first, "v": "new"}))
+    want(seen[3][1]["values"]["id"], 2)
+
+
 def main():
     root = py_mysql(False, user="root", autocommit=True)
     for sql in (
@@ -312,6 +350,11 @@ def main():
     for driver in ("pymysql", "mysqlconnector", *(["mysqldb"] if "mysqlclient" in CLIENTS else [])):
         with check(f"sqlalchemy {driver}"):
             alchemy(driver)
+    if rows(root, "SELECT @@log_bin AND @@binlog_row_metadata = 'FULL'")[0][0]:
+        with check("python-mysql-replication follows the binary log"):
+            c = py_mysql(False, user="root", database=DATABASE, init_command="SET time_zone = '+00:00'", autocommit=True)
+            binary_log(c)
+            c.close()
     directory = rows(root, "SELECT @@secure_file_priv")[0][0]
     if shutil.which("mariadb") and directory and rows(root, "SHOW VARIABLES LIKE 'progress_report_time'"):
         with check("mariadb command line draws progress"):

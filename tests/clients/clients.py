@@ -290,7 +290,7 @@ def binary_log(connection):
     rows(
         connection,
         "INSERT INTO followed VALUES (1, -5, 65000, -8000000, 18446744073709551615, -12345.67891, 1.5, 2.25, 'chár', 'väl', x'00ff', 'text', 'blob', '2026-11-22',"
-        " '2026-11-22 01:02:03.456789', '2026-11-22 01:02:03.5', '-12:34:56.78', 'b', 'x,z', '{\"a\": [1, 2.5, null, \"x\"]}', b'101010101010')",
+        " '2026-11-22 01:02:03.456789', '2026-11-22 01:02:03.5', '-12:34:56', 'b', 'x,z', '{\"a\": [1, 2.5, null, \"x\"]}', b'101010101010')",
     )
     rows(connection, "INSERT INTO followed (ti) VALUES (NULL)")
     rows(connection, "UPDATE followed SET v = 'new' WHERE id = 1")
@@ -304,7 +304,7 @@ def binary_log(connection):
     first = {
         "id": 1, "ti": -5, "su": 65000, "mi": -8000000, "bu": 18446744073709551615, "d": decimal.Decimal("-12345.67891"), "f": 1.5, "db": 2.25, "c": "chár", "v": "väl",
         "b": b"\x00\xff", "tx": "text", "bl": b"blob", "da": datetime.date(2026, 11, 22), "dt": datetime.datetime(2026, 11, 22, 1, 2, 3, 456789),
-        "ts": datetime.datetime(2026, 11, 22, 1, 2, 3, 500000), "tm": -datetime.timedelta(hours=12, minutes=34, seconds=56, milliseconds=780), "e": "b", "s": {"x", "z"},
+        "ts": datetime.datetime(2026, 11, 22, 1, 2, 3, 500000), "tm": -datetime.timedelta(hours=12, minutes=34, seconds=56), "e": "b", "s": {"x", "z"},
         "j": {b"a": [1, 2.5, None, b"x"]}, "bt": "101010101010",
     }
     want(seen[0][1]["values"], first)

@@ -177,11 +177,6 @@ impl Engine {
         (wal.end(), wal.durable())
     }
 
-    /// The LSN of the newest commit that is visible; those at or before it hold no locks any more.
-    pub fn published(&self) -> Lsn {
-        self.inner.system.commits.published()
-    }
-
     /// The disk that the database is on.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.store().disk

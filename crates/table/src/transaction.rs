@@ -313,7 +313,7 @@ impl Transaction {
     pub async fn commit(mut self) -> Result<(), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
         let events = match self.events.take() {
-            Some(events) => events.finish(inner.id().map_or(0, |id| id.0), self.db.engine().published()),
+            Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing()),
             None => Vec::new(),
         };
         let wait = inner.commit(&events).map_err(|e| error::storage(e, "transaction"))?;

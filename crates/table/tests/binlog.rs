@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::*;
 use highkey_binlog::event::{self, check_crc32};
 use highkey_binlog::{EventType, Header};
-use highkey_storage::{SimClock, SimDisk};
+use highkey_storage::{Error, SimClock, SimDisk};
 use highkey_table::*;
 use highkey_types::MySqlError;
 
@@ -357,6 +357,46 @@ fn after_a_crash_at_any_write_files_and_rows_agree() {
             assert_eq!(replay(&db).rows, stored(&db), "step {step} of {steps}");
         }
     }
+}
+
+/// One change of the disk finds it full, whichever it is: no transaction is halved, doubled or lost for it.
+#[test]
+fn after_a_full_disk_at_any_write_files_and_rows_agree() {
+    let open = || {
+        let disk = disk(17);
+        let db = open_on(&disk, small()).unwrap();
+        (disk, db)
+    };
+    let steps = {
+        let (disk, db) = open();
+        let before = disk.changes();
+        work_in_steps(&db);
+        disk.changes() - before
+    };
+    let mut went_on = 0;
+    for step in 1..=steps {
+        let (disk, db) = open();
+        disk.fail_at(disk.changes() + step, Error::OutOfSpace);
+        work_in_steps(&db);
+        let binlog = db.binlog().unwrap();
+        // The log itself does not survive a failed write; the binary log's files do.
+        let again = binlog.catch_up().or_else(|_| binlog.catch_up());
+        let (disk, db) = if again.is_ok() { (disk, db) } else { (disk.crash(), db) };
+        let db = if again.is_ok() {
+            went_on += 1;
+            db
+        } else {
+            drop(db);
+            open_on(&disk, small()).unwrap_or_else(|e| panic!("step {step} of {steps}: {e}"))
+        };
+        assert_eq!(replay(&db).rows, stored(&db), "step {step} of {steps}");
+        if db.catalog().table("s", "t").is_ok() {
+            block_on(transaction(&db, &[("insert", 900..905)])).unwrap();
+        }
+        db.binlog().unwrap().rotate().unwrap();
+        assert_eq!(replay(&db).rows, stored(&db), "step {step} of {steps}");
+    }
+    assert!(went_on > steps / 3, "{went_on} of {steps} went on");
 }
 
 /// The workload with the writer's steps, rotations, and saved states in between. How many transactions were acknowledged.

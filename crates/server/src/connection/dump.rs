@@ -63,6 +63,8 @@ struct Dump<'s> {
     wire: &'s mut Wire,
     wishes: Wishes,
     server_id: u32,
+    /// Of the files when the stream began.
+    generation: u64,
     /// Transactions that the replica has.
     known: Option<GtidSet>,
     /// The present transaction is one of them.
@@ -78,7 +80,8 @@ pub async fn serve(server: &Server, wire: &mut Wire, session: &Session, request:
     };
     let _watch = binlog.watch();
     let server_id = server.instance.global_u64("server_id") as u32;
-    let mut dump = Dump { binlog, wire, wishes: Wishes::of(session), server_id, known, skipping: false };
+    let generation = binlog.generation();
+    let mut dump = Dump { generation, binlog, wire, wishes: Wishes::of(session), server_id, known, skipping: false };
     let process = session.process().clone();
     process.set_command("Binlog Dump", "Master has sent all binlog to slave; waiting for more updates");
     tokio::select! {
@@ -198,6 +201,9 @@ impl Dump<'_> {
                         return Ok(Ok(true));
                     }
                     self.wire.flush().await?;
+                    if self.binlog.generation() != self.generation {
+                        return Ok(Err(fatal("the binary log was reset")));
+                    }
                     if non_blocking {
                         return Ok(Ok(false));
                     }

@@ -20,6 +20,8 @@ pub(crate) struct Commits {
     pending: Mutex<VecDeque<Pending>>,
     /// Held while publishing, so that it happens in log order too.
     publishing: Mutex<()>,
+    /// Every commit behind this LSN still holds all its locks, in whatever way a row is locked.
+    releasing: AtomicU64,
     /// Every commit at or before this LSN has been published.
     published: AtomicU64,
     count: AtomicU64,
@@ -38,6 +40,7 @@ impl Commits {
             last_ts: AtomicU64::new(last_ts),
             pending: Mutex::default(),
             publishing: Mutex::new(()),
+            releasing: AtomicU64::new(0),
             published: AtomicU64::new(0),
             count: AtomicU64::new(0),
         }
@@ -60,9 +63,9 @@ impl Commits {
         ts
     }
 
-    /// Every commit at or before this has been published.
-    pub fn published(&self) -> Lsn {
-        Lsn(self.published.load(Ordering::Acquire))
+    /// Every commit behind this still holds all its locks. The newest one that does not may be in the middle of giving them up.
+    pub fn releasing(&self) -> Lsn {
+        Lsn(self.releasing.load(Ordering::SeqCst))
     }
 
     fn is_published(&self, lsn: Lsn) -> bool {
@@ -90,6 +93,8 @@ impl System {
         let _order = self.commits.publishing.lock();
         let limit = lsn.max(Lsn(self.store.wal.durable().0.saturating_sub(1)));
         while let Some(commit) = self.commits.next(limit) {
+            // First: from the next line on others may change its rows.
+            self.commits.releasing.store(commit.lsn.0, Ordering::SeqCst);
             self.status.commit(commit.owner.id, commit.ts);
             self.status.set_visible_ts(commit.ts);
             self.history.push(commit.ts, commit.owner.id, commit.purge);

@@ -17,7 +17,7 @@ use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{Interrupt, Owner};
 use crate::progress::Progress;
 use crate::sync::Arc;
-use crate::wal::{Draft, Kind, Urgency};
+use crate::wal::{Draft, Kind};
 
 /// A point inside a transaction that `rollback_to` returns to.
 #[derive(Clone, Copy, Debug)]
@@ -105,9 +105,9 @@ impl Txn {
         !self.last_lsn.is_none() || !self.dropped.is_empty()
     }
 
-    /// The LSN of the newest commit that is visible; those at or before it hold no locks any more.
-    pub fn published(&self) -> Lsn {
-        self.system.commits.published()
+    /// Every commit behind this LSN holds all its locks: this transaction, as far as it has its own, does not depend on it.
+    pub fn releasing(&self) -> Lsn {
+        self.system.commits.releasing()
     }
 
     /// Rows changed so far.
@@ -209,7 +209,7 @@ impl Txn {
         // The checkpoint keeps the log from the owner's beginning.
         let owner = self.owner();
         let wal = &self.system.store.wal;
-        wal.reserve(Urgency::Normal)?;
+        wal.reserve_events(part.len())?;
         let draft = Draft { kind: Kind::Events, txn: owner.id, prev_lsn: Lsn::NONE, undo: &[], parts: &[], extra: part };
         let (lsn, _) = wal.append(&draft, |_| 0)?;
         self.first_events.get_or_insert(lsn);
@@ -223,6 +223,10 @@ impl Txn {
         if !self.has_writes() && binlog.is_empty() {
             self.end_unwritten();
             return Ok(CommitWait::done());
+        }
+        if !binlog.is_empty() {
+            // While it is an answer: the record itself is never refused.
+            self.system.store.wal.reserve_events(binlog.len())?;
         }
         let owner = self.owner();
         let system = self.system.clone();

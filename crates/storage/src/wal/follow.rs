@@ -43,6 +43,10 @@ impl Followed {
         self.released.load(Ordering::SeqCst)
     }
 
+    pub fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
     /// Bytes of log before `end` that the follower has not read.
     pub fn lag(&self, end: u64) -> u64 {
         end.saturating_sub(self.read.load(Ordering::Relaxed))
@@ -149,10 +153,17 @@ impl LogFollower {
         Ok(None)
     }
 
-    /// The part of a transaction's events that was logged at `lsn`.
+    /// The part of a transaction's events that was logged at `lsn`. Writers do not wait while the follower is busy with those: it has
+    /// not read less for it.
     pub fn part(&self, lsn: Lsn) -> Result<Record> {
-        let record = self.wal.read(lsn)?;
-        if record.kind == Kind::Events { Ok(record) } else { Err(Error::corrupt_file(format!("no events in the log at {lsn}"))) }
+        self.pause();
+        let mut bytes = vec![0; RECORD_HEADER];
+        self.read_files(lsn.0, &mut bytes)?;
+        let broken = || Error::corrupt_file(format!("no events in the log at {lsn}"));
+        let len = plausible_len(lsn, &bytes).ok_or_else(broken)?;
+        bytes.resize(len, 0);
+        self.read_files(lsn.0 + RECORD_HEADER as u64, &mut bytes[RECORD_HEADER..])?;
+        Record::parse(lsn, bytes).filter(|record| record.kind == Kind::Events).ok_or_else(broken)
     }
 
     fn broken(&self) -> Error {
@@ -175,23 +186,31 @@ impl LogFollower {
         self.chunk_lsn = self.at;
         let want = len.max(READ_BYTES).min((end - self.at) as usize);
         self.chunk.resize(want.max(have), 0);
-        let mut done = have;
-        while done < want {
-            let lsn = self.at + done as u64;
+        let mut chunk = std::mem::take(&mut self.chunk);
+        let read = self.read_files(self.at + have as u64, &mut chunk[have..]);
+        self.chunk = chunk;
+        let done = have + read?;
+        self.chunk.truncate(done);
+        Ok(())
+    }
+
+    /// Reads durable bytes. They are not written again, and a file that is not released gets no other name: no mutex is held meanwhile.
+    fn read_files(&self, from: u64, out: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < out.len() {
+            let lsn = from + done as u64;
             let (file, at, left) = {
                 let segments = self.wal.segments.lock();
                 let (file, at) = segments.file_of(lsn).ok_or_else(|| Error::corrupt_file(format!("no log file for {}", segments.place(lsn))))?;
                 (file, at, (segments.bytes - at) as usize)
             };
-            // Durable bytes are not written again, and a file not released is not given another name: no mutex is needed.
-            let n = left.min(want - done);
-            let got = file.read_at(at, &mut self.chunk[done..done + n])?;
+            let n = left.min(out.len() - done);
+            let got = file.read_at(at, &mut out[done..done + n])?;
             done += got;
             if got < n {
                 break;
             }
         }
-        self.chunk.truncate(done);
-        Ok(())
+        Ok(done)
     }
 }

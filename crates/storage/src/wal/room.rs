@@ -2,6 +2,7 @@
 //! met where it could not be reported.
 
 use super::Wal;
+use super::record::MAX_RECORD;
 use super::segments::{Content, Segments};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
@@ -10,7 +11,7 @@ use crate::waits::{self, WaitKind};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Waits of 2 ms for a follower before a writer gives up.
+/// Waits of 2 ms for a follower that reads nothing before a writer gives up.
 const FOLLOWER_ROUNDS: u32 = 5000;
 
 /// Who may take the log's last reserve.
@@ -77,6 +78,17 @@ impl Wal {
     /// `innodb_redo_log_capacity`.
     pub fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    /// As `reserve`, for a record with so many bytes of events: files are made for them too. Error `TooLarge` for more than a record can be.
+    pub fn reserve_events(&self, bytes: usize) -> Result<()> {
+        const MAX: usize = MAX_RECORD - (1 << 20);
+        if bytes > MAX {
+            return Err(Error::TooLarge { what: "a change with its binary log event", size: bytes, max: MAX });
+        }
+        self.reserve(Urgency::Normal)?;
+        let end = self.end().0;
+        self.prepare_to(end, end + bytes as u64 + self.ahead(), Content::Blocks)
     }
 
     /// Waits until the log has room for one more mini-transaction. Called holding no latch.
@@ -188,12 +200,15 @@ impl Wal {
     fn wait_for_follower(&self) -> Result<()> {
         let mut rounds = 0;
         let mut counted = None;
+        let mut seen = self.followed.read();
         while self.followed.lag(self.durable().0) > self.capacity {
             counted.get_or_insert_with(|| waits::blocked(WaitKind::Log));
             self.fatal.check()?;
             self.followed.wake();
             thread::sleep(Duration::from_millis(2));
-            rounds += 1;
+            let read = self.followed.read();
+            rounds = if read == seen { rounds + 1 } else { 0 };
+            seen = read;
             if rounds == FOLLOWER_ROUNDS {
                 return Err(Error::LogFull);
             }

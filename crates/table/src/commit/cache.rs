@@ -41,7 +41,6 @@ pub struct EventSource {
     pub row_metadata: RowMetadata,
     /// The statement's text, with `binlog_rows_query_log_events`.
     pub statement: Option<Str>,
-    /// `gtid_next`.
     pub gtid: GtidChoice,
 }
 
@@ -70,7 +69,7 @@ impl EventSource {
         query(self.stamp(), &context, &self.schema, b"BEGIN", out);
     }
 
-    /// What the commit record of a statement that is logged as its text carries: DDL, account management. `released`: see `Engine::published`.
+    /// What the commit record of a statement that is logged as its text carries: DDL, account management. `released`: see `Txn::releasing`.
     pub fn statement_payload(&self, sql: &str, released: Lsn) -> Vec<u8> {
         let mut raw = Vec::new();
         self.query(sql, &mut raw);
@@ -135,6 +134,7 @@ pub(crate) struct EventMark {
     events: u32,
     logged: u64,
     begun: bool,
+    told: bool,
 }
 
 /// See the module.
@@ -278,18 +278,18 @@ impl EventCache {
         }
     }
 
-    /// Between statements.
+    /// Ends what the statement has told so far.
     pub fn mark(&mut self) -> EventMark {
         self.end_statement();
         self.count();
-        EventMark { parts: self.parts.len(), len: self.buf.len(), events: self.events, logged: self.logged, begun: self.begun }
+        EventMark { parts: self.parts.len(), len: self.buf.len(), events: self.events, logged: self.logged, begun: self.begun, told: self.told }
     }
 
     /// Forgets everything since.
     pub fn return_to(&mut self, mark: &EventMark) {
         self.rows = None;
         self.last_rows = None;
-        self.told = false;
+        self.told = mark.told;
         if self.parts.len() == mark.parts {
             self.buf.truncate(mark.len);
             self.logged = mark.logged;

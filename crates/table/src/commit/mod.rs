@@ -26,7 +26,7 @@ use parking_lot::{Condvar, Mutex};
 pub use cache::EventSource;
 pub(crate) use cache::{Change, EventCache, EventMark, table_map};
 pub(crate) use files::{name_of, number_of};
-pub use payload::{GivenGtid, GtidChoice};
+pub use payload::GtidChoice;
 pub use reader::BinlogBytes;
 use state::State;
 use writer::Writer;
@@ -151,6 +151,10 @@ pub struct Binlog {
     /// Readers at the tail: the files follow every group commit.
     watching: AtomicUsize,
     stopping: AtomicBool,
+    /// The writer met an error.
+    failed: AtomicBool,
+    /// Counts RESETs: names come again then.
+    generation: AtomicU64,
     /// The newest file when old ones were looked for.
     expired_at: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -198,6 +202,8 @@ impl Binlog {
             signal: signal.clone(),
             watching: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            generation: AtomicU64::new(0),
             expired_at: AtomicU64::new(0),
             thread: Mutex::new(None),
         });
@@ -246,12 +252,31 @@ impl Binlog {
         waiters.into_iter().for_each(Waker::wake);
     }
 
+    /// Works with the writer. After an error there is another one, made from the saved state; an error that cannot pass stops the engine.
+    fn with_writer<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        let mut writer = self.writer.lock();
+        let done = (|| {
+            if self.failed.load(Ordering::SeqCst) {
+                *writer = Writer::reopen(&self.engine, self.settings.clone())?;
+                self.failed.store(false, Ordering::SeqCst);
+            }
+            work(&mut writer)
+        })();
+        match &done {
+            Ok(_) => self.publish(&writer),
+            Err(error) => {
+                self.failed.store(true, Ordering::SeqCst);
+                if !matches!(error, Error::OutOfSpace | Error::LogFull | Error::Stopped) {
+                    self.engine.stop_with(&format!("cannot write the binary log: {error}"));
+                }
+            }
+        }
+        done
+    }
+
     /// Writes what is durable in the log. True: something was written.
     pub fn step(&self) -> Result<bool> {
-        let mut writer = self.writer.lock();
-        let any = writer.step()?;
-        self.publish(&writer);
-        Ok(any)
+        self.with_writer(Writer::step)
     }
 
     /// Waits until every commit that was acknowledged before the call is in the files.
@@ -261,10 +286,11 @@ impl Binlog {
 
     fn change(&self, change: impl FnOnce(&mut Writer) -> Result<()>) -> std::result::Result<(), MySqlError> {
         self.engine.flush_log().map_err(failed)?;
-        let mut writer = self.writer.lock();
-        let done = writer.step().and_then(|_| change(&mut writer));
-        self.publish(&writer);
-        done.map_err(failed)
+        self.with_writer(|writer| {
+            writer.step()?;
+            change(writer)
+        })
+        .map_err(failed)
     }
 
     /// FLUSH BINARY LOGS: ends the present file and begins the next one.
@@ -298,19 +324,26 @@ impl Binlog {
     fn expire(&self) {
         let newest = self.shared.lock().files.last().map_or(0, |f| f.number);
         let seconds = self.settings.expire_seconds.load(Ordering::Relaxed);
-        if self.expired_at.swap(newest, Ordering::Relaxed) == newest || seconds == 0 {
+        if self.expired_at.load(Ordering::Relaxed) == newest || seconds == 0 {
             return;
         }
-        if let Some(time) = SystemTime::now().checked_sub(Duration::from_secs(seconds))
-            && let Err(e) = self.purge_before(time)
-        {
-            tracing::warn!("cannot purge old binary log files: {}", e.message);
+        let Some(time) = SystemTime::now().checked_sub(Duration::from_secs(seconds)) else { return };
+        match self.purge_before(time) {
+            Ok(()) => self.expired_at.store(newest, Ordering::Relaxed),
+            Err(e) => tracing::warn!("cannot purge old binary log files: {}", e.message),
         }
     }
 
     /// RESET BINARY LOGS AND GTIDS: removes everything and begins with `binlog.000001`.
     pub fn reset(&self) -> std::result::Result<(), MySqlError> {
+        // Before the new names are known: whoever reads the old ones is to see it.
+        self.generation.fetch_add(1, Ordering::SeqCst);
         self.change(Writer::reset)
+    }
+
+    /// Another one than before: the files were reset, and what was being read is gone.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
     }
 
     /// The files with their sizes, oldest first.
@@ -380,9 +413,9 @@ impl Binlog {
         Ok(None)
     }
 
-    /// Resolves when the file has bytes beyond `position`, or is not the newest any more.
+    /// Resolves when the file has bytes beyond `position`, is not the newest any more, or was reset.
     pub fn wait_beyond<'b>(&'b self, name: &str, position: u64) -> BinlogWait<'b> {
-        BinlogWait { binlog: self, number: number_of(name).unwrap_or(0), position }
+        BinlogWait { binlog: self, number: number_of(name).unwrap_or(0), position, generation: self.generation() }
     }
 
     /// While the guard lives the files follow every group commit at once.
@@ -397,7 +430,7 @@ impl Binlog {
     pub(crate) fn shutdown(&self) -> Result<()> {
         self.join();
         self.engine.flush_log()?;
-        self.writer.lock().stop()
+        self.with_writer(Writer::stop)
     }
 
     pub(crate) fn join(&self) {
@@ -439,11 +472,7 @@ fn run(binlog: &Weak<Binlog>, signal: &Signal) {
                     }
                     IDLE_WAIT
                 }
-                Err(Error::Stopped) => return,
-                Err(error) => {
-                    binlog.engine.stop_with(&format!("cannot write the binary log: {error}"));
-                    return;
-                }
+                Err(_) => return,
             }
         };
         signal.wait(wait);
@@ -464,6 +493,7 @@ pub struct BinlogWait<'b> {
     binlog: &'b Binlog,
     number: u64,
     position: u64,
+    generation: u64,
 }
 
 impl Future for BinlogWait<'_> {
@@ -472,7 +502,7 @@ impl Future for BinlogWait<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut shared = self.binlog.shared.lock();
         let last = shared.files.last().expect("there is a file");
-        if last.number != self.number || last.size > self.position {
+        if last.number != self.number || last.size > self.position || self.binlog.generation() != self.generation {
             return Poll::Ready(());
         }
         if !shared.waiters.iter().any(|waker| waker.will_wake(cx.waker())) {

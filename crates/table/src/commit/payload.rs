@@ -1,8 +1,7 @@
 //! What a transaction's commit record carries of the binary log.
 //!
 //! ```text
-//! version u8 · flags u8 (1: the GTID is given, 2: there is none) · released u64 · commit time in microseconds u64 · server id u32
-//! [ uuid 16 bytes · number u64 · original commit time u64 ]
+//! version u8 · flags u8 (1: it has no GTID) · released u64 · commit time in microseconds u64 · server id u32
 //! groups u16 · { statement u8 · events u32 · bytes u64 }*
 //! parts u32 · { lsn u64 · bytes u32 }*
 //! raw events
@@ -10,12 +9,10 @@
 //! The raw events of the parts, each as far as it says, then those of the record itself, are the groups' events one after the other; a group
 //! becomes one transaction of the binary log. An event lies in one part whole.
 
-use highkey_binlog::Uuid;
 use highkey_storage::{Error, Lsn, Result};
 
 const VERSION: u8 = 1;
-const GIVEN_GTID: u8 = 1;
-const ANONYMOUS: u8 = 2;
+const ANONYMOUS: u8 = 1;
 
 /// One transaction of the binary log: a BEGIN … Xid, or a DDL statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,15 +32,6 @@ pub(crate) struct Part {
     pub bytes: u32,
 }
 
-/// The GTID that a session asked for (`gtid_next`), or a replicated transaction has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivenGtid {
-    pub sid: Uuid,
-    pub gno: u64,
-    /// When the transaction committed where it came from, microseconds since 1970; 0: here.
-    pub original_commit_time: u64,
-}
-
 /// Which GTID a transaction gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GtidChoice {
@@ -52,12 +40,11 @@ pub enum GtidChoice {
     Automatic,
     /// None: `gtid_mode=OFF`.
     Anonymous,
-    Given(GivenGtid),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Payload {
-    /// The newest commit that was visible when this transaction had all its locks.
+    /// Every commit behind this held all its locks when this transaction had all of its own.
     pub released: Lsn,
     /// Microseconds since 1970.
     pub commit_time: u64,
@@ -71,19 +58,10 @@ impl Payload {
     /// The record's events follow what this appends.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(VERSION);
-        out.push(match self.gtid {
-            GtidChoice::Automatic => 0,
-            GtidChoice::Anonymous => ANONYMOUS,
-            GtidChoice::Given(_) => GIVEN_GTID,
-        });
+        out.push(if self.gtid == GtidChoice::Anonymous { ANONYMOUS } else { 0 });
         out.extend_from_slice(&self.released.0.to_le_bytes());
         out.extend_from_slice(&self.commit_time.to_le_bytes());
         out.extend_from_slice(&self.server_id.to_le_bytes());
-        if let GtidChoice::Given(given) = &self.gtid {
-            out.extend_from_slice(&given.sid.0);
-            out.extend_from_slice(&given.gno.to_le_bytes());
-            out.extend_from_slice(&given.original_commit_time.to_le_bytes());
-        }
         out.extend_from_slice(&(self.groups.len() as u16).to_le_bytes());
         for group in &self.groups {
             out.push(u8::from(group.statement));
@@ -112,15 +90,7 @@ fn decode(bytes: &[u8]) -> Option<(Payload, &[u8])> {
     let released = Lsn(u64::from_le_bytes(take(&mut rest)?));
     let commit_time = u64::from_le_bytes(take(&mut rest)?);
     let server_id = u32::from_le_bytes(take(&mut rest)?);
-    let gtid = if flags == GIVEN_GTID {
-        let sid = Uuid(take(&mut rest)?);
-        let gno = u64::from_le_bytes(take(&mut rest)?);
-        GtidChoice::Given(GivenGtid { sid, gno, original_commit_time: u64::from_le_bytes(take(&mut rest)?) })
-    } else if flags == ANONYMOUS {
-        GtidChoice::Anonymous
-    } else {
-        GtidChoice::Automatic
-    };
+    let gtid = if flags == ANONYMOUS { GtidChoice::Anonymous } else { GtidChoice::Automatic };
     let groups = u16::from_le_bytes(take(&mut rest)?);
     let groups = (0..groups)
         .map(|_| {
@@ -155,7 +125,7 @@ mod tests {
                 released: Lsn(5),
                 commit_time: 1 << 50,
                 server_id: 9,
-                gtid: GtidChoice::Given(GivenGtid { sid: Uuid([7; 16]), gno: 12, original_commit_time: 3 }),
+                gtid: GtidChoice::Automatic,
                 groups: vec![EventGroup { statement: false, events: 4, bytes: 1 << 40 }, EventGroup { statement: true, events: 1, bytes: 99 }],
                 parts: vec![Part { lsn: Lsn(70), bytes: 80 }, Part { lsn: Lsn(90), bytes: 1 }],
             },

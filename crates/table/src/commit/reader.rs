@@ -17,12 +17,14 @@ pub struct BinlogBytes {
     file: Arc<dyn DiskFile>,
     number: u64,
     at: u64,
+    generation: u64,
 }
 
 impl BinlogBytes {
     pub(crate) fn open(binlog: Arc<Binlog>, number: u64, at: u64) -> Result<BinlogBytes> {
+        let generation = binlog.generation();
         let file = binlog.engine.disk().open(&name_of(number), false)?;
-        Ok(BinlogBytes { binlog, file, number, at })
+        Ok(BinlogBytes { binlog, file, number, at, generation })
     }
 }
 
@@ -30,8 +32,8 @@ impl Read for BinlogBytes {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         // A file that was purged is read to where it was.
         let end = match self.binlog.size_of(self.number) {
-            Some(size) => size,
-            None => self.file.len().map_err(io::Error::other)?,
+            Some(size) if self.binlog.generation() == self.generation => size,
+            _ => self.file.len().map_err(io::Error::other)?,
         };
         let len = out.len().min(end.saturating_sub(self.at) as usize);
         let got = self.file.read_at(self.at, &mut out[..len]).map_err(io::Error::other)?;

@@ -20,8 +20,8 @@ pub(crate) struct State {
     pub sequence: u64,
     /// GTIDs of everything that was ever in the files, as text.
     pub executed: String,
-    /// Those of them that are in purged files only.
-    pub purged: String,
+    /// The newest file ends in a Stop event.
+    pub stopped: bool,
     /// The next number of this server's own GTIDs.
     pub next_gno: u64,
     /// All files are to be removed: RESET was under way.
@@ -31,7 +31,7 @@ pub(crate) struct State {
 impl State {
     /// Of a database that has never had a binary log.
     pub fn first() -> State {
-        State { file: 0, position: 0, lsn: None, sequence: 0, executed: String::new(), purged: String::new(), next_gno: 1, reset: false }
+        State { file: 0, position: 0, lsn: None, sequence: 0, executed: String::new(), stopped: false, next_gno: 1, reset: false }
     }
 
     pub fn read(engine: &Engine) -> Result<Option<State>> {

@@ -54,6 +54,8 @@ pub(crate) struct Writer {
     unsaved: bool,
     /// A file was begun since the server's start.
     first_file_begun: bool,
+    /// The file ends in a Stop event.
+    stopped: bool,
     /// The files are as the log says; what comes is new.
     started: bool,
 }
@@ -98,13 +100,14 @@ impl Writer {
             sequence: state.sequence,
             recent: VecDeque::new(),
             executed: gtids(&state.executed)?,
-            purged: gtids(&state.purged)?,
+            purged: GtidSet::default(),
             next_gno: state.next_gno,
             written: BinlogWritten::default(),
             saved_lsn: from,
             saved_at: Instant::now(),
             unsaved: false,
             first_file_begun: false,
+            stopped: state.stopped,
             started: false,
             engine: engine.clone(),
             disk,
@@ -126,7 +129,15 @@ impl Writer {
         let listed: Vec<u64> = writer.files.iter().map(|f| f.number).collect();
         files::write_index(&*writer.disk, &listed)?;
         files::remove_unlisted(&*writer.disk, &listed)?;
+        writer.purged = reader::head(&*writer.disk, listed[0])?.previous;
         writer.save()?;
+        Ok(writer)
+    }
+
+    /// In place of one that met an error: what it had collected may be half of a transaction. From the saved state on the log says it again.
+    pub fn reopen(engine: &Engine, settings: Arc<Settings>) -> Result<Writer> {
+        let mut writer = Writer::open(engine, settings)?;
+        writer.started = true;
         Ok(writer)
     }
 
@@ -163,6 +174,7 @@ impl Writer {
         {
             any = true;
             let before = self.position();
+            self.stopped = false;
             self.transaction(&record)?;
             self.written.bytes += self.position() - before;
             // What is written again after a crash has its place, whatever the limit is now.
@@ -190,6 +202,7 @@ impl Writer {
         // The part that is being read, and what is left of it; after the last one, the record's own events.
         let mut part: Option<LogRecord> = None;
         let (mut at, mut end) = (0, 0);
+        let mut own_given = false;
         for (nth, group) in payload.groups.iter().enumerate() {
             self.begin_group(&payload, group, record.lsn, nth)?;
             let mut left = group.bytes;
@@ -200,7 +213,10 @@ impl Writer {
                             part = Some(self.follower.part(next.lsn)?);
                             (0, next.bytes as usize)
                         }
-                        None if part.take().is_some() || end == 0 => (0, own.len()),
+                        None if !std::mem::replace(&mut own_given, true) => {
+                            part = None;
+                            (0, own.len())
+                        }
                         None => return Err(broken()),
                     };
                 }
@@ -234,12 +250,10 @@ impl Writer {
         if self.recent.len() > RECENT_COMMITS {
             self.recent.pop_front();
         }
-        let gtid = match &payload.gtid {
-            GtidChoice::Given(given) => Some((given.sid, given.gno)),
+        let gtid = match payload.gtid {
             GtidChoice::Automatic => Some((self.settings.uuid, self.next_gno)),
             GtidChoice::Anonymous => None,
         };
-        let original = if let GtidChoice::Given(given) = &payload.gtid { given.original_commit_time } else { 0 };
         let stamp = Stamp { timestamp: (payload.commit_time / 1_000_000) as u32, server_id: payload.server_id };
         let mut raw = Vec::new();
         let event = GtidEvent {
@@ -248,7 +262,7 @@ impl Writer {
             last_committed: last_committed as i64,
             sequence_number: self.sequence as i64,
             immediate_commit_micros: payload.commit_time,
-            original_commit_micros: if original == 0 { payload.commit_time } else { original },
+            original_commit_micros: payload.commit_time,
             following_bytes: group.bytes,
             following_events: group.events,
             checksum: self.checksum,
@@ -258,10 +272,8 @@ impl Writer {
         transaction::gtid(stamp, &event, &mut raw);
         self.append(&raw);
         if let Some((sid, gno)) = gtid {
-            if sid == self.settings.uuid {
-                self.next_gno = self.next_gno.max(gno + 1);
-            }
             self.executed.add(sid, gno);
+            self.next_gno = gno + 1;
         }
         Ok(())
     }
@@ -289,7 +301,7 @@ impl Writer {
             lsn: Some(self.follower.at().0),
             sequence: self.sequence,
             executed: self.executed.to_string(),
-            purged: self.purged.to_string(),
+            stopped: self.stopped,
             next_gno: self.next_gno,
             reset: false,
         }
@@ -345,16 +357,20 @@ impl Writer {
         self.checksum = self.settings.checksum.load(Ordering::Relaxed);
         self.begin_file(next)?;
         let listed: Vec<u64> = self.files.iter().map(|f| f.number).collect();
-        files::write_index(&*self.disk, &listed)
+        files::write_index(&*self.disk, &listed)?;
+        // Nobody reads a file whose beginning could come out another way after a crash.
+        self.save()
     }
 
     /// The clean end: says so in the file.
     pub fn stop(&mut self) -> Result<()> {
         while self.step()? {}
-        let mut raw = Vec::new();
-        control::stop(self.stamp(), &mut raw);
-        self.append(&raw);
-        self.end_file()?;
+        if !std::mem::replace(&mut self.stopped, true) {
+            let mut raw = Vec::new();
+            control::stop(self.stamp(), &mut raw);
+            self.append(&raw);
+            self.end_file()?;
+        }
         self.save()
     }
 
@@ -373,6 +389,7 @@ impl Writer {
         self.file.truncate(0)?;
         self.disk.sync_dir()?;
         self.files.push(FileInfo { number, size: 0 });
+        self.stopped = false;
         self.out.clear();
         self.out.extend_from_slice(&MAGIC);
         let mut raw = Vec::new();
@@ -395,15 +412,15 @@ impl Writer {
         if keep == 0 {
             return Ok(());
         }
-        self.purged = reader::head(&*self.disk, self.files[keep].number)?.previous;
-        let gone: Vec<String> = self.files.drain(..keep).map(|f| name_of(f.number)).collect();
-        let listed: Vec<u64> = self.files.iter().map(|f| f.number).collect();
+        let purged = reader::head(&*self.disk, self.files[keep].number)?.previous;
+        let listed: Vec<u64> = self.files[keep..].iter().map(|f| f.number).collect();
         files::write_index(&*self.disk, &listed)?;
-        self.save()?;
+        self.purged = purged;
+        let gone: Vec<String> = self.files.drain(..keep).map(|f| name_of(f.number)).collect();
         files::remove(&*self.disk, gone)
     }
 
-    /// Removes all files and begins anew with the first; `None`: no GTID has been used.
+    /// Removes all files and begins anew with the first; no GTID has been used then.
     pub fn reset(&mut self) -> Result<()> {
         while self.step()? {}
         self.write_state(&State { reset: true, ..self.state() })?;

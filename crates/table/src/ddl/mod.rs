@@ -69,7 +69,7 @@ impl DdlContext {
         if let Some(record) = &self.replica {
             record.put(&mut txn)?;
         }
-        let events = self.log.as_ref().map_or_else(Vec::new, |log| log.source.statement_payload(&log.text, txn.published()));
+        let events = self.log.as_ref().map_or_else(Vec::new, |log| log.source.statement_payload(&log.text, txn.releasing()));
         txn.commit(&events).map_err(failed)?.wait().map_err(failed)
     }
 

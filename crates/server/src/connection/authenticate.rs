@@ -128,7 +128,7 @@ pub async fn identify(
     let asked = hello.auth_plugin.as_deref();
     if capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH) {
         // A client whose plugin is not the one the greeting was for says nothing yet, and waits for data for its own.
-        let waits = response.is_empty() && account.as_ref().is_some_and(|a| !a.authentication_string.is_empty());
+        let waits = response.is_empty() && account.as_ref().is_none_or(|a| !a.authentication_string.is_empty());
         if asked != Some(plugin.name()) || waits {
             wire.writer.packet(|out| auth_switch_request(plugin.name(), nonce, out));
             wire.flush().await?;

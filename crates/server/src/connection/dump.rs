@@ -23,6 +23,9 @@ use crate::listen::Server;
 /// What a replica gets when it asked for nothing else.
 const DEFAULT_HEARTBEAT: Duration = Duration::from_secs(30);
 
+/// Read between two looks at what else is to be done.
+const YIELD_BYTES: usize = 1 << 20;
+
 /// What the replica's session has set before it asked.
 struct Wishes {
     /// Events with CRC32.
@@ -86,7 +89,8 @@ pub async fn serve(server: &Server, wire: &mut Wire, session: &Session, request:
     process.set_command("Binlog Dump", "Master has sent all binlog to slave; waiting for more updates");
     tokio::select! {
         biased;
-        () = process.connection_killed() => Ok(Err(errors::server_shutdown())),
+        // What was being sent may have been cut: nothing can follow it.
+        () = process.connection_killed() => Err(io::ErrorKind::ConnectionAborted.into()),
         ended = dump.run(request) => ended,
     }
 }
@@ -104,7 +108,7 @@ impl Dump<'_> {
                 Err(e) => return Ok(Err(e)),
             }
             let Some(next) = self.binlog.file_after(&name) else {
-                return Ok(Err(fatal("could not find next log; the first event of it was purged")));
+                return Ok(Err(fatal("could not find next log: it was purged")));
             };
             (name, position) = (next, 4);
         }
@@ -179,9 +183,11 @@ impl Dump<'_> {
             let end = reader.position() as u32;
             self.send_format(&mut first, end);
         }
+        let mut read = 0;
         loop {
             match reader.next_event() {
                 Ok(Some(event)) => {
+                    read += event.sealed.len();
                     if self.is_wanted(event.header.event_type, event.body()) {
                         if file_checksum == self.wishes.checksum {
                             put(self.wire, event.sealed);
@@ -194,16 +200,21 @@ impl Dump<'_> {
                     if self.wire.writer.bytes().len() >= FLUSH_BYTES {
                         self.wire.flush().await?;
                     }
+                    if read >= YIELD_BYTES {
+                        // A file may be passed by without a word, and others want to run.
+                        read = 0;
+                        tokio::task::yield_now().await;
+                    }
                 }
                 Ok(None) => {
                     let at = reader.position();
-                    if self.binlog.file_after(name).is_some() && self.binlog.files().iter().all(|(file, size)| file != name || *size <= at) {
-                        return Ok(Ok(true));
-                    }
-                    self.wire.flush().await?;
                     if self.binlog.generation() != self.generation {
                         return Ok(Err(fatal("the binary log was reset")));
                     }
+                    if !self.binlog.is_newest(name) && self.binlog.files().iter().all(|(file, size)| file != name || *size <= at) {
+                        return Ok(Ok(true));
+                    }
+                    self.wire.flush().await?;
                     if non_blocking {
                         return Ok(Ok(false));
                     }
@@ -220,7 +231,7 @@ impl Dump<'_> {
             let heartbeat_after = self.wishes.heartbeat.min(Duration::from_secs(3600 * 24 * 365));
             let binlog = self.binlog.clone();
             tokio::select! {
-                () = binlog.wait_beyond(name, position) => return Ok(()),
+                () = binlog.wait_beyond(name, position, self.generation) => return Ok(()),
                 () = tokio::time::sleep(heartbeat_after) => {
                     let mut raw = Vec::new();
                     heartbeat(self.server_id, name, &mut raw);

@@ -120,10 +120,7 @@ impl Coordinator {
     async fn take(&mut self, item: Item) -> Result<bool, String> {
         let (event, part, room) = match item {
             Item::Restarted => {
-                if let Some((_, worker)) = self.current.take() {
-                    self.give(worker, Work::Abort).await;
-                    self.next -= 1;
-                }
+                self.abort().await;
                 self.position = self.whole.clone();
                 self.dependencies.restart();
                 return Ok(true);
@@ -132,6 +129,11 @@ impl Coordinator {
         };
         if event.log_pos > 0 {
             self.position.offset = receiver::after(self.position.offset, event.log_pos);
+        }
+        // A server that was killed left half of a transaction at the end of its file.
+        let begins_file = event.kind == kind::FORMAT_DESCRIPTION && event.log_pos > 0;
+        if part == Part::Start || begins_file {
+            self.abort().await;
         }
         if part == Part::Log {
             self.log(&event)?;
@@ -142,6 +144,14 @@ impl Coordinator {
         }
         self.forward(event, part, room).await;
         Ok(!part.ends() || !self.until.reached(&self.whole, None))
+    }
+
+    /// The transaction that was begun does not go on.
+    async fn abort(&mut self) {
+        if let Some((_, worker)) = self.current.take() {
+            self.give(worker, Work::Abort).await;
+            self.next -= 1;
+        }
     }
 
     /// An event about the log.

@@ -349,7 +349,7 @@ impl Worker {
             return Ok(());
         }
         let change = RowsChange { kind: rows.kind, table: &table, before: rows.before, after: rows.after, images: rows.images };
-        let Err(e) = self.applier.rows(&change).await else { return Ok(()) };
+        let Err(e) = self.applier.rows(&change, event.timestamp).await else { return Ok(()) };
         let file = self.transaction()?.start.file.clone();
         Err(match e.code {
             1205 | 1213 => plain(e),

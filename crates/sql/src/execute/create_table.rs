@@ -1,6 +1,8 @@
 //! CREATE TABLE: with a definition, LIKE another, AS SELECT.
 
-use highkey_table::{Catalog, ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, TableSpec};
+use std::sync::Arc;
+
+use highkey_table::{Catalog, ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, Table, TableSpec};
 use highkey_types::{ColumnType, MySqlError, TypeKind};
 
 use super::insert::Inserter;
@@ -9,6 +11,9 @@ use super::{Failure, Outcome, table_spec};
 use crate::parse::ast::{self, LoadDuplicates};
 use crate::plan::{BoundQuery, Field};
 use crate::session::{Session, error, error::err};
+
+/// The column that `sql_generate_invisible_primary_key` adds.
+const GENERATED_KEY: &str = "my_row_id";
 
 impl Session {
     pub(crate) async fn create_table(&mut self, create: &ast::CreateTable) -> Result<Outcome, Failure> {
@@ -58,13 +63,13 @@ impl Session {
             return Ok(());
         }
         if self.state.variables.bool("sql_generate_invisible_primary_key") {
-            if spec.columns.iter().any(|c| table_spec::same_name(&c.name, "my_row_id")) {
+            if spec.columns.iter().any(|c| table_spec::same_name(&c.name, GENERATED_KEY)) {
                 return Err(err(4108, "Failed to generate invisible primary key. Column 'my_row_id' already exists."));
             }
             if spec.columns.iter().any(|c| c.auto_increment) {
                 return Err(err(4109, "Failed to generate invisible primary key. Auto-increment column already exists."));
             }
-            let mut column = ColumnDef::new("my_row_id", ColumnType::ubigint()).auto_increment();
+            let mut column = ColumnDef::new(GENERATED_KEY, ColumnType::ubigint()).auto_increment();
             column.invisible = true;
             spec.columns.insert(0, column);
             for index in &mut spec.indexes {
@@ -79,7 +84,36 @@ impl Session {
         Ok(())
     }
 
+    /// Makes a table that the session's transaction commits. The binary log is told its definition, not the statement. `None`: it is there already, which
+    /// `if_not_exists` allows, and the transaction has ended.
+    async fn begin_table(&mut self, spec: TableSpec, if_not_exists: bool) -> Result<Option<Arc<Table>>, Failure> {
+        let cx = self.unlogged_ddl_context();
+        self.begin_write()?;
+        match self.txn().create_table(&cx, spec).await {
+            Ok(table) => {
+                self.txn().log_text(&crate::show::definition(&table));
+                Ok(Some(table))
+            }
+            Err(e) => {
+                self.rollback_current().await?;
+                if e.code == 1050 && if_not_exists {
+                    self.state.note(e.code, e.message);
+                    return Ok(None);
+                }
+                Err(e.into())
+            }
+        }
+    }
+
     async fn make_table(&mut self, spec: TableSpec, if_not_exists: bool) -> Result<Outcome, Failure> {
+        let generated = spec.columns.first().is_some_and(|c| c.invisible && c.auto_increment && &*c.name == GENERATED_KEY);
+        if generated && self.event_source().is_some() {
+            // A replica that generates no keys must have the column too.
+            if self.begin_table(spec, if_not_exists).await?.is_some() {
+                self.implicit_commit().await?;
+            }
+            return Ok(Outcome::ok());
+        }
         let cx = self.ddl_context();
         match self.state.instance.database().clone().create_table(&cx, spec).await {
             Ok(_) => Ok(Outcome::ok()),
@@ -99,23 +133,8 @@ impl Session {
             Some(LoadDuplicates::Replace) => (false, OnDuplicate::Replace),
             _ => (false, OnDuplicate::Error),
         };
-        let cx = self.unlogged_ddl_context();
-        // The transaction that has opened the query's tables: their definitions stay as they are until its end.
-        self.begin_write()?;
-        let table = match self.txn().create_table(&cx, spec).await {
-            Ok(table) => table,
-            Err(e) => {
-                self.rollback_current().await?;
-                if e.code == 1050 && if_not_exists {
-                    self.state.note(e.code, e.message);
-                    return Ok(Outcome::ok());
-                }
-                return Err(e.into());
-            }
-        };
-        // A replica makes the table first, and gets its rows as any others.
-        let definition = crate::show::create_table(&self.state, &table);
-        self.txn().log_text(&definition);
+        // In the transaction that has opened the query's tables: their definitions stay as they are until its end.
+        let Some(table) = self.begin_table(spec, if_not_exists).await? else { return Ok(Outcome::ok()) };
         let filled = async {
             let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
             let mut inserter = Inserter::new(&mut self.state, &table, &columns, ignore, mode)?;

@@ -7,6 +7,7 @@ use highkey_types::MySqlError;
 
 use super::{Failure, Outcome};
 use crate::parse::ast::{Grant, UserName, UserOptions, UserSpec};
+use crate::variables::SqlModes;
 use crate::session::{Session, authentication_string, check_plugin, error};
 
 impl Session {
@@ -22,7 +23,12 @@ impl Session {
     /// One account is one transaction, and statements may name several: a replica's position goes with none of them. The binary log gets
     /// `text`.
     fn account_context(&self, text: String) -> DdlContext {
-        DdlContext { replica: None, ..self.ddl_context_logging(text.into()) }
+        let mut cx = DdlContext { replica: None, ..self.ddl_context_logging(text.into()) };
+        if let Some(log) = cx.log.as_mut().map(Arc::make_mut) {
+            // `quoted` escapes backslashes.
+            log.source.sql_mode &= !SqlModes::NO_BACKSLASH_ESCAPES;
+        }
+        cx
     }
 
     fn find_account(&self, user: &str, host: &str) -> Option<Arc<UserDef>> {

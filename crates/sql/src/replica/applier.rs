@@ -115,8 +115,11 @@ impl Applier {
 
     /// Applies a row event. Errors: 1032 for a row that is not there, 1062, 1146, 1535 and 1677 for a table that is another here, 1594 for an image that
     /// cannot be read, and those of locks.
-    pub async fn rows(&mut self, change: &RowsChange<'_>) -> Result<(), MySqlError> {
+    ///
+    /// `timestamp` is the event's, in seconds since 1970: the time of defaults that only this server has.
+    pub async fn rows(&mut self, change: &RowsChange<'_>, timestamp: u32) -> Result<(), MySqlError> {
         self.session.transaction_begin_statement();
+        self.session.state.now_micros = i64::from(timestamp) * 1_000_000;
         self.session.begin_change(false).await?;
         let applied = self.tables.apply(&mut self.session, change).await;
         self.session.end_change();
@@ -128,6 +131,15 @@ impl Applier {
     pub async fn commit(&mut self, name: &[u8], value: Vec<u8>, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
         let record = self.session.state.instance.database().replica_record(name, value);
         self.session.txn().put_replica_record(&record)?;
+        if let Err(e) = self.session.begin_commit().await {
+            return self.session.rollback_current().await.and(Err(e));
+        }
+        let committed = self.commit_now(appended).await;
+        self.session.end_change();
+        committed
+    }
+
+    async fn commit_now(&mut self, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
         let mut commit = std::pin::pin!(self.session.implicit_commit());
         // The first step of the commit writes its record; what may be left is the wait.
         match std::future::poll_fn(|cx| Poll::Ready(commit.as_mut().poll(cx))).await {

@@ -183,10 +183,10 @@ async fn rows_are_found_by_key_by_index_or_by_what_they_hold() {
         let table_map = source(name);
         applier.begin().await.unwrap();
         let rows: Vec<u8> = [image(1, Some("a")), image(2, None), image(3, Some("c")), image(4, Some("d"))].concat();
-        applier.rows(&change(RowsKind::Write, &table_map, &rows)).await.unwrap();
+        applier.rows(&change(RowsKind::Write, &table_map, &rows), 1_700_000_000).await.unwrap();
         let updates = [image(2, None), image(2, Some("b")), image(3, Some("c")), image(30, Some("cc"))].concat();
-        applier.rows(&change(RowsKind::Update, &table_map, &updates)).await.unwrap();
-        applier.rows(&change(RowsKind::Delete, &table_map, &[image(1, Some("a")), image(4, Some("d"))].concat())).await.unwrap();
+        applier.rows(&change(RowsKind::Update, &table_map, &updates), 1_700_000_000).await.unwrap();
+        applier.rows(&change(RowsKind::Delete, &table_map, &[image(1, Some("a")), image(4, Some("d"))].concat()), 1_700_000_000).await.unwrap();
         let mut appended = false;
         applier.commit(b"position", name.into(), || appended = true).await.unwrap();
         assert!(appended);
@@ -195,18 +195,18 @@ async fn rows_are_found_by_key_by_index_or_by_what_they_hold() {
 
         // What is not there is error 1032, and nothing of the transaction stays.
         applier.begin().await.unwrap();
-        applier.rows(&change(RowsKind::Write, &table_map, &image(77, Some("x")))).await.unwrap();
-        let e = applier.rows(&change(RowsKind::Delete, &table_map, &image(9, Some("e")))).await.unwrap_err();
+        applier.rows(&change(RowsKind::Write, &table_map, &image(77, Some("x"))), 1_700_000_000).await.unwrap();
+        let e = applier.rows(&change(RowsKind::Delete, &table_map, &image(9, Some("e"))), 1_700_000_000).await.unwrap_err();
         assert_eq!((e.code, e.message), (1032, format!("Can't find record in '{name}'")));
         applier.rollback().await.unwrap();
         assert_eq!(client.value(&format!("SELECT COUNT(*) FROM {name}")).await, "3");
     }
-    let e = applier.rows(&change(RowsKind::Write, &source("keyed"), &image(2, Some("x")))).await.unwrap_err();
+    let e = applier.rows(&change(RowsKind::Write, &source("keyed"), &image(2, Some("x"))), 1_700_000_000).await.unwrap_err();
     assert_eq!((e.code, e.message.as_str()), (1062, "Duplicate entry '2' for key 'PRIMARY'"));
     applier.rollback().await.unwrap();
     // Of rows that are equal, as many go as were meant.
     client.ok("INSERT INTO keyless VALUES (7, 'same'), (7, 'same'), (7, 'same')").await;
-    applier.rows(&change(RowsKind::Delete, &source("keyless"), &[image(7, Some("same")), image(7, Some("same"))].concat())).await.unwrap();
+    applier.rows(&change(RowsKind::Delete, &source("keyless"), &[image(7, Some("same")), image(7, Some("same"))].concat()), 1_700_000_000).await.unwrap();
     applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     assert_eq!(client.value("SELECT COUNT(*) FROM keyless WHERE id = 7").await, "1");
 }
@@ -217,11 +217,11 @@ async fn images_of_some_columns_change_those() {
     client.ok("CREATE TABLE more (id INT PRIMARY KEY, name VARCHAR(10), extra INT DEFAULT 5, sum INT AS (id + extra) STORED)").await;
     let more = source("more");
     // The replica has columns that the source has not: they get their defaults.
-    applier.rows(&change(RowsKind::Write, &more, &[image(1, Some("a")), image(2, Some("b"))].concat())).await.unwrap();
+    applier.rows(&change(RowsKind::Write, &more, &[image(1, Some("a")), image(2, Some("b"))].concat()), 1_700_000_000).await.unwrap();
     // binlog_row_image = MINIMAL: the key before, the change after. One image of `id`, one of `name`.
     let minimal = [vec![0], 1i32.to_le_bytes().to_vec(), vec![0, 2], b"AA".to_vec()].concat();
-    applier.rows(&RowsChange { kind: RowsKind::Update, table: &more, before: &[1], after: &[2], images: &minimal }).await.unwrap();
-    applier.rows(&RowsChange { kind: RowsKind::Delete, table: &more, before: &[1], after: &[], images: &[&[0][..], &2i32.to_le_bytes()].concat() }).await.unwrap();
+    applier.rows(&RowsChange { kind: RowsKind::Update, table: &more, before: &[1], after: &[2], images: &minimal }, 1_700_000_000).await.unwrap();
+    applier.rows(&RowsChange { kind: RowsKind::Delete, table: &more, before: &[1], after: &[], images: &[&[0][..], &2i32.to_le_bytes()].concat() }, 1_700_000_000).await.unwrap();
     applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     assert_eq!(client.rows("SELECT * FROM more").await, table("1 AA 5 6"));
 }
@@ -236,19 +236,19 @@ async fn a_table_that_is_another_here_is_refused() {
         ("wider", 1677, "Column 0 of table 'd.wider' cannot be converted from type 'int' to type 'bigint'"),
         ("fewer", 1535, "Table definition on master and slave does not match: Column count mismatch - received 2 columns, d.fewer has 1 columns"),
     ] {
-        let e = applier.rows(&change(RowsKind::Write, &source(name), &image(1, None))).await.unwrap_err();
+        let e = applier.rows(&change(RowsKind::Write, &source(name), &image(1, None)), 1_700_000_000).await.unwrap_err();
         assert_eq!((e.code, e.message.as_str()), (code, message));
         applier.rollback().await.unwrap();
     }
     // The definition changes between two transactions.
     let keyed = source("keyed");
-    applier.rows(&change(RowsKind::Write, &keyed, &image(1, None))).await.unwrap();
+    applier.rows(&change(RowsKind::Write, &keyed, &image(1, None)), 1_700_000_000).await.unwrap();
     applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     client.ok("ALTER TABLE keyed MODIFY name VARCHAR(11)").await;
-    assert_eq!(applier.rows(&change(RowsKind::Write, &keyed, &image(2, None))).await.unwrap_err().code, 1677);
+    assert_eq!(applier.rows(&change(RowsKind::Write, &keyed, &image(2, None)), 1_700_000_000).await.unwrap_err().code, 1677);
     applier.rollback().await.unwrap();
     client.ok("ALTER TABLE keyed MODIFY name VARCHAR(10) DEFAULT 'z'").await;
-    let e = applier.rows(&change(RowsKind::Write, &keyed, &[0x02, 2, 0, 0, 0, 9])).await.unwrap_err();
+    let e = applier.rows(&change(RowsKind::Write, &keyed, &[0x02, 2, 0, 0, 0, 9]), 1_700_000_000).await.unwrap_err();
     assert_eq!(e.code, 1594, "a damaged image: {}", e.message);
 }
 
@@ -258,7 +258,7 @@ async fn the_position_is_the_transactions_own() {
     let record = || server.instance.database().replica_records().unwrap().into_iter().map(|(_, value)| String::from_utf8(value).unwrap()).collect::<Vec<_>>();
     let keyed = source("keyed");
     applier.begin().await.unwrap();
-    applier.rows(&change(RowsKind::Write, &keyed, &image(1, None))).await.unwrap();
+    applier.rows(&change(RowsKind::Write, &keyed, &image(1, None)), 1_700_000_000).await.unwrap();
     assert!(record().is_empty());
     applier.commit(b"position", "one".into(), || ()).await.unwrap();
     assert_eq!(record(), ["one"]);
@@ -329,7 +329,7 @@ async fn definitions_name_their_tables() {
     }
     // Temporary tables are the source's own.
     applier.statement(&cx, b"DROP TEMPORARY TABLE IF EXISTS `keyed`", None).await.unwrap();
-    applier.rows(&change(RowsKind::Write, &source("keyed"), &image(1, None))).await.unwrap();
+    applier.rows(&change(RowsKind::Write, &source("keyed"), &image(1, None)), 1_700_000_000).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,6 +100,17 @@ impl Session {
         Ok(())
     }
 
+    /// Waits for the global read lock of another session now, so that the commit that follows does not.
+    pub(crate) async fn begin_commit(&mut self) -> Result<(), MySqlError> {
+        if self.transaction.change.is_none() {
+            let process = self.state.process.clone();
+            let told = || process.set_state("Waiting for commit lock");
+            let passage = self.state.locks.begin_commit(self.state.config.metadata_timeout, &process.flag(), told).await?;
+            self.transaction.change = Some(passage);
+        }
+        Ok(())
+    }
+
     /// The statement changes nothing any more: the global read lock waits for it no longer.
     pub(crate) fn end_change(&mut self) {
         self.transaction.change = None;
@@ -175,17 +186,13 @@ impl Session {
             Some(txn) if !txn.has_writes() => txn.commit_unwritten(),
             Some(txn) if self.transaction.change.is_some() => txn.commit().await,
             Some(txn) => {
-                let process = self.state.process.clone();
-                let told = || process.set_state("Waiting for commit lock");
-                let interrupt = process.flag();
-                match self.state.locks.begin_commit(self.state.config.metadata_timeout, &interrupt, told).await {
-                    Ok(_committing) => txn.commit().await,
+                let committed = match self.begin_commit().await {
+                    Ok(()) => txn.commit().await,
                     // As MySQL does it: what may not be committed is gone.
-                    Err(e) => {
-                        Box::pin(txn.rollback()).await?;
-                        Err(e)
-                    }
-                }
+                    Err(e) => Box::pin(txn.rollback()).await.and(Err(e)),
+                };
+                self.end_change();
+                committed
             }
             None => Ok(()),
         }

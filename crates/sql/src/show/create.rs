@@ -16,12 +16,22 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// The statement that would make `table`.
+/// The statement that would make `table`, for SHOW CREATE TABLE.
 pub fn table(state: &SessionState, table: &Table) -> String {
-    let def = table.def();
     let quoting = state.variables.bool("sql_quote_show_create");
     let name = |n: &str| if quoting { quote(n) } else { n.to_owned() };
-    let mut lines: Vec<String> = def.columns.iter().map(|c| format!("  {}", column(def, c, &name))).collect();
+    statement(table, &name(&table.def().name), &name)
+}
+
+/// The statement that makes `table` on any server, whatever schema is the current one there.
+pub fn definition(table: &Table) -> String {
+    let def = table.def();
+    statement(table, &format!("{}.{}", quote(&def.schema), quote(&def.name)), &quote)
+}
+
+fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String) -> String {
+    let def = table.def();
+    let mut lines: Vec<String> = def.columns.iter().map(|c| format!("  {}", column(def, c, name))).collect();
     let keys = def.indexes.iter().filter(|i| i.kind != IndexKind::RowId);
     for index in keys {
         let parts: Vec<String> = index
@@ -50,7 +60,7 @@ pub fn table(state: &SessionState, table: &Table) -> String {
         let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         lines.push(format!("  CONSTRAINT {} CHECK {}{enforced}", name(&check.name), parenthesised(&check.expr)));
     }
-    let mut text = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&def.name), lines.join(",\n"));
+    let mut text = format!("CREATE TABLE {full_name} (\n{}\n) ENGINE=InnoDB", lines.join(",\n"));
     if table.auto_increment_column().is_some() {
         let next = table.auto_increment().next();
         if next > 1 {

@@ -338,7 +338,10 @@ impl Binlog {
     pub fn reset(&self) -> std::result::Result<(), MySqlError> {
         // Before the new names are known: whoever reads the old ones is to see it.
         self.generation.fetch_add(1, Ordering::SeqCst);
-        self.change(Writer::reset)
+        let done = self.change(Writer::reset);
+        // And who began meanwhile.
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        done
     }
 
     /// Another one than before: the files were reset, and what was being read is gone.
@@ -393,10 +396,15 @@ impl Binlog {
         self.shared.lock().files.iter().find(|f| f.number == number).map(|f| f.size)
     }
 
-    /// The file that comes after `name`, if there is one.
+    /// The file that comes after `name`; `None` if there is none, or if it was purged.
     pub fn file_after(&self, name: &str) -> Option<String> {
-        let number = number_of(name)?;
-        self.shared.lock().files.iter().find(|f| f.number > number).map(|f| name_of(f.number))
+        let next = number_of(name)? + 1;
+        self.shared.lock().files.iter().any(|f| f.number == next).then(|| name_of(next))
+    }
+
+    /// Whether `name` is the file that is being written.
+    pub fn is_newest(&self, name: &str) -> bool {
+        self.shared.lock().files.last().is_some_and(|f| name_of(f.number) == name)
     }
 
     /// The newest file before which everything is in `known`: where a replica that has `known` begins to read. `None`: something that it
@@ -413,9 +421,9 @@ impl Binlog {
         Ok(None)
     }
 
-    /// Resolves when the file has bytes beyond `position`, is not the newest any more, or was reset.
-    pub fn wait_beyond<'b>(&'b self, name: &str, position: u64) -> BinlogWait<'b> {
-        BinlogWait { binlog: self, number: number_of(name).unwrap_or(0), position, generation: self.generation() }
+    /// Resolves when the file has bytes beyond `position`, is not the newest any more, or was reset since `generation`.
+    pub fn wait_beyond<'b>(&'b self, name: &str, position: u64, generation: u64) -> BinlogWait<'b> {
+        BinlogWait { binlog: self, number: number_of(name).unwrap_or(0), position, generation }
     }
 
     /// While the guard lives the files follow every group commit at once.

@@ -115,8 +115,18 @@ async fn definitions_are_logged_as_text() {
     c.ok("INSERT INTO c VALUES (1), (2)").await;
     c.ok("CREATE TABLE e SELECT id AS x FROM c").await;
     let told = news(&mut c, &mut seen).await;
-    assert!(told.contains("use `d`; CREATE TABLE `e` (\n  `x` int"), "{told}");
+    assert!(told.contains("use `d`; CREATE TABLE `d`.`e` (\n  `x` int"), "{told}");
     assert!(told.ends_with("; BEGIN; Table_map d.e; Write_rows STMT_END_F; commit"), "{told}");
+    c.ok("SET sql_generate_invisible_primary_key = ON").await;
+    c.ok("CREATE TABLE g (v INT)").await;
+    let told = news(&mut c, &mut seen).await;
+    assert!(told.starts_with("use `d`; CREATE TABLE `d`.`g` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT") && told.contains("`v` int"), "{told}");
+    assert!(!told.contains("BEGIN"), "{told}");
+    c.ok("INSERT INTO g VALUES (1)").await;
+    c.ok("CREATE DATABASE other").await;
+    news(&mut c, &mut seen).await;
+    c.ok("CREATE TABLE other.h SELECT 1 AS x").await;
+    assert!(news(&mut c, &mut seen).await.starts_with("use `d`; CREATE TABLE `other`.`h` ("));
     // Passwords are not told.
     c.ok("CREATE USER u@localhost IDENTIFIED BY 'secret'").await;
     c.ok("ALTER USER u@localhost IDENTIFIED BY 'secret'").await;

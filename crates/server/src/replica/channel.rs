@@ -151,8 +151,12 @@ impl Channel {
         self.state.lock().received.clone()
     }
 
-    pub fn note_read(&self, position: &Position, whole: bool) {
+    /// How far the receiver has read for `queue`. Of a queue whose applier has ended nothing is noted: its successor reads that again.
+    pub fn note_read(&self, queue: &Queue, position: &Position, whole: bool) {
         let mut state = self.state.lock();
+        if !self.queue.borrow().as_ref().is_some_and(|present| present.same(queue)) {
+            return;
+        }
         if state.read.0 != position.file {
             state.read.0.clone_from(&position.file);
         }

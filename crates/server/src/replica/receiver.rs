@@ -167,7 +167,7 @@ async fn stream(channel: &Channel, settings: &Settings, queue: &Queue, attempts:
             _ if reading.skipping && part != Part::Log => {}
             _ => queue.push(event, part).await?,
         }
-        channel.note_read(&reading.position, part.ends());
+        channel.note_read(queue, &reading.position, part.ends());
     }
 }
 

@@ -120,7 +120,7 @@ async fn definitions_are_logged_as_text() {
     c.ok("SET sql_generate_invisible_primary_key = ON").await;
     c.ok("CREATE TABLE g (v INT)").await;
     let told = news(&mut c, &mut seen).await;
-    assert!(told.starts_with("use `d`; CREATE TABLE `d`.`g` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT") && told.contains("`v` int"), "{told}");
+    assert!(told.starts_with("use `d`; CREATE TABLE `d`.`g` (\n  `my_row_id` bigint unsigned NOT NULL") && told.contains("`v` int"), "{told}");
     assert!(!told.contains("BEGIN"), "{told}");
     c.ok("INSERT INTO g VALUES (1)").await;
     c.ok("CREATE DATABASE other").await;

@@ -67,14 +67,15 @@ impl Engine {
         };
         let engine = Engine { inner: Arc::new(inner) };
         let losers = system.adopt_losers(&recovered.losers)?;
+        let dropped = store.space.dropping();
         store.start(Arc::new(ForCheckpoint(Arc::downgrade(&system))));
         system.create_system_trees()?;
         if !background {
-            system.finish_open(losers, &engine.inner.stop)?;
+            system.finish_open(losers, dropped, &engine.inner.stop)?;
             return Ok(engine);
         }
         engine.spawn("undo", move |system, stop| {
-            if let Err(error) = system.finish_open(losers, stop) {
+            if let Err(error) = system.finish_open(losers, dropped, stop) {
                 // Their rows stay locked; the next open tries again.
                 tracing::error!(%error, "undoing unfinished transactions failed");
             }

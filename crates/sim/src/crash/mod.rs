@@ -104,6 +104,7 @@ pub async fn run(options: Options) -> Result<()> {
             }
             create(&mut control).await?;
         }
+        undone(&mut control).await.map_err(|e| format!("cycle {cycle}, seed {}: {e}", options.seed))?;
         verify(&mut control, &mut owners, &mut fillers, &mut numbered).await.map_err(|e| format!("cycle {cycle}, seed {}: {e}", options.seed))?;
         control.query_drop("SET GLOBAL local_infile = ON").await?;
 
@@ -316,6 +317,19 @@ fn change(rng: &mut StdRng, client: u64, rows: &mut Rows) -> String {
         format!("UPDATE {name} SET v = {v}, pad = REPEAT('u', {length}) WHERE id = {id}")
     } else {
         format!("REPLACE INTO {name} VALUES ({id}, {v}, REPEAT('r', {length}))")
+    }
+}
+
+/// What the crash left unfinished is undone in the background, and in reasonable time.
+async fn undone(control: &mut Conn) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        let open: Option<(String, u64)> = control.query_first("SHOW GLOBAL STATUS LIKE 'Highkey_open_transactions'").await?;
+        match open {
+            Some((_, 0)) => return Ok(()),
+            _ if begin.elapsed() > Duration::from_secs(30) => return Err(format!("{open:?} transactions of before the crash are not undone").into()),
+            _ => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
     }
 }
 

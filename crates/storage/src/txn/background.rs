@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::system::System;
 use crate::error::{Error, Result};
-use crate::ids::Lsn;
+use crate::ids::{IndexId, Lsn};
 use crate::lock::Owner;
 use crate::sync::{Arc, AtomicBool, Ordering};
 
@@ -61,17 +61,18 @@ impl System {
         }
     }
 
-    /// What an open has left to do: dropped trees, unfinished transactions, old garbage.
-    pub fn finish_open(&self, losers: Vec<(Arc<Owner>, Lsn)>, stop: &AtomicBool) -> Result<()> {
-        for index in self.store.space.dropping() {
-            self.drop_tree(index)?;
-        }
+    /// What an open has left to do: unfinished transactions, `dropped` trees (those that were to be freed when it began), old garbage.
+    pub fn finish_open(&self, losers: Vec<(Arc<Owner>, Lsn)>, dropped: Vec<IndexId>, stop: &AtomicBool) -> Result<()> {
+        // Their rows may be in a tree that was dropped since: nothing of it is freed before they are out of it.
         for (owner, last_lsn) in losers {
             if stop.load(Ordering::SeqCst) {
                 return Ok(());
             }
             self.roll_back(&owner, last_lsn, None)?;
             self.counters.losers_undone.fetch_add(1, Ordering::Relaxed);
+        }
+        for index in dropped {
+            self.drop_tree(index)?;
         }
         self.purge_old_garbage()
     }

@@ -42,6 +42,8 @@ pub(crate) struct History {
     /// By timestamp, since commits are published in that order.
     queue: Mutex<VecDeque<Committed>>,
     hints: Mutex<Vec<Hint>>,
+    /// Dropped trees that unfinished transactions of an earlier life may have rows in.
+    held: Mutex<Vec<IndexId>>,
     /// Rows and values in the queue: the history list length.
     len: AtomicU64,
     wake: Condvar,
@@ -54,6 +56,7 @@ impl History {
         History {
             queue: Mutex::default(),
             hints: Mutex::default(),
+            held: Mutex::default(),
             len: AtomicU64::new(0),
             wake: Condvar::new(),
             sleeping: Mutex::new(false),
@@ -114,6 +117,11 @@ impl System {
                 self.purge_item(&mut cursor, committed.id, item, purge_ts)?;
             }
         }
+        if !self.history.held.lock().is_empty() && !self.status.has_losers() {
+            let held = std::mem::take(&mut *self.history.held.lock());
+            done += held.len();
+            held.into_iter().try_for_each(|index| self.drop_tree(index))?;
+        }
         let hints = std::mem::take(&mut *self.history.hints.lock());
         done += hints.len();
         for (index, key) in hints {
@@ -136,6 +144,8 @@ impl System {
                 }
             }
             PurgeItem::Overflow { index, reference } => self.free_garbage(cursor, *index, reference)?,
+            // Undo finds rows in their trees. Its owner has no metadata lock any more, so others may have dropped them.
+            PurgeItem::Tree(index) if self.status.has_losers() => self.history.held.lock().push(*index),
             PurgeItem::Tree(index) => self.drop_tree(*index)?,
         }
         Ok(())

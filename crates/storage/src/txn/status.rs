@@ -183,6 +183,11 @@ impl StatusTable {
         TxnId(self.next_id.load(Ordering::SeqCst))
     }
 
+    /// True until all that an earlier life of the database left unfinished is undone.
+    pub fn has_losers(&self) -> bool {
+        self.losers_left.load(Ordering::SeqCst) > 0
+    }
+
     /// True for ids of an earlier life of the database.
     pub fn is_old(&self, id: TxnId) -> bool {
         id.0 < self.opened_at

@@ -12,7 +12,3 @@ for protocol in text prepared; do
 done
 stop_all
 scripts/crash.sh 5 1
-# With a real source, where there is one (scripts/oracles.sh).
-if [ -x "$ORACLES/mysql-8.0.12/bin/mysqld" ] && command -v mariadb >/dev/null; then
-    scripts/replica.sh 2 1 mysql-gtid
-fi

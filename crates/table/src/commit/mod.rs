@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_binlog::{GtidSet, Uuid};
-use highkey_storage::{Engine, Error, Lsn, Result};
+use highkey_storage::{Engine, Error, Result};
 use highkey_types::{MySqlError, errors};
 use parking_lot::{Condvar, Mutex};
 
@@ -112,7 +112,6 @@ pub struct BinlogWritten {
 #[derive(Default)]
 struct Shared {
     files: Vec<FileInfo>,
-    lsn: Lsn,
     executed: GtidSet,
     purged: GtidSet,
     written: BinlogWritten,
@@ -239,7 +238,6 @@ impl Binlog {
             let mut shared = self.shared.lock();
             shared.files.clear();
             shared.files.extend_from_slice(progress.files);
-            shared.lsn = progress.lsn;
             shared.written = progress.written;
             if shared.executed != *progress.executed {
                 shared.executed = progress.executed.clone();

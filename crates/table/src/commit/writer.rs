@@ -63,7 +63,6 @@ pub(crate) struct Writer {
 /// What a step made known to readers.
 pub(crate) struct Progress<'w> {
     pub files: &'w [FileInfo],
-    pub lsn: Lsn,
     pub executed: &'w GtidSet,
     pub purged: &'w GtidSet,
     pub written: BinlogWritten,
@@ -126,7 +125,7 @@ impl Writer {
             writer.files.push(FileInfo { number, size: state.position });
         }
         while writer.step()? {}
-        let listed: Vec<u64> = writer.files.iter().map(|f| f.number).collect();
+        let listed = numbers(&writer.files);
         files::write_index(&*writer.disk, &listed)?;
         files::remove_unlisted(&*writer.disk, &listed)?;
         writer.purged = reader::head(&*writer.disk, listed[0])?.previous;
@@ -152,7 +151,7 @@ impl Writer {
     }
 
     pub fn progress(&self) -> Progress<'_> {
-        Progress { files: &self.files, lsn: self.follower.at(), executed: &self.executed, purged: &self.purged, written: self.written }
+        Progress { files: &self.files, executed: &self.executed, purged: &self.purged, written: self.written }
     }
 
     fn number(&self) -> u64 {
@@ -204,7 +203,7 @@ impl Writer {
         let (mut at, mut end) = (0, 0);
         let mut own_given = false;
         for (nth, group) in payload.groups.iter().enumerate() {
-            self.begin_group(&payload, group, record.lsn, nth)?;
+            self.begin_group(&payload, group, record.lsn, nth);
             let mut left = group.bytes;
             for _ in 0..group.events {
                 while at == end {
@@ -238,7 +237,7 @@ impl Writer {
 
     /// The event that begins a transaction: its GTID, or that it has none, and which transactions it may run beside on a replica: those
     /// that held their locks when it had all of its own.
-    fn begin_group(&mut self, payload: &Payload, group: &EventGroup, lsn: Lsn, nth: usize) -> Result<()> {
+    fn begin_group(&mut self, payload: &Payload, group: &EventGroup, lsn: Lsn, nth: usize) {
         let before = match self.recent.iter().rposition(|(commit, _)| *commit <= payload.released) {
             Some(at) => self.recent[at].1,
             None => self.recent.front().map_or(self.sequence, |(_, sequence)| sequence - 1),
@@ -275,7 +274,6 @@ impl Writer {
             self.executed.add(sid, gno);
             self.next_gno = gno + 1;
         }
-        Ok(())
     }
 
     /// Adds an event at the end.
@@ -356,8 +354,7 @@ impl Writer {
         self.saved(&state);
         self.checksum = self.settings.checksum.load(Ordering::Relaxed);
         self.begin_file(next)?;
-        let listed: Vec<u64> = self.files.iter().map(|f| f.number).collect();
-        files::write_index(&*self.disk, &listed)?;
+        files::write_index(&*self.disk, &numbers(&self.files))?;
         // Nobody reads a file whose beginning could come out another way after a crash.
         self.save()
     }
@@ -413,8 +410,7 @@ impl Writer {
             return Ok(());
         }
         let purged = reader::head(&*self.disk, self.files[keep].number)?.previous;
-        let listed: Vec<u64> = self.files[keep..].iter().map(|f| f.number).collect();
-        files::write_index(&*self.disk, &listed)?;
+        files::write_index(&*self.disk, &numbers(&self.files[keep..]))?;
         self.purged = purged;
         let gone: Vec<String> = self.files.drain(..keep).map(|f| name_of(f.number)).collect();
         files::remove(&*self.disk, gone)
@@ -433,6 +429,11 @@ impl Writer {
         files::write_index(&*self.disk, &[1])?;
         self.save()
     }
+}
+
+/// As the index lists them.
+fn numbers(files: &[FileInfo]) -> Vec<u64> {
+    files.iter().map(|f| f.number).collect()
 }
 
 /// Removes all files, the index first.

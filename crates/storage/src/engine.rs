@@ -259,23 +259,41 @@ impl Engine {
     /// Cuts the range at inner separators into at most `parts` ranges of similar size, in key order.
     pub fn split_range(&self, index: IndexId, bounds: &Bounds, parts: usize) -> Result<Vec<Bounds>> {
         let tree = self.inner.system.tree(index)?;
-        let lower = match &bounds.lower {
-            Bound::Included(key) | Bound::Excluded(key) => key.as_slice(),
-            Bound::Unbounded => &[],
-        };
-        let upper = match &bounds.upper {
-            Bound::Included(key) | Bound::Excluded(key) => Some(key.as_slice()),
-            Bound::Unbounded => None,
-        };
-        let mut ranges = Vec::new();
-        let mut from = bounds.lower.clone();
-        for cut in tree.separators(lower, upper, parts.saturating_sub(1))? {
-            ranges.push(Bounds::new(from, Bound::Excluded(cut.clone())));
-            from = Bound::Included(cut);
-        }
-        ranges.push(Bounds::new(from, bounds.upper.clone()));
-        Ok(ranges)
+        let (lower, upper) = ends(bounds);
+        Ok(cut(bounds, tree.separators(lower, upper, parts.saturating_sub(1))?))
     }
+
+    /// Cuts the range into pieces for parallel scans, in key order, always at the same keys while the tree keeps its shape.
+    pub fn morsels(&self, index: IndexId, bounds: &Bounds) -> Result<Vec<Bounds>> {
+        let tree = self.inner.system.tree(index)?;
+        let (lower, upper) = ends(bounds);
+        Ok(cut(bounds, tree.morsel_cuts(lower, upper)?))
+    }
+}
+
+/// The bounds' keys, whether they belong to the range or not.
+fn ends(bounds: &Bounds) -> (&[u8], Option<&[u8]>) {
+    let lower = match &bounds.lower {
+        Bound::Included(key) | Bound::Excluded(key) => key.as_slice(),
+        Bound::Unbounded => &[],
+    };
+    let upper = match &bounds.upper {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key.as_slice()),
+        Bound::Unbounded => None,
+    };
+    (lower, upper)
+}
+
+/// The range in pieces that begin at the cuts.
+fn cut(bounds: &Bounds, cuts: Vec<Vec<u8>>) -> Vec<Bounds> {
+    let mut ranges = Vec::new();
+    let mut from = bounds.lower.clone();
+    for cut in cuts {
+        ranges.push(Bounds::new(from, Bound::Excluded(cut.clone())));
+        from = Bound::Included(cut);
+    }
+    ranges.push(Bounds::new(from, bounds.upper.clone()));
+    ranges
 }
 
 fn borrow(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {

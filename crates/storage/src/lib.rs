@@ -46,7 +46,7 @@ pub use options::Options;
 pub use progress::{Progress, Stage};
 pub use stats::Stats;
 pub use txn::{
-    BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, Load, Loaded, LockMode, LockWaitPolicy, Locked, Op,
+    BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, Loaded, LockMode, LockWaitPolicy, Locked, Op,
     Savepoint, Scan, Snapshot, SortedRows, Txn,
 };
 pub use waits::{

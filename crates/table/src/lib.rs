@@ -49,7 +49,7 @@ pub use def::{
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
 pub use highkey_storage::{
-    Blocked, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LevelReport, LockMode, LockWaitPolicy, Options, Progress,
+    Blocked, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport, LockMode, LockWaitPolicy, Options, Progress,
     Stage, TimeSplit, TreeCounters, WaitKind, WaitSum, Waits, blocked, waiting,
 };
 pub use histogram::{Bucket, Histogram};

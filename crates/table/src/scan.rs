@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, LeafRows, Locked, LockMode, LockWaitPolicy, Scan};
+use highkey_storage::{Bounds, Direction, LeafRows, LeafRun, Locked, LockMode, LockWaitPolicy, Scan};
 use highkey_types::{MySqlError, Value};
 
 use crate::index::{self, IndexCodec, successor};
@@ -107,11 +107,11 @@ impl Table {
         self.scan_bounds(snapshot, index, partition.0.clone(), direction)
     }
 
-    /// Cuts a range into about `count` pieces of similar size that together are the range, in index order.
-    pub fn partitions(&self, index: usize, range: &KeyRange, count: usize) -> Result<Vec<ScanPartition>, MySqlError> {
+    /// Cuts a range into pieces that together are the range, in index order: some thousand rows each, whoever asks.
+    pub fn partitions(&self, index: usize, range: &KeyRange) -> Result<Vec<ScanPartition>, MySqlError> {
         let codec = &self.indexes[index];
         let bounds = range.bounds(codec);
-        let parts = self.engine.split_range(codec.id, &bounds, count).map_err(|e| self.failed(e))?;
+        let parts = self.engine.morsels(codec.id, &bounds).map_err(|e| self.failed(e))?;
         Ok(parts.into_iter().map(ScanPartition).collect())
     }
 
@@ -202,6 +202,36 @@ impl TableScan {
         }
         self.rows_max = self.rows_max.saturating_mul(2);
         Ok(true)
+    }
+
+    /// Begins to note which leaves the rows come from, for `take_run`. For forward scans of the clustered index; others never have a run.
+    pub fn start_run(&mut self) {
+        self.scan.start_run();
+    }
+
+    /// The leaves read since `start_run`; `None` unless all their rows are for every snapshot, now and later, until the leaves change.
+    pub fn take_run(&mut self) -> Option<LeafRun> {
+        self.scan.take_run().filter(|_| self.index == 0)
+    }
+
+    /// True if the leaves of the run are as they were: the rows read from them then are those to be read now.
+    pub fn is_unchanged(&mut self, run: &LeafRun) -> Result<bool, MySqlError> {
+        self.scan.is_unchanged(run).map_err(|e| self.table.failed(e))
+    }
+
+    /// The key at which a forward scan of the clustered index goes on; `None` at its end.
+    pub fn position(&self) -> Option<&[u8]> {
+        self.scan.position()
+    }
+
+    /// The key at which a forward scan of the clustered index ends; `None` is the end of the index.
+    pub fn upper(&self) -> Option<&[u8]> {
+        self.scan.upper()
+    }
+
+    /// A forward scan of the clustered index goes on at `key`; `None` ends it.
+    pub fn skip_to(&mut self, key: Option<&[u8]>) {
+        self.scan.skip_to(key);
     }
 
     /// Goes to the next leaf counting its rows without reading them: COUNT(*).

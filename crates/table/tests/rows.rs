@@ -354,7 +354,7 @@ fn partitions_are_the_range() {
     let snapshot = txn.snapshot();
     for index in 0..table.indexes().len() {
         let range = KeyRange::all();
-        let parts = table.partitions(index, &range, 8).unwrap();
+        let parts = table.partitions(index, &range).unwrap();
         assert!(parts.len() > 1);
         let together: Vec<Vec<Value>> = std::thread::scope(|s| {
             let scans: Vec<_> = parts

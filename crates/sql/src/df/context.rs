@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use datafusion::common::Result;
+use datafusion::common::Result as DfResult;
 use datafusion::execution::context::SessionState;
 use highkey_table::Snapshot;
 use highkey_types::{MySqlError, TimeZone, Value, errors};
 use parking_lot::Mutex;
 
-use super::engine::QueryEngine;
+use super::engine::{Planning, QueryEngine};
 use super::error::user;
+use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers};
 use crate::expr::EvalContext;
-use crate::plan::{VirtualTable, Wanted};
+use crate::plan::{Rel, VirtualTable, Wanted};
 
 /// Makes the rows of an information_schema table, at least those about the tables asked about.
 pub type VirtualRows = Arc<dyn Fn(&VirtualTable, &Wanted) -> Result<Vec<Vec<Value>>, MySqlError> + Send + Sync>;
@@ -25,6 +26,8 @@ pub struct QueryContext {
     /// The surroundings of expressions, owned by the query: warnings and user variables are taken from it when the query has ended.
     pub eval: Arc<Mutex<dyn EvalContext + Send>>,
     pub virtual_rows: VirtualRows,
+    /// Makes `eval` what it was: the query starts anew, on one thread or with operators that spill.
+    pub start_over: Arc<dyn Fn() + Send + Sync>,
     /// Raised by KILL and by max_execution_time; `interruption` tells which.
     pub killed: Arc<AtomicBool>,
     /// The error of a raised `killed`: 1317, or 3024 after max_execution_time.
@@ -35,6 +38,7 @@ pub struct QueryContext {
     pub recursion_limit: u64,
     /// `group_concat_max_len`.
     pub group_concat_max_len: u64,
+    pub parallel: ParallelSettings,
 }
 
 /// A query's context, shared by its operators.
@@ -47,18 +51,29 @@ pub(super) struct Shared {
     pub recursion_limit: u64,
     pub group_concat_max_len: u64,
     pub examined: Arc<AtomicU64>,
+    start_over: Arc<dyn Fn() + Send + Sync>,
     killed: Arc<AtomicBool>,
     interruption: Arc<dyn Fn() -> MySqlError + Send + Sync>,
     names: AtomicUsize,
-    /// This is a second attempt, after memory ran out.
+    /// Tells operators to watch for answers that the order of rows shows in.
+    pub order: OrderWatch,
+    parallel: ParallelSettings,
+    /// Threads that the query may have; 1 is serial.
+    wanted: usize,
+    serial_reason: Option<SerialReason>,
+    taken: Mutex<Option<TakenWorkers>>,
+    /// This is another attempt, on one thread.
+    serial: AtomicBool,
+    /// This is another attempt, after memory ran out.
     spilling: AtomicBool,
     /// EXPLAIN: subqueries are planned, not run.
     pub explain: bool,
 }
 
 impl Shared {
-    pub fn new(cx: QueryContext, explain: bool) -> Arc<Shared> {
+    pub fn new(cx: QueryContext, rel: &Rel, explain: bool) -> Arc<Shared> {
         let time_zone = cx.eval.lock().time_zone().clone();
+        let wanted = cx.parallel.wanted(rel);
         Arc::new(Shared {
             engine: cx.engine,
             snapshot: cx.snapshot,
@@ -68,26 +83,72 @@ impl Shared {
             recursion_limit: cx.recursion_limit,
             group_concat_max_len: cx.group_concat_max_len,
             examined: cx.examined,
+            start_over: cx.start_over,
             killed: cx.killed,
             interruption: cx.interruption,
             names: AtomicUsize::new(0),
+            order: OrderWatch::default(),
+            parallel: cx.parallel,
+            wanted: wanted.unwrap_or(1),
+            serial_reason: wanted.err(),
+            taken: Mutex::default(),
+            serial: AtomicBool::new(false),
             spilling: AtomicBool::new(false),
             explain,
         })
     }
 
     /// Ends the query if it was killed. Every source of rows asks once per batch.
-    pub fn check_killed(&self) -> Result<()> {
+    pub fn check_killed(&self) -> DfResult<()> {
         if self.killed.load(Ordering::Relaxed) { Err(user((self.interruption)())) } else { Ok(()) }
     }
 
-    pub fn state(&self) -> &Arc<SessionState> {
-        self.engine.state(self.spilling.load(Ordering::Relaxed))
+    /// How plans that run for a row, or that nobody decided about, are made: on one thread.
+    pub fn serial_state(&self) -> Arc<SessionState> {
+        self.engine.state(Planning { degree: 1, spilling: self.spilling.load(Ordering::Relaxed) })
     }
 
-    /// Prepares a second attempt; false if this was it.
+    /// How a plan that costs so much is made: on as many threads as it may have and are free, or on one, and why. The first plan of
+    /// the query that pays for workers takes them, for all.
+    pub async fn degree(&self, cost: f64) -> Result<usize, SerialReason> {
+        if let Some(reason) = self.serial_reason {
+            return Err(reason);
+        }
+        if self.serial.load(Ordering::Relaxed) {
+            return Err(SerialReason::Order);
+        }
+        if cost < self.parallel.cost_threshold as f64 {
+            return Err(SerialReason::Cost);
+        }
+        if self.explain {
+            let workers = self.wanted.min(self.parallel.max_workers);
+            return if workers > 1 { Ok(workers) } else { Err(SerialReason::Workers) };
+        }
+        if let Some(taken) = &*self.taken.lock() {
+            return Ok(taken.count);
+        }
+        let taken = self.engine.workers().take(self.wanted, self.parallel.max_workers, self.parallel.queue_timeout).await.ok_or(SerialReason::Workers)?;
+        let count = taken.count;
+        *self.taken.lock() = Some(taken);
+        Ok(count)
+    }
+
+    pub fn planned(&self, degree: usize) -> Arc<SessionState> {
+        self.engine.state(Planning { degree, spilling: self.spilling.load(Ordering::Relaxed) })
+    }
+
+    /// Prepares another attempt with operators that spill; false if this was it.
     pub fn start_spilling(&self) -> bool {
+        (self.start_over)();
         !self.spilling.swap(true, Ordering::Relaxed)
+    }
+
+    /// Prepares another attempt on one thread; false if this was it.
+    pub fn start_serial(&self) -> bool {
+        (self.start_over)();
+        *self.taken.lock() = None;
+        self.order.stop();
+        !self.serial.swap(true, Ordering::Relaxed)
     }
 
     /// A name that nothing else in the query's plans has.

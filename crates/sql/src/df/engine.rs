@@ -1,24 +1,29 @@
 //! The threads, memory and spill space that queries share.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 
 use super::append::UnionInOrder;
-use super::memory::QueryMemory;
+use super::memory::{MemoryUse, QueryMemory};
 use super::merge_join::JoinsBySorting;
+use super::outer_join::ForgetBelowOuterJoins;
+use super::parallel::Workers;
+use super::scan::ColumnCache;
 
 /// Rows per batch.
-const BATCH_ROWS: usize = 8192;
+pub(super) const BATCH_ROWS: usize = 8192;
 /// The same for plans that spill: the least that an operator needs is a batch or two.
 const SPILLING_BATCH_ROWS: usize = 1024;
 /// Bytes that a sort may always have, so that a tiny limit still lets it hold some batches.
@@ -30,6 +35,8 @@ pub struct EngineOptions {
     pub threads: usize,
     /// `parallel_memory_limit`: bytes for sorting, grouping and joining of all queries together; beyond it they spill.
     pub memory_bytes: usize,
+    /// `highkey_column_cache_size`: bytes of decoded columns that scans keep for the next ones; 0 keeps none.
+    pub column_cache_bytes: usize,
     /// A directory for spill files; what an earlier process left in it is removed.
     pub spill_dir: PathBuf,
 }
@@ -37,9 +44,23 @@ pub struct EngineOptions {
 /// Runs queries on threads of its own, so that a report does not keep commits waiting.
 pub struct QueryEngine {
     runtime: Option<Runtime>,
-    state: Arc<SessionState>,
-    /// Plans that spill whatever they keep; for queries that ran out of memory.
-    spilling: Arc<SessionState>,
+    memory: QueryMemory,
+    config: SessionConfig,
+    environment: Arc<RuntimeEnv>,
+    /// The same memory in small shares, for plans that spill whatever they keep.
+    small_shares: Arc<RuntimeEnv>,
+    states: Mutex<HashMap<Planning, Arc<SessionState>>>,
+    workers: Arc<Workers>,
+    columns: ColumnCache,
+}
+
+/// How a query is planned and executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Planning {
+    /// Partitions of every operator that can have several.
+    pub degree: usize,
+    /// Memory ran out once: operators that spill.
+    pub spilling: bool,
 }
 
 impl QueryEngine {
@@ -59,34 +80,70 @@ impl QueryEngine {
         // Merge joins have two sorts each, all of them alive at once.
         let small_shares = memory.with_share((options.memory_bytes / 16).max(LEAST_SHARE));
         let spill_dir = &options.spill_dir;
-        let environment = |memory: QueryMemory| {
+        let new_environment = |memory: QueryMemory| {
             let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![spill_dir.clone()]));
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(memory)).with_disk_manager_builder(disk).build_arc().map_err(std::io::Error::other)
         };
-        let (environment, small_shares) = (environment(memory)?, environment(small_shares)?);
-        let mut config = SessionConfig::new().with_target_partitions(1);
+        let (environment, small_shares) = (new_environment(memory.clone())?, new_environment(small_shares)?);
+        let mut config = SessionConfig::new();
         let settings = config.options_mut();
         // Names are generated and unique; types are final. A rule that fails is our bug and must be heard of.
         settings.optimizer.skip_failed_rules = false;
         settings.optimizer.prefer_hash_join = true;
+        // Filters that joins, sorts and extremes make of what they have seen: looking each row up in a join's table before the join does it
+        // costs a third more time in TPC-H, and which of equal rows a sort keeps would depend on the threads' speed.
+        settings.optimizer.enable_dynamic_filter_pushdown = false;
+        settings.optimizer.enable_join_dynamic_filter_pushdown = false;
+        settings.optimizer.enable_topk_dynamic_filter_pushdown = false;
+        settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         settings.execution.collect_statistics = true;
         // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
         settings.execution.sort_spill_reservation_bytes = (options.memory_bytes / 64).min(10 << 20);
-        let state = |merge_joins: bool| {
-            SessionStateBuilder::new()
-                .with_config(config.clone().with_batch_size(if merge_joins { SPILLING_BATCH_ROWS } else { BATCH_ROWS }))
-                .with_runtime_env(if merge_joins { small_shares.clone() } else { environment.clone() })
-                .with_analyzer_rules(Vec::new())
-                .with_optimizer_rules(optimizer_rules())
-                .with_physical_optimizer_rules(physical_rules(merge_joins))
-                .build()
-        };
-        Ok(Arc::new(QueryEngine { runtime: Some(runtime), state: Arc::new(state(false)), spilling: Arc::new(state(true)) }))
+        Ok(Arc::new(QueryEngine {
+            runtime: Some(runtime),
+            memory,
+            config,
+            environment,
+            small_shares,
+            states: Mutex::default(),
+            workers: Arc::default(),
+            columns: ColumnCache::new(options.column_cache_bytes),
+        }))
     }
 
-    /// How queries are planned and executed; `spilling` if memory ran out once.
-    pub(super) fn state(&self, spilling: bool) -> &Arc<SessionState> {
-        if spilling { &self.spilling } else { &self.state }
+    /// The planner, optimizer and memory for plans of a kind.
+    pub(super) fn state(&self, planning: Planning) -> Arc<SessionState> {
+        self.states.lock().entry(planning).or_insert_with(|| Arc::new(self.new_state(planning))).clone()
+    }
+
+    fn new_state(&self, Planning { degree, spilling }: Planning) -> SessionState {
+        let batch_rows = if spilling { SPILLING_BATCH_ROWS } else { BATCH_ROWS };
+        SessionStateBuilder::new()
+            .with_config(self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows))
+            .with_runtime_env(if spilling { self.small_shares.clone() } else { self.environment.clone() })
+            .with_analyzer_rules(Vec::new())
+            .with_optimizer_rules(optimizer_rules())
+            .with_physical_optimizer_rules(physical_rules(spilling))
+            .build()
+    }
+
+    /// The workers of parallel queries.
+    pub(crate) fn workers(&self) -> &Arc<Workers> {
+        &self.workers
+    }
+
+    pub(super) fn columns(&self) -> &ColumnCache {
+        &self.columns
+    }
+
+    /// Bytes of kept columns, blocks taken from them, blocks read from rows.
+    pub(crate) fn column_cache_usage(&self) -> (u64, u64, u64) {
+        self.columns.usage()
+    }
+
+    /// What queries know of their memory.
+    pub(crate) fn memory(&self) -> MemoryUse {
+        self.memory.in_use()
     }
 
     pub(super) fn handle(&self) -> &tokio::runtime::Handle {
@@ -109,7 +166,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 fn physical_rules(merge_joins: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(UnionInOrder)];
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(UnionInOrder), Arc::new(ForgetBelowOuterJoins)];
     if merge_joins {
         rules.push(Arc::new(JoinsBySorting));
     }

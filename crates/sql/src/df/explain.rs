@@ -8,16 +8,29 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 
+use super::parallel::SerialReason;
 use super::scan::ScanExec;
 
 /// One line per operator, indented by depth. Projections, batching and exchange operators are not shown: MySQL has no lines for them.
-pub(super) fn tree(plan: &dyn ExecutionPlan) -> Vec<String> {
-    let mut lines = Vec::new();
-    add(plan, 0, &mut lines);
+/// The first line says on how many threads, or why on one.
+pub(super) fn tree(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Vec<String> {
+    let mut lines = vec![match degree {
+        Ok(workers) => format!("-> Parallel execute ({workers} workers)"),
+        Err(reason) => format!("-> Serial execute ({})", reason.explanation()),
+    }];
+    add(plan, 1, &mut lines);
     lines
 }
 
 fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<String>) {
+    let mut depth = depth;
+    if let Some(scan) = plan.downcast_ref::<ScanExec>()
+        && !scan.conditions().is_empty()
+    {
+        let conditions: Vec<String> = scan.conditions().iter().map(|c| readable(&c.to_string())).collect();
+        lines.push(format!("{}-> Filter: ({})", "    ".repeat(depth), conditions.join(" AND ")));
+        depth += 1;
+    }
     let depth = match describe(plan) {
         Some(text) => {
             lines.push(format!("{}-> {}", "    ".repeat(depth), text));
@@ -77,7 +90,7 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         return None;
     }
     match plan.name() {
-        "CoalesceBatchesExec" | "CoalescePartitionsExec" | "RepartitionExec" | "CooperativeExec" | "SortPreservingMergeExec" => None,
+        "CoalesceBatchesExec" | "CoalescePartitionsExec" | "CompactTexts" | "NothingKnown" | "RepartitionExec" | "CooperativeExec" | "SortPreservingMergeExec" => None,
         "DataSourceExec" => Some("Rows fetched before execution".to_string()),
         "PlaceholderRowExec" => Some("Rows fetched before execution  (rows=1)".to_string()),
         "EmptyExec" => Some("Zero rows".to_string()),

@@ -189,7 +189,13 @@ impl ScalarUDFImpl for KernelFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let constant = !args.args.is_empty() && args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
-        let array = match self.kernel.run(&args.args, args.number_rows)? {
+        // The optimizer asks what a condition makes of NULL, by an argument that has no other type.
+        let untyped = args.args.iter().any(|a| a.data_type() == DataType::Null);
+        if untyped && self.fallback.is_none() {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
+        }
+        let computed = if untyped { None } else { self.kernel.run(&args.args, args.number_rows)? };
+        let array = match computed {
             Some(array) => array,
             None => match &self.fallback {
                 Some(wrapped) => wrapped.run(&args.args, if constant { 1 } else { args.number_rows })?,

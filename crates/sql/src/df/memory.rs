@@ -2,31 +2,46 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
 
 /// One limit for all operators, first come first served, but an operator that can spill gets no more than its share: it then spills while
 /// those that cannot still find memory. Pools with different shares may count into the same total.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct QueryMemory {
     used: Arc<AtomicUsize>,
+    refused: Arc<AtomicU64>,
     limit: usize,
     spillable_share: usize,
 }
 
+/// The memory of all queries at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryUse {
+    /// `PQ_memory_used`.
+    pub bytes: usize,
+    /// `PQ_memory_refused`: requests that were refused, so that operators spilled or a plan was changed.
+    pub refused: u64,
+}
+
 impl QueryMemory {
     pub fn new(limit: usize, spillable_share: usize) -> QueryMemory {
-        QueryMemory { used: Arc::default(), limit, spillable_share }
+        QueryMemory { used: Arc::default(), refused: Arc::default(), limit, spillable_share }
     }
 
     /// The same memory, with another share for operators that can spill.
     pub fn with_share(&self, spillable_share: usize) -> QueryMemory {
-        QueryMemory { used: self.used.clone(), limit: self.limit, spillable_share }
+        QueryMemory { spillable_share, ..self.clone() }
+    }
+
+    pub fn in_use(&self) -> MemoryUse {
+        MemoryUse { bytes: self.used.load(Ordering::Relaxed), refused: self.refused.load(Ordering::Relaxed) }
     }
 
     fn refuse(&self, reservation: &MemoryReservation, additional: usize) -> DataFusionError {
+        self.refused.fetch_add(1, Ordering::Relaxed);
         DataFusionError::ResourcesExhausted(format!(
             "{} asked for {additional} bytes more than its {}; {} of {} bytes are in use",
             reservation.consumer().name(),

@@ -5,10 +5,12 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
+//! - `parallel`: which queries run on several threads. `engine`, `memory`: what they run on.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod aggregate;
 mod append;
+mod compact;
 mod context;
 mod engine;
 mod error;
@@ -17,6 +19,8 @@ mod kernel;
 mod lower;
 mod memory;
 mod merge_join;
+mod outer_join;
+mod parallel;
 mod recursion;
 mod repr;
 mod scan;
@@ -29,6 +33,7 @@ mod wrapped;
 
 pub use context::{QueryContext, killed_error};
 pub use engine::{EngineOptions, QueryEngine};
+pub use parallel::{ParallelSettings, SerialReason};
 pub use stream::RowStream;
 
 use std::panic::AssertUnwindSafe;
@@ -37,7 +42,9 @@ use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::common::{DataFusionError, Result as DfResult, exec_err};
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::{FutureExt, StreamExt};
@@ -45,6 +52,7 @@ use highkey_table::Waits;
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
+use compact::CompactTexts;
 use context::Shared;
 use error::{is_out_of_memory, to_mysql};
 use lower::Lowerer;
@@ -53,11 +61,7 @@ use crate::plan::{BoundQuery, Field, Rel};
 
 /// Starts `bound` and returns its rows as they come. Errors of planning come from here, errors of execution from the stream.
 pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MySqlError> {
-    query_rel(bound.rel, cx).await
-}
-
-/// The same for a plan without its surroundings: the SELECT of INSERT … SELECT, the rows of a multi-table UPDATE.
-pub async fn query_rel(rel: Rel, cx: QueryContext) -> Result<RowStream, MySqlError> {
+    let rel = bound.rel;
     let engine = cx.engine.clone();
     let fields: Arc<[Field]> = rel.fields.clone().into();
     let (rows, batches) = mpsc::channel(stream::BATCHES_AHEAD);
@@ -84,24 +88,24 @@ pub async fn query_rel(rel: Rel, cx: QueryContext) -> Result<RowStream, MySqlErr
 }
 
 async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>) {
-    let shared = Shared::new(cx, false);
+    let shared = Shared::new(cx, &rel, false);
     let mut planned = Some(planned);
     loop {
-        let stream = physical(&shared, rel.clone()).await.and_then(|plan| execute_stream(plan, shared.state().task_ctx()));
+        let stream = physical(&shared, rel.clone()).await.and_then(|plan| execute_stream(plan.physical, plan.context));
+        let mut out = Output { rows: &rows, planned: &mut planned, held: Vec::new(), held_bytes: 0, sent: false };
         let outcome = match stream {
-            Ok(stream) => {
-                if let Some(planned) = planned.take() {
-                    let _ = planned.send(Ok(()));
-                }
-                send_rows(&shared, stream, &rows).await
-            }
-            Err(error) => Err((error, false)),
+            Ok(stream) => send_rows(&shared, stream, &mut out).await,
+            Err(error) => Err(error),
         };
+        // As long as nothing has left the query it may start again.
+        let sent = out.sent;
         match outcome {
             Ok(()) => return,
-            // Nothing has left the query: it may start again, with operators that spill.
-            Err((error, false)) if is_out_of_memory(&error) && shared.start_spilling() => continue,
-            Err((error, _)) => {
+            // On one thread, where the order of the rows is always the same.
+            Err(_) if !sent && shared.order.is_raised() && shared.start_serial() => continue,
+            // With operators that spill.
+            Err(error) if !sent && is_out_of_memory(&error) && shared.start_spilling() => continue,
+            Err(error) => {
                 match planned.take() {
                     Some(planned) => drop(planned.send(Err(error))),
                     None => drop(rows.send(Err(error)).await),
@@ -114,40 +118,97 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
 
 /// Time between two looks at KILL while no row comes.
 const LOOK_FOR_KILL: Duration = Duration::from_millis(50);
+/// Bytes of rows that are kept back until it is known that no other order of the rows would have given others.
+const HELD_BYTES: usize = 16 << 20;
 
-/// Sends all batches; an error comes with whether any were sent before it.
-async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, rows: &mpsc::Sender<DfResult<RecordBatch>>) -> Result<(), (DataFusionError, bool)> {
-    let mut sent = false;
+/// Rows on their way out of the query.
+struct Output<'a> {
+    rows: &'a mpsc::Sender<DfResult<RecordBatch>>,
+    /// Who waits for the plan; told when rows are about to leave.
+    planned: &'a mut Option<oneshot::Sender<DfResult<()>>>,
+    held: Vec<RecordBatch>,
+    held_bytes: usize,
+    sent: bool,
+}
+
+impl Output<'_> {
+    /// Sends what was held. False: nobody wants rows any more.
+    async fn release(&mut self) -> bool {
+        if let Some(planned) = self.planned.take() {
+            let _ = planned.send(Ok(()));
+        }
+        for batch in std::mem::take(&mut self.held) {
+            self.sent |= batch.num_rows() > 0;
+            if self.rows.send(Ok(batch)).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Sends all batches.
+async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: &mut Output<'_>) -> DfResult<()> {
     let mut look = tokio::time::interval(LOOK_FOR_KILL);
+    // Operators that watch the order see all their rows before they give any, so it is known early. Behind more rows than are held here,
+    // a group whose texts differ may show another of them than on one thread.
+    let mut hold = shared.order.is_watching();
+    if !hold && !out.release().await {
+        return Ok(());
+    }
+    let order_was_seen = || if shared.order.is_raised() { exec_err!("the order of the rows shows") } else { Ok(()) };
     loop {
         // An aggregation over a join may go on for hours before its first row.
         let batch = tokio::select! {
             batch = stream.next() => batch,
             _ = look.tick() => {
-                shared.check_killed().map_err(|error| (error, sent))?;
+                shared.check_killed()?;
+                if hold {
+                    order_was_seen()?;
+                }
                 continue;
             }
         };
-        let Some(batch) = batch else { return Ok(()) };
-        let batch = batch.and_then(|batch| shared.check_killed().map(|()| batch)).map_err(|error| (error, sent))?;
-        sent |= batch.num_rows() > 0;
-        if rows.send(Ok(batch)).await.is_err() {
+        let Some(batch) = batch else { break };
+        let batch = batch?;
+        shared.check_killed()?;
+        out.held_bytes += batch.get_array_memory_size();
+        out.held.push(batch);
+        if hold {
+            order_was_seen()?;
+            hold = out.held_bytes < HELD_BYTES;
+        }
+        if !hold && !out.release().await {
             // Nobody wants them any more.
             return Ok(());
         }
     }
+    if hold {
+        order_was_seen()?;
+        out.release().await;
+    }
+    Ok(())
 }
 
 /// Joins make rows without asking their inputs for more, so they are made to let go now and then: KILL, and other queries.
+/// What they give has its texts together.
 fn yielding(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let wrapped = plan.transform_up(|node| {
-        Ok(if node.children().len() > 1 { Transformed::yes(Arc::new(CooperativeExec::new(node)) as _) } else { Transformed::no(node) })
+        Ok(if node.children().len() > 1 { Transformed::yes(Arc::new(CooperativeExec::new(CompactTexts::over(node))) as _) } else { Transformed::no(node) })
     })?;
     Ok(wrapped.data)
 }
 
+/// A plan and what it runs in.
+struct Physical {
+    physical: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    /// On how many threads, or why on one.
+    degree: Result<usize, SerialReason>,
+}
+
 /// The plan to execute, its columns in the order of the relation's fields.
-async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Arc<dyn ExecutionPlan>> {
+async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
     let lowerer = Lowerer::new(shared.clone());
     if !shared.explain {
         lowerer.fold_constant_subqueries(&mut rel)?;
@@ -155,15 +216,30 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Arc<dyn Execut
     let lowered = lowerer.rel(&rel, &[])?;
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
-    yielding(shared.state().create_physical_plan(&plan).await?)
+    let degree = degree(shared, &plan).await;
+    if let (Err(reason), false) = (degree, shared.explain) {
+        shared.engine.workers().stayed_serial(reason);
+    }
+    let state = shared.planned(degree.unwrap_or(1));
+    let physical = yielding(state.create_physical_plan(&plan).await?)?;
+    Ok(Physical { physical, context: state.task_ctx(), degree })
+}
+
+/// The threads for a plan by what it reads.
+async fn degree(shared: &Shared, plan: &LogicalPlan) -> Result<usize, SerialReason> {
+    let degree = shared.degree(scan::cost(plan)).await;
+    if degree.is_ok() {
+        shared.order.watch();
+    }
+    degree
 }
 
 /// The plan of `bound` as EXPLAIN FORMAT=TREE prints it, one line per operator.
 pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Vec<String>, MySqlError> {
     let engine = cx.engine.clone();
     let task = engine.handle().spawn(async move {
-        let shared = Shared::new(cx, true);
-        physical(&shared, bound.rel).await.map(|plan| explain::tree(plan.as_ref()))
+        let shared = Shared::new(cx, &bound.rel, true);
+        physical(&shared, bound.rel).await.map(|plan| explain::tree(plan.physical.as_ref(), plan.degree))
     });
     match task.await {
         Ok(Ok(lines)) => Ok(lines),

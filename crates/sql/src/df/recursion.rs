@@ -108,7 +108,7 @@ impl TableProvider for Recursion {
     }
 
     async fn scan(&self, _: &dyn Session, projection: Option<&Vec<usize>>, _: &[DfExpr], limit: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
-        let state = self.shared.state();
+        let state = self.shared.serial_state();
         let run = Run {
             shared: self.shared.clone(),
             anchor: state.create_physical_plan(&self.anchor).await?,

@@ -295,6 +295,8 @@ enum Cells<'a> {
     Time(&'a Int64Array),
     Enum(&'a UInt16Array, &'a [Str]),
     Set(&'a UInt64Array, &'a [Str]),
+    /// What DataFusion's optimizer evaluates a condition over, to see whether NULL satisfies it.
+    Null,
 }
 
 impl<'a> ColumnReader<'a> {
@@ -304,6 +306,7 @@ impl<'a> ColumnReader<'a> {
             _ => &[],
         };
         let cells = match Repr::of(ty) {
+            _ if array.data_type() == &DataType::Null => Cells::Null,
             Repr::Int => Cells::Int(array.as_primitive()),
             Repr::UInt => Cells::UInt(array.as_primitive()),
             Repr::Decimal(scale) => Cells::Decimal(array.as_primitive(), scale),
@@ -327,6 +330,7 @@ impl<'a> ColumnReader<'a> {
             return Value::Null;
         }
         match &self.cells {
+            Cells::Null => Value::Null,
             Cells::Int(a) => Value::Int(a.value(row)),
             Cells::UInt(a) => Value::UInt(a.value(row)),
             Cells::Decimal(a, scale) => Value::Decimal(Decimal::new(I256::from(a.value(row)), *scale)),

@@ -14,6 +14,7 @@ use datafusion::physical_plan::collect;
 use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
+use super::degree;
 use super::error::{more_than_one_row, user};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
 use super::repr::{ColumnBuilder, ColumnReader, data_type, scalar};
@@ -104,10 +105,11 @@ impl Lowerer {
         self.shared.check_killed()?;
         let names: Vec<String> = lowered.columns.iter().map(|_| self.shared.name("out")).collect();
         let plan = self.renamed(lowered, &names)?;
-        let state = self.shared.state().clone();
         let handle = tokio::runtime::Handle::current();
         tokio::task::block_in_place(|| {
             handle.block_on(async {
+                // What runs once may take the query's workers; what runs for each row runs on the row's thread.
+                let state = if self.outer.is_empty() { self.shared.planned(degree(&self.shared, &plan).await.unwrap_or(1)) } else { self.shared.serial_state() };
                 let physical = state.create_physical_plan(&plan).await?;
                 collect(physical, state.task_ctx()).await
             })

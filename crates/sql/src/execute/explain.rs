@@ -95,7 +95,7 @@ impl Session {
             lines.extend(plan::describe_rel(&bound.rel).lines().map(|l| format!("    {l}")));
             return Ok(lines);
         }
-        let cx = self.query_context();
+        let cx = self.query_context(&bound.hints);
         Ok(df::explain(bound.clone(), cx).await?)
     }
 

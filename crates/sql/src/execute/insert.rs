@@ -414,7 +414,7 @@ impl Session {
                 }
             }
         } else {
-            let mut stream = self.stream(query.clone()).await?;
+            let mut stream = self.stream(query.clone(), true).await?;
             let outcome = loop {
                 let rows = match stream.rows.next().await {
                     Ok(Some(rows)) => rows.to_vec(),

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::{Failure, Outcome, answer, outfile};
 use crate::bind;
-use crate::df::{self, QueryContext, RowStream};
+use crate::df::{self, ParallelSettings, QueryContext, RowStream};
 use crate::fast::{FastQuery, Progress};
 use crate::information_schema;
 use crate::parse::ast;
@@ -204,7 +204,7 @@ impl Session {
             }
         }
         self.state.instance.count(StatusCounter::SelectDataFusion, 1);
-        let mut stream = Box::pin(self.stream(bound.clone())).await?;
+        let mut stream = Box::pin(self.stream(bound.clone(), false)).await?;
         let mut count = 0;
         if let Destination::Sink(sink) = destination {
             sink.columns(&answer::columns(&self.state, bound.fields()));
@@ -236,12 +236,14 @@ impl Session {
         Ok(count)
     }
 
-    /// Starts a query on DataFusion. Locking scans are replaced by the locked rows first.
-    pub(crate) async fn stream(&mut self, mut bound: BoundQuery) -> Result<Running, Failure> {
+    /// Starts a query on DataFusion. Locking scans are replaced by the locked rows first. `ordered`: the order of its rows is seen
+    /// even if nothing asks for one.
+    pub(crate) async fn stream(&mut self, mut bound: BoundQuery, ordered: bool) -> Result<Running, Failure> {
         if bound.locking {
             self.materialise_locked(&mut bound.rel).await?;
         }
-        let (cx, eval) = self.query_context_with_eval();
+        let (mut cx, eval) = self.query_context_with_eval(&bound.hints);
+        cx.parallel.ordered = ordered;
         match df::query(bound, cx).await {
             Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len() }),
             Err(e) => {
@@ -258,15 +260,17 @@ impl Session {
     }
 
     /// What DataFusion is given of this session.
-    pub(crate) fn query_context(&mut self) -> QueryContext {
-        self.query_context_with_eval().0
+    pub(crate) fn query_context(&mut self, hints: &Hints) -> QueryContext {
+        self.query_context_with_eval(hints).0
     }
 
-    fn query_context_with_eval(&mut self) -> (QueryContext, Arc<Mutex<SessionState>>) {
+    fn query_context_with_eval(&mut self, hints: &Hints) -> (QueryContext, Arc<Mutex<SessionState>>) {
         let snapshot = self.txn().snapshot();
         let eval = Arc::new(Mutex::new(self.state.clone()));
         let process = self.state.process.clone();
-        let (virtual_state, virtual_eval) = (self.state.clone(), eval.clone());
+        let before = Arc::new(self.state.clone());
+        let (virtual_state, virtual_eval) = (before.clone(), eval.clone());
+        let anew = eval.clone();
         let cx = QueryContext {
             engine: self.state.instance.queries().clone(),
             snapshot,
@@ -277,11 +281,17 @@ impl Session {
                 virtual_eval.lock().push_warnings(&mut warnings);
                 rows
             }),
+            start_over: Arc::new(move || *anew.lock() = (*before).clone()),
             examined: process.examined_counter(),
             killed: process.killed_flag(),
             interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
             recursion_limit: self.state.config.cte_max_recursion_depth,
             group_concat_max_len: self.state.config.group_concat_max_len,
+            parallel: ParallelSettings {
+                max_workers: self.state.instance.global_u64("parallel_max_threads") as usize,
+                hint: hints.pq.clone(),
+                ..self.state.config.parallel.clone()
+            },
         };
         (cx, eval)
     }
@@ -353,7 +363,7 @@ impl Session {
             }
             IntoTarget::Outfile { path, charset, format } => {
                 let mut file = outfile::Outfile::create(&self.state, path, charset.as_deref(), format.clone(), bound.fields())?;
-                let mut stream = self.stream(bound.clone()).await?;
+                let mut stream = self.stream(bound.clone(), false).await?;
                 let outcome = async {
                     while let Some(rows) = stream.rows.next().await? {
                         rows.for_each(|row| file.row(row))?;

@@ -7,7 +7,9 @@ use highkey_binlog::transaction::flags2;
 use highkey_table::{EventSource, Isolation};
 use highkey_types::{Charset, Collation, SqlMode, TimeZone};
 
+use crate::df::ParallelSettings;
 use crate::parse::ParseOptions;
+use crate::plan::PqHint;
 use crate::variables::{SqlModes, Values};
 
 /// Typed mirror of the session's variables.
@@ -46,6 +48,8 @@ pub struct Config {
     pub timestamp_micros: Option<i64>,
     pub long_query_time: Duration,
     pub executor: Executor,
+    /// Without hints.
+    pub parallel: ParallelSettings,
     /// `sql_log_bin`.
     pub sql_log_bin: bool,
     /// `binlog_rows_query_log_events`.
@@ -133,6 +137,16 @@ impl Config {
                 "FAST" => Executor::Fast,
                 "DATAFUSION" => Executor::DataFusion,
                 _ => Executor::Auto,
+            },
+            parallel: ParallelSettings {
+                enabled: values.bool("force_parallel_execute"),
+                default_degree: values.u64("parallel_default_dop") as usize,
+                cost_threshold: values.u64("parallel_cost_threshold"),
+                // Global only: read when a query starts.
+                max_workers: 0,
+                queue_timeout: Duration::from_millis(values.u64("parallel_queue_timeout")),
+                hint: PqHint::Unset,
+                ordered: false,
             },
             sql_log_bin: values.bool("sql_log_bin"),
             rows_query: values.bool("binlog_rows_query_log_events"),

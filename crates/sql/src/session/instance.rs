@@ -72,7 +72,12 @@ impl Instance {
             datadir.join("#highkey_tmp")
         };
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let queries = QueryEngine::new(EngineOptions { threads, memory_bytes: settings.u64("parallel_memory_limit").max(16 << 20) as usize, spill_dir })?;
+        let queries = QueryEngine::new(EngineOptions {
+            threads,
+            memory_bytes: settings.u64("parallel_memory_limit").max(16 << 20) as usize,
+            column_cache_bytes: settings.u64("highkey_column_cache_size") as usize,
+            spill_dir,
+        })?;
         let mut settings = settings.clone();
         settings.set_internal("server_uuid", &database.server_uuid().to_string());
         if database.binlog().is_none() {

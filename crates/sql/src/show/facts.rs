@@ -6,6 +6,7 @@ use std::sync::Arc;
 use highkey_table::{IndexKind, Table, WaitKind};
 use highkey_types::{Collation, Str, Value};
 
+use crate::df::SerialReason;
 use crate::session::{SessionState, StatusCounter};
 use crate::variables::{self, Effect, Scope};
 
@@ -161,10 +162,30 @@ pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
     rows.push(("Performance_schema_digest_lost".into(), instance.digests().lost().to_string()));
     rows.push(("Ssl_cipher".into(), state.client.tls_cipher.clone().unwrap_or_default()));
     rows.push(("Ssl_version".into(), state.client.tls_version.clone().unwrap_or_default()));
+    rows.extend(parallel_counters(state).into_iter().map(|(name, n)| (name, n.to_string())));
     rows.extend(engine_counters(state).into_iter().map(|(name, n)| (name, n.to_string())));
     rows.sort();
     rows.dedup_by(|a, b| a.0 == b.0);
     rows.into_iter().map(|(name, value)| vec![t(name), t(value)]).collect()
+}
+
+/// Parallel queries: what runs, what was refused, why statements stayed on one thread.
+fn parallel_counters(state: &SessionState) -> Vec<(String, u64)> {
+    let queries = state.instance.queries();
+    let (workers, memory) = (queries.workers(), queries.memory());
+    let mut counters: Vec<(String, u64)> = SerialReason::ALL.iter().map(|&reason| (format!("PQ_serial_{}", reason.name()), workers.serial(reason))).collect();
+    let (bytes, hits, misses) = queries.column_cache_usage();
+    counters.extend([
+        ("Highkey_column_cache_bytes".into(), bytes),
+        ("Highkey_column_cache_hits".into(), hits),
+        ("Highkey_column_cache_misses".into(), misses),
+        ("PQ_memory_refused".into(), memory.refused),
+        ("PQ_memory_used".into(), memory.bytes as u64),
+        ("PQ_stmt_executed".into(), workers.statements()),
+        ("PQ_threads_refused".into(), workers.refused()),
+        ("PQ_threads_running".into(), workers.running() as u64),
+    ]);
+    counters
 }
 
 /// What statements wait for, as status variables name it.

@@ -365,6 +365,7 @@ fn default_value(definition: &Definition) -> VarValue {
         "$version" => crate::session::VERSION.to_owned(),
         "$hostname" => std::fs::read_to_string("/proc/sys/kernel/hostname").map(|h| h.trim().to_owned()).unwrap_or_else(|_| "localhost".to_owned()),
         "$cores" => std::thread::available_parallelism().map(|n| n.get()).unwrap_or(1).to_string(),
+        "$memory_eighth" => (memory_bytes() / 8).next_multiple_of(1 << 20).to_string(),
         "$memory_quarter" => (memory_bytes() / 4).max(5_242_880).next_multiple_of(1 << 20).to_string(),
         "$machine" => std::env::consts::ARCH.to_owned(),
         "$os" => std::env::consts::OS.to_owned(),

@@ -101,6 +101,7 @@ variables! {
     "have_ssl" Global Text, "YES", false, Fact;
     "have_statement_timeout" Global Text, "YES", false, Fact;
     "have_symlink" Global Text, "DISABLED", false, Fact;
+    "highkey_column_cache_size" Global UInt(0, i64::MAX as u64), "$memory_eighth", false, Real;
     "highkey_executor" Both Enum(&["AUTO", "FAST", "DATAFUSION"]), "AUTO", true, Real;
     "histogram_generation_max_mem_size" Both UInt(1_000_000, U64), "20000000", true, Real;
     "host_cache_size" Global UInt(0, 65536), "0", true, Ignored;
@@ -269,11 +270,11 @@ variables! {
     "optimizer_search_depth" Both UInt(0, 62), "62", true, Ignored;
     "optimizer_switch" Both Text, "", true, Ignored;
     "optimizer_trace" Both Text, "enabled=off,one_line=off", true, Ignored;
-    "parallel_cost_threshold" Both UInt(0, U64), "1000", true, Ignored;
-    "parallel_default_dop" Both UInt(0, 1024), "$cores", true, Ignored;
-    "parallel_max_threads" Global UInt(0, 65535), "64", true, Ignored;
+    "parallel_cost_threshold" Both UInt(0, U64), "1000", true, Real;
+    "parallel_default_dop" Both UInt(0, 1024), "$cores", true, Real;
+    "parallel_max_threads" Global UInt(0, 65535), "64", true, Real;
     "parallel_memory_limit" Global UInt(0, U64), "1073741824", true, Real;
-    "parallel_queue_timeout" Both UInt(0, U32), "0", true, Ignored;
+    "parallel_queue_timeout" Both UInt(0, U32), "0", true, Real;
     "performance_schema" Global Bool, "ON", false, Fact;
     "performance_schema_digests_size" Global UInt(0, 1_048_576), "10000", false, Real;
     "performance_schema_max_digest_length" Global UInt(0, 1_048_576), "1024", false, Fact;

@@ -19,6 +19,11 @@ pub struct Estimate {
 /// Pages looked at per level.
 const SAMPLES: usize = 12;
 
+/// With fewer pages than this above the leaves of a range, it is cut between leaves.
+const FEW_MORSELS: usize = 16;
+/// Leaves between two such cuts.
+const MORSEL_LEAVES: usize = 64;
+
 impl BTree {
     /// About how many rows and leaves: fan-outs of a dozen pages a level, multiplied. Delete-marked records count.
     pub fn estimate(&self) -> Result<Estimate> {
@@ -122,6 +127,29 @@ impl BTree {
             keys.retain(|_| {
                 at += 1;
                 at * count / total != (at - 1) * count / total
+            });
+        }
+        Ok(keys)
+    }
+
+    /// Ascending keys strictly between the bounds that cut the range into pieces for parallel scans: at the pages above the leaves, or within
+    /// them where those are few. The same whoever asks, and a split moves the cuts of one such page at most: what is remembered of a
+    /// piece fits the next scan.
+    pub fn morsel_cuts(&self, lower: &[u8], upper: Option<&[u8]>) -> Result<Vec<Vec<u8>>> {
+        let root = self.pool().fix_shared(self.root())?;
+        let height = Node(&root).level();
+        drop(root);
+        let mut keys = Vec::new();
+        if height >= 2 {
+            self.level_separators(lower, upper, 2, &mut keys)?;
+        }
+        if height >= 1 && keys.len() < FEW_MORSELS {
+            keys.clear();
+            self.level_separators(lower, upper, 1, &mut keys)?;
+            let mut leaf = 0;
+            keys.retain(|_| {
+                leaf += 1;
+                leaf % MORSEL_LEAVES == 0
             });
         }
         Ok(keys)

@@ -33,7 +33,7 @@ pub(crate) use load::{Top, TreeLoad};
 pub use modify::{Cursor, Decision};
 #[cfg(test)]
 pub(crate) use modify::Place;
-pub use scan::{Direction, LeafScan, LeafView};
+pub use scan::{Direction, LeafScan, LeafStamp, LeafView};
 pub use stats::TreeCounters;
 pub(crate) use stats::TreeStats;
 

@@ -5,8 +5,10 @@ use super::search::{Path, Target};
 use super::{BTree, RecordRef, corrupt, record_ref};
 use crate::buffer::Access;
 use crate::error::Result;
-use crate::ids::PageId;
+use crate::ids::{Lsn, PageId};
+use crate::page::header;
 use crate::page::slotted::{Checked, Node};
+use crate::sync::{AtomicU64, Ordering};
 use std::ops::Bound;
 
 /// Which way a scan goes.
@@ -53,6 +55,25 @@ impl LeafScan {
     pub fn direction(&self) -> Direction {
         self.direction
     }
+    /// Where a forward scan goes on; `None` at its end.
+    pub fn position(&self) -> Option<&[u8]> {
+        (!self.done).then_some(&self.lower)
+    }
+    /// The end of the range; `None` is above every key.
+    pub fn upper(&self) -> Option<&[u8]> {
+        self.upper.as_deref()
+    }
+    /// A forward scan goes on at `key`; `None` ends it.
+    pub fn skip_to(&mut self, key: Option<&[u8]>) {
+        match key {
+            Some(key) => {
+                self.lower.clear();
+                self.lower.extend_from_slice(key);
+                self.settle();
+            }
+            None => self.done = true,
+        }
+    }
     /// Goes on behind `key` (in the scan's direction), whatever the scan has seen: for callers that stop inside a leaf.
     pub fn resume_after(&mut self, key: &[u8]) {
         match self.direction {
@@ -74,14 +95,47 @@ impl LeafScan {
 /// The records of one leaf that a scan covers, ascending whatever the direction; valid under the leaf's latch.
 pub struct LeafView<'a> {
     node: Node<'a>,
+    version: u64,
     prefix: &'a [u8],
     from: usize,
     to: usize,
 }
 
+/// A leaf as it was when it was read.
+#[derive(Debug)]
+pub struct LeafStamp {
+    page: PageId,
+    lsn: Lsn,
+    /// The page's version when it was last seen to be the same.
+    version: AtomicU64,
+}
+
+impl LeafStamp {
+    /// True if both are of one state of one page.
+    pub fn is_same(&self, other: &LeafStamp) -> bool {
+        self.page == other.page && self.lsn == other.lsn
+    }
+}
+
 impl<'a> LeafView<'a> {
     pub fn len(&self) -> usize {
         self.to - self.from
+    }
+    /// True if the scan covers all records of the leaf.
+    pub fn is_whole(&self) -> bool {
+        self.from == 0 && self.to == self.node.len()
+    }
+    /// The least key that belongs on the leaf.
+    pub fn low_fence(&self) -> &'a [u8] {
+        self.checked(self.node.low())
+    }
+    /// The least key above those that belong on the leaf; `None` on the last one.
+    pub fn high_key(&self) -> Option<&'a [u8]> {
+        self.checked(self.node.high())
+    }
+    /// For `BTree::is_unchanged`.
+    pub fn stamp(&self) -> LeafStamp {
+        LeafStamp { page: PageId(self.node.page_id()), lsn: header::lsn(self.node.0), version: AtomicU64::new(self.version) }
     }
     /// The newest transaction that wrote a record of the page: below the low-water mark no record needs a visibility check.
     pub fn max_txn(&self) -> u64 {
@@ -110,7 +164,21 @@ impl<'a> LeafView<'a> {
 }
 
 impl BTree {
-    /// Shows `f` the next leaf that has records of the scan; false at its end. `f` must be short and may not wait.
+    /// True if the leaf's bytes are those of the stamp, which then is as if taken now. Reads the page if it is not in memory.
+    pub fn is_unchanged(&self, stamp: &LeafStamp) -> Result<bool> {
+        if self.pool().has_version(stamp.page, stamp.version.load(Ordering::Relaxed))? {
+            return Ok(true);
+        }
+        let page = self.pool().fix_shared_as(stamp.page, Access::Scan)?;
+        let unchanged = header::lsn(&page) == stamp.lsn;
+        if unchanged {
+            stamp.version.store(page.version(), Ordering::Relaxed);
+        }
+        Ok(unchanged)
+    }
+
+    /// Shows `f` the next leaf that has records of the scan, and the empty ones before it if it goes forward; false at its end.
+    /// `f` must be short and may not wait.
     pub fn scan_leaf(&self, scan: &mut LeafScan, mut f: impl FnMut(&LeafView<'_>)) -> Result<bool> {
         while !scan.done {
             let found = match scan.direction {
@@ -140,9 +208,7 @@ impl BTree {
             _ => node.len(),
         };
         let found = from < to;
-        if found {
-            f(&LeafView { node, prefix: node.prefix().map_err(fail)?, from, to });
-        }
+        f(&LeafView { node, version: leaf.version(), prefix: node.prefix().map_err(fail)?, from, to });
         scan.done = ends_here;
         if let (false, Some(high)) = (ends_here, high) {
             scan.lower.clear();
@@ -165,7 +231,7 @@ impl BTree {
         let from = if scan.lower.as_slice() <= low { 0 } else { node.search(&scan.lower).map_err(fail)?.0 };
         let found = from < to;
         if found {
-            f(&LeafView { node, prefix: node.prefix().map_err(fail)?, from, to });
+            f(&LeafView { node, version: leaf.version(), prefix: node.prefix().map_err(fail)?, from, to });
         }
         scan.done = scan.lower.as_slice() >= low;
         if !scan.done {

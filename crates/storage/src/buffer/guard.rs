@@ -26,6 +26,11 @@ impl<'p> SharedGuard<'p> {
     pub fn id(&self) -> PageId {
         self.id
     }
+
+    /// What the page's version is while this guard is held; see `BufferPool::has_version`.
+    pub fn version(&self) -> u64 {
+        self.entry.latch.load(Ordering::Relaxed)
+    }
 }
 
 impl std::ops::Deref for SharedGuard<'_> {

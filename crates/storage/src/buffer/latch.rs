@@ -336,6 +336,11 @@ fn same_version(now: u64, then: u64) -> bool {
     (now ^ then) & (VERSION_MASK | X | EVICTED) == 0
 }
 
+/// True if no exclusive latch was held between two looks at the word, nor is held at the first.
+pub(super) fn same_bytes(now: u64, then: u64) -> bool {
+    (now ^ then) & VERSION_MASK == 0 && now & X == 0
+}
+
 /// True if what was read since `version` was taken is of one state of the page.
 pub(super) fn validate(word: &AtomicU64, version: u64) -> bool {
     fence(Ordering::Acquire);

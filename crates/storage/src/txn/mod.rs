@@ -26,7 +26,7 @@ pub use load::{Load, Loaded};
 pub use rows::{
     BatchOutcome, Bounds, Direction, Inserted, Isolation, LeafRows, LockMode, LockWaitPolicy, Locked, Op, SortedRows,
 };
-pub use scan::Scan;
+pub use scan::{LeafRun, Scan};
 pub use snapshot::Snapshot;
 pub use transaction::{Savepoint, Txn};
 

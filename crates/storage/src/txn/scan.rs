@@ -4,7 +4,7 @@ use super::read::{Chosen, Deferred};
 use super::rows::{Bounds, Direction, LeafRows};
 use super::system::{System, count};
 use super::views::Sight;
-use crate::btree::{self, BTree, LeafScan, LeafView, RecordFlags, RecordRef};
+use crate::btree::{self, BTree, LeafScan, LeafStamp, LeafView, RecordFlags, RecordRef};
 use crate::error::Result;
 use crate::ids::IndexId;
 use crate::sync::Arc;
@@ -27,6 +27,34 @@ pub struct Scan {
     tree: Option<BTree>,
     at: LeafScan,
     deferred: Vec<(usize, Deferred)>,
+    /// The leaves read since `start_run`, if their rows may be kept.
+    run: Option<LeafRun>,
+}
+
+/// Leaves that follow each other and whose every record is visible to every snapshot there is and will be, as long as they stay as they are.
+#[derive(Debug, Default)]
+pub struct LeafRun {
+    /// The least key that belongs on the first leaf.
+    pub low: Vec<u8>,
+    /// The least key above those that belong on the last leaf; `None` at the end of the index.
+    pub high: Option<Vec<u8>>,
+    leaves: Vec<LeafStamp>,
+}
+
+impl LeafRun {
+    pub fn is_empty(&self) -> bool {
+        self.leaves.is_empty()
+    }
+
+    /// Pages of the run.
+    pub fn len(&self) -> usize {
+        self.leaves.len()
+    }
+
+    /// True if both are the same leaves in the same state.
+    pub fn is_same(&self, other: &LeafRun) -> bool {
+        self.leaves.len() == other.leaves.len() && self.leaves.iter().zip(&other.leaves).all(|(a, b)| a.is_same(b))
+    }
 }
 
 impl Scan {
@@ -43,7 +71,7 @@ impl Scan {
             Direction::Backward => btree::Direction::Backward,
         };
         let at = LeafScan::new(bounds.lower, bounds.upper, direction);
-        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new() }
+        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new(), run: None }
     }
 
     /// Copies the next rows out: those of one leaf that the scan sees, at least one. False at the end.
@@ -53,11 +81,18 @@ impl Scan {
             None => self.tree.insert(self.system.tree(self.index)?).clone(),
         };
         let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
-        let deferred = &mut self.deferred;
+        let (deferred, run) = (&mut self.deferred, &mut self.run);
         loop {
             out.clear();
             let backward = self.at.direction() == btree::Direction::Backward;
-            if !tree.scan_leaf(&mut self.at, |leaf| reader.read_leaf(leaf, backward, out, deferred))? {
+            let more = tree.scan_leaf(&mut self.at, |leaf| {
+                let settled = reader.read_leaf(leaf, backward, out, deferred);
+                match run {
+                    Some(known) if settled && leaf.is_whole() && out.len() == leaf.len() => known.add(leaf),
+                    _ => *run = None,
+                }
+            })?;
+            if !more {
                 return Ok(false);
             }
             for (row, value) in deferred.drain(..) {
@@ -68,6 +103,45 @@ impl Scan {
                 return Ok(true);
             }
         }
+    }
+
+    /// Begins to note the leaves that are read, for `take_run`. Forward scans of what is visible only.
+    pub fn start_run(&mut self) {
+        self.run = Some(LeafRun::default());
+    }
+
+    /// The leaves read since `start_run`; `None` if some rows on them are not for every snapshot, or only a part of a leaf was read.
+    pub fn take_run(&mut self) -> Option<LeafRun> {
+        self.run.take().filter(|run| !run.is_empty())
+    }
+
+    /// Where a forward scan goes on; `None` at its end.
+    pub fn position(&self) -> Option<&[u8]> {
+        self.at.position()
+    }
+
+    /// The end of the range; `None` is above every key.
+    pub fn upper(&self) -> Option<&[u8]> {
+        self.at.upper()
+    }
+
+    /// A forward scan goes on at `key`; `None` ends it.
+    pub fn skip_to(&mut self, key: Option<&[u8]>) {
+        self.at.skip_to(key);
+    }
+
+    /// True if the rows of the run are what the scan would read: none of its leaves has changed.
+    pub fn is_unchanged(&mut self, run: &LeafRun) -> Result<bool> {
+        let tree = match &self.tree {
+            Some(tree) => tree.clone(),
+            None => self.tree.insert(self.system.tree(self.index)?).clone(),
+        };
+        for leaf in &run.leaves {
+            if !tree.is_unchanged(leaf)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Goes on behind `key`, in the scan's direction: for callers that stop inside a leaf and come back for the rest later.
@@ -84,9 +158,20 @@ struct Reader<'a> {
     index: IndexId,
 }
 
+impl LeafRun {
+    fn add(&mut self, leaf: &LeafView) {
+        if self.leaves.is_empty() {
+            self.low = leaf.low_fence().to_vec();
+        }
+        self.high = leaf.high_key().map(<[u8]>::to_vec);
+        self.leaves.push(leaf.stamp());
+    }
+}
+
 impl Reader<'_> {
-    fn read_leaf(&self, leaf: &LeafView, backward: bool, out: &mut LeafRows, deferred: &mut Vec<(usize, Deferred)>) {
-        // Everything on the page is older than every open transaction and snapshot: each record is its row.
+    /// True if everything on the page is older than every open transaction and snapshot.
+    fn read_leaf(&self, leaf: &LeafView, backward: bool, out: &mut LeafRows, deferred: &mut Vec<(usize, Deferred)>) -> bool {
+        // Then each record that is not deleted is its row.
         let settled = leaf.max_txn() < self.system.status.low_water().0;
         let mut key = Vec::new();
         for n in 0..leaf.len() {
@@ -100,6 +185,7 @@ impl Reader<'_> {
             leaf.key(n, &mut key);
             self.read_record(&key, record, out, deferred);
         }
+        settled
     }
 
     fn read_record(&self, key: &[u8], record: RecordRef, out: &mut LeafRows, deferred: &mut Vec<(usize, Deferred)>) {

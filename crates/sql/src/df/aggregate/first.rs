@@ -1,12 +1,16 @@
 //! The first row's value of each group, of any type.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array, new_null_array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray, UInt64Array, new_empty_array, new_null_array};
 use datafusion::arrow::compute;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
+use datafusion::common::hash_utils::{RandomState, create_hashes};
+
 use super::GroupState;
+use crate::df::parallel::OrderWatch;
 
 const NO_ROW: u64 = u64::MAX;
 
@@ -21,11 +25,34 @@ pub(super) struct First {
     /// What `values` will be extended by.
     chunks: Vec<ArrayRef>,
     chunked: usize,
+    watch: OrderWatch,
+    /// While the order is watched: what tells each group's value from others.
+    marks: Vec<u128>,
 }
 
 impl First {
-    pub fn new(data_type: DataType) -> First {
-        First { values: new_empty_array(&data_type), data_type, seen: Vec::new(), chunks: Vec::new(), chunked: 0 }
+    pub fn new(data_type: DataType, watch: OrderWatch) -> First {
+        First { values: new_empty_array(&data_type), data_type, seen: Vec::new(), chunks: Vec::new(), chunked: 0, watch, marks: Vec::new() }
+    }
+
+    /// Raises the watch if rows of a group have different values, so that it matters which is the first.
+    fn compare(&mut self, values: &ArrayRef, present: Option<&BooleanArray>, groups: &[usize]) -> Result<()> {
+        self.marks.resize(self.seen.len(), 0);
+        let mark = Marks::of(values)?;
+        for (row, &group) in groups.iter().enumerate() {
+            if present.is_some_and(|p| !p.value(row)) {
+                continue;
+            }
+            let mark = mark.at(row);
+            let known = &mut self.marks[group];
+            if *known == 0 {
+                *known = mark;
+            } else if *known != mark {
+                self.watch.raise();
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn gather(&mut self) -> Result<()> {
@@ -45,6 +72,9 @@ impl First {
     }
 
     fn add(&mut self, values: &ArrayRef, present: Option<&BooleanArray>, groups: &[usize]) -> Result<()> {
+        if self.watch.is_watching() {
+            self.compare(values, present, groups)?;
+        }
         let have = self.values.len() + self.chunked;
         let mut rows = vec![NO_ROW; self.seen.len() - have];
         let mut late = Vec::new();
@@ -102,6 +132,7 @@ impl GroupState for First {
         // `evaluate` or `partial` came before, so `values` is complete.
         self.values = self.values.slice(len, self.values.len() - len);
         self.seen.drain(..len);
+        self.marks.drain(..len.min(self.marks.len()));
     }
 
     fn partial_types(&self) -> Vec<DataType> {
@@ -109,6 +140,44 @@ impl GroupState for First {
     }
 
     fn bytes(&self) -> usize {
-        self.values.get_array_memory_size() + self.chunks.iter().map(|c| c.get_array_memory_size()).sum::<usize>() + self.seen.capacity()
+        self.values.get_array_memory_size() + self.chunks.iter().map(|c| c.get_array_memory_size()).sum::<usize>() + self.seen.capacity() + self.marks.capacity() * 16
     }
 }
+
+/// Numbers, never 0, that differ where values differ: the value itself if it is a short text, else a hash with its length.
+enum Marks<'a> {
+    Texts(&'a StringViewArray),
+    Hashes(Vec<u64>, &'a dyn Array),
+}
+
+impl Marks<'_> {
+    fn of(values: &ArrayRef) -> Result<Marks<'_>> {
+        if let Some(texts) = values.as_string_view_opt() {
+            return Ok(Marks::Texts(texts));
+        }
+        let mut hashes = vec![0; values.len()];
+        create_hashes([values], &RANDOM, &mut hashes)?;
+        Ok(Marks::Hashes(hashes, values.as_ref()))
+    }
+
+    fn at(&self, row: usize) -> u128 {
+        // No view has such a length.
+        const NULL: u128 = u128::MAX;
+        const KNOWN: u128 = 1 << 31;
+        match self {
+            Marks::Texts(texts) if texts.is_null(row) => NULL,
+            Marks::Texts(texts) => {
+                // The low 32 bits are the length; up to 12 bytes of text are in the rest.
+                let view = texts.views()[row];
+                let length = view as u32;
+                let rest = if length <= 12 { view } else { u128::from(RANDOM.hash_one(texts.value(row))) << 32 | u128::from(length) };
+                rest | KNOWN
+            }
+            Marks::Hashes(_, values) if values.is_null(row) => NULL,
+            Marks::Hashes(hashes, _) => u128::from(hashes[row]) << 32 | KNOWN,
+        }
+    }
+}
+
+/// The same in all threads of a query, whose partial states meet.
+static RANDOM: RandomState = RandomState::with_seed(0x4869_6768_6b65_79);

@@ -8,19 +8,21 @@ use datafusion::common::Result;
 use highkey_types::Collation;
 
 use super::GroupState;
+use crate::df::parallel::OrderWatch;
 
 /// The best text of each group so far, with its sort key.
 #[derive(Debug)]
 pub(super) struct TextExtreme {
     collation: &'static Collation,
     max: bool,
+    watch: OrderWatch,
     best: Vec<Option<(Vec<u8>, Box<str>)>>,
     bytes: usize,
 }
 
 impl TextExtreme {
-    pub fn new(collation: &'static Collation, max: bool) -> TextExtreme {
-        TextExtreme { collation, max, best: Vec::new(), bytes: 0 }
+    pub fn new(collation: &'static Collation, max: bool, watch: OrderWatch) -> TextExtreme {
+        TextExtreme { collation, max, watch, best: Vec::new(), bytes: 0 }
     }
 }
 
@@ -44,6 +46,10 @@ impl GroupState for TextExtreme {
                 Some((best, _)) if self.max => key > *best,
                 Some((best, _)) => key < *best,
             };
+            // Equal texts that are not the same: the first one stays, whichever it is.
+            if !better && self.watch.is_watching() && self.best[group].as_ref().is_some_and(|(best, kept)| key == *best && **kept != *text) {
+                self.watch.raise();
+            }
             if better {
                 self.bytes += key.len() + text.len();
                 self.best[group] = Some((key.clone(), text.into()));

@@ -21,6 +21,7 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
 use highkey_types::Collation;
 
+use super::parallel::OrderWatch;
 use super::repr::{Repr, scalar_at};
 
 /// What an aggregate computes. Arguments are prepared by `lower`: keys and texts arrive in the form that the state wants.
@@ -29,11 +30,11 @@ pub(super) enum AggregateKind {
     /// SUM and AVG of integers and decimals, exact. `(x)`
     Exact { input: Repr, mean: bool },
     /// SUM and AVG of doubles. `(x: Float64)`
-    Double { mean: bool },
+    Double { mean: bool, watch: OrderWatch },
     /// The first row's value, NULL or not: ANY_VALUE, and the text that stands for a group. `(x)`
-    First,
+    First(OrderWatch),
     /// MIN and MAX of text under a collation. `(x: Utf8View)`
-    TextExtreme { collation: &'static Collation, max: bool },
+    TextExtreme { collation: &'static Collation, max: bool, watch: OrderWatch },
     /// STD, STDDEV_SAMP, VAR_POP, VAR_SAMP. `(x: Float64)`
     Variance { sample: bool, root: bool },
     /// BIT_AND, BIT_OR, BIT_XOR. `(x: UInt64)`
@@ -58,9 +59,9 @@ pub(super) enum BitOperation {
 impl AggregateKind {
     fn name(&self) -> &'static str {
         match self {
-            AggregateKind::Exact { mean: false, .. } | AggregateKind::Double { mean: false } => "mysql_sum",
+            AggregateKind::Exact { mean: false, .. } | AggregateKind::Double { mean: false, .. } => "mysql_sum",
             AggregateKind::Exact { .. } | AggregateKind::Double { .. } => "mysql_avg",
-            AggregateKind::First => "any_value",
+            AggregateKind::First(_) => "any_value",
             AggregateKind::TextExtreme { max: false, .. } => "mysql_min",
             AggregateKind::TextExtreme { .. } => "mysql_max",
             AggregateKind::Variance { root: true, .. } => "mysql_std",
@@ -78,9 +79,9 @@ impl AggregateKind {
     fn state(&self, inputs: &[DataType], output: &DataType) -> Result<Box<dyn GroupState>> {
         Ok(match self {
             AggregateKind::Exact { input, mean } => Box::new(numeric::ExactSum::new(*input, output, *mean)),
-            AggregateKind::Double { mean } => Box::new(numeric::DoubleSum::new(*mean)),
-            AggregateKind::First => Box::new(first::First::new(inputs[0].clone())),
-            AggregateKind::TextExtreme { collation, max } => Box::new(minmax::TextExtreme::new(collation, *max)),
+            AggregateKind::Double { mean, watch } => Box::new(numeric::DoubleSum::new(*mean, watch.clone())),
+            AggregateKind::First(watch) => Box::new(first::First::new(inputs[0].clone(), watch.clone())),
+            AggregateKind::TextExtreme { collation, max, watch } => Box::new(minmax::TextExtreme::new(collation, *max, watch.clone())),
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
             AggregateKind::Concat { separator, max_bytes } => Box::new(concat::Concat::text(separator.clone(), *max_bytes)),

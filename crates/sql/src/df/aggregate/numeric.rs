@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Decimal128Type,
 use datafusion::common::{Result, exec_err};
 
 use super::{BitOperation, GroupState};
+use crate::df::parallel::OrderWatch;
 use crate::df::repr::{DECIMAL256_DIGITS, Repr};
 
 /// SUM and AVG of integers and decimals. Sums are `i128`; a sum that would overflow moves into `carried`, an `i256` per group that
@@ -184,13 +185,26 @@ impl GroupState for ExactSum {
 #[derive(Debug)]
 pub(super) struct DoubleSum {
     mean: bool,
+    watch: OrderWatch,
     sums: Vec<f64>,
     counts: Vec<i64>,
 }
 
 impl DoubleSum {
-    pub fn new(mean: bool) -> DoubleSum {
-        DoubleSum { mean, sums: Vec::new(), counts: Vec::new() }
+    pub fn new(mean: bool, watch: OrderWatch) -> DoubleSum {
+        DoubleSum { mean, watch, sums: Vec::new(), counts: Vec::new() }
+    }
+
+    fn add(&mut self, group: usize, value: f64) {
+        let before = self.sums[group];
+        let sum = before + value;
+        // Knuth's TwoSum: what rounding has lost. Sums that lose nothing are the same in any order.
+        let virtual_value = sum - before;
+        let lost = (before - (sum - virtual_value)) + (value - virtual_value);
+        if lost != 0.0 && self.watch.is_watching() {
+            self.watch.raise();
+        }
+        self.sums[group] = sum;
     }
 }
 
@@ -204,7 +218,7 @@ impl GroupState for DoubleSum {
         let values = args[0].as_primitive::<Float64Type>();
         for (row, &group) in groups.iter().enumerate() {
             if values.is_valid(row) {
-                self.sums[group] += values.value(row);
+                self.add(group, values.value(row));
                 self.counts[group] += 1;
             }
         }
@@ -215,7 +229,7 @@ impl GroupState for DoubleSum {
         let sums = states[0].as_primitive::<Float64Type>();
         let counts = states[1].as_primitive::<Int64Type>();
         for (row, &group) in groups.iter().enumerate() {
-            self.sums[group] += sums.value(row);
+            self.add(group, sums.value(row));
             self.counts[group] += counts.value(row);
         }
         Ok(())

@@ -84,7 +84,7 @@ impl Lowerer {
                 Some(value) => {
                     let value = input.push(self, value, "value");
                     let output = data_type(&group.ty);
-                    let first = Call { udaf: Udaf::udaf(AggregateKind::First, output), args: Vec::new(), distinct: false };
+                    let first = Call { udaf: Udaf::udaf(AggregateKind::First(self.shared.order.clone()), output), args: Vec::new(), distinct: false };
                     columns.push(add(first, vec![value], "group"));
                 }
             }
@@ -184,7 +184,7 @@ impl Lowerer {
             AggregateFunc::Sum | AggregateFunc::Avg => {
                 let mean = func == AggregateFunc::Avg;
                 match Repr::of(&args[0].ty.ty) {
-                    _ if Repr::of(&ty.ty) == Repr::Double => double(AggregateKind::Double { mean })?,
+                    _ if Repr::of(&ty.ty) == Repr::Double => double(AggregateKind::Double { mean, watch: self.shared.order.clone() })?,
                     input @ (Repr::Int | Repr::UInt | Repr::Decimal(_) | Repr::WideDecimal(_)) => {
                         maybe_distinct(AggregateKind::Exact { input, mean }, vec![self.value(&args[0], scope)?])?
                     }
@@ -201,7 +201,7 @@ impl Lowerer {
                 let max = func == AggregateFunc::Max;
                 let value = self.value_as(&args[0], &ty.ty, scope)?;
                 match Repr::of(&ty.ty) {
-                    Repr::Text | Repr::Json => own(AggregateKind::TextExtreme { collation: ty.ty.collation, max }, vec![value]),
+                    Repr::Text | Repr::Json => own(AggregateKind::TextExtreme { collation: ty.ty.collation, max, watch: self.shared.order.clone() }, vec![value]),
                     _ => Call { udaf: if max { max_udaf() } else { min_udaf() }, args: vec![value], distinct: false },
                 }
             }
@@ -230,7 +230,7 @@ impl Lowerer {
                 values.extend(self.concat_order(order_by, scope)?);
                 maybe_distinct(AggregateKind::Concat { separator, max_bytes: self.shared.group_concat_max_len }, values)?
             }
-            AggregateFunc::AnyValue => own(AggregateKind::First, vec![self.value_as(&args[0], &ty.ty, scope)?]),
+            AggregateFunc::AnyValue => own(AggregateKind::First(self.shared.order.clone()), vec![self.value_as(&args[0], &ty.ty, scope)?]),
             AggregateFunc::JsonArrayAgg => {
                 let mut values = vec![self.as_json_array(&args[0], scope)?];
                 values.extend(self.concat_order(order_by, scope)?);

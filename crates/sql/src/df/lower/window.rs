@@ -63,7 +63,6 @@ impl Lowerer {
                 .collect::<Vec<_>>();
             let default = default.map(|d| prepared.push(self, d, "default"));
             let mut call = |args: Vec<DfExpr>, hint: &str| {
-                let name = self.shared.name(hint);
                 let function = DfExpr::WindowFunction(Box::new(WindowFunction {
                     fun: fun.clone(),
                     params: WindowFunctionParams {
@@ -75,8 +74,17 @@ impl Lowerer {
                         null_treatment: None,
                         distinct: false,
                     },
-                }))
-                .alias(name.clone());
+                }));
+                // DataFusion's optimizer refuses a plan that computes the same twice.
+                let same = groups.iter().flat_map(|(.., functions)| functions).find_map(|known| match known {
+                    DfExpr::Alias(alias) if *alias.expr == function => Some(alias.name.clone()),
+                    _ => None,
+                });
+                if let Some(name) = same {
+                    return Lowerer::named(name);
+                }
+                let name = self.shared.name(hint);
+                let function = function.alias(name.clone());
                 match groups.iter_mut().find(|(p, o, _)| *p == partition && *o == order) {
                     Some((.., functions)) => functions.push(function),
                     None => groups.push((partition.clone(), order.clone(), vec![function])),

@@ -18,7 +18,7 @@ use datafusion::physical_plan::collect;
 use super::context::Shared;
 use super::error::to_mysql;
 use super::stream::Rows;
-use super::{EngineOptions, QueryContext, QueryEngine, explain, killed_error, physical, query};
+use super::{EngineOptions, ParallelSettings, QueryContext, QueryEngine, explain, killed_error, physical, query};
 use crate::bind::{BindContext, TableSource, bind_query};
 use crate::expr::EvalContext;
 use crate::parse::{ParseOptions, ast, parse_single};
@@ -73,7 +73,7 @@ impl Fixture {
     pub fn with_memory(memory_bytes: usize) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let db = Database::open(dir.path().join("data"), Options::default()).unwrap();
-        let engine = QueryEngine::new(EngineOptions { threads: 2, memory_bytes, spill_dir: dir.path().join("spill") }).unwrap();
+        let engine = QueryEngine::new(EngineOptions { threads: 2, memory_bytes, column_cache_bytes: 16 << 20, spill_dir: dir.path().join("spill") }).unwrap();
         block_on(db.create_schema(&DdlContext::default(), SchemaDef { name: "t".into(), collation: Collation::utf8mb4() })).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Fixture { db, engine, runtime, _dir: dir }
@@ -113,10 +113,12 @@ impl Fixture {
             snapshot: self.db.begin(Isolation::RepeatableRead).snapshot(),
             eval: Arc::new(Mutex::new(Eval { zone: TimeZone::utc(), warnings: Vec::new(), random: HashMap::new() })),
             virtual_rows: Arc::new(|_, _| Ok(Vec::new())),
+            start_over: Arc::new(|| ()),
             killed: Arc::new(AtomicBool::new(false)),
             interruption: Arc::new(killed_error),
             recursion_limit: 1000,
             group_concat_max_len: 1024,
+            parallel: ParallelSettings::serial(),
         }
     }
 
@@ -140,11 +142,11 @@ impl Fixture {
         let bound = self.bind(sql)?;
         let types: Vec<ColumnType> = bound.fields().iter().map(|f| f.ty.ty.clone()).collect();
         let fields: Arc<[Field]> = bound.fields().to_vec().into();
-        let shared = Shared::new(self.context(), false);
+        let shared = Shared::new(self.context(), &bound.rel, false);
         assert!(shared.start_spilling());
         let task = self.engine.handle().spawn(async move {
             let plan = physical(&shared, bound.rel).await?;
-            collect(plan, shared.state().task_ctx()).await
+            collect(plan.physical, plan.context).await
         });
         let batches = self.runtime.block_on(task).unwrap().map_err(|e| to_mysql(&e))?;
         let rows = batches.into_iter().flat_map(|batch| Rows::new(batch, fields.clone()).to_vec());

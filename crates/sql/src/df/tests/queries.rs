@@ -175,3 +175,27 @@ fn explain_names_what_runs() {
     let ranged = f.explain("SELECT SUM(pay) FROM p WHERE id BETWEEN 2 AND 3").unwrap().join("\n");
     assert!(ranged.contains("Index range scan on p using PRIMARY"), "{ranged}");
 }
+
+#[test]
+fn a_constant_of_an_outer_joins_inner_side_still_sorts() {
+    let f = Fixture::new();
+    f.table("w", &[("a", int()), ("b", int())], "1|1\n2|2\n3|3\n4|4");
+    f.check("SELECT w.a FROM w LEFT JOIN (SELECT a, b FROM w WHERE b = 3) s ON s.a = w.a ORDER BY s.b DESC, w.a", "3;1;2;4");
+    f.check("SELECT w.a FROM (SELECT a, 7 AS c FROM w WHERE a > 2) s RIGHT JOIN w ON s.a = w.a ORDER BY s.c DESC, w.a", "3;4;1;2");
+    f.check("SELECT w.a FROM w LEFT JOIN (SELECT a, MAX(b) OVER () AS c FROM w WHERE a > 2) s ON s.a = w.a ORDER BY s.c DESC, w.a LIMIT 1", "3");
+}
+
+#[test]
+fn what_the_optimizer_asks_about_null() {
+    let f = Fixture::new();
+    f.table("w", &[("a", int()), ("b", int())], "1|1\n2|2\n3|NULL");
+    f.check("SELECT s5.a FROM w s5 LEFT JOIN w s6 ON s6.a = s5.b WHERE (s6.a + s6.b) NOT BETWEEN 1 AND 3", "2");
+    f.check("SELECT s5.a FROM w s5 LEFT JOIN w s6 ON s6.a = s5.b WHERE SIGN(s6.a) ORDER BY 1", "1;2");
+}
+
+#[test]
+fn a_window_that_stands_twice() {
+    let f = Fixture::new();
+    f.table("w", &[("a", int())], "1\n2");
+    f.check("SELECT COUNT(*) OVER () x, COUNT(*) OVER () y, a FROM w ORDER BY a", "2|2|1;2|2|2");
+}

@@ -1,6 +1,7 @@
 //! Statements end to end, on a database in a temporary directory.
 
 mod binlog;
+mod columns;
 mod ddl;
 mod dml;
 mod histograms;
@@ -8,6 +9,7 @@ mod indexes;
 mod locks;
 mod metadata;
 mod optimize;
+mod parallel;
 mod prepared;
 mod progress;
 mod transactions;

@@ -1,0 +1,318 @@
+//! Which queries run on several threads, on how many, and why the others do not.
+//!
+//! A query may run in parallel if its answer does not depend on the order in which rows come. What shows the order is known from the
+//! plan (`shows_order`), or only from the rows: the text that stands for a group whose texts differ, a sum of doubles that was rounded.
+//! Such operators carry an [`OrderWatch`]; when it is raised the query starts anew on one thread (`super::run`).
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::plan::{AggregateFunc, Expr, ExprKind, PqHint, Rel, RelKind, SetOperator, WindowFunc};
+
+/// Why a query stays on one thread; counted in `PQ_serial_<reason>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SerialReason {
+    /// `force_parallel_execute` is off, or a degree of 0 or 1 was asked for.
+    Disabled,
+    /// The hint NO_PQ.
+    Hint,
+    /// It reads less than `parallel_cost_threshold`.
+    Cost,
+    /// No worker was free within `parallel_queue_timeout`.
+    Workers,
+    /// Its answer depends on the order of the rows.
+    Order,
+}
+
+impl SerialReason {
+    pub const ALL: [SerialReason; 5] = [SerialReason::Disabled, SerialReason::Hint, SerialReason::Cost, SerialReason::Workers, SerialReason::Order];
+
+    /// As in `PQ_serial_<reason>`.
+    pub fn name(self) -> &'static str {
+        match self {
+            SerialReason::Disabled => "disabled",
+            SerialReason::Hint => "hint",
+            SerialReason::Cost => "cost",
+            SerialReason::Workers => "workers",
+            SerialReason::Order => "order",
+        }
+    }
+
+    /// As EXPLAIN says it.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            SerialReason::Disabled => "parallel execution is switched off",
+            SerialReason::Hint => "NO_PQ",
+            SerialReason::Cost => "cost below parallel_cost_threshold",
+            SerialReason::Workers => "no free workers",
+            SerialReason::Order => "the answer depends on the order of the rows",
+        }
+    }
+}
+
+/// What a session asks of its queries.
+#[derive(Clone, Debug)]
+pub struct ParallelSettings {
+    /// `force_parallel_execute`.
+    pub enabled: bool,
+    /// `parallel_default_dop`; 0 and 1 are serial.
+    pub default_degree: usize,
+    /// `parallel_cost_threshold`; 0 is always.
+    pub cost_threshold: u64,
+    /// `parallel_max_threads`: workers of all queries together.
+    pub max_workers: usize,
+    /// `parallel_queue_timeout`: how long to wait for workers.
+    pub queue_timeout: Duration,
+    /// PQ and NO_PQ.
+    pub hint: PqHint,
+    /// The order in which rows come out is seen, though nothing asks for one: INSERT … SELECT gives out keys in it.
+    pub ordered: bool,
+}
+
+impl ParallelSettings {
+    /// Everything on one thread.
+    #[cfg(test)]
+    pub fn serial() -> ParallelSettings {
+        ParallelSettings {
+            enabled: false,
+            default_degree: 1,
+            cost_threshold: 0,
+            max_workers: 0,
+            queue_timeout: Duration::ZERO,
+            hint: PqHint::Unset,
+            ordered: false,
+        }
+    }
+
+    /// How many threads a query should have, from what is known before it is planned.
+    pub fn wanted(&self, rel: &Rel) -> Result<usize, SerialReason> {
+        let degree = match &self.hint {
+            PqHint::Off => return Err(SerialReason::Hint),
+            PqHint::On { workers: Some(n), .. } => *n as usize,
+            // The hint turns it on, as in GreatSQL.
+            PqHint::On { workers: None, .. } => self.default_degree.max(2),
+            PqHint::Unset if !self.enabled => return Err(SerialReason::Disabled),
+            PqHint::Unset => self.default_degree,
+        };
+        if degree <= 1 {
+            return Err(SerialReason::Disabled);
+        }
+        if shows_order(rel, !self.ordered && !gives_rows_as_read(rel)) {
+            return Err(SerialReason::Order);
+        }
+        Ok(degree)
+    }
+}
+
+/// True if rows come to the client as the scans give them: nothing between sorts or groups them. MySQL gives them in the order of an index then,
+/// and its users have come to expect it.
+fn gives_rows_as_read(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. } => true,
+        RelKind::Filter { input, .. } | RelKind::Project { input, .. } | RelKind::Window { input, .. } | RelKind::Limit { input, .. } => gives_rows_as_read(input),
+        RelKind::Aggregate { .. } | RelKind::Sort { .. } | RelKind::Distinct { .. } => false,
+        RelKind::SetOperation { all, left, right, .. } => *all && (gives_rows_as_read(left) || gives_rows_as_read(right)),
+    }
+}
+
+/// True if another order of the rows that scans give could change the answer. `free`: the order of this relation's own rows is not seen.
+fn shows_order(rel: &Rel, free: bool) -> bool {
+    let mut seen = false;
+    match &rel.kind {
+        // LIMIT takes the first rows: which they are must be said by a sort below it.
+        RelKind::Limit { input, .. } => return !is_sorted(input) && !is_one_row(input) || shows_order(input, true),
+        RelKind::Sort { input, keys } => return keys.iter().any(|key| depends_on_order(&key.expr)) || shows_order(input, true),
+        RelKind::Aggregate { input, groups, aggregates, rollup } => {
+            let ordered = |func: AggregateFunc| {
+                use AggregateFunc as A;
+                matches!(func, A::GroupConcat | A::JsonArrayAgg | A::JsonObjectAgg | A::StddevPop | A::StddevSamp | A::VarPop | A::VarSamp)
+            };
+            seen |= aggregates.iter().any(|a| ordered(a.func) || a.args.iter().any(depends_on_order)) || groups.iter().any(depends_on_order);
+            // Groups come out in no order, which matters only to one who sees it; ROLLUP's come sorted.
+            return seen || (!free && !groups.is_empty() && !rollup) || shows_order(input, true);
+        }
+        RelKind::Distinct { input } => return !free || shows_order(input, true),
+        RelKind::SetOperation { op, all, left, right } => {
+            let hashed = !*all || *op != SetOperator::Union;
+            return (hashed && !free) || shows_order(left, free || hashed) || shows_order(right, free || hashed);
+        }
+        RelKind::Window { input, windows } => {
+            // Rows that are peers to a window get the same from these, whoever of them comes first.
+            let by_peers = |func: &WindowFunc| matches!(func, WindowFunc::Rank | WindowFunc::DenseRank | WindowFunc::PercentRank | WindowFunc::CumeDist);
+            seen |= windows.iter().any(|w| !by_peers(&w.func) || w.args.iter().any(depends_on_order));
+            seen |= !free;
+            return seen || shows_order(input, true);
+        }
+        RelKind::RecursiveCte { .. } | RelKind::CteScan { .. } => return true,
+        RelKind::Filter { predicate, .. } => seen |= depends_on_order(predicate),
+        RelKind::Project { exprs, .. } => seen |= exprs.iter().any(depends_on_order),
+        RelKind::Join { on, .. } => seen |= !free || on.as_ref().is_some_and(depends_on_order),
+        RelKind::Scan { .. } => seen |= !free,
+        RelKind::Values { .. } | RelKind::Virtual { .. } => {}
+    }
+    seen || rel.inputs().iter().any(|input| shows_order(input, free))
+}
+
+fn is_sorted(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Sort { .. } => true,
+        RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Limit { input, .. } => is_sorted(input),
+        _ => false,
+    }
+}
+
+fn is_one_row(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Aggregate { groups, .. } => groups.is_empty(),
+        RelKind::Values { rows } => rows.len() <= 1,
+        RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Limit { input, .. } => is_one_row(input),
+        _ => false,
+    }
+}
+
+/// True if the value of an expression depends on which rows were evaluated before.
+fn depends_on_order(expr: &Expr) -> bool {
+    let mut depends = false;
+    expr.walk(&mut |e| {
+        depends |= match &e.kind {
+            ExprKind::AssignUserVar { .. } => true,
+            ExprKind::Call { func, .. } => func.is_volatile(),
+            ExprKind::Subquery(sub) => shows_order(&sub.plan, true),
+            _ => false,
+        };
+    });
+    depends
+}
+
+/// Tells whether the order of rows was seen in the answer of a query that runs in parallel. Clones are the same watch.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OrderWatch(Arc<WatchFlags>);
+
+#[derive(Debug, Default)]
+struct WatchFlags {
+    watching: AtomicBool,
+    raised: AtomicBool,
+}
+
+impl OrderWatch {
+    pub fn watch(&self) {
+        self.0.watching.store(true, Ordering::Relaxed);
+    }
+
+    /// The query starts anew, on one thread.
+    pub fn stop(&self) {
+        self.0.watching.store(false, Ordering::Relaxed);
+        self.0.raised.store(false, Ordering::Relaxed);
+    }
+
+    /// True if it matters: the query runs in parallel.
+    pub fn is_watching(&self) -> bool {
+        self.0.watching.load(Ordering::Relaxed)
+    }
+
+    /// Another order of the rows would have given something else.
+    pub fn raise(&self) {
+        self.0.raised.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_raised(&self) -> bool {
+        self.0.raised.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for OrderWatch {
+    fn eq(&self, other: &OrderWatch) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for OrderWatch {}
+
+impl Hash for OrderWatch {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+/// Threads that parallel queries have taken, of all that they may.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    running: AtomicUsize,
+    given_back: Notify,
+    statements: AtomicU64,
+    refused: AtomicU64,
+    serial: [AtomicU64; SerialReason::ALL.len()],
+}
+
+impl Workers {
+    /// Takes up to `wanted` workers while all queries together have at most `limit`, waiting up to `timeout` for at least two.
+    pub(super) async fn take(self: &Arc<Self>, wanted: usize, limit: usize, timeout: Duration) -> Option<TakenWorkers> {
+        let deadline = Instant::now() + timeout;
+        let mut refused = false;
+        loop {
+            let given_back = self.given_back.notified();
+            if let Some(taken) = self.try_take(wanted, limit) {
+                return Some(taken);
+            }
+            if !std::mem::replace(&mut refused, true) {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+            }
+            if tokio::time::timeout_at(deadline.into(), given_back).await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    fn try_take(self: &Arc<Self>, wanted: usize, limit: usize) -> Option<TakenWorkers> {
+        let mut count = 0;
+        let taken = self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |running| {
+            count = wanted.min(limit.saturating_sub(running));
+            (count >= 2).then_some(running + count)
+        });
+        taken.ok()?;
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        Some(TakenWorkers { workers: self.clone(), count })
+    }
+
+    pub(super) fn stayed_serial(&self, reason: SerialReason) {
+        self.serial[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// `PQ_threads_running`.
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// `PQ_threads_refused`: statements that found too few free workers, whether they waited or not.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// `PQ_stmt_executed`: statements that got workers.
+    pub fn statements(&self) -> u64 {
+        self.statements.load(Ordering::Relaxed)
+    }
+
+    /// `PQ_serial_<reason>`.
+    pub fn serial(&self, reason: SerialReason) -> u64 {
+        self.serial[reason as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// Workers of one query; dropping it gives them back.
+#[derive(Debug)]
+pub(super) struct TakenWorkers {
+    workers: Arc<Workers>,
+    pub count: usize,
+}
+
+impl Drop for TakenWorkers {
+    fn drop(&mut self) {
+        self.workers.running.fetch_sub(self.count, Ordering::Relaxed);
+        self.workers.given_back.notify_waiters();
+    }
+}

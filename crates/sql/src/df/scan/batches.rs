@@ -1,0 +1,310 @@
+//! What one worker of a scan does: pieces of the table, batch by batch, from rows or from kept columns.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use datafusion::arrow::compute::{BatchCoalescer, take};
+use datafusion::common::Result;
+use highkey_table::{Direction, RowBatch, TableScan};
+use highkey_types::TypeKind;
+
+use super::columns::{Block, Kept, Packed, TableColumns};
+use super::decode::{Decoder, in_zone};
+use super::filter::{Filter, Selected};
+use super::{BaseTable, Piece};
+use crate::bind::ROW_ID;
+use crate::df::engine::BATCH_ROWS;
+use crate::df::error::user;
+
+/// Pieces not yet taken.
+pub(super) struct Pieces {
+    pub all: Arc<[Piece]>,
+    pub next: Arc<AtomicUsize>,
+}
+
+impl Pieces {
+    fn take(&self) -> Option<&Piece> {
+        self.all.get(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The rows of some pieces, batch by batch.
+pub(super) struct Batches {
+    source: BaseTable,
+    pieces: Pieces,
+    /// Where columns are kept; `None` if the scan cannot use them.
+    kept: Option<Arc<TableColumns>>,
+    scan: Option<TableScan>,
+    leaf: RowBatch,
+    /// How many of the leaf's rows have been decoded.
+    position: usize,
+    decoder: Decoder,
+    batch_rows: usize,
+    /// Rows still wanted.
+    wanted: usize,
+    filter: Option<Filter>,
+    /// What the filter has left, until it is a batch.
+    gathered: BatchCoalescer,
+    ended: bool,
+}
+
+/// Rows of the table in columns.
+enum Rows<'a> {
+    Decoded(Vec<ArrayRef>, usize),
+    Kept(&'a Block),
+}
+
+impl Batches {
+    pub fn new(source: BaseTable, pieces: Pieces, limit: Option<usize>, filter: Option<Filter>, batch_rows: usize) -> Batches {
+        let decoder = Decoder::new(&source.table, &source.columns, batch_rows);
+        // Whole blocks are too much for a few rows and where memory is short; rows behind a secondary index lie anywhere.
+        let keeps = source.access.index == 0 && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_ID);
+        let kept = if keeps { source.shared.engine.columns().table(&source.table) } else { None };
+        let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
+        let wanted = limit.unwrap_or(usize::MAX);
+        Batches { source, pieces, kept, scan: None, leaf: RowBatch::new(), position: 0, decoder, batch_rows, wanted, filter, gathered, ended: false }
+    }
+
+    /// Begins the next piece; false at the end.
+    fn next_piece(&mut self) -> Result<bool> {
+        let Some(piece) = self.pieces.take() else { return Ok(false) };
+        let (table, snapshot, index) = (&self.source.table, &self.source.shared.snapshot, self.source.access.index);
+        let scan = match piece {
+            Piece::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
+            Piece::Partition(partition) => table.scan_partition(snapshot, index, partition, Direction::Forward),
+        };
+        self.scan = Some(scan.map_err(user)?);
+        Ok(true)
+    }
+
+    /// Fills `leaf` with the next rows; false at the end.
+    fn next_leaf(&mut self) -> Result<bool> {
+        loop {
+            if let Some(scan) = &mut self.scan {
+                if scan.next_batch(&mut self.leaf).map_err(user)? {
+                    return Ok(true);
+                }
+                self.scan = None;
+            }
+            if !self.next_piece()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The next rows, exactly `batch_rows` but for the last. As the other steps: false at the end.
+    fn read_rows(&mut self) -> Result<bool> {
+        let enough = self.batch_rows.min(self.wanted);
+        while self.decoder.rows() < enough {
+            if self.position == self.leaf.len() {
+                self.position = 0;
+                if !self.next_leaf()? {
+                    self.leaf = RowBatch::new();
+                    break;
+                }
+            }
+            // Some of the leaf's rows may be left for the next batch.
+            let end = self.leaf.len().min(self.position + enough - self.decoder.rows());
+            self.decoder.append(&self.leaf, self.position..end)?;
+            self.position = end;
+        }
+        let rows = self.decoder.rows();
+        let arrays = self.decoder.finish();
+        self.wanted = self.wanted.saturating_sub(rows);
+        self.give(Rows::Decoded(arrays, rows))?;
+        Ok(rows > 0)
+    }
+
+    /// The next rows, of whole leaves, where columns are kept or may be.
+    fn read_block(&mut self, kept: &Arc<TableColumns>) -> Result<bool> {
+        loop {
+            let Some(position) = self.scan.as_ref().and_then(|scan| scan.position()) else {
+                if !self.next_piece()? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            let stop = match kept.at(position) {
+                Kept::Block(block) => {
+                    if self.kept_block(kept, &block)? {
+                        return Ok(true);
+                    }
+                    block.run.high.clone()
+                }
+                Kept::UpTo(stop) => stop,
+                Kept::Inside(block) => {
+                    if self.source.access.rows.is_none() {
+                        // The table has grown and is cut elsewhere now.
+                        self.cache().remove(kept, &block);
+                    }
+                    block.run.high.clone()
+                }
+            };
+            self.cache().count(false);
+            self.read_up_to(stop.as_deref())?;
+            let rows = self.decoder.rows();
+            let arrays = self.decoder.finish();
+            let run = self.scan.as_mut().and_then(TableScan::take_run);
+            if let Some(run) = run.filter(|_| rows > 0) {
+                self.cache().keep(kept, Block::new(run, rows, pack(&self.source.columns, &arrays)));
+            }
+            if rows > 0 {
+                self.give(Rows::Decoded(arrays, rows))?;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Decodes leaves until there is a batch of rows, or up to a key.
+    fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<()> {
+        let scan = self.scan.as_mut().expect("a piece was begun");
+        scan.start_run();
+        while self.decoder.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
+            self.decoder.append(&self.leaf, 0..self.leaf.len())?;
+            if stop.is_some_and(|stop| scan.position().is_none_or(|position| position >= stop)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a kept block, if it is part of the piece and its leaves are as they were. Otherwise false: the scan is where it was and
+    /// the block is forgotten, unless only this scan cannot use it.
+    fn kept_block(&mut self, kept: &Arc<TableColumns>, block: &Arc<Block>) -> Result<bool> {
+        let scan = self.scan.as_mut().expect("a piece was begun");
+        let inside = match (scan.upper(), block.run.high.as_deref()) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(upper), Some(high)) => high <= upper,
+        };
+        if !inside {
+            if self.source.access.rows.is_none() {
+                self.cache().remove(kept, block);
+            }
+            return Ok(false);
+        }
+        if !scan.is_unchanged(&block.run).map_err(user)? {
+            self.cache().remove(kept, block);
+            return Ok(false);
+        }
+        let missing: Vec<usize> = self.source.columns.iter().copied().filter(|&c| block.column(c).is_none()).collect();
+        if !missing.is_empty() {
+            return self.add_columns(kept, block, &missing);
+        }
+        scan.skip_to(block.run.high.as_deref());
+        self.cache().count(true);
+        self.give(Rows::Kept(block))?;
+        Ok(true)
+    }
+
+    /// As `kept_block` for a block that lacks columns: they are decoded and kept with it.
+    fn add_columns(&mut self, kept: &Arc<TableColumns>, block: &Arc<Block>, missing: &[usize]) -> Result<bool> {
+        let scan = self.scan.as_mut().expect("a piece was begun");
+        let mut decoder = Decoder::new(&self.source.table, missing, block.rows);
+        scan.start_run();
+        while decoder.rows() < block.rows && scan.next_batch(&mut self.leaf).map_err(user)? {
+            decoder.append(&self.leaf, 0..self.leaf.len())?;
+        }
+        let run = scan.take_run().filter(|run| decoder.rows() == block.rows && run.is_same(&block.run));
+        let Some(run) = run else {
+            // Somebody has just changed a leaf.
+            scan.skip_to(Some(&block.run.low));
+            self.cache().remove(kept, block);
+            return Ok(false);
+        };
+        // Leaves without rows at the end of the block are part of it.
+        scan.skip_to(block.run.high.as_deref());
+        self.cache().count(false);
+        let more = block.with(run, pack(missing, &decoder.finish()));
+        self.give(Rows::Kept(&more))?;
+        self.cache().keep(kept, more);
+        Ok(true)
+    }
+
+    fn cache(&self) -> &super::columns::ColumnCache {
+        self.source.shared.engine.columns()
+    }
+
+    /// Takes rows that were read; those that the filter leaves go out, as the query sees them.
+    fn give(&mut self, from: Rows) -> Result<()> {
+        let rows = match &from {
+            Rows::Decoded(_, rows) => *rows,
+            Rows::Kept(block) => block.rows,
+        };
+        if rows == 0 {
+            return Ok(());
+        }
+        self.source.shared.examined.fetch_add(rows as u64, Ordering::Relaxed);
+        let columns = &self.source.columns;
+        // The i-th output column, all rows of it.
+        let whole = |i: usize| {
+            Ok(self.seen(i, match &from {
+                Rows::Decoded(arrays, _) => arrays[i].clone(),
+                Rows::Kept(block) => block.column(columns[i]).expect("no column is missing").array()?,
+            }))
+        };
+        let selected = match &self.filter {
+            Some(filter) => filter.select(filter.columns.iter().map(|&i| whole(i)).collect::<Result<_>>()?, rows)?,
+            None => Selected::All,
+        };
+        let (arrays, rows) = match selected {
+            Selected::None => return Ok(()),
+            Selected::All => ((0..columns.len()).map(whole).collect::<Result<Vec<_>>>()?, rows),
+            Selected::Some(mask) => {
+                let picked = UInt32Array::from_iter_values(mask.values().set_indices_u32());
+                let some = |i: usize| {
+                    Ok(self.seen(i, match &from {
+                        Rows::Decoded(arrays, _) => take(&arrays[i], &picked, None)?,
+                        Rows::Kept(block) => block.column(columns[i]).expect("no column is missing").rows(&picked)?,
+                    }))
+                };
+                ((0..columns.len()).map(some).collect::<Result<Vec<_>>>()?, picked.len())
+            }
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.source.schema.clone(), arrays, &options)?;
+        Ok(self.gathered.push_batch(batch)?)
+    }
+
+    /// The i-th output column as the query sees it: in the session's time zone.
+    fn seen(&self, i: usize, array: ArrayRef) -> ArrayRef {
+        let column = self.source.columns[i];
+        match column != ROW_ID && matches!(self.source.table.columns()[column].ty.kind, TypeKind::Timestamp(_)) {
+            true => in_zone(&array, &self.source.shared.time_zone),
+            false => array,
+        }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.gathered.next_completed_batch() {
+                return Ok(Some(batch));
+            }
+            if self.ended || self.wanted == 0 {
+                self.gathered.finish_buffered_batch()?;
+                return Ok(self.gathered.next_completed_batch());
+            }
+            self.source.shared.check_killed()?;
+            let more = match self.kept.clone() {
+                Some(kept) => self.read_block(&kept),
+                None => self.read_rows(),
+            };
+            self.ended = !more?;
+        }
+    }
+}
+
+fn pack(columns: &[usize], arrays: &[ArrayRef]) -> Vec<(usize, Packed)> {
+    columns.iter().zip(arrays).map(|(&column, array)| (column, Packed::of(array))).collect()
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        let batch = self.next_batch();
+        self.ended |= batch.is_err();
+        batch.transpose()
+    }
+}

@@ -1,0 +1,377 @@
+//! Decoded columns of leaves that nobody changes.
+//!
+//! A scan decodes rows into columns a block of leaves at a time. If every row of the block is visible to every snapshot (no recent change,
+//! nothing deleted), the columns are kept, packed, with the state of each leaf; the next scan that comes to the block asks whether its
+//! leaves are still in that state, one comparison a leaf, and takes the columns instead of the rows. Writers know nothing of this and pay
+//! nothing: a change gives a page another version. README.md has why this is right.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, UInt8Array, UInt32Array,
+};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Int32Type, Int64Type, UInt16Type, UInt64Type};
+use datafusion::common::Result;
+use highkey_table::{LeafRun, Table};
+use parking_lot::Mutex;
+
+/// Where all queries keep columns.
+#[derive(Debug)]
+pub(crate) struct ColumnCache {
+    /// Bytes that may be kept; 0 keeps nothing.
+    limit: usize,
+    used: AtomicUsize,
+    /// By the table's address, which its `Weak` keeps from being used again.
+    tables: Mutex<HashMap<usize, Arc<TableColumns>>>,
+    /// All blocks, in the order in which the clock looks at them.
+    clock: Mutex<VecDeque<(Arc<TableColumns>, Weak<Block>)>>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    /// Blocks offered while there was no room.
+    offered: AtomicUsize,
+}
+
+/// While there is no room, one block in so many is let in: a table larger than the cache then finds some of its blocks every time, instead
+/// of throwing out each one just before it comes by again.
+const ADMIT_ONE_IN: usize = 8;
+
+/// A block with fewer rows is not worth its bookkeeping.
+const LEAST_ROWS: usize = 64;
+
+impl ColumnCache {
+    pub fn new(limit: usize) -> ColumnCache {
+        ColumnCache {
+            limit,
+            used: AtomicUsize::new(0),
+            tables: Mutex::default(),
+            clock: Mutex::default(),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            offered: AtomicUsize::new(0),
+        }
+    }
+
+    /// The blocks of a table in its present definition; `None` if nothing is kept.
+    pub(super) fn table(&self, table: &Arc<Table>) -> Option<Arc<TableColumns>> {
+        if self.limit == 0 {
+            return None;
+        }
+        let mut tables = self.tables.lock();
+        if !tables.contains_key(&(Arc::as_ptr(table) as usize)) {
+            tables.retain(|_, table| table.is_alive() || self.forget_all(table));
+        }
+        let known = tables.entry(Arc::as_ptr(table) as usize).or_insert_with(|| Arc::new(TableColumns { table: Arc::downgrade(table), blocks: Mutex::default() }));
+        Some(known.clone())
+    }
+
+    /// Keeps a block, if there is room or room can be made.
+    pub(super) fn keep(&self, table: &Arc<TableColumns>, block: Block) {
+        let block = Arc::new(block);
+        if block.bytes > self.limit / 8 || block.rows < LEAST_ROWS {
+            return;
+        }
+        if self.used.load(Ordering::Relaxed) + block.bytes > self.limit {
+            if !self.offered.fetch_add(1, Ordering::Relaxed).is_multiple_of(ADMIT_ONE_IN) {
+                return;
+            }
+            self.make_room(block.bytes);
+        }
+        if let Some(old) = table.blocks.lock().insert(block.run.low.clone(), block.clone()) {
+            self.forget(&old);
+        }
+        self.used.fetch_add(block.bytes, Ordering::Relaxed);
+        let mut clock = self.clock.lock();
+        clock.push_back((table.clone(), Arc::downgrade(&block)));
+        // Blocks that were replaced or removed leave their places behind.
+        if clock.len().is_power_of_two() {
+            clock.retain(|(_, block)| block.strong_count() > 0);
+        }
+    }
+
+    /// Takes out blocks that were not used since the clock came by, until `bytes` fit.
+    fn make_room(&self, bytes: usize) {
+        let mut clock = self.clock.lock();
+        let mut left = 2 * clock.len();
+        while left > 0 && self.used.load(Ordering::Relaxed) + bytes > self.limit {
+            left -= 1;
+            let Some((table, place)) = clock.pop_front() else { return };
+            let Some(block) = place.upgrade() else { continue };
+            if block.used.swap(false, Ordering::Relaxed) {
+                clock.push_back((table, place));
+            } else {
+                self.remove(&table, &block);
+            }
+        }
+    }
+
+    /// Forgets a dropped table's blocks; false.
+    fn forget_all(&self, table: &TableColumns) -> bool {
+        std::mem::take(&mut *table.blocks.lock()).values().for_each(|block| self.forget(block));
+        false
+    }
+
+    /// Forgets a block whose leaves have changed.
+    pub(super) fn remove(&self, table: &TableColumns, block: &Arc<Block>) {
+        let mut blocks = table.blocks.lock();
+        if blocks.get(&block.run.low).is_some_and(|known| Arc::ptr_eq(known, block)) {
+            blocks.remove(&block.run.low);
+            self.forget(block);
+        }
+    }
+
+    fn forget(&self, block: &Block) {
+        if !block.gone.swap(true, Ordering::Relaxed) {
+            self.used.fetch_sub(block.bytes, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn count(&self, hit: bool) {
+        if hit { &self.hits } else { &self.misses }.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Bytes kept, blocks taken from the cache, blocks read from rows.
+    pub fn usage(&self) -> (u64, u64, u64) {
+        (self.used.load(Ordering::Relaxed) as u64, self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
+    }
+}
+
+/// The blocks of one table, by the least key that belongs to them.
+#[derive(Debug)]
+pub(super) struct TableColumns {
+    table: Weak<Table>,
+    blocks: Mutex<BTreeMap<Vec<u8>, Arc<Block>>>,
+}
+
+/// What is kept at a position of a scan.
+pub(super) enum Kept {
+    /// A block that begins there.
+    Block(Arc<Block>),
+    /// None; the next thing kept begins or ends at the key (`None`: there is nothing behind).
+    UpTo(Option<Vec<u8>>),
+    /// The position is inside of a block, which ends at the key.
+    Inside(Arc<Block>),
+}
+
+impl TableColumns {
+    fn is_alive(&self) -> bool {
+        self.table.strong_count() > 0
+    }
+
+    /// What is kept at a key.
+    pub fn at(&self, position: &[u8]) -> Kept {
+        let blocks = self.blocks.lock();
+        if let Some((low, block)) = blocks.range::<[u8], _>((Bound::Unbounded, Bound::Included(position))).next_back() {
+            if low == position {
+                return Kept::Block(block.clone());
+            }
+            if block.run.high.as_deref().is_none_or(|high| position < high) {
+                return Kept::Inside(block.clone());
+            }
+        }
+        let next = blocks.range::<[u8], _>((Bound::Excluded(position), Bound::Unbounded)).next();
+        Kept::UpTo(next.map(|(low, _)| low.clone()))
+    }
+}
+
+/// The rows of some leaves by column.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub run: LeafRun,
+    pub rows: usize,
+    /// By the column's position in the table.
+    columns: Vec<(usize, Packed)>,
+    bytes: usize,
+    /// Since the clock came by.
+    used: AtomicBool,
+    gone: AtomicBool,
+}
+
+impl Block {
+    /// `columns` are all of the block's rows.
+    pub fn new(run: LeafRun, rows: usize, columns: Vec<(usize, Packed)>) -> Block {
+        let bytes = size_of::<Block>() + run.len() * 32 + columns.iter().map(|(_, c)| c.bytes()).sum::<usize>();
+        Block { run, rows, columns, bytes, used: AtomicBool::new(false), gone: AtomicBool::new(false) }
+    }
+
+    /// A block of the same rows with these columns too; the other one must be of the same leaves.
+    pub fn with(&self, run: LeafRun, mut more: Vec<(usize, Packed)>) -> Block {
+        more.extend(self.columns.iter().cloned());
+        Block::new(run, self.rows, more)
+    }
+
+    pub fn column(&self, column: usize) -> Option<&Packed> {
+        self.used.store(true, Ordering::Relaxed);
+        self.columns.iter().find(|(c, _)| *c == column).map(|(_, packed)| packed)
+    }
+}
+
+/// A column's values, small.
+#[derive(Clone, Debug)]
+pub(super) enum Packed {
+    /// Integers (of the type) as their distance from the least of them.
+    Numbers { ty: DataType, least: i128, distances: Distances, nulls: Option<NullBuffer> },
+    /// Few different texts or byte strings: positions among them.
+    Dictionary { codes: UInt8Array, values: ArrayRef },
+    Plain(ArrayRef),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Distances {
+    U8(Arc<[u8]>),
+    U16(Arc<[u16]>),
+    U32(Arc<[u32]>),
+    U64(Arc<[u64]>),
+}
+
+impl Packed {
+    pub fn of(array: &ArrayRef) -> Packed {
+        let packed = match array.data_type() {
+            DataType::Int64 => numbers::<Int64Type>(array, |v| v.into()),
+            DataType::UInt64 => numbers::<UInt64Type>(array, |v| v.into()),
+            DataType::Int32 => numbers::<Int32Type>(array, |v| v.into()),
+            DataType::UInt16 => numbers::<UInt16Type>(array, |v| v.into()),
+            DataType::Decimal128(..) => numbers::<Decimal128Type>(array, |v| v),
+            DataType::Utf8View => Some(dictionary(array, array.as_string_view(), |a, row| a.value(row).as_bytes()).unwrap_or_else(|| Packed::Plain(Arc::new(array.as_string_view().gc())))),
+            DataType::BinaryView => Some(dictionary(array, array.as_binary_view(), |a, row| a.value(row)).unwrap_or_else(|| Packed::Plain(Arc::new(array.as_binary_view().gc())))),
+            _ => None,
+        };
+        packed.unwrap_or_else(|| Packed::Plain(array.clone()))
+    }
+
+    /// The column as it was.
+    pub fn array(&self) -> Result<ArrayRef> {
+        Ok(match self {
+            Packed::Plain(array) => array.clone(),
+            Packed::Dictionary { codes, values } => take(values.as_ref(), codes, None)?,
+            Packed::Numbers { ty, least, distances, nulls } => match ty {
+                DataType::Int64 => unpack::<Int64Type>(distances, nulls, ty, |d| (*least as i64).wrapping_add(d as i64)),
+                DataType::UInt64 => unpack::<UInt64Type>(distances, nulls, ty, |d| (*least as u64).wrapping_add(d)),
+                DataType::Int32 => unpack::<Int32Type>(distances, nulls, ty, |d| (*least as i32).wrapping_add(d as i32)),
+                DataType::UInt16 => unpack::<UInt16Type>(distances, nulls, ty, |d| (*least as u16).wrapping_add(d as u16)),
+                _ => unpack::<Decimal128Type>(distances, nulls, ty, |d| *least + i128::from(d)),
+            },
+        })
+    }
+
+    /// The values of some rows.
+    pub fn rows(&self, rows: &UInt32Array) -> Result<ArrayRef> {
+        Ok(match self {
+            Packed::Plain(array) => take(array.as_ref(), rows, None)?,
+            Packed::Dictionary { codes, values } => take(values.as_ref(), &take(codes, rows, None)?, None)?,
+            Packed::Numbers { ty, least, distances, nulls } => {
+                let pick = |row: &u32| *row as usize;
+                let distances = match distances {
+                    Distances::U8(d) => Distances::U8(rows.values().iter().map(|row| d[pick(row)]).collect()),
+                    Distances::U16(d) => Distances::U16(rows.values().iter().map(|row| d[pick(row)]).collect()),
+                    Distances::U32(d) => Distances::U32(rows.values().iter().map(|row| d[pick(row)]).collect()),
+                    Distances::U64(d) => Distances::U64(rows.values().iter().map(|row| d[pick(row)]).collect()),
+                };
+                let nulls = nulls.as_ref().map(|nulls| NullBuffer::from_iter(rows.values().iter().map(|row| nulls.is_valid(pick(row)))));
+                Packed::Numbers { ty: ty.clone(), least: *least, distances, nulls }.array()?
+            }
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Packed::Plain(array) => array.get_array_memory_size(),
+            Packed::Dictionary { codes, values } => codes.get_array_memory_size() + values.get_array_memory_size(),
+            Packed::Numbers { distances, nulls, .. } => {
+                let bytes = match distances {
+                    Distances::U8(d) => size_of_val(&**d),
+                    Distances::U16(d) => size_of_val(&**d),
+                    Distances::U32(d) => size_of_val(&**d),
+                    Distances::U64(d) => size_of_val(&**d),
+                };
+                bytes + nulls.as_ref().map_or(0, |n| n.buffer().len())
+            }
+        }
+    }
+}
+
+/// `None` if the values are too far apart.
+fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef, wide: impl Fn(T::Native) -> i128) -> Option<Packed> {
+    let array = array.as_primitive::<T>();
+    let (mut least, mut greatest) = (i128::MAX, i128::MIN);
+    let mut see = |value: T::Native| {
+        let value = wide(value);
+        least = least.min(value);
+        greatest = greatest.max(value);
+    };
+    match array.null_count() {
+        0 => array.values().iter().for_each(|&value| see(value)),
+        _ => array.iter().flatten().for_each(see),
+    }
+    if least > greatest {
+        (least, greatest) = (0, 0);
+    }
+    let width = greatest.checked_sub(least)?;
+    // What a null's place holds means nothing.
+    let all = || array.values().iter().map(|&value| wide(value).wrapping_sub(least));
+    let distances = if width <= i128::from(u8::MAX) {
+        Distances::U8(all().map(|d| d as u8).collect())
+    } else if width <= i128::from(u16::MAX) {
+        Distances::U16(all().map(|d| d as u16).collect())
+    } else if width <= i128::from(u32::MAX) {
+        Distances::U32(all().map(|d| d as u32).collect())
+    } else if width <= i128::from(u64::MAX) {
+        Distances::U64(all().map(|d| d as u64).collect())
+    } else {
+        return None;
+    };
+    Some(Packed::Numbers { ty: array.data_type().clone(), least, distances, nulls: array.nulls().cloned() })
+}
+
+fn unpack<T: ArrowPrimitiveType>(distances: &Distances, nulls: &Option<NullBuffer>, ty: &DataType, value: impl Fn(u64) -> T::Native) -> ArrayRef {
+    let values: Vec<T::Native> = match distances {
+        Distances::U8(d) => d.iter().map(|&d| value(d.into())).collect(),
+        Distances::U16(d) => d.iter().map(|&d| value(d.into())).collect(),
+        Distances::U32(d) => d.iter().map(|&d| value(d.into())).collect(),
+        Distances::U64(d) => d.iter().map(|&d| value(d)).collect(),
+    };
+    Arc::new(PrimitiveArray::<T>::new(values.into(), nulls.clone()).with_data_type(ty.clone()))
+}
+
+/// `None` if there are too many different values.
+fn dictionary<A: Array>(array: &ArrayRef, cells: &A, cell: impl Fn(&A, usize) -> &[u8]) -> Option<Packed> {
+    const MOST: usize = 256;
+    let mut known: HashMap<&[u8], u8, ahash::RandomState> = HashMap::default();
+    let mut firsts: Vec<u32> = Vec::new();
+    let mut codes = Vec::with_capacity(cells.len());
+    for row in 0..cells.len() {
+        if cells.is_null(row) {
+            codes.push(0);
+            continue;
+        }
+        let value = cell(cells, row);
+        let code = match known.get(value) {
+            Some(code) => *code,
+            None if known.len() == MOST => return None,
+            None => {
+                let code = known.len() as u8;
+                known.insert(value, code);
+                firsts.push(row as u32);
+                code
+            }
+        };
+        codes.push(code);
+    }
+    if firsts.len() * 4 > cells.len() {
+        return None;
+    }
+    if firsts.is_empty() {
+        // Nulls only: their code must mean something.
+        firsts.push(0);
+    }
+    let values = take(array.as_ref(), &UInt32Array::from(firsts), None).ok()?;
+    let values: ArrayRef = match values.data_type() {
+        DataType::Utf8View => Arc::new(values.as_string_view().gc()) as ArrayRef,
+        _ => Arc::new(values.as_binary_view().gc()),
+    };
+    Some(Packed::Dictionary { codes: UInt8Array::new(codes.into(), array.nulls().cloned()), values })
+}

@@ -1,0 +1,338 @@
+//! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `columns`: arrays that are kept.
+//! `filter`: conditions evaluated by the scan.
+
+mod batches;
+mod columns;
+mod decode;
+mod filter;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ColumnStatistics, Result, Statistics};
+use datafusion::datasource::{TableType, source_as_provider};
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, conjunction};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
+};
+use highkey_table::{KeyRange, ScanPartition, Table};
+use highkey_types::{TypeKind, Value};
+use parking_lot::Mutex;
+
+use super::context::Shared;
+use super::error::user;
+use super::repr::scalar;
+use crate::bind::ROW_ID;
+
+use batches::{Batches, Pieces};
+pub(super) use columns::ColumnCache;
+use filter::Filter;
+
+/// Which rows of a table are read, and by which index.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    pub index: usize,
+    pub ranges: Vec<KeyRange>,
+    /// An estimate of how many rows are in the ranges; `None` for the whole table.
+    pub rows: Option<u64>,
+}
+
+/// A table under the query's snapshot.
+#[derive(Clone)]
+pub(super) struct BaseTable {
+    shared: Arc<Shared>,
+    table: Arc<Table>,
+    alias: String,
+    /// Output i is the table's column `columns[i]`.
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    access: Access,
+}
+
+impl BaseTable {
+    pub fn new(
+        shared: Arc<Shared>,
+        table: Arc<Table>,
+        alias: &str,
+        columns: Vec<usize>,
+        schema: SchemaRef,
+        access: Access,
+    ) -> BaseTable {
+        BaseTable { shared, table, alias: alias.to_string(), columns, schema, access }
+    }
+
+    fn row_estimate(&self) -> usize {
+        let total = self.table.row_count_estimate().unwrap_or(0);
+        self.access.rows.map_or(total, |rows| rows.min(total.max(1))) as usize
+    }
+}
+
+impl fmt::Debug for BaseTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BaseTable").field("alias", &self.alias).field("access", &self.access).finish()
+    }
+}
+
+#[async_trait]
+impl TableProvider for BaseTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        Some(self.estimates())
+    }
+
+    async fn scan(&self, state: &dyn Session, projection: Option<&Vec<usize>>, _: &[DfExpr], limit: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut source = self.clone();
+        if let Some(projection) = projection {
+            source.columns = projection.iter().map(|&i| self.columns[i]).collect();
+            source.schema = Arc::new(self.schema.project(projection)?);
+        }
+        let workers = state.config().target_partitions();
+        let pieces = source.pieces()?;
+        let workers = workers.min(pieces.len());
+        Ok(Arc::new(ScanExec::new(source, pieces, workers, limit)))
+    }
+}
+
+impl BaseTable {
+    /// Nothing here is exact: DataFusion would answer MIN, MAX and COUNT from it.
+    fn estimates(&self) -> Statistics {
+        let rows = self.row_estimate();
+        Statistics {
+            num_rows: Precision::Inexact(rows),
+            total_byte_size: Precision::Absent,
+            column_statistics: self.columns.iter().map(|&column| self.column_estimates(column, rows)).collect(),
+        }
+    }
+
+    /// What the column's histogram says, of `rows` rows.
+    fn column_estimates(&self, column: usize, rows: usize) -> ColumnStatistics {
+        let unknown = ColumnStatistics::new_unknown();
+        if column == ROW_ID {
+            return unknown;
+        }
+        let Some(histogram) = self.table.histogram(column) else { return unknown };
+        let ty = &self.table.columns()[column].ty;
+        // Text is in the order of its collation and a TIMESTAMP in UTC; Arrow compares bytes and the session's time.
+        let ordered = (ty.is_number() || ty.is_temporal()) && !matches!(ty.kind, TypeKind::Timestamp(_));
+        let end = |value: Option<&Value>| match value {
+            Some(value) if ordered => Precision::Inexact(scalar(value, ty)),
+            _ => Precision::Absent,
+        };
+        ColumnStatistics {
+            null_count: Precision::Inexact((histogram.null_fraction() * rows as f64) as usize),
+            min_value: end(histogram.buckets().first().map(|b| &b.lower)),
+            max_value: end(histogram.buckets().last().map(|b| &b.upper)),
+            distinct_count: Precision::Inexact((histogram.distinct() as usize).min(rows)),
+            ..unknown
+        }
+    }
+
+    /// The pieces that the workers share.
+    fn pieces(&self) -> Result<Vec<Piece>> {
+        let ranges = self.access.ranges.iter();
+        if self.row_estimate() < PIECES_FROM_ROWS {
+            return Ok(ranges.cloned().map(Piece::Range).collect());
+        }
+        let mut all = Vec::new();
+        for range in ranges {
+            all.extend(self.table.partitions(self.access.index, range).map_err(user)?.into_iter().map(Piece::Partition));
+        }
+        Ok(all)
+    }
+}
+
+/// Fewer rows are one worker's.
+const PIECES_FROM_ROWS: usize = 16 * 1024;
+
+/// What EXPLAIN says that reading a row costs: MySQL's row_evaluate_cost.
+const ROW_COST: f64 = 0.1;
+
+/// The cost of a plan in the unit of `parallel_cost_threshold`: what its scans read. (DataFusion's joins and groups are in proportion.)
+pub(super) fn cost(plan: &LogicalPlan) -> f64 {
+    let mut cost = 0.0;
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Ok(provider) = source_as_provider(&scan.source)
+            && let Some(table) = (provider.as_ref() as &dyn Any).downcast_ref::<BaseTable>()
+        {
+            cost += table.row_estimate() as f64 * ROW_COST;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    cost
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Range(KeyRange),
+    Partition(ScanPartition),
+}
+
+/// The scan as an operator: each of its partitions takes the next piece that none has taken.
+#[derive(Debug)]
+pub(super) struct ScanExec {
+    source: BaseTable,
+    pieces: Arc<[Piece]>,
+    limit: Option<usize>,
+    /// What the query asks of the rows.
+    conditions: Vec<Arc<dyn PhysicalExpr>>,
+    /// How far each execution has come, and how often each partition was executed: its n-th time is part of the n-th execution.
+    executions: Mutex<(Vec<Arc<AtomicUsize>>, Vec<usize>)>,
+    properties: Arc<PlanProperties>,
+}
+
+impl ScanExec {
+    fn new(source: BaseTable, pieces: Vec<Piece>, workers: usize, limit: Option<usize>) -> ScanExec {
+        let workers = workers.max(1);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(source.schema.clone()),
+            Partitioning::UnknownPartitioning(workers),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        ScanExec { source, pieces: pieces.into(), limit, conditions: Vec::new(), executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
+    }
+
+    /// The position among the pieces that this execution's partitions share.
+    fn next_piece(&self, partition: usize) -> Arc<AtomicUsize> {
+        let (positions, executed) = &mut *self.executions.lock();
+        let execution = executed[partition];
+        executed[partition] += 1;
+        if execution == positions.len() {
+            positions.push(Arc::default());
+        }
+        positions[execution].clone()
+    }
+
+    /// As EXPLAIN names it: `Table scan on t`, `Index range scan on t using k`, `PQblock scan on t`.
+    pub fn describe(&self) -> String {
+        let source = &self.source;
+        let whole = source.access.rows.is_none();
+        // GreatSQL's words for a table that several threads divide.
+        let how = match (self.properties.output_partitioning().partition_count(), whole) {
+            (1, true) => "Table scan",
+            (1, false) => "Index range scan",
+            _ => "PQblock scan",
+        };
+        if whole {
+            return format!("{how} on {}", source.alias);
+        }
+        let index = &source.table.indexes()[source.access.index];
+        format!("{how} on {} using {}", source.alias, index.name)
+    }
+
+    pub fn row_estimate(&self) -> usize {
+        self.source.row_estimate()
+    }
+
+    /// The conditions that the scan evaluates.
+    pub fn conditions(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.conditions
+    }
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &str {
+        "ScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(&self, f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        for condition in &self.conditions {
+            if f(condition)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    /// Takes all conditions, unless it counts rows before them.
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        pushed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let mut conditions = self.conditions.clone();
+        let mut taken = Vec::new();
+        for filter in pushed.parent_filters {
+            if self.limit.is_some() || phase != FilterPushdownPhase::Pre || is_volatile(&filter.filter) {
+                taken.push(PushedDown::No);
+            } else {
+                taken.push(PushedDown::Yes);
+                conditions.push(filter.filter);
+            }
+        }
+        let scan = ScanExec {
+            source: self.source.clone(),
+            pieces: self.pieces.clone(),
+            limit: self.limit,
+            conditions,
+            executions: Mutex::new((Vec::new(), vec![0; self.properties.output_partitioning().partition_count()])),
+            properties: self.properties.clone(),
+        };
+        Ok(FilterPushdownPropagation::with_parent_pushdown_result(taken).with_updated_node(Arc::new(scan)))
+    }
+
+    fn replace_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(self.source.estimates()))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let schema = self.source.schema.clone();
+        let pieces = Pieces { all: self.pieces.clone(), next: self.next_piece(partition) };
+        // As one condition, which stops at its first false part like the query's own AND.
+        let filter = (!self.conditions.is_empty()).then(|| Filter::new(conjunction(self.conditions.iter().cloned()), &schema)).transpose()?;
+        let batches = Batches::new(self.source.clone(), pieces, self.limit, filter, context.session_config().batch_size());
+        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+}

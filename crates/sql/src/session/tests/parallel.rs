@@ -1,0 +1,128 @@
+//! Parallel queries: the same answers as on one thread, and why a query stays on one.
+
+use super::{Client, Server};
+
+/// A table of 40,000 rows, and a session whose every query on DataFusion has three threads if it may.
+async fn filled(server: &Server) -> Client {
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, s VARCHAR(20), d DOUBLE, m DECIMAL(12,2), at TIMESTAMP NULL)").await;
+    for chunk in 0..8 {
+        let rows: Vec<String> = (chunk * 5000..chunk * 5000 + 5000)
+            .map(|id| format!("({id}, {}, 'name{}', {}.25, {}.{:02}, '2024-01-01 00:00:00' + INTERVAL {id} MINUTE)", id % 10, id % 7, id % 100, id % 1000, id % 100))
+            .collect();
+        c.ok(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+    }
+    c.ok("SET highkey_executor = 'DATAFUSION', parallel_cost_threshold = 0, parallel_default_dop = 3").await;
+    c
+}
+
+async fn counter(c: &mut Client, name: &str) -> u64 {
+    c.rows(&format!("SHOW STATUS LIKE '{name}'")).await[0][1].parse().unwrap()
+}
+
+/// The answer in parallel, which must be the one on one thread, and whether it was found in parallel from beginning to end.
+async fn both(c: &mut Client, sql: &str) -> (Vec<Vec<String>>, bool) {
+    c.ok("SET force_parallel_execute = OFF").await;
+    let serial = c.rows(sql).await;
+    c.ok("SET force_parallel_execute = ON").await;
+    let (before, order) = (counter(c, "PQ_stmt_executed").await, counter(c, "PQ_serial_order").await);
+    let parallel = c.rows(sql).await;
+    assert_eq!(serial, parallel, "{sql}");
+    let stayed = counter(c, "PQ_stmt_executed").await > before && counter(c, "PQ_serial_order").await == order;
+    (parallel, stayed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_are_those_of_one_thread() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    for sql in [
+        "SELECT COUNT(*), SUM(m), AVG(m), MIN(s), MAX(at), SUM(d), AVG(d) FROM t WHERE id % 3 = 1",
+        "SELECT s, COUNT(*), SUM(m), COUNT(DISTINCT k), SUM(DISTINCT k) FROM t GROUP BY s ORDER BY s",
+        "SELECT k, s, SUM(m) FROM t GROUP BY k, s WITH ROLLUP",
+        "SELECT a.k, COUNT(*) FROM t a JOIN t b ON a.id = b.id + 1 GROUP BY a.k ORDER BY a.k",
+        "SELECT id FROM t WHERE m > (SELECT AVG(m) FROM t) ORDER BY id LIMIT 5",
+        "SELECT COUNT(*) FROM t WHERE id IN (SELECT id + 1 FROM t WHERE k = 3)",
+        "SELECT k FROM (SELECT DISTINCT k FROM t UNION SELECT k + 5 FROM t) u ORDER BY k",
+        "WITH big AS (SELECT k, MAX(id) m FROM t GROUP BY k) SELECT * FROM big ORDER BY m DESC",
+        "SELECT k, RANK() OVER (ORDER BY n) FROM (SELECT k, COUNT(*) n FROM t WHERE id < 30007 GROUP BY k) g ORDER BY k",
+    ] {
+        let (rows, parallel) = both(&mut c, sql).await;
+        assert!(parallel && !rows.is_empty(), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_shows_the_order_is_found_on_one_thread() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    // Known from the plan.
+    for sql in [
+        "SELECT GROUP_CONCAT(id) FROM t WHERE id < 50",
+        "SELECT id FROM t WHERE k = 3 AND d > 90",
+        "SELECT k, COUNT(*) FROM t GROUP BY k LIMIT 3",
+        "SELECT @n := id FROM t WHERE id = 7",
+        "SELECT ROW_NUMBER() OVER (ORDER BY k) FROM t ORDER BY 1 DESC LIMIT 1",
+        "SELECT STDDEV(m) FROM t",
+    ] {
+        assert!(!both(&mut c, sql).await.1, "{sql}");
+    }
+    // Known from the rows: which text stands for a group, which is the least, what is lost in a sum.
+    assert!(both(&mut c, "SELECT ANY_VALUE(k), COUNT(*) FROM t GROUP BY id % 10 ORDER BY 1").await.1, "all of a group are the same");
+    c.ok("UPDATE t SET s = UPPER(s) WHERE id IN (39990, 17, 20003)").await;
+    c.ok("UPDATE t SET d = 0.1 WHERE id % 2 = 0").await;
+    for sql in ["SELECT s, COUNT(*) FROM t GROUP BY s ORDER BY s", "SELECT MIN(s), MAX(s) FROM t", "SELECT SUM(d) FROM t", "SELECT DISTINCT s FROM t ORDER BY s"] {
+        assert!(!both(&mut c, sql).await.1, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_starts_anew_warns_once() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("UPDATE t SET d = 0.1").await;
+    c.rows("SELECT SUM(d), SUM(IF(id = 39999, 1 DIV 0, 0)) FROM t").await;
+    assert_eq!(c.rows("SHOW WARNINGS").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_hints_and_explain_say_how_many_threads() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let first_line = async |c: &mut Client, hint: &str| {
+        let tree = c.value(&format!("EXPLAIN FORMAT=TREE SELECT {hint} k, SUM(m) FROM t GROUP BY k")).await;
+        tree.lines().next().unwrap().to_owned()
+    };
+    let tree = c.value("EXPLAIN FORMAT=TREE SELECT k, SUM(m) FROM t GROUP BY k").await;
+    assert!(tree.starts_with("-> Parallel execute (3 workers)\n") && tree.contains("PQblock scan on t"), "{tree}");
+    assert_eq!(first_line(&mut c, "/*+ PQ(2) */").await, "-> Parallel execute (2 workers)");
+    assert_eq!(first_line(&mut c, "/*+ NO_PQ PQ(2) */").await, "-> Serial execute (NO_PQ)");
+    c.ok("SET parallel_cost_threshold = 1000000").await;
+    assert_eq!(first_line(&mut c, "").await, "-> Serial execute (cost below parallel_cost_threshold)");
+    c.ok("SET parallel_cost_threshold = 1000, force_parallel_execute = OFF").await;
+    assert_eq!(first_line(&mut c, "").await, "-> Serial execute (parallel execution is switched off)");
+    assert_eq!(first_line(&mut c, "/*+ PQ */").await, "-> Parallel execute (3 workers)");
+    c.ok("SET force_parallel_execute = ON, parallel_default_dop = 0").await;
+    assert_eq!(first_line(&mut c, "").await, "-> Serial execute (parallel execution is switched off)");
+
+    // No worker is free: it runs on one thread all the same.
+    c.ok("SET parallel_default_dop = 3").await;
+    c.ok("SET GLOBAL parallel_max_threads = 1").await;
+    let (refused, workers) = (counter(&mut c, "PQ_threads_refused").await, counter(&mut c, "PQ_serial_workers").await);
+    assert_eq!(c.value("SELECT COUNT(DISTINCT k) FROM t").await, "10");
+    assert_eq!((counter(&mut c, "PQ_threads_refused").await, counter(&mut c, "PQ_serial_workers").await), (refused + 1, workers + 1));
+    assert_eq!(counter(&mut c, "PQ_threads_running").await, 0, "workers are given back");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn insert_select_gives_out_keys_in_the_order_of_the_rows() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE copy (n INT AUTO_INCREMENT PRIMARY KEY, id INT)").await;
+    c.ok("INSERT INTO copy (id) SELECT id FROM t WHERE k < 5").await;
+    assert_eq!(c.value("SELECT COUNT(*) FROM copy a JOIN copy b ON b.n = a.n + 1 WHERE b.id < a.id").await, "0");
+    let executed = counter(&mut c, "PQ_stmt_executed").await;
+    c.ok("CREATE TABLE sums (k INT PRIMARY KEY, m DECIMAL(30,2))").await;
+    c.ok("INSERT INTO sums SELECT k, SUM(m) FROM t GROUP BY k ORDER BY k").await;
+    assert!(counter(&mut c, "PQ_stmt_executed").await > executed);
+}

@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits
+.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-tpch
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -25,6 +25,10 @@ bench: build
 # Source 001: updates with the binary log and without, six servers; TABLES=64 ROWS=... for more.
 bench-commits: build
 	scripts/bench-commits.sh
+
+# Source 002: TPC-H beside DuckDB, MySQL and MariaDB, answers compared; SCALE=0.1 SERVERS=highkey,duckdb for less.
+bench-tpch: build
+	scripts/bench-tpch.sh
 
 # Kill -9 under load; CYCLES=500 for more.
 crash: build

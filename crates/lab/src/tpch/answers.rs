@@ -96,7 +96,9 @@ impl Answer {
             (Kind::Number, Kind::Number) => Kind::Number,
             _ => Kind::Text,
         };
-        let differs = |(mine, theirs): &(&Vec<Option<String>>, &Vec<Option<String>>), column: usize| !same(&mine[column], &theirs[column], kind(column));
+        let differs = |(mine, theirs): &(&Vec<Option<String>>, &Vec<Option<String>>), column: usize| {
+            !same(&mine[column], &theirs[column], kind(column))
+        };
         let tell = |what: &str, at: usize, (mine, theirs): (&Vec<Option<String>>, &Vec<Option<String>>)| {
             let line = |row: &Vec<Option<String>>| row.iter().map(|c| c.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(" | ");
             Some(format!("{what} {}: {}\n    not {}", at + 1, line(mine), line(theirs)))
@@ -109,7 +111,11 @@ impl Answer {
         let sorted = |rows: &'_ [Vec<Option<String>>]| {
             let exact = |row: &Vec<Option<String>>| -> Vec<Option<String>> {
                 let columns = (0..row.len()).filter(|&column| kind(column) != Kind::Double);
-                columns.map(|column| row[column].as_deref().map(|c| if kind(column) == Kind::Number { number(c).to_string() } else { c.into() })).collect()
+                columns
+                    .map(|column| {
+                        row[column].as_deref().map(|c| if kind(column) == Kind::Number { number(c).to_string() } else { c.into() })
+                    })
+                    .collect()
             };
             let mut rows = rows.to_vec();
             rows.sort_by_cached_key(exact);
@@ -117,7 +123,9 @@ impl Answer {
         };
         let (mine, theirs) = (sorted(&self.rows), sorted(&other.rows));
         let mut pairs = mine.iter().zip(&theirs).enumerate();
-        pairs.find(|(_, pair)| (0..self.kinds.len()).any(|column| differs(pair, column))).and_then(|(at, pair)| tell("of the sorted rows, row", at, pair))
+        pairs
+            .find(|(_, pair)| (0..self.kinds.len()).any(|column| differs(pair, column)))
+            .and_then(|(at, pair)| tell("of the sorted rows, row", at, pair))
     }
 }
 
@@ -140,7 +148,8 @@ fn number(text: &str) -> &str {
 /// Equal but for the last digits of a double and what the shorter text has rounded: MySQL's division is of decimals, DuckDB's of doubles.
 fn near(a: &str, b: &str) -> bool {
     let (Ok(x), Ok(y)) = (a.parse::<f64>(), b.parse::<f64>()) else { return a == b };
-    let places = |text: &str| if text.contains(['e', 'E']) { i32::MAX } else { text.split_once('.').map_or(0, |(_, digits)| digits.len() as i32) };
+    let places =
+        |text: &str| if text.contains(['e', 'E']) { i32::MAX } else { text.split_once('.').map_or(0, |(_, digits)| digits.len() as i32) };
     let rounding = 0.5 * 10f64.powi(-places(a).min(places(b)).min(300));
     // A double that is whole is written without digits behind the point or with one: nothing has been rounded.
     let rounding = if rounding > 0.001 { 0.0 } else { rounding };

@@ -1,8 +1,8 @@
 //! Source 002: the 22 queries of TPC-H, serially and in parallel.
 //!
-//! Every server loads the same rows. Then each query runs some times, the servers and their modes in turn. All runs on a server must answer the
-//! same, and all servers must: what differs is told, and fails the experiment. A server whose `force_parallel_execute` can be set is measured with
-//! OFF (serial) and ON (parallel), and if asked for with degrees of parallelism and with a hint.
+//! Every server loads the same rows. Then each query runs some times, the servers and their modes in turn. All runs on a server must
+//! answer the same, and all servers must: what differs is told, and fails the experiment. A server whose `force_parallel_execute` can be
+//! set is measured with OFF (serial) and ON (parallel), and if asked for with degrees of parallelism and with a hint.
 
 mod answers;
 mod queries;
@@ -91,7 +91,8 @@ pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan
                     }
                     let text = texts[query - 1];
                     let text = mode.hint.as_ref().map_or_else(|| text.to_string(), |hint| queries::hinted(text, hint));
-                    let (seconds, answer) = ask(server, database, mode, &text, plan.limit).await.map_err(|e| format!("{}: query {query}: {e}", server.name))?;
+                    let (seconds, answer) =
+                        ask(server, database, mode, &text, plan.limit).await.map_err(|e| format!("{}: query {query}: {e}", server.name))?;
                     runs.push(seconds);
                     let Some(answer) = answer else { continue };
                     let first = results.answers.entry(query).or_insert_with(|| answer.clone());
@@ -102,7 +103,8 @@ pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan
             }
         }
         for (server, results, _) in &measured {
-            let seconds: Vec<String> = results.series.iter().map(|s| format!("{} {:.3?}", s.mode, s.runs[&query].iter().flatten().collect::<Vec<_>>())).collect();
+            let seconds: Vec<String> =
+                results.series.iter().map(|s| format!("{} {:.3?}", s.mode, s.runs[&query].iter().flatten().collect::<Vec<_>>())).collect();
             eprintln!("query {query}, {}: {}", server.name, seconds.join(", "));
         }
     }

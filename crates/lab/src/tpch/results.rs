@@ -61,7 +61,8 @@ impl Results {
         for series in &self.series {
             for (query, runs) in &series.runs {
                 for run in runs {
-                    let _ = writeln!(csv, "{},{query},{}", series.mode.replace(',', ";"), run.map(|s| format!("{s:.6}")).unwrap_or_default());
+                    let _ =
+                        writeln!(csv, "{},{query},{}", series.mode.replace(',', ";"), run.map(|s| format!("{s:.6}")).unwrap_or_default());
                 }
             }
         }
@@ -114,10 +115,12 @@ pub fn differences(all: &[&Results]) -> Vec<(usize, String)> {
     found
 }
 
-/// A Markdown table: a line a query, a column a server and mode, in milliseconds; total and geometric mean of the queries that all have finished.
+/// A Markdown table: a line a query, a column a server and mode, in milliseconds; total and geometric mean of the queries that all have
+/// finished.
 /// The ratio is that of the first server to the one after it.
 pub fn table(all: &[Results], differences: &[(usize, String)]) -> String {
-    let queries: Vec<usize> = (1..=queries::COUNT).filter(|q| all.iter().any(|r| r.series.iter().any(|s| s.runs.contains_key(q)))).collect();
+    let queries: Vec<usize> =
+        (1..=queries::COUNT).filter(|q| all.iter().any(|r| r.series.iter().any(|s| s.runs.contains_key(q)))).collect();
     let finished: Vec<usize> =
         queries.iter().copied().filter(|&q| all.iter().flat_map(|r| &r.series).all(|s| s.median(q).is_some())).collect();
     // Name, and the figures of a query or of several.
@@ -138,7 +141,10 @@ pub fn table(all: &[Results], differences: &[(usize, String)]) -> String {
     if let Some((first, others)) = all.split_first() {
         for other in others {
             if let (Some(mine), Some(theirs)) = (first.best(), other.best()) {
-                ratios.push((format!("{} {} / {}", first.name, mine.mode, other.name).replace("  ", " "), Box::new(move |q| ratio(mine, theirs, q))));
+                ratios.push((
+                    format!("{} {} / {}", first.name, mine.mode, other.name).replace("  ", " "),
+                    Box::new(move |q| ratio(mine, theirs, q)),
+                ));
             }
         }
     }
@@ -210,7 +216,12 @@ mod tests {
 
     #[test]
     fn a_table_of_two_servers() {
-        let ours = [("serial", 14, &[Some(0.4), Some(0.2), Some(0.3)][..]), ("parallel", 14, &[Some(0.1)]), ("serial", 6, &[Some(0.02)]), ("parallel", 6, &[Some(0.02)])];
+        let ours = [
+            ("serial", 14, &[Some(0.4), Some(0.2), Some(0.3)][..]),
+            ("parallel", 14, &[Some(0.1)]),
+            ("serial", 6, &[Some(0.02)]),
+            ("parallel", 6, &[Some(0.02)]),
+        ];
         let a = results("a", &ours, "1.0");
         let b = results("b", &[("", 14, &[Some(0.2)]), ("", 6, &[None])], "1");
         let all = [a, b];

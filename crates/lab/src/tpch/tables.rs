@@ -1,4 +1,5 @@
-//! The eight tables of TPC-H: their definitions and their rows, generated (crate `tpchgen`, dbgen's rows to the byte) or read from `.tbl` files.
+//! The eight tables of TPC-H: their definitions and their rows, generated (crate `tpchgen`, dbgen's rows to the byte) or read from `.tbl`
+//! files.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -11,7 +12,8 @@ use futures::StreamExt;
 use mysql_async::Conn;
 use tokio::sync::mpsc;
 use tpchgen::generators::{
-    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator, RegionGenerator, SupplierGenerator,
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator, RegionGenerator,
+    SupplierGenerator,
 };
 
 use crate::server::{Result, run as execute};
@@ -27,7 +29,11 @@ pub struct Table {
 }
 
 pub const TABLES: [Table; 8] = [
-    Table { name: "region", columns: "r_regionkey int NOT NULL, r_name char(25) NOT NULL, r_comment varchar(152), PRIMARY KEY (r_regionkey)", indexes: &[] },
+    Table {
+        name: "region",
+        columns: "r_regionkey int NOT NULL, r_name char(25) NOT NULL, r_comment varchar(152), PRIMARY KEY (r_regionkey)",
+        indexes: &[],
+    },
     Table {
         name: "nation",
         columns: "n_nationkey int NOT NULL, n_name char(25) NOT NULL, n_regionkey int NOT NULL, n_comment varchar(152), PRIMARY KEY (n_nationkey)",

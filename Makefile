@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-tpch queries
+.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-tpch bench-mixed queries
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -29,6 +29,10 @@ bench-commits: build
 # Source 002: TPC-H beside DuckDB, MySQL and MariaDB, answers compared; SCALE=0.1 SERVERS=highkey,duckdb for less.
 bench-tpch: build
 	scripts/bench-tpch.sh
+
+# Transactions and reports at once, beside MySQL; SCALE=1 WAREHOUSES=10 for more.
+bench-mixed: build
+	scripts/bench-mixed.sh
 
 # Kill -9 under load; CYCLES=500 for more.
 crash: build

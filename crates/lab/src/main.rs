@@ -2,15 +2,18 @@
 //!
 //! It knows nothing of Highkey: servers are named URLs, measured side by side, alternating, and the median of the
 //! repeats is reported with its spread. Each experiment is one file: `insert_select`, `key_ranges` (source 000), `load_order` (003),
-//! `auto_increment` (004), `commits` (001), `tpch` (002). `report` prints, and writes CSV and SVG.
+//! `auto_increment` (004), `commits` (001), `tpch`, `report_guard` and `ch` (002). `report` prints, and writes CSV and SVG.
 #![forbid(unsafe_code)]
 
 mod auto_increment;
+mod ch;
 mod commits;
 mod insert_select;
 mod key_ranges;
+mod load_data;
 mod load_order;
 mod report;
+mod report_guard;
 mod sbtest;
 mod server;
 mod tpch;
@@ -155,6 +158,52 @@ enum Experiment {
         #[arg(long)]
         beside: Vec<PathBuf>,
     },
+    /// Source 002: what sysbench's oltp_read_write loses while the queries of TPC-H run beside it
+    ReportGuard {
+        #[command(flatten)]
+        common: Common,
+        /// Scale factor of TPC-H
+        #[arg(long, default_value_t = 0.1)]
+        scale: f64,
+        /// Tables of sysbench
+        #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+        tables: u32,
+        /// Rows of each
+        #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1000..))]
+        rows: u32,
+        /// Concurrent connections of transactions
+        #[arg(long, value_delimiter = ',', default_value = "16")]
+        connections: Vec<u64>,
+        /// Seconds alone, and seconds beside the queries
+        #[arg(long, default_value_t = 20.0)]
+        seconds: f64,
+    },
+    /// CH-benCHmark: TPC-C's transactions and 22 queries over its tables, each alone and both at once
+    Ch {
+        #[command(flatten)]
+        common: Common,
+        /// Warehouses: 600,000 rows each
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+        warehouses: u32,
+        /// Connections with transactions
+        #[arg(long, default_value_t = 8)]
+        connections: u64,
+        /// Connections with queries
+        #[arg(long, default_value_t = 1)]
+        analysts: u64,
+        /// Seconds of transactions alone
+        #[arg(long, default_value_t = 20.0)]
+        seconds: f64,
+        /// Rounds of all queries, of each connection with queries
+        #[arg(long, default_value_t = 1)]
+        rounds: u32,
+        /// Queries [default: all]
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=ch::QUERIES as i64))]
+        queries: Vec<u8>,
+        /// Seconds after which a query is given up
+        #[arg(long, default_value_t = 120.0)]
+        limit: f64,
+    },
     /// Writes the rows of TPC-H as .tbl files
     TpchFiles {
         /// Scale factor
@@ -238,6 +287,16 @@ async fn run(experiment: Experiment) -> server::Result<()> {
             finish(&common, &[], keep || loaded).await?;
             print!("{table}");
             return verdict;
+        }
+        Experiment::ReportGuard { common, scale, tables, rows, connections, seconds } => {
+            let plan = report_guard::Plan { scale, tables, rows, connections, seconds };
+            let reports = report_guard::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, reports)
+        }
+        Experiment::Ch { common, warehouses, connections, analysts, seconds, rounds, queries, limit } => {
+            let plan = ch::Plan { warehouses, connections, analysts, seconds, rounds, queries, limit };
+            let reports = ch::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, reports)
         }
         Experiment::TpchFiles { scale, dir } => return tpch::write_files(scale, &dir),
     };

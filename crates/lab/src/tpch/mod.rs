@@ -16,9 +16,9 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use self::answers::Answer;
-pub use self::queries::COUNT as QUERIES;
+pub use self::queries::{COUNT as QUERIES, texts};
 use self::results::Results;
-pub use self::tables::{Indexes, Source, write_files};
+pub use self::tables::{Indexes, Source, load, write_files};
 use crate::server::{Result, Server, run as execute};
 
 /// What to measure.

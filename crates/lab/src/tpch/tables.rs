@@ -8,18 +8,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use clap::ValueEnum;
-use futures::StreamExt;
 use mysql_async::Conn;
-use tokio::sync::mpsc;
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator, RegionGenerator,
     SupplierGenerator,
 };
 
+use crate::load_data::{self, BLOCK_BYTES, Give};
 use crate::server::{Result, run as execute};
-
-/// What is sent, or written, at once.
-const BLOCK_BYTES: usize = 1 << 20;
 
 /// A table: its columns and primary key, and an index for each foreign key that the primary key does not serve.
 pub struct Table {
@@ -101,8 +97,7 @@ pub enum Source {
 
 /// Creates the tables in the connection's database, loads and analyses them. Seconds of all, and the rows.
 pub async fn load(connection: &mut Conn, source: &Source, indexes: Indexes) -> Result<(f64, u64)> {
-    // Off by default in MySQL; a server without the variable says so at the LOAD.
-    let _ = execute(connection, "SET GLOBAL local_infile = ON").await;
+    load_data::allow(connection).await;
     let (start, mut rows) = (Instant::now(), 0);
     for table in &TABLES {
         let (name, keys) = (table.name, table.indexes);
@@ -122,27 +117,13 @@ pub async fn load(connection: &mut Conn, source: &Source, indexes: Indexes) -> R
 
 /// LOAD DATA LOCAL of one table. The rows that the server says it has taken.
 async fn send(connection: &mut Conn, table: &'static str, source: &Source) -> Result<u64> {
-    let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(4);
     let source = source.clone();
-    tokio::task::spawn_blocking(move || {
-        // A receiver that has gone has told its own error.
-        let mut give = |block| sender.blocking_send(Ok(block)).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe));
-        let done = match source {
-            Source::Scale(scale) => generate(table, scale, &mut give),
-            Source::Files(folder) => read(&file(&folder, table), &mut give),
-        };
-        if let Err(e) = done {
-            let _ = sender.blocking_send(Err(e));
-        }
-    });
-    let blocks = futures::stream::unfold(receiver, async |mut receiver| receiver.recv().await.map(|block| (block, receiver)));
-    connection.set_infile_handler(async move { Ok(blocks.boxed()) });
-    execute(connection, &format!("LOAD DATA LOCAL INFILE '{table}.tbl' INTO TABLE {table} FIELDS TERMINATED BY '|'")).await?;
-    Ok(connection.affected_rows())
+    load_data::stream(connection, table, "FIELDS TERMINATED BY '|'", move |give| match source {
+        Source::Scale(scale) => generate(table, scale, give),
+        Source::Files(folder) => read(&file(&folder, table), give),
+    })
+    .await
 }
-
-/// Takes a block of whole lines.
-type Give<'a> = &'a mut dyn FnMut(Bytes) -> io::Result<()>;
 
 fn generate(table: &str, scale: f64, give: Give) -> io::Result<()> {
     match table {

@@ -146,7 +146,14 @@ impl Runner {
         for setting in way.settings {
             connection.query_drop(*setting).await.map_err(|e| format!("{setting}: {e}"))?;
         }
-        Ok(Runner { name: way.name, prepared: way.prepared, connection })
+        let mut runner = Runner { name: way.name, prepared: way.prepared, connection };
+        runner.limit(LIMIT_MS).await?;
+        Ok(runner)
+    }
+
+    /// How long a query may take, in milliseconds.
+    async fn limit(&mut self, ms: u32) -> Result<()> {
+        Ok(self.connection.query_drop(format!("SET max_execution_time = {ms}")).await?)
     }
 
     async fn ask(&mut self, sql: &str) -> Result<Outcome> {
@@ -200,8 +207,7 @@ fn cell(value: &Value, column: &Column) -> String {
 async fn connect(url: &str) -> Result<Conn> {
     let opts = OptsBuilder::from_opts(Opts::from_url(url)?).prefer_socket(false);
     let mut connection = Conn::new(opts).await.map_err(|e| format!("{url}: {e}"))?;
-    for sql in ["SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci", "SET time_zone = '+00:00'", &format!("SET max_execution_time = {LIMIT_MS}")]
-    {
+    for sql in ["SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci", "SET time_zone = '+00:00'"] {
         connection.query_drop(sql).await.map_err(|e| format!("{sql}: {e}"))?;
     }
     // Not there before the tables are.

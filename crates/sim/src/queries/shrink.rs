@@ -1,11 +1,16 @@
 //! Makes a query that fails smaller: parts are left out, and parentheses become what is in them or a constant, as long as it still fails.
 
+use std::time::{Duration, Instant};
+
 use super::select::Query;
 use super::{Runner, compare};
 use crate::Result;
 
 /// Queries to try.
 const TRIES: usize = 250;
+/// Time for all of them, and of one on a server: without its conditions a join is a large one.
+const TIME: Duration = Duration::from_secs(20);
+const LIMIT_MS: u32 = 500;
 /// MySQL's error of syntax.
 const SYNTAX: u16 = 1064;
 
@@ -16,17 +21,33 @@ pub async fn shrink(
     runners: &mut [Runner],
     mut mysql: Option<&mut Runner>,
 ) -> Result<Option<(String, String)>> {
-    let mut tries = TRIES;
+    for runner in runners.iter_mut().chain(mysql.as_deref_mut()) {
+        runner.limit(LIMIT_MS).await?;
+    }
+    let smaller = smaller(query, error, runners, &mut mysql).await;
+    for runner in runners.iter_mut().chain(mysql) {
+        runner.limit(super::LIMIT_MS).await?;
+    }
+    smaller
+}
+
+async fn smaller(
+    query: Query,
+    error: Option<u16>,
+    runners: &mut [Runner],
+    mysql: &mut Option<&mut Runner>,
+) -> Result<Option<(String, String)>> {
+    let (start, mut tries) = (Instant::now(), TRIES);
     let mut best: Option<(String, String)> = None;
     let mut query = query;
     'again: loop {
         for smaller in without_a_part(&query) {
-            if tries == 0 {
+            if tries == 0 || start.elapsed() > TIME {
                 break 'again;
             }
             tries -= 1;
             let sql = smaller.sql();
-            if let Some(difference) = fails(error, runners, &mut mysql, &sql, smaller.total).await? {
+            if let Some(difference) = fails(error, runners, mysql, &sql, smaller.total).await? {
                 best = Some((sql, difference));
                 query = smaller;
                 continue 'again;
@@ -41,11 +62,11 @@ pub async fn shrink(
     }
     'again: loop {
         for smaller in without_parentheses(&sql) {
-            if tries == 0 {
+            if tries == 0 || start.elapsed() > TIME {
                 break 'again;
             }
             tries -= 1;
-            if let Some(difference) = fails(error, runners, &mut mysql, &smaller, query.total).await? {
+            if let Some(difference) = fails(error, runners, mysql, &smaller, query.total).await? {
                 best = Some((smaller.clone(), difference));
                 sql = smaller;
                 continue 'again;

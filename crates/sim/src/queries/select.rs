@@ -402,7 +402,7 @@ impl Gen<'_> {
         Made { query: Query { selects: vec![(String::new(), select)], ..Query::default() }, columns, key, rows }
     }
 
-    /// With MIN and MAX, which MySQL 8.0.12 gets wrong now and then.
+    /// With MIN and MAX, which MySQL 8.0.12 gets wrong now and then, as it does PERCENT_RANK.
     fn of_a_window(&self, functions: &[&'static str]) -> Vec<&'static str> {
         let more: &[&str] = if self.old { &[] } else { &["MIN", "MAX"] };
         [functions, more].concat()
@@ -419,7 +419,7 @@ impl Gen<'_> {
         let Some(keys) = keys.filter(|_| self.chance(70)) else {
             return match self.number(0, 4) {
                 0 => int(format!("{}() OVER ({peers})", self.pick(&["RANK", "DENSE_RANK"]))),
-                1 => Expr::exact(Class::Double, format!("{}() OVER ({peers})", self.pick(&["PERCENT_RANK", "CUME_DIST"]))),
+                1 => Expr::exact(Class::Double, format!("{}() OVER ({peers})", self.pick(if self.old { &["CUME_DIST"] } else { &["PERCENT_RANK", "CUME_DIST"] }))),
                 2 => int(format!("COUNT(*) OVER ({peers})")),
                 3 => {
                     let arg = self.expr(Class::Decimal, scope, 1).sql;

@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits
+.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-tpch bench-mixed queries
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -26,6 +26,14 @@ bench: build
 bench-commits: build
 	scripts/bench-commits.sh
 
+# Source 002: TPC-H beside DuckDB, MySQL and MariaDB, answers compared; SCALE=0.1 SERVERS=highkey,duckdb for less.
+bench-tpch: build
+	scripts/bench-tpch.sh
+
+# Transactions and reports at once, beside MySQL; SCALE=1 WAREHOUSES=10 for more.
+bench-mixed: build
+	scripts/bench-mixed.sh
+
 # Kill -9 under load; CYCLES=500 for more.
 crash: build
 	scripts/crash.sh $(CYCLES)
@@ -33,6 +41,10 @@ crash: build
 # MySQL and MariaDB replicate from a server that is killed again and again; CYCLES=100 for more.
 replication: build
 	scripts/replication.sh $(if $(filter file,$(origin CYCLES)),20,$(CYCLES))
+
+# Random queries, every way of running them compared, also with MySQL 8.0.12; SECONDS_OF=3600 for more.
+queries: build
+	MYSQL=1 scripts/queries.sh $(or $(SECONDS_OF),300)
 
 # Drivers of Python, Go, Node and Java against the built server.
 clients: build

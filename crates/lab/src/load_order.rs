@@ -11,6 +11,7 @@ use mysql_async::Conn;
 use rand::Rng;
 use rand::rngs::StdRng;
 
+use crate::load_data;
 use crate::report::{Better, Cell, Report};
 use crate::sbtest::{self, File};
 use crate::server::{self, Result, Server, number, run as execute};
@@ -79,8 +80,7 @@ pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan
 
 async fn cell(server: &Server, database: &str, file: &File, secondary: bool, plan: &Plan) -> Result<Measured> {
     let mut connection = server.fresh(database).await?;
-    // Off by default in MySQL; a server without the variable says so at the LOAD.
-    let _ = execute(&mut connection, "SET GLOBAL local_infile = ON").await;
+    load_data::allow(&mut connection).await;
     execute(&mut connection, &sbtest::ddl(secondary)).await?;
     let seconds = load(&mut connection, file).await?;
     sbtest::compare(server, "after the load", sbtest::found(&mut connection).await?, file.sums)?;

@@ -2,21 +2,26 @@
 //!
 //! It knows nothing of Highkey: servers are named URLs, measured side by side, alternating, and the median of the
 //! repeats is reported with its spread. Each experiment is one file: `insert_select`, `key_ranges` (source 000), `load_order` (003),
-//! `auto_increment` (004), `commits` (001). `report` prints, and writes CSV and SVG.
+//! `auto_increment` (004), `commits` (001), `tpch`, `report_guard` and `ch` (002). `report` prints, and writes CSV and SVG.
 #![forbid(unsafe_code)]
 
 mod auto_increment;
+mod ch;
 mod commits;
 mod insert_select;
 mod key_ranges;
+mod load_data;
 mod load_order;
 mod report;
+mod report_guard;
 mod sbtest;
 mod server;
+mod tpch;
 mod workers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -118,6 +123,96 @@ enum Experiment {
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
         batch: u64,
     },
+    /// Source 002: the 22 queries of TPC-H, serially and in parallel, with their answers compared
+    Tpch {
+        #[command(flatten)]
+        common: Common,
+        /// Scale factor: 1 is 8.7 million rows, 1 GB
+        #[arg(long, default_value_t = 1.0)]
+        scale: f64,
+        /// Folder of the .tbl files to load [default: rows are generated while they are sent]
+        #[arg(long)]
+        tbl: Option<PathBuf>,
+        /// When secondary indexes are built: each server has its faster way
+        #[arg(long, default_value = "before")]
+        indexes: tpch::Indexes,
+        /// The database has the tables already (of a run with --keep)
+        #[arg(long)]
+        loaded: bool,
+        /// The database stays
+        #[arg(long)]
+        keep: bool,
+        /// Queries [default: all]
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=tpch::QUERIES as i64))]
+        queries: Vec<u8>,
+        /// An optimizer hint for every query, measured beside the others, as in --hint 'PQ(4)'
+        #[arg(long)]
+        hint: Option<String>,
+        /// Degrees of parallelism, each measured beside the others
+        #[arg(long, value_delimiter = ',')]
+        dop: Vec<u32>,
+        /// Seconds after which a query is killed
+        #[arg(long, default_value_t = 600.0)]
+        limit: f64,
+        /// Results to compare with: the folder that an earlier run or the script for DuckDB has left (repeat it); the first one's answers are the reference
+        #[arg(long)]
+        beside: Vec<PathBuf>,
+    },
+    /// Source 002: what sysbench's oltp_read_write loses while the queries of TPC-H run beside it
+    ReportGuard {
+        #[command(flatten)]
+        common: Common,
+        /// Scale factor of TPC-H
+        #[arg(long, default_value_t = 0.1)]
+        scale: f64,
+        /// Tables of sysbench
+        #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+        tables: u32,
+        /// Rows of each
+        #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1000..))]
+        rows: u32,
+        /// Concurrent connections of transactions
+        #[arg(long, value_delimiter = ',', default_value = "16")]
+        connections: Vec<u64>,
+        /// Seconds alone, and seconds beside the queries
+        #[arg(long, default_value_t = 20.0)]
+        seconds: f64,
+    },
+    /// CH-benCHmark: TPC-C's transactions and 22 queries over its tables, each alone and both at once
+    Ch {
+        #[command(flatten)]
+        common: Common,
+        /// Warehouses: 600,000 rows each
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+        warehouses: u32,
+        /// Connections with transactions
+        #[arg(long, default_value_t = 8)]
+        connections: u64,
+        /// Connections with queries
+        #[arg(long, default_value_t = 1)]
+        analysts: u64,
+        /// Seconds of transactions alone
+        #[arg(long, default_value_t = 20.0)]
+        seconds: f64,
+        /// Rounds of all queries, of each connection with queries
+        #[arg(long, default_value_t = 1)]
+        rounds: u32,
+        /// Queries [default: all]
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=ch::QUERIES as i64))]
+        queries: Vec<u8>,
+        /// Seconds after which a query is given up
+        #[arg(long, default_value_t = 120.0)]
+        limit: f64,
+    },
+    /// Writes the rows of TPC-H as .tbl files
+    TpchFiles {
+        /// Scale factor
+        #[arg(long, default_value_t = 1.0)]
+        scale: f64,
+        /// Folder to write to
+        #[arg(long)]
+        dir: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -175,14 +270,45 @@ async fn run(experiment: Experiment) -> server::Result<()> {
             let reports = key_ranges::run(&common.servers, &common.database, common.repeats, &plan).await?;
             (common, reports)
         }
+        Experiment::Tpch { common, scale, tbl, indexes, loaded, keep, queries, hint, dop, limit, beside } => {
+            let all = || (1..=tpch::QUERIES).collect();
+            let plan = tpch::Plan {
+                source: tbl.map_or(tpch::Source::Scale(scale), tpch::Source::Files),
+                indexes,
+                loaded,
+                queries: if queries.is_empty() { all() } else { queries.into_iter().map(usize::from).collect() },
+                hint,
+                dops: dop,
+                limit: Duration::from_secs_f64(limit),
+                beside,
+                out: common.out.clone(),
+            };
+            let (table, verdict) = tpch::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            finish(&common, &[], keep || loaded).await?;
+            print!("{table}");
+            return verdict;
+        }
+        Experiment::ReportGuard { common, scale, tables, rows, connections, seconds } => {
+            let plan = report_guard::Plan { scale, tables, rows, connections, seconds };
+            let reports = report_guard::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, reports)
+        }
+        Experiment::Ch { common, warehouses, connections, analysts, seconds, rounds, queries, limit } => {
+            let plan = ch::Plan { warehouses, connections, analysts, seconds, rounds, queries, limit };
+            let reports = ch::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, reports)
+        }
+        Experiment::TpchFiles { scale, dir } => return tpch::write_files(scale, &dir),
     };
-    finish(&common, &reports).await
+    finish(&common, &reports, false).await
 }
 
-async fn finish(common: &Common, reports: &[Report]) -> server::Result<()> {
+async fn finish(common: &Common, reports: &[Report], keep: bool) -> server::Result<()> {
     for server in &common.servers {
         let mut connection = server.connect(None).await?;
-        server::run(&mut connection, &format!("DROP DATABASE IF EXISTS {}", common.database)).await?;
+        if !keep {
+            server::run(&mut connection, &format!("DROP DATABASE IF EXISTS {}", common.database)).await?;
+        }
         println!("{}: {}", server.name, server::describe(&mut connection).await?);
     }
     for report in reports {

@@ -39,6 +39,64 @@ impl Statement {
     }
 }
 
+/// What connections do again and again.
+pub trait Work: Clone + Send + Sync + 'static {
+    /// One piece of it, by the connection of this number with random numbers of its own. Whether it counts.
+    fn piece(&self, connection: &mut Conn, number: u64, random: &mut StdRng) -> impl Future<Output = Result<bool>> + Send;
+}
+
+/// Connections at work.
+pub struct Running {
+    stop: Arc<AtomicBool>,
+    all: tokio::task::JoinSet<Result<Vec<u32>>>,
+    start: Instant,
+}
+
+impl Running {
+    /// Lets every connection work until it is told to stop. The first error ends it.
+    pub fn start(connections: Vec<Conn>, work: &impl Work) -> Running {
+        let mut running = Running { stop: Arc::new(AtomicBool::new(false)), all: tokio::task::JoinSet::new(), start: Instant::now() };
+        for (number, mut connection) in connections.into_iter().enumerate() {
+            let (stop, work) = (running.stop.clone(), work.clone());
+            running.all.spawn(async move {
+                let mut random = StdRng::seed_from_u64(number as u64);
+                let mut latencies = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let begin = Instant::now();
+                    if work.piece(&mut connection, number as u64, &mut random).await? {
+                        latencies.push(begin.elapsed().as_micros() as u32);
+                    }
+                }
+                Result::Ok(latencies)
+            });
+        }
+        running
+    }
+
+    /// Ends each connection's work with the piece that it is at.
+    pub async fn stop(mut self) -> Result<Done> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut latencies = Vec::new();
+        while let Some(done) = self.all.join_next().await {
+            latencies.append(&mut done??);
+        }
+        let (statements, seconds) = (latencies.len() as u64, self.start.elapsed().as_secs_f64());
+        Ok(Done { statements, seconds, per_second: statements as f64 / seconds, latencies })
+    }
+}
+
+/// Statements made by a function of the connection's number and random numbers.
+#[derive(Clone)]
+struct Statements<F>(F);
+
+impl<F: Fn(u64, &mut StdRng) -> Statement + Clone + Send + Sync + 'static> Work for Statements<F> {
+    async fn piece(&self, connection: &mut Conn, number: u64, random: &mut StdRng) -> Result<bool> {
+        let statement = self.0(number, random);
+        statement.run(connection).await?;
+        Ok(true)
+    }
+}
+
 /// Runs `statement(connection number, random numbers of its own)` on every connection, again and again for `seconds`. The first error
 /// ends it.
 pub async fn work(
@@ -46,31 +104,14 @@ pub async fn work(
     seconds: f64,
     statement: impl Fn(u64, &mut StdRng) -> Statement + Clone + Send + Sync + 'static,
 ) -> Result<Done> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut running = tokio::task::JoinSet::new();
-    let start = Instant::now();
-    for (number, mut connection) in connections.into_iter().enumerate() {
-        let (stop, statement) = (stop.clone(), statement.clone());
-        running.spawn(async move {
-            let mut random = StdRng::seed_from_u64(number as u64);
-            let mut latencies = Vec::new();
-            while !stop.load(Ordering::Relaxed) {
-                let statement = statement(number as u64, &mut random);
-                let begin = Instant::now();
-                statement.run(&mut connection).await?;
-                latencies.push(begin.elapsed().as_micros() as u32);
-            }
-            Result::Ok(latencies)
-        });
-    }
+    work_for(connections, seconds, &Statements(statement)).await
+}
+
+/// Lets every connection work for `seconds`.
+pub async fn work_for(connections: Vec<Conn>, seconds: f64, work: &impl Work) -> Result<Done> {
+    let running = Running::start(connections, work);
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-    stop.store(true, Ordering::Relaxed);
-    let mut latencies = Vec::new();
-    while let Some(done) = running.join_next().await {
-        latencies.append(&mut done??);
-    }
-    let (statements, seconds) = (latencies.len() as u64, start.elapsed().as_secs_f64());
-    Ok(Done { statements, seconds, per_second: statements as f64 / seconds, latencies })
+    running.stop().await
 }
 
 /// Average, 95th percentile and maximum of all latencies, in ms; zeros if there are none.
@@ -81,8 +122,19 @@ pub fn summary_ms<'a>(done: impl IntoIterator<Item = &'a Done>) -> [f64; 3] {
     }
     micros.sort_unstable();
     let sum: u64 = micros.iter().map(|&m| u64::from(m)).sum();
-    let at = |q: f64| f64::from(micros[((micros.len() - 1) as f64 * q) as usize]) / 1000.0;
-    [sum as f64 / micros.len() as f64 / 1000.0, at(0.95), at(1.0)]
+    [sum as f64 / micros.len() as f64 / 1000.0, quantile_ms(&micros, 0.95), quantile_ms(&micros, 1.0)]
+}
+
+/// 99th percentile, in ms; zero if there is no latency.
+pub fn p99_ms(done: &Done) -> f64 {
+    let mut micros = done.latencies.clone();
+    micros.sort_unstable();
+    if micros.is_empty() { 0.0 } else { quantile_ms(&micros, 0.99) }
+}
+
+/// Of sorted microseconds.
+fn quantile_ms(micros: &[u32], q: f64) -> f64 {
+    f64::from(micros[((micros.len() - 1) as f64 * q) as usize]) / 1000.0
 }
 
 #[cfg(test)]
@@ -96,5 +148,7 @@ mod tests {
             50.5, 95.0, 100.0
         ]);
         assert_eq!(summary_ms(&[done(Vec::new())]), [0.0; 3]);
+        assert_eq!(p99_ms(&done((1..=1000).rev().map(|n| n * 1000).collect())), 990.0);
+        assert_eq!(p99_ms(&done(Vec::new())), 0.0);
     }
 }

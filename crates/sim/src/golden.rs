@@ -310,7 +310,7 @@ fn answer(columns: Option<&[Column]>, rows: Vec<Row>, affected: u64) -> Answer {
 }
 
 /// A cell as text: NULL, (empty), hexadecimal for what is not printable.
-fn cell(value: &Value, column: &Column) -> String {
+pub fn cell(value: &Value, column: &Column) -> String {
     let fraction = |micros: u32| match usize::from(column.decimals()) {
         n @ 1..=6 => format!(".{}", &format!("{micros:06}")[..n]),
         _ => String::new(),

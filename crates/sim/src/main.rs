@@ -3,6 +3,7 @@
 //! - `golden` records the answers of a real MySQL to a script of statements, and checks that Highkey gives the same.
 //! - `crash` kills a server under load, again and again, and checks that nothing acknowledged was lost.
 //! - `faults` gives a server bad packets, damaged files, full disks and too much, and checks that it says so and loses nothing.
+//! - `queries` runs random queries in every way that the server has, and compares the answers.
 //! - `replica` loads a source and compares its replica with it.
 //!
 //! The simulated disk and the schedules live beside the code they test, in `highkey-storage`.
@@ -11,6 +12,7 @@
 mod crash;
 mod faults;
 mod golden;
+mod queries;
 mod replica;
 
 use std::process::ExitCode;
@@ -37,6 +39,8 @@ enum Driver {
     Crash(crash::Options),
     /// Malformed packets, damaged files, full disks, statements too long: clear errors, and nothing lost
     Faults(faults::Options),
+    /// Random queries over random tables, run in every way that the server has, and on MySQL: all must answer the same
+    Queries(queries::Options),
     /// A load for a source, and the comparison of a replica with it
     #[command(subcommand)]
     Replica(replica::Action),
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Driver::Golden(action) => runtime.block_on(golden::run(action)),
         Driver::Crash(options) => runtime.block_on(crash::run(options)),
         Driver::Faults(options) => runtime.block_on(faults::run(options)),
+        Driver::Queries(options) => runtime.block_on(queries::run(options)),
         Driver::Replica(action) => runtime.block_on(replica::run(action)),
     };
     match result {

@@ -1,0 +1,187 @@
+//! Source 002, from the side of others: what do short transactions lose while reports run beside them?
+//!
+//! sysbench's `oltp_read_write` (ten point selects, four ranges of a hundred rows, two updates, a delete and an insert) on some connections for some
+//! seconds: alone, and while one connection runs the 22 queries of TPC-H again and again. Three reports: transactions, their 99th percentile, and
+//! the queries. Each cell ends with a check that no row was lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+use rand::Rng;
+use rand::rngs::StdRng;
+
+use crate::report::{Better, Cell, Report};
+use crate::sbtest::{self, Table};
+use crate::server::{self, Result, Server, number, run as execute};
+use crate::tpch;
+use crate::workers::{self, Done, Running, Work};
+
+/// What to measure.
+pub struct Plan {
+    /// Scale factor of TPC-H.
+    pub scale: f64,
+    /// Of sysbench, and their rows.
+    pub tables: u32,
+    pub rows: u32,
+    pub connections: Vec<u64>,
+    pub seconds: f64,
+}
+
+/// Rows of a range.
+const RANGE: u32 = 100;
+
+/// sysbench's transaction. A table of the connection's own choice each time.
+#[derive(Clone)]
+struct ReadWrite {
+    rows: u32,
+    /// For each table: point select, the four ranges, the two updates, delete, insert.
+    statements: Arc<[[String; 9]]>,
+    retries: Arc<AtomicU64>,
+}
+
+impl ReadWrite {
+    fn new(plan: &Plan) -> ReadWrite {
+        let of = |table| {
+            let name = sbtest::name(table);
+            let range = |what: &str, end: &str| format!("SELECT {what} FROM {name} WHERE id BETWEEN ? AND ?{end}");
+            [
+                format!("SELECT c FROM {name} WHERE id = ?"),
+                range("c", ""),
+                range("SUM(k)", ""),
+                range("c", " ORDER BY c"),
+                range("DISTINCT c", " ORDER BY c"),
+                format!("UPDATE {name} SET k = k + 1 WHERE id = ?"),
+                format!("UPDATE {name} SET c = ? WHERE id = ?"),
+                format!("DELETE FROM {name} WHERE id = ?"),
+                format!("INSERT INTO {name} (id, k, c, pad) VALUES (?, ?, ?, ?)"),
+            ]
+        };
+        ReadWrite { rows: plan.rows, statements: (1..=plan.tables).map(of).collect(), retries: Arc::default() }
+    }
+
+    async fn transaction(&self, connection: &mut Conn, random: &mut StdRng) -> std::result::Result<(), Error> {
+        let [point, ranges @ .., update_k, update_c, delete, insert] = &self.statements[random.random_range(0..self.statements.len())];
+        connection.query_drop("BEGIN").await?;
+        for _ in 0..10 {
+            let _: Option<String> = connection.exec_first(point, (self.id(random),)).await?;
+        }
+        for range in ranges {
+            let first = self.id(random);
+            let _: Vec<mysql_async::Row> = connection.exec(range, (first, first + (RANGE - 1))).await?;
+        }
+        connection.exec_drop(update_k, (self.id(random),)).await?;
+        let text: String = (0..119).map(|_| char::from(b'0' + random.random_range(0..10))).collect();
+        connection.exec_drop(update_c, (&text, self.id(random))).await?;
+        let id = self.id(random);
+        connection.exec_drop(delete, (id,)).await?;
+        connection.exec_drop(insert, (id, self.id(random), &text, &text[..59])).await?;
+        connection.query_drop("COMMIT").await
+    }
+
+    fn id(&self, random: &mut StdRng) -> u32 {
+        random.random_range(1..=self.rows)
+    }
+}
+
+impl Work for ReadWrite {
+    async fn piece(&self, connection: &mut Conn, _: u64, random: &mut StdRng) -> Result<bool> {
+        loop {
+            match self.transaction(connection, random).await {
+                Ok(()) => return Ok(true),
+                // Deadlock, lock wait timeout, and the duplicate key of two that deleted and inserted the same row.
+                Err(Error::Server(e)) if [1213, 1205, 1062].contains(&e.code) => {
+                    self.retries.fetch_add(1, Ordering::Relaxed);
+                    connection.query_drop("ROLLBACK").await?;
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// The queries of TPC-H, one after the other.
+#[derive(Clone)]
+struct Reports(Arc<AtomicU64>);
+
+impl Work for Reports {
+    async fn piece(&self, connection: &mut Conn, _: u64, _: &mut StdRng) -> Result<bool> {
+        let texts = tpch::texts();
+        let next = self.0.fetch_add(1, Ordering::Relaxed) as usize % texts.len();
+        let _: Vec<mysql_async::Row> = connection.query(texts[next]).await.map_err(|e| format!("query {}: {e}", next + 1))?;
+        Ok(true)
+    }
+}
+
+/// One repeat on one server.
+struct Measured {
+    alone: Done,
+    beside: Done,
+    reports: Done,
+}
+
+/// Runs the experiment.
+pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan) -> Result<Vec<Report>> {
+    for server in servers {
+        let mut connection = server.fresh(database).await?;
+        tpch::load(&mut connection, &tpch::Source::Scale(plan.scale), tpch::Indexes::Before)
+            .await
+            .map_err(|e| format!("{}: {e}", server.name))?;
+        for number in 1..=plan.tables {
+            let table = Table { number, rows: plan.rows };
+            execute(&mut connection, &table.ddl()).await?;
+            for insert in table.inserts() {
+                execute(&mut connection, &insert).await?;
+            }
+            execute(&mut connection, &format!("CREATE INDEX k_{number} ON {} (k)", sbtest::name(number))).await?;
+        }
+    }
+    let new = |name, unit, better| Report::new(name, unit, "connections", better, servers);
+    let mut transactions = new("report-guard", "transactions/s", Better::More);
+    let mut late = new("report-guard-p99", "ms, 99th percentile of a transaction", Better::Less);
+    let mut kept = new("report-guard-kept", "% of transactions/s beside reports by alone", Better::More);
+    let mut queries = new("report-guard-queries", "queries/hour beside the transactions", Better::More);
+    for &at in &plan.connections {
+        let measured = server::alternate(servers, repeats, async |server| cell(server, database, at, plan).await).await?;
+        for (server, measured) in measured.iter().enumerate() {
+            for (group, done) in [("alone", (|m| &m.alone) as fn(&Measured) -> &Done), ("beside reports", |m| &m.beside)] {
+                let latency_ms = Some(workers::summary_ms(measured.iter().map(done)));
+                let figures = measured.iter().map(|m| done(m).per_second).collect();
+                transactions.push(Cell { group: group.into(), at, server, figures, latency_ms });
+                let figures = measured.iter().map(|m| workers::p99_ms(done(m))).collect();
+                late.push(Cell { group: group.into(), at, server, figures, latency_ms: None });
+            }
+            let figures = measured.iter().map(|m| 100.0 * m.beside.per_second / m.alone.per_second).collect();
+            kept.push(Cell { group: "kept".into(), at, server, figures, latency_ms: None });
+            let figures = measured.iter().map(|m| m.reports.per_second * 3600.0).collect();
+            queries.push(Cell { group: "queries".into(), at, server, figures, latency_ms: None });
+        }
+    }
+    Ok(vec![transactions, late, kept, queries])
+}
+
+async fn cell(server: &Server, database: &str, connections: u64, plan: &Plan) -> Result<Measured> {
+    let named = |e| format!("{}: {e}", server.name);
+    let work = ReadWrite::new(plan);
+    let alone = workers::work_for(server.connect_many(database, connections).await?, plan.seconds, &work).await.map_err(named)?;
+    let reports = Running::start(server.connect_many(database, 1).await?, &Reports(Arc::default()));
+    let beside = workers::work_for(server.connect_many(database, connections).await?, plan.seconds, &work).await.map_err(named)?;
+    let reports = reports.stop().await.map_err(named)?;
+    let mut connection = server.connect(Some(database)).await?;
+    for table in 1..=plan.tables {
+        let rows = number(&mut connection, &format!("SELECT COUNT(*) FROM {}", sbtest::name(table))).await?;
+        if rows != u64::from(plan.rows) {
+            return Err(format!("{}: {} has {rows} rows, not {}", server.name, sbtest::name(table), plan.rows).into());
+        }
+    }
+    eprintln!(
+        "{}, {connections} connections: {:.0} and {:.0} transactions/s, {} queries, {} transactions began again",
+        server.name,
+        alone.per_second,
+        beside.per_second,
+        reports.statements,
+        work.retries.load(Ordering::Relaxed)
+    );
+    Ok(Measured { alone, beside, reports })
+}

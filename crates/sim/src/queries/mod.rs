@@ -1,0 +1,417 @@
+//! Random queries over random tables, each run in every way that the server has; all must answer the same.
+//!
+//! The ways: as the server chooses, serially, in parallel whatever the cost, prepared, by the fast path where it can and by DataFusion
+//! alone; and against a real MySQL, if one is given, for what it knows. Rows are compared as a multiset unless ORDER BY leaves no choice.
+//! A seed makes the same tables and queries again. A query that fails is made smaller as long as it fails, and printed with what to run.
+
+mod expr;
+mod schema;
+mod select;
+mod shrink;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use mysql_async::consts::ColumnType;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Column, Conn, Opts, OptsBuilder, Row, Value};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use self::expr::Gen;
+use self::schema::Table;
+use self::select::Query;
+use crate::{Result, golden};
+
+#[derive(Args)]
+pub struct Options {
+    /// Highkey: mysql://root@127.0.0.1:3306
+    #[arg(long)]
+    url: String,
+    /// A MySQL 8.0 to compare with as well
+    #[arg(long)]
+    mysql: Option<String>,
+    /// The first seed; each set of tables has the next one [default: random]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Sets of tables
+    #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
+    schemas: u64,
+    /// Seconds after which no new set of tables is begun
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Queries over each set of tables
+    #[arg(long, default_value_t = 40)]
+    queries: u64,
+    /// Only this query of each set
+    #[arg(long)]
+    only: Option<u64>,
+    /// Differences after which to stop
+    #[arg(long, default_value_t = 10)]
+    failures: usize,
+    /// Folder for a script with tables and query of each difference
+    #[arg(long)]
+    save: Option<PathBuf>,
+    /// Print every query and what it answers in short
+    #[arg(long)]
+    verbose: bool,
+}
+
+/// A query that takes longer on a server is not compared. Milliseconds.
+const LIMIT_MS: u32 = 10_000;
+/// MySQL's "maximum statement execution time exceeded".
+const TIMED_OUT: u16 = 3024;
+const DATABASE: &str = "highkey_queries";
+
+/// A way to run a query.
+struct Way {
+    name: &'static str,
+    settings: &'static [&'static str],
+    prepared: bool,
+}
+
+const WAYS: [Way; 6] = [
+    Way { name: "default", settings: &[], prepared: false },
+    Way { name: "serial", settings: &["SET SESSION force_parallel_execute = OFF"], prepared: false },
+    Way {
+        name: "parallel",
+        settings: &[
+            "SET SESSION force_parallel_execute = ON",
+            "SET SESSION parallel_cost_threshold = 0",
+            "SET SESSION parallel_default_dop = 3",
+        ],
+        prepared: false,
+    },
+    Way { name: "prepared", settings: &[], prepared: true },
+    Way { name: "fast", settings: &["SET SESSION highkey_executor = fast"], prepared: false },
+    Way { name: "datafusion", settings: &["SET SESSION highkey_executor = datafusion"], prepared: false },
+];
+
+/// A connection of one way.
+struct Runner {
+    name: &'static str,
+    prepared: bool,
+    connection: Conn,
+}
+
+/// What a query answers.
+#[derive(Clone, Debug, PartialEq)]
+enum Outcome {
+    Rows(Vec<String>),
+    Error { code: u16, message: String },
+}
+
+impl Outcome {
+    fn short(&self) -> String {
+        match self {
+            Outcome::Rows(rows) => format!("{} rows", rows.len()),
+            Outcome::Error { code, message } => format!("error {code}: {message}"),
+        }
+    }
+
+    fn is_timeout(&self) -> bool {
+        matches!(self, Outcome::Error { code: TIMED_OUT, .. })
+    }
+
+    /// The first difference, for people.
+    fn difference(&self, other: &Outcome, total: bool) -> Option<String> {
+        match (self, other) {
+            (Outcome::Error { code: a, .. }, Outcome::Error { code: b, .. }) if a == b => None,
+            (Outcome::Rows(mine), Outcome::Rows(theirs)) => {
+                let (mut mine, mut theirs) = (mine.clone(), theirs.clone());
+                if !total {
+                    mine.sort_unstable();
+                    theirs.sort_unstable();
+                }
+                let at = (0..mine.len().max(theirs.len())).find(|&at| mine.get(at) != theirs.get(at))?;
+                let row = |rows: &[String]| rows.get(at).map_or("nothing".to_string(), |row| format!("[{row}]"));
+                Some(format!(
+                    "{} and {} rows; row {at}{}: {} and {}",
+                    mine.len(),
+                    theirs.len(),
+                    if total { "" } else { " sorted" },
+                    row(&mine),
+                    row(&theirs)
+                ))
+            }
+            _ => Some(format!("{} and {}", self.short(), other.short())),
+        }
+    }
+}
+
+impl Runner {
+    async fn new(url: &str, way: &Way) -> Result<Runner> {
+        let mut connection = connect(url).await?;
+        for setting in way.settings {
+            connection.query_drop(*setting).await.map_err(|e| format!("{setting}: {e}"))?;
+        }
+        let mut runner = Runner { name: way.name, prepared: way.prepared, connection };
+        runner.limit(LIMIT_MS).await?;
+        Ok(runner)
+    }
+
+    /// How long a query may take, in milliseconds.
+    async fn limit(&mut self, ms: u32) -> Result<()> {
+        Ok(self.connection.query_drop(format!("SET max_execution_time = {ms}")).await?)
+    }
+
+    async fn ask(&mut self, sql: &str) -> Result<Outcome> {
+        let asked = if self.prepared {
+            match self.connection.prep(sql).await {
+                Ok(statement) => {
+                    let rows = rows(self.connection.exec_iter(&statement, ()).await).await;
+                    self.connection.close(statement).await?;
+                    rows
+                }
+                Err(e) => Err(e),
+            }
+        } else {
+            rows(self.connection.query_iter(sql).await).await
+        };
+        match asked {
+            Ok(rows) => Ok(Outcome::Rows(rows)),
+            Err(mysql_async::Error::Server(e)) => Ok(Outcome::Error { code: e.code, message: e.message }),
+            Err(e) => Err(format!("{}: {e}, in: {sql}", self.name).into()),
+        }
+    }
+}
+
+async fn rows<P: mysql_async::prelude::Protocol>(
+    result: mysql_async::Result<mysql_async::QueryResult<'_, '_, P>>,
+) -> mysql_async::Result<Vec<String>> {
+    let mut result = result?;
+    let columns = result.columns().unwrap_or_default();
+    let rows: Vec<Row> = result.collect().await?;
+    result.drop_result().await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| row.unwrap().iter().zip(columns.iter()).map(|(v, c)| cell(v, c)).collect::<Vec<_>>().join("\t"))
+        .collect())
+}
+
+/// A cell as text, the same by both protocols: doubles, which are text in one and bits in the other, are parsed.
+fn cell(value: &Value, column: &Column) -> String {
+    let double = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|t| t.parse::<f64>().ok());
+    match (column.column_type(), value) {
+        (ColumnType::MYSQL_TYPE_FLOAT | ColumnType::MYSQL_TYPE_DOUBLE, Value::Bytes(text)) => {
+            double(text).map_or("not a number".into(), |d| format!("{d:?}"))
+        }
+        (_, Value::Float(f)) => format!("{:?}", f64::from(*f)),
+        (_, Value::Double(d)) => format!("{d:?}"),
+        _ => golden::cell(value, column),
+    }
+}
+
+/// With settings that both servers have.
+async fn connect(url: &str) -> Result<Conn> {
+    let opts = OptsBuilder::from_opts(Opts::from_url(url)?).prefer_socket(false);
+    let mut connection = Conn::new(opts).await.map_err(|e| format!("{url}: {e}"))?;
+    for sql in ["SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci", "SET time_zone = '+00:00'"] {
+        connection.query_drop(sql).await.map_err(|e| format!("{sql}: {e}"))?;
+    }
+    // Not there before the tables are.
+    let _ = connection.query_drop(format!("USE {DATABASE}")).await;
+    Ok(connection)
+}
+
+async fn set_up(url: &str, tables: &[Table]) -> Result<()> {
+    let mut connection = connect(url).await?;
+    let fresh = [format!("DROP DATABASE IF EXISTS {DATABASE}"), format!("CREATE DATABASE {DATABASE}"), format!("USE {DATABASE}")];
+    for sql in fresh.iter().chain(tables.iter().flat_map(|t| &t.setup)) {
+        connection.query_drop(sql).await.map_err(|e| format!("{url}: {e}, in: {}", sql.chars().take(2000).collect::<String>()))?;
+    }
+    Ok(())
+}
+
+/// Errors that no query of ours deserves: syntax, an internal error, a feature that is missing.
+const NEVER: [u16; 3] = [1064, 1105, 1235];
+
+/// What a run has come to.
+#[derive(Default)]
+struct Counts {
+    queries: u64,
+    failures: usize,
+    /// With rows, and without.
+    answered: u64,
+    empty: u64,
+    /// That all ways agree on.
+    errors: u64,
+    too_long: u64,
+    /// Compared with MySQL.
+    with_mysql: u64,
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    let first = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
+    println!("queries: seed {first}");
+    let (start, mut counts) = (Instant::now(), Counts::default());
+    for seed in (first..).take(usize::try_from(options.schemas).unwrap_or(usize::MAX)) {
+        if counts.failures >= options.failures || start.elapsed() >= Duration::from_secs(options.seconds) {
+            break;
+        }
+        schema(&options, seed, &mut counts).await?;
+    }
+    let Counts { queries, failures, answered, empty, errors, too_long, with_mysql } = counts;
+    println!(
+        "queries: {queries} queries, {answered} with rows, {empty} without, {errors} errors, {too_long} took too long, {with_mysql} compared with MySQL; {failures} differ"
+    );
+    if failures > 0 { Err(format!("{failures} queries differ").into()) } else { Ok(()) }
+}
+
+/// One set of tables and its queries.
+async fn schema(options: &Options, seed: u64, counts: &mut Counts) -> Result<()> {
+    let tables = schema::tables(&mut StdRng::seed_from_u64(seed));
+    set_up(&options.url, &tables).await?;
+    let mut runners = Vec::new();
+    for way in &WAYS {
+        runners.push(Runner::new(&options.url, way).await?);
+    }
+    let mut mysql = None;
+    if let Some(url) = &options.mysql {
+        set_up(url, &tables).await?;
+        mysql = Some(Runner::new(url, &Way { name: "MySQL", settings: &[], prepared: false }).await?);
+    }
+    for number in options.only.map_or(0..options.queries, |only| only..only + 1) {
+        if counts.failures >= options.failures {
+            break;
+        }
+        let mut rng = StdRng::seed_from_u64(seed << 20 | number);
+        // What MySQL 8.0.12 lacks is not tried on it: half of the queries may have it.
+        let old = mysql.is_some() && number % 2 == 0;
+        let query = Gen { rng: &mut rng, tables: &tables, old, aliases: 0, ctes: Vec::new() }.query();
+        let with_mysql = mysql.as_mut().filter(|_| old);
+        counts.with_mysql += u64::from(with_mysql.is_some());
+        let found = compare(&mut runners, with_mysql, &query.sql(), query.total).await?;
+        counts.queries += 1;
+        match &found.first {
+            outcome if outcome.is_timeout() => counts.too_long += 1,
+            Outcome::Rows(rows) if rows.is_empty() => counts.empty += 1,
+            Outcome::Rows(_) => counts.answered += 1,
+            Outcome::Error { .. } => counts.errors += 1,
+        }
+        if options.verbose {
+            println!("{seed}/{number}: {}\n    {}", query.sql(), found.first.short());
+        }
+        if let Some(difference) = found.difference {
+            counts.failures += 1;
+            let smaller = shrink::shrink(query.clone(), difference.error, &mut runners, mysql.as_mut().filter(|_| old)).await?;
+            tell(options, seed, number, &tables, &query, &difference.text, smaller.as_ref())?;
+        }
+    }
+    Ok(())
+}
+
+struct Found {
+    first: Outcome,
+    difference: Option<Difference>,
+}
+
+/// What went wrong.
+struct Difference {
+    /// The error's code where one way ended in an error; a smaller query must show the same.
+    error: Option<u16>,
+    text: String,
+}
+
+impl Difference {
+    fn new(outcomes: [&Outcome; 2], text: String) -> Option<Difference> {
+        let error = outcomes.iter().find_map(|o| if let Outcome::Error { code, .. } = o { Some(*code) } else { None });
+        Some(Difference { error, text })
+    }
+}
+
+/// Runs a query in all ways. What takes too long somewhere is not compared; errors of MySQL are its own.
+async fn compare(runners: &mut [Runner], mysql: Option<&mut Runner>, sql: &str, total: bool) -> Result<Found> {
+    let mut first: Option<Outcome> = None;
+    for runner in runners.iter_mut() {
+        let outcome = runner.ask(sql).await?;
+        let Some(reference) = &first else {
+            let last = outcome.is_timeout();
+            first = Some(outcome);
+            if last {
+                break;
+            }
+            continue;
+        };
+        if outcome.is_timeout() {
+            continue;
+        }
+        if let Some(difference) = reference.difference(&outcome, total) {
+            let difference = Difference::new([reference, &outcome], format!("{} and {}: {difference}", WAYS[0].name, runner.name));
+            return Ok(Found { difference, first: reference.clone() });
+        }
+    }
+    let first = first.ok_or("no way to run a query")?;
+    if let Outcome::Error { code, message } = &first
+        && NEVER.contains(code)
+    {
+        return Ok(Found { difference: Difference::new([&first, &first], format!("error {code}: {message}")), first });
+    }
+    if let Some(mysql) = mysql.filter(|_| !first.is_timeout()) {
+        let outcome = mysql.ask(sql).await?;
+        if let (Outcome::Rows(_), Some(difference)) = (&outcome, first.difference(&outcome, total)) {
+            return Ok(Found { difference: Difference::new([&first, &outcome], format!("Highkey and MySQL: {difference}")), first });
+        }
+    }
+    Ok(Found { first, difference: None })
+}
+
+fn tell(
+    options: &Options,
+    seed: u64,
+    number: u64,
+    tables: &[Table],
+    query: &Query,
+    difference: &str,
+    smaller: Option<&(String, String)>,
+) -> Result<()> {
+    println!("DIFFERENT: --seed {seed} --only {number}: {difference}\n  {}", query.sql());
+    if let Some((sql, difference)) = smaller {
+        println!("  smaller: {sql}\n    {difference}");
+    }
+    if let Some(folder) = &options.save {
+        std::fs::create_dir_all(folder)?;
+        let used = tables.iter().flat_map(|t| &t.setup);
+        let mut script = String::from("SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci;\nSET time_zone = '+00:00';\n");
+        used.chain([&query.sql()]).chain(smaller.map(|s| &s.0)).for_each(|sql| script += &format!("{sql};\n"));
+        std::fs::write(folder.join(format!("{seed}-{number}.sql")), script)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_makes_the_same_again_and_all_parentheses_close() {
+        let make = |seed| {
+            let tables = schema::tables(&mut StdRng::seed_from_u64(seed));
+            let mut rng = StdRng::seed_from_u64(seed);
+            let query = |_| Gen { rng: &mut rng, tables: &tables, old: seed % 2 == 0, aliases: 0, ctes: Vec::new() }.query().sql();
+            let mut all: Vec<String> = tables.iter().flat_map(|t| t.setup.clone()).collect();
+            all.extend((0..50).map(query));
+            all
+        };
+        for seed in 0..8 {
+            let (all, again) = (make(seed), make(seed));
+            assert_eq!(all, again);
+            for sql in all {
+                assert_eq!(sql.matches('(').count(), sql.matches(')').count(), "{sql}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_a_multiset_unless_ordered() {
+        let rows = |rows: &[&str]| Outcome::Rows(rows.iter().map(|r| r.to_string()).collect());
+        let error = |code| Outcome::Error { code, message: "no".into() };
+        assert_eq!(rows(&["1", "2"]).difference(&rows(&["2", "1"]), false), None);
+        assert!(rows(&["1", "2"]).difference(&rows(&["2", "1"]), true).is_some());
+        assert!(rows(&["1", "2"]).difference(&rows(&["1", "2", "2"]), false).is_some());
+        assert_eq!(error(1690).difference(&error(1690), true), None);
+        assert!(error(1690).difference(&error(1064), false).is_some());
+        assert!(error(1690).difference(&rows(&[]), false).is_some());
+    }
+}

@@ -47,7 +47,7 @@ pub use progress::{Progress, Stage};
 pub use stats::Stats;
 pub use txn::{
     BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, Load, Loaded, LockMode, LockWaitPolicy, Locked, Op,
-    Savepoint, Scan, Snapshot, SortedRows, Txn,
+    Savepoint, Scan, ShareRange, Snapshot, SortedRows, Txn,
 };
 pub use waits::{
     Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,

@@ -180,7 +180,7 @@ impl Table {
         for (position, row) in rows.iter().enumerate() {
             loop {
                 let mut scratch = std::mem::take(&mut txn.scratch);
-                let outcome = self.insert_row(txn, row, mode, &mut scratch).await;
+                let outcome = self.insert_row(txn, row, &mut scratch).await;
                 txn.scratch = scratch;
                 let Some(conflict) = outcome? else {
                     report.inserted += 1;
@@ -189,6 +189,8 @@ impl Table {
                     break;
                 };
                 match mode {
+                    // The row in the way stays locked, so that the answer stays true. None: it went away while we waited for it; try again.
+                    OnDuplicate::Error | OnDuplicate::Ignore if !self.share_conflicting(txn, conflict.index, row).await? => {}
                     OnDuplicate::Error => return Err(self.duplicate_entry(conflict.index, row)),
                     OnDuplicate::Ignore => {
                         report.ignored.push((position, self.duplicate_entry(conflict.index, row)));
@@ -214,15 +216,9 @@ impl Table {
         Ok(report)
     }
 
-    /// One row into all indexes. On a conflict nothing of it stays (in mode Error the statement's rollback sees to that).
-    async fn insert_row(
-        &self,
-        txn: &mut Transaction,
-        row: &[Value],
-        mode: OnDuplicate,
-        scratch: &mut Scratch,
-    ) -> Result<Option<Conflict>, MySqlError> {
-        let start = (mode != OnDuplicate::Error && self.indexes.len() > 1).then(|| txn.inner().savepoint());
+    /// One row into all indexes. On a conflict nothing of it stays.
+    async fn insert_row(&self, txn: &mut Transaction, row: &[Value], scratch: &mut Scratch) -> Result<Option<Conflict>, MySqlError> {
+        let start = txn.inner().savepoint();
         let Scratch { arena: clustered, key, value, .. } = scratch;
         clustered.clear();
         match self.clustered().kind {
@@ -242,16 +238,27 @@ impl Table {
         for index in 1..self.indexes.len() {
             self.indexes[index].entry(row, clustered, key, value);
             if !self.insert_entry(txn, index, key, value).await? {
-                if let Some(start) = start {
-                    txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
-                }
+                txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
                 return Ok(Some(Conflict { index }));
             }
         }
         Ok(None)
     }
 
-    /// Locks the row that has the key of `row` in `index`.
+    /// Locks what an INSERT meets in `index` against changes: the row, or the entry of a secondary index (not its row as well: who changes the row
+    /// has it and then comes to the entry). False: it is gone.
+    async fn share_conflicting(&self, txn: &mut Transaction, index: usize, row: &[Value]) -> Result<bool, MySqlError> {
+        let codec = &self.indexes[index];
+        let mut key = Vec::new();
+        codec.encode(row, &mut key);
+        let found = granted!(self, txn.inner().lock(codec.id, &key, LockMode::Shared, LockWaitPolicy::Wait));
+        if index > 0 {
+            txn.inner().lock_gap_before(codec.id, &key).map_err(|e| self.failed(e))?;
+        }
+        Ok(matches!(found, Locked::Yes(Some(_))))
+    }
+
+    /// Locks the row that has the key of `row` in `index`, and in a secondary index the gap before it.
     async fn lock_conflicting(
         &self,
         txn: &mut Transaction,
@@ -267,6 +274,7 @@ impl Table {
                 Locked::Yes(Some(entry)) => entry,
                 _ => return Ok(None),
             };
+            txn.inner().lock_gap_before(id, &key).map_err(|e| self.failed(e))?;
             key = index::clustered_key(&key, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
         }
         self.lock_row(txn, key, LockMode::Exclusive, LockWaitPolicy::Wait).await

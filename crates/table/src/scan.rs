@@ -37,6 +37,18 @@ impl KeyRange {
         KeyRange { lower: Bound::Included(values.to_vec()), upper: Bound::Included(values.to_vec()) }
     }
 
+    /// The key that only the last row of the range can have, if its upper bound is a whole unique key.
+    fn last_key(&self, codec: &IndexCodec) -> Option<Vec<u8>> {
+        let Bound::Included(values) = &self.upper else { return None };
+        let whole = codec.is_unique() && values.len() == codec.parts.len() && !values.iter().any(Value::is_null);
+        if !whole || codec.parts.iter().any(|part| part.prefix.is_some()) {
+            return None;
+        }
+        let mut key = Vec::new();
+        codec.encode_prefix(values, &mut key);
+        Some(key)
+    }
+
     pub(crate) fn bounds(&self, codec: &IndexCodec) -> Bounds {
         // A truncated value cannot exclude the others that share its prefix.
         let truncated = |values: &[Value]| {
@@ -136,7 +148,17 @@ impl Table {
         })
     }
 
-    /// Scans a range of an index for rows to lock: latest committed versions, each locked before it is given.
+    /// Locks a range of the clustered index as it is: until the transaction ends nobody else inserts into it, or changes a row of it or locks one
+    /// exclusively. What others have changed and not committed is waited for. A `fresh_snapshot` taken then shows what was locked.
+    /// Errors: 1205, 1213, 1317.
+    pub async fn share_range(&self, txn: &mut Transaction, range: &KeyRange) -> Result<(), MySqlError> {
+        let mut locking = txn.inner().share_range(self.clustered().id, range.bounds(self.clustered()));
+        granted!(self, locking.lock(txn.inner()));
+        Ok(())
+    }
+
+    /// Scans a range of an index for rows to lock: latest committed versions, each locked before it is given. At REPEATABLE READ and SERIALIZABLE the
+    /// gaps between them are locked too, as far as the scan gets.
     pub fn scan_locking(
         self: &Arc<Self>,
         txn: &mut Transaction,
@@ -147,7 +169,7 @@ impl Table {
         policy: LockWaitPolicy,
     ) -> LockingScan {
         let codec = &self.indexes[index];
-        let scan = txn.inner().scan_latest(codec.id, range.bounds(codec), direction);
+        let scan = txn.inner().scan_latest(codec.id, range.bounds(codec), direction, range.last_key(codec));
         LockingScan {
             table: self.clone(),
             index,
@@ -227,6 +249,12 @@ pub struct LockingScan {
     policy: LockWaitPolicy,
     entry_key: Vec<u8>,
     entry_value: Vec<u8>,
+}
+
+impl Drop for LockingScan {
+    fn drop(&mut self) {
+        self.scan.stop(&self.entries, self.position);
+    }
 }
 
 impl LockingScan {

@@ -240,8 +240,8 @@ impl Table {
         Ok(true)
     }
 
-    /// Locks and reads the latest committed row with `key` (a whole unique key). None: there is none, and its place is
-    /// locked; or, with `SkipLocked`, somebody else has it. Errors: 1205, 1213, 1317, 3572 (`NoWait`).
+    /// Locks and reads the latest committed row with `key` (a whole unique key). None: there is none, and the gap where it
+    /// would be is locked at REPEATABLE READ and SERIALIZABLE; or, with `SkipLocked`, somebody else has it. Errors: 1205, 1213, 1317, 3572 (`NoWait`).
     pub async fn lock_get(
         &self,
         txn: &mut Transaction,
@@ -263,7 +263,7 @@ impl Table {
         let mut entry = Vec::new();
         let mut found = Vec::new();
         loop {
-            // The entry itself is locked only when there is no row: writers go from the row to its entries, and a
+            // The entry itself is never locked, only the gap where it is missing: writers go from the row to its entries, and a
             // reader that held an entry while it waits for the row would meet them halfway.
             if !txn.inner().get_latest(codec.id, &wanted, &mut entry).map_err(|e| self.failed(e))? {
                 match granted!(self, txn.inner().lock(codec.id, &wanted, mode, policy)) {

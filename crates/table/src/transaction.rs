@@ -219,6 +219,12 @@ impl Transaction {
         Snapshot { inner: self.inner().snapshot(), epoch }
     }
 
+    /// What is committed now, with the transaction's own writes: for a statement that has locked what it reads. The view of its consistent reads stays.
+    pub fn fresh_snapshot(&mut self) -> Snapshot {
+        let epoch = self.db.epoch();
+        Snapshot { inner: self.inner().fresh_snapshot(), epoch }
+    }
+
     pub(crate) fn view_epoch(&mut self) -> u64 {
         let db = &self.db;
         *self.view_epoch.get_or_insert_with(|| db.epoch())

@@ -2,7 +2,7 @@
 //! split and merge: forward goes on at the old leaf's high key by its right link, backward re-descends with its low fence.
 
 use super::search::{Path, Target};
-use super::{BTree, RecordRef, corrupt, record_ref};
+use super::{BTree, RecordFlags, RecordRef, corrupt, record_ref};
 use crate::buffer::Access;
 use crate::error::Result;
 use crate::ids::PageId;
@@ -26,6 +26,10 @@ pub struct LeafScan {
     upper: Option<Vec<u8>>,
     /// Where the next leaf should be.
     hint: PageId,
+    /// Leaves without a record of the scan are shown too.
+    every_leaf: bool,
+    /// No leaf was read yet.
+    fresh: bool,
     done: bool,
 }
 
@@ -48,7 +52,12 @@ impl LeafScan {
             Bound::Unbounded => None,
         };
         let done = upper.as_ref().is_some_and(|upper| *upper <= lower);
-        LeafScan { direction, lower, upper, hint: PageId::NONE, done }
+        LeafScan { direction, lower, upper, hint: PageId::NONE, every_leaf: false, fresh: true, done }
+    }
+    /// Also shows leaves that have no record between the bounds, for who locks what is between records.
+    pub fn every_leaf(mut self) -> LeafScan {
+        self.every_leaf = true;
+        self
     }
     pub fn direction(&self) -> Direction {
         self.direction
@@ -75,8 +84,25 @@ impl LeafScan {
 pub struct LeafView<'a> {
     node: Node<'a>,
     prefix: &'a [u8],
+    low: &'a [u8],
+    high: Option<&'a [u8]>,
     from: usize,
     to: usize,
+    /// The scan's lower bound, if the first record is right there.
+    bound: Option<&'a [u8]>,
+    /// The lower, upper end of the scan is in this leaf, and it is the first, last that the scan reads.
+    starts_here: bool,
+    ends_here: bool,
+}
+
+/// What lies around the records of a scan in a leaf, up to the neighbours that it does not read; see [`LeafView::surroundings`].
+pub struct Surroundings {
+    pub lower: Vec<u8>,
+    /// `None`: to the end of the tree.
+    pub upper: Option<Vec<u8>>,
+    /// There may be more without records below `lower`, above `upper`: the neighbour is in another leaf.
+    pub open_below: bool,
+    pub open_above: bool,
 }
 
 impl<'a> LeafView<'a> {
@@ -103,6 +129,27 @@ impl<'a> LeafView<'a> {
         out.extend_from_slice(self.prefix);
         out.extend_from_slice(self.suffix(index));
     }
+    /// The span of keys of this leaf in which the scan finds no other records than these: from behind the record before its first one, or from its
+    /// lower bound if there is a row there, to the record after its last one.
+    pub fn surroundings(&self) -> Surroundings {
+        let key = |slot| [self.prefix, self.checked(self.node.suffix(slot))].concat();
+        let mut open_below = false;
+        let bound = self.bound.filter(|_| self.checked(record_ref(self.node, self.from)).flags & RecordFlags::DELETE_MARK == 0);
+        let lower = if let Some(bound) = bound {
+            bound.to_vec()
+        } else if self.from > 0 {
+            successor(key(self.from - 1))
+        } else {
+            open_below = self.starts_here && !self.low.is_empty();
+            self.low.to_vec()
+        };
+        let (upper, open_above) = match self.high {
+            _ if self.to < self.node.len() => (Some(key(self.to)), false),
+            None => (None, false),
+            Some(high) => (Some(high.to_vec()), self.ends_here),
+        };
+        Surroundings { lower, upper, open_below, open_above }
+    }
     /// The page passed its checksum, so a bad offset here is a broken invariant: stop.
     fn checked<T>(&self, what: Checked<T>) -> T {
         what.unwrap_or_else(|e| panic!("page {} is corrupt: {}", self.node.page_id(), e.0))
@@ -128,7 +175,9 @@ impl BTree {
         let leaf = self.leaf_shared(Target::Key(&scan.lower), scan.hint, Access::Scan, &mut Path::default())?;
         let fail = |e| corrupt(leaf.id(), e);
         let node = Node(&leaf);
-        let from = if node.low().map_err(fail)? == scan.lower { 0 } else { node.search(&scan.lower).map_err(fail)?.0 };
+        let low = node.low().map_err(fail)?;
+        // Only who locks gaps asks whether the bound itself has a record; then it is looked for also in a leaf that begins there.
+        let (from, exact) = if low == scan.lower && !scan.every_leaf { (0, false) } else { node.search(&scan.lower).map_err(fail)? };
         let high = node.high().map_err(fail)?;
         let ends_here = match (&scan.upper, high) {
             (_, None) => true,
@@ -140,9 +189,12 @@ impl BTree {
             _ => node.len(),
         };
         let found = from < to;
-        if found {
-            f(&LeafView { node, prefix: node.prefix().map_err(fail)?, from, to });
+        if found || scan.every_leaf {
+            let (prefix, starts_here) = (node.prefix().map_err(fail)?, scan.fresh);
+            let bound = (exact && starts_here).then_some(scan.lower.as_slice());
+            f(&LeafView { node, prefix, low, high, from, to, bound, starts_here, ends_here });
         }
+        scan.fresh = false;
         scan.done = ends_here;
         if let (false, Some(high)) = (ends_here, high) {
             scan.lower.clear();
@@ -162,12 +214,16 @@ impl BTree {
             Some(upper) if high.is_none_or(|high| upper.as_slice() < high) => node.search(upper).map_err(fail)?.0,
             _ => node.len(),
         };
-        let from = if scan.lower.as_slice() <= low { 0 } else { node.search(&scan.lower).map_err(fail)?.0 };
+        let within = scan.lower.as_slice() >= low;
+        let (from, exact) = if !within || (scan.lower.as_slice() == low && !scan.every_leaf) { (0, false) } else { node.search(&scan.lower).map_err(fail)? };
         let found = from < to;
-        if found {
-            f(&LeafView { node, prefix: node.prefix().map_err(fail)?, from, to });
+        if found || scan.every_leaf {
+            let (prefix, ends_here) = (node.prefix().map_err(fail)?, scan.fresh);
+            let bound = exact.then_some(scan.lower.as_slice());
+            f(&LeafView { node, prefix, low, high, from, to, bound, starts_here: within, ends_here });
         }
-        scan.done = scan.lower.as_slice() >= low;
+        scan.fresh = false;
+        scan.done = within;
         if !scan.done {
             scan.upper = Some(low.to_vec());
         }

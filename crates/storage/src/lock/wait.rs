@@ -24,11 +24,22 @@ pub enum LockError {
     Interrupted,
 }
 
+/// What somebody waits for at a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// A lock on it: a place in the key's queue.
+    Row(LockMode),
+    /// To lock it exclusively or to write it, where another's shared range covers it.
+    Lock,
+    /// To insert it into another's gap or range.
+    Insert,
+}
+
 /// A place in a lock's queue. Its outcome is set once, under the mutex of the key's shard.
 pub(crate) struct Waiter {
     pub owner: Arc<Owner>,
     pub key: Box<[u8]>,
-    pub mode: LockMode,
+    pub wants: Wants,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -40,8 +51,8 @@ struct State {
 }
 
 impl Waiter {
-    pub fn new(owner: Arc<Owner>, key: &[u8], mode: LockMode) -> Waiter {
-        Waiter { owner, key: key.into(), mode, state: Mutex::default(), changed: Condvar::new() }
+    pub fn new(owner: Arc<Owner>, key: &[u8], wants: Wants) -> Waiter {
+        Waiter { owner, key: key.into(), wants, state: Mutex::default(), changed: Condvar::new() }
     }
 
     pub fn outcome(&self) -> Option<Result<(), LockError>> {
@@ -68,7 +79,7 @@ impl Waiter {
         }
     }
 
-    fn block(&self) -> Result<(), LockError> {
+    pub(super) fn block(&self) -> Result<(), LockError> {
         let mut state = self.state.lock();
         loop {
             if let Some(outcome) = state.outcome {

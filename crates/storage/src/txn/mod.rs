@@ -5,6 +5,7 @@ mod commit;
 mod load;
 mod long;
 mod purge;
+mod ranges;
 mod read;
 mod rollback;
 mod rows;
@@ -23,6 +24,7 @@ mod write;
 
 pub use commit::CommitWait;
 pub use load::{Load, Loaded};
+pub use ranges::ShareRange;
 pub use rows::{
     BatchOutcome, Bounds, Direction, Inserted, Isolation, LeafRows, LockMode, LockWaitPolicy, Locked, Op, SortedRows,
 };

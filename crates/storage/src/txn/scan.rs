@@ -1,5 +1,6 @@
 //! Range scans: one leaf's rows are chosen and copied under its latch, long and spilled values fetched after it.
 
+use super::ranges::Gaps;
 use super::read::{Chosen, Deferred};
 use super::rows::{Bounds, Direction, LeafRows};
 use super::system::{System, count};
@@ -27,6 +28,7 @@ pub struct Scan {
     tree: Option<BTree>,
     at: LeafScan,
     deferred: Vec<(usize, Deferred)>,
+    gaps: Option<Gaps>,
 }
 
 impl Scan {
@@ -43,7 +45,14 @@ impl Scan {
             Direction::Backward => btree::Direction::Backward,
         };
         let at = LeafScan::new(bounds.lower, bounds.upper, direction);
-        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new() }
+        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new(), gaps: None }
+    }
+
+    /// Locks the gaps that the scan passes over too.
+    pub(super) fn locking(mut self, gaps: Gaps) -> Scan {
+        self.at = self.at.every_leaf();
+        self.gaps = Some(gaps);
+        self
     }
 
     /// Copies the next rows out: those of one leaf that the scan sees, at least one. False at the end.
@@ -53,11 +62,26 @@ impl Scan {
             None => self.tree.insert(self.system.tree(self.index)?).clone(),
         };
         let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
-        let deferred = &mut self.deferred;
+        let (deferred, gaps) = (&mut self.deferred, &mut self.gaps);
         loop {
             out.clear();
             let backward = self.at.direction() == btree::Direction::Backward;
-            if !tree.scan_leaf(&mut self.at, |leaf| reader.read_leaf(leaf, backward, out, deferred))? {
+            if let Some(gaps) = gaps {
+                gaps.pass(&tree)?;
+            }
+            let found = tree.scan_leaf(&mut self.at, |leaf| {
+                if let Some(gaps) = gaps {
+                    gaps.cover(leaf);
+                }
+                reader.read_leaf(leaf, backward, out, deferred);
+            })?;
+            if let Some(gaps) = gaps {
+                gaps.reach_back(&tree)?;
+            }
+            if !found {
+                if let Some(gaps) = gaps {
+                    gaps.pass(&tree)?;
+                }
                 return Ok(false);
             }
             for (row, value) in deferred.drain(..) {
@@ -67,6 +91,14 @@ impl Scan {
                 count(&self.system.counters.rows_read, out.len() as u64);
                 return Ok(true);
             }
+        }
+    }
+
+    /// For a scan of a locking statement that ends inside a leaf: only `read` of `rows`, what `next_leaf` has given last, were looked at.
+    /// The gaps behind them are not locked then.
+    pub fn stop(&mut self, rows: &LeafRows, read: usize) {
+        if let Some(gaps) = &mut self.gaps {
+            gaps.stop(rows, read);
         }
     }
 

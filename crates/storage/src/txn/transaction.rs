@@ -10,7 +10,7 @@ use super::snapshot::Snapshot;
 use super::system::System;
 use super::undo::Undo;
 use super::views::{Sight, View};
-use crate::btree::{BTree, Cursor};
+use crate::btree::{self, BTree, Cursor};
 use crate::buffer::Writer;
 use crate::error::Result;
 use crate::ids::{IndexId, Lsn, TxnId};
@@ -141,6 +141,11 @@ impl Txn {
         Snapshot { sight: self.sight(), system: self.system.clone() }
     }
 
+    /// A view of what is committed now, and of what the transaction writes. The view of its consistent reads stays as it is.
+    pub fn fresh_snapshot(&mut self) -> Snapshot {
+        Snapshot { sight: Sight::Snapshot { view: self.system.pin(), own: self.id() }, system: self.system.clone() }
+    }
+
     /// Consistent read of one row into `out` (cleared first). False when there is none.
     pub fn get(&mut self, index: IndexId, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let sight = self.sight();
@@ -159,8 +164,19 @@ impl Txn {
 
     /// Scan for a locking statement: every key that has a live latest row or an uncommitted change of anybody. Call `lock` on each key to
     /// wait for its owner and to get the value that counts; the scan's own value is the latest committed or own one, empty if there is none.
-    pub fn scan_latest(&mut self, index: IndexId, bounds: Bounds, direction: Direction) -> Scan {
-        Scan::new(self.system.clone(), self.latest(), Wanted::Candidates, index, bounds, direction)
+    /// At REPEATABLE READ and SERIALIZABLE the gaps that it passes over are locked: see [`Scan::stop`]. `last` is the key of the range
+    /// that a row would be the last of, where the range names such a key.
+    pub fn scan_latest(&mut self, index: IndexId, bounds: Bounds, direction: Direction, last: Option<Vec<u8>>) -> Scan {
+        let toward = match direction {
+            Direction::Forward => btree::Direction::Forward,
+            Direction::Backward => btree::Direction::Backward,
+        };
+        let gaps = self.gaps(index, toward, last);
+        let scan = Scan::new(self.system.clone(), self.latest(), Wanted::Candidates, index, bounds, direction);
+        match gaps {
+            Some(gaps) => scan.locking(gaps),
+            None => scan,
+        }
     }
 
     pub fn savepoint(&mut self) -> Savepoint {

@@ -253,7 +253,7 @@ impl Table {
         codec.encode(row, &mut key);
         let found = granted!(self, txn.inner().lock(codec.id, &key, LockMode::Shared, LockWaitPolicy::Wait));
         if index > 0 {
-            txn.inner().lock_gap_before(codec.id, &key).map_err(|e| self.failed(e))?;
+            txn.inner().lock_gap_before(codec.id, &key, LockMode::Shared).map_err(|e| self.failed(e))?;
         }
         Ok(matches!(found, Locked::Yes(Some(_))))
     }
@@ -274,7 +274,7 @@ impl Table {
                 Locked::Yes(Some(entry)) => entry,
                 _ => return Ok(None),
             };
-            txn.inner().lock_gap_before(id, &key).map_err(|e| self.failed(e))?;
+            txn.inner().lock_gap_before(id, &key, LockMode::Exclusive).map_err(|e| self.failed(e))?;
             key = index::clustered_key(&key, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
         }
         self.lock_row(txn, key, LockMode::Exclusive, LockWaitPolicy::Wait).await

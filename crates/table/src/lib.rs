@@ -49,8 +49,8 @@ pub use def::{
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
 pub use highkey_storage::{
-    Blocked, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LevelReport, LockMode, LockWaitPolicy, Options, Progress,
-    Stage, TimeSplit, TreeCounters, WaitKind, WaitSum, Waits, blocked, waiting,
+    ActiveTxn, Blocked, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LevelReport, LockExtent,
+    LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked, waiting,
 };
 pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};

@@ -169,7 +169,7 @@ impl Table {
         policy: LockWaitPolicy,
     ) -> LockingScan {
         let codec = &self.indexes[index];
-        let scan = txn.inner().scan_latest(codec.id, range.bounds(codec), direction, range.last_key(codec));
+        let scan = txn.inner().scan_latest(codec.id, range.bounds(codec), direction, mode, range.last_key(codec));
         LockingScan {
             table: self.clone(),
             index,
@@ -181,6 +181,15 @@ impl Table {
             entry_key: Vec::new(),
             entry_value: Vec::new(),
         }
+    }
+}
+
+impl Table {
+    /// Whether a row has this entry in a secondary index. What READ UNCOMMITTED reads changes between the entry and its row.
+    pub(crate) fn has_entry(&self, index: usize, row: &[u8], clustered: &[u8], entry: &[u8]) -> bool {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        self.indexes[index].entry_of_row(&self.layout, row, clustered, &mut key, &mut value);
+        key == entry
     }
 }
 
@@ -206,21 +215,31 @@ impl TableScan {
             return self.scan.next_leaf(&mut batch.leaf).map_err(|e| table.failed(e));
         }
         batch.start_gathering(&table.layout);
-        if self.position == self.entries.len() {
-            self.position = 0;
-            if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
-                return Ok(false);
+        while batch.rows.len() < self.rows_max && batch.bytes.len() < BATCH_BYTES {
+            if self.position == self.entries.len() {
+                // A batch is of one leaf, unless READ UNCOMMITTED has passed over all of it.
+                if !batch.rows.is_empty() {
+                    break;
+                }
+                self.position = 0;
+                if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
+                    return Ok(false);
+                }
             }
-        }
-        while self.position < self.entries.len() && batch.rows.len() < self.rows_max && batch.bytes.len() < BATCH_BYTES {
             let (key, value) = (self.entries.key(self.position), self.entries.value(self.position));
             let clustered = index::clustered_key(key, value).ok_or_else(|| table.corrupt(self.index))?;
             let id = table.clustered().id;
+            self.position += 1;
             if !self.snapshot.inner.get(id, clustered, &mut self.row).map_err(|e| table.failed(e))? {
+                if self.snapshot.inner.is_uncommitted() {
+                    continue;
+                }
                 return Err(table.corrupt(self.index));
             }
+            if self.snapshot.inner.is_uncommitted() && !table.has_entry(self.index, &self.row, clustered, key) {
+                continue;
+            }
             batch.gather(clustered, &self.row);
-            self.position += 1;
         }
         self.rows_max = self.rows_max.saturating_mul(2);
         Ok(true)

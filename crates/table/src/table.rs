@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use highkey_binlog::{RowMetadata, TableMap};
-use highkey_storage::{Engine, IndexId, Locked, LockMode, LockWaitPolicy};
+use highkey_storage::{Engine, IndexId, Isolation, Locked, LockMode, LockWaitPolicy};
 use highkey_types::{ColumnType, MySqlError, RowLayout, Value};
 use parking_lot::Mutex;
 
@@ -233,11 +233,39 @@ impl Table {
             return Ok(false);
         }
         let clustered = index::clustered_key(&row.key, &row.data).ok_or_else(|| self.corrupt(index))?.to_vec();
-        row.key = clustered;
+        let entry = std::mem::replace(&mut row.key, clustered);
+        let uncommitted = txn.isolation() == Isolation::ReadUncommitted;
         if !txn.inner().get(self.clustered().id, &row.key, &mut row.data).map_err(|e| self.failed(e))? {
-            return Err(self.corrupt(index));
+            return if uncommitted { Ok(false) } else { Err(self.corrupt(index)) };
         }
-        Ok(true)
+        Ok(!uncommitted || self.has_entry(index, &row.data, &row.key, &entry))
+    }
+
+    /// A locked record as `data_locks.LOCK_DATA` shows it: the values of the index's columns, and what else makes a key of an ordinary index unique,
+    /// the primary key or the row id. `None`: there is no such record now.
+    pub fn lock_data(&self, index: usize, key: &[u8]) -> Result<Option<String>, MySqlError> {
+        let codec = &self.indexes[index];
+        let mut txn = self.engine.begin(Isolation::ReadUncommitted);
+        let (mut entry, mut clustered) = (Vec::new(), key.to_vec());
+        if index > 0 {
+            if !txn.get(codec.id, key, &mut entry).map_err(|e| self.failed(e))? {
+                return Ok(None);
+            }
+            clustered = index::clustered_key(key, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
+        }
+        let mut row = Row { layout: self.layout.clone(), key: clustered, data: Vec::new() };
+        if !txn.get(self.clustered().id, &row.key, &mut row.data).map_err(|e| self.failed(e))? {
+            return Ok(None);
+        }
+        let mut columns = codec.columns.clone();
+        if !codec.is_unique() {
+            columns.extend(self.clustered().columns.iter().filter(|column| !codec.columns.contains(column)));
+        }
+        let mut parts: Vec<String> = columns.iter().map(|&column| lock_text(&row.value(column), &self.def.columns[column].ty)).collect();
+        if !codec.is_unique() && self.clustered().kind == IndexKind::RowId {
+            parts.push(row.key.iter().fold("0x".into(), |text, byte| format!("{text}{byte:02X}")));
+        }
+        Ok(Some(parts.join(", ")))
     }
 
     /// Locks and reads the latest committed row with `key` (a whole unique key). None: there is none, and the gap where it
@@ -468,6 +496,19 @@ fn key_text(value: &Value, ty: &ColumnType, prefix: Option<u32>) -> String {
         }
         (false, Some(prefix)) => String::from_utf8_lossy(&bytes).chars().take(prefix as usize).collect(),
         (false, None) => String::from_utf8_lossy(&bytes).into_owned(),
+    }
+}
+
+/// A value of a key as InnoDB shows it: text in quotes, bytes in hexadecimal.
+fn lock_text(value: &Value, ty: &ColumnType) -> String {
+    let mut bytes = Vec::new();
+    if !value.to_text(ty, &mut bytes) {
+        return "NULL".into();
+    }
+    match value {
+        Value::Int(_) | Value::UInt(_) => String::from_utf8_lossy(&bytes).into_owned(),
+        _ if ty.is_binary() && matches!(value, Value::Bytes(_)) => bytes.iter().fold("0x".into(), |text, byte| format!("{text}{byte:02X}")),
+        _ => format!("'{}'", String::from_utf8_lossy(&bytes).replace('\'', "\\'")),
     }
 }
 

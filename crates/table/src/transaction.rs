@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, TxnId, Txn};
+use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, Txn, TxnActivity, TxnId};
 use highkey_types::MySqlError;
 
 use crate::commit::{Change, EventCache, EventMark, EventSource};
@@ -142,6 +142,11 @@ impl Transaction {
     pub fn set_progress(&mut self, progress: Arc<Progress>) {
         self.inner().set_progress(progress.clone());
         self.progress = progress;
+    }
+
+    /// Where reports find this transaction from its first read or lock on.
+    pub fn set_activity(&mut self, activity: Arc<TxnActivity>) {
+        self.inner().set_activity(activity);
     }
 
     /// To be called before each statement: READ COMMITTED takes a new snapshot.

@@ -38,6 +38,13 @@ impl Owner {
         self.work.fetch_add(rows, Ordering::Relaxed);
     }
 
+    /// Keys locked, the bytes of them and of their list, indexes with ranges.
+    pub fn lock_size(&self) -> (usize, usize, usize) {
+        let held = self.held.lock();
+        let bytes = held.keys.iter().map(|key| key.len() + size_of::<Box<[u8]>>()).sum();
+        (held.keys.len(), bytes, held.ranges.len())
+    }
+
     /// How many explicit locks it holds.
     #[cfg(test)]
     pub fn explicit_locks(&self) -> usize {

@@ -15,14 +15,15 @@ use super::table::{LockTable, row_key, split_row};
 use super::wait::{LockError, Wants, Waiter};
 use crate::ids::{IndexId, TxnId};
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, fence};
+use crate::txn::LockMode;
 
 const SHARDS: usize = 128;
 
 /// What a range lock keeps others from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RangeKind {
-    /// Inserting.
-    Gap,
+    /// Inserting. The mode is what the gap's holder asked for; for others it makes no difference.
+    Gap(LockMode),
     /// Inserting, and changing or exclusively locking a row.
     Shared,
 }
@@ -79,12 +80,17 @@ impl Spans {
         }
         self.0.insert(lower, upper);
     }
+
+    fn iter(&self) -> impl Iterator<Item = Span> + '_ {
+        self.0.iter().map(|(lower, upper)| Span { lower: lower.clone(), upper: upper.clone() })
+    }
 }
 
 /// One transaction's range locks on one index.
 struct Holder {
     owner: Arc<Owner>,
-    gaps: Spans,
+    /// Asked for in share mode and in exclusive mode.
+    gaps: [Spans; 2],
     shared: Spans,
     /// Where scans are: what such a scan has read of its leaf, which its caller may have stopped short of.
     open: Vec<(u64, RangeKind, Span)>,
@@ -94,14 +100,14 @@ impl Holder {
     fn forbids(&self, wants: Wants, key: &[u8]) -> bool {
         let insert = wants == Wants::Insert;
         self.shared.contains(key)
-            || (insert && self.gaps.contains(key))
+            || (insert && self.gaps.iter().any(|gaps| gaps.contains(key)))
             || self.open.iter().any(|(_, kind, span)| (insert || *kind == RangeKind::Shared) && span.contains(key))
     }
 
     fn add(&mut self, kind: RangeKind, span: Span) {
         if !span.is_empty() {
             match kind {
-                RangeKind::Gap => self.gaps.add(span),
+                RangeKind::Gap(mode) => self.gaps[mode as usize].add(span),
                 RangeKind::Shared => self.shared.add(span),
             }
         }
@@ -124,7 +130,7 @@ impl IndexRanges {
         let mut at = 0;
         while at < self.waiting.len() {
             let waiter = self.waiting[at].clone();
-            if self.forbids(waiter.owner.id, waiter.wants, split_row(&waiter.key).1) {
+            if self.forbids(waiter.owner.id, waiter.wants, waiter.place().1) {
                 at += 1;
                 continue;
             }
@@ -147,6 +153,15 @@ struct Shard {
 pub(super) struct Ranges {
     shards: Vec<CachePadded<Shard>>,
     next_open: AtomicUsize,
+}
+
+/// A range lock as reports show it.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldRange {
+    pub owner: TxnId,
+    pub kind: RangeKind,
+    pub index: IndexId,
+    pub span: Span,
 }
 
 impl Ranges {
@@ -172,7 +187,7 @@ impl Ranges {
             assert!(!held.released, "I3: a transaction that has ended asks for no lock");
             held.ranges.push(index);
             shard.holders.fetch_add(1, Ordering::SeqCst);
-            Holder { owner: owner.clone(), gaps: Spans::default(), shared: Spans::default(), open: Vec::new() }
+            Holder { owner: owner.clone(), gaps: Default::default(), shared: Spans::default(), open: Vec::new() }
         });
         change(holder);
     }
@@ -239,7 +254,7 @@ impl LockTable {
         if !ranges.forbids(owner.id, wants, key) {
             return None;
         }
-        let waiter = Arc::new(Waiter::new(owner.clone(), &row_key(index, key), wants));
+        let waiter = Arc::new(Waiter::new(owner.clone(), &row_key(index, key), wants, self.clock().wall_micros()));
         *owner.waiting.lock() = Some(waiter.clone());
         ranges.waiting.push(waiter.clone());
         self.note_wait();
@@ -248,7 +263,7 @@ impl LockTable {
 
     /// Ends a wait for ranges; false if it has ended.
     pub(super) fn leave_range(&self, waiter: &Arc<Waiter>, error: LockError) -> bool {
-        let (index, _) = split_row(&waiter.key);
+        let (index, _) = waiter.place();
         let mut map = self.ranges().shard(index).map.lock();
         let Some(ranges) = map.get_mut(&index) else { return false };
         let Some(at) = ranges.waiting.iter().position(|w| Arc::ptr_eq(w, waiter)) else { return false };
@@ -276,7 +291,7 @@ impl LockTable {
 
     /// Whom a waiter for ranges waits for.
     pub(super) fn range_blockers(&self, waiter: &Arc<Waiter>) -> Vec<Arc<Owner>> {
-        let (index, key) = split_row(&waiter.key);
+        let (index, key) = waiter.place();
         let map = self.ranges().shard(index).map.lock();
         let Some(ranges) = map.get(&index).filter(|_| waiter.outcome().is_none()) else { return Vec::new() };
         let others = ranges.holders.values().filter(|holder| holder.owner.id != waiter.owner.id);
@@ -288,6 +303,29 @@ impl LockTable {
         let shard = self.ranges().shard(index);
         shard.holders.load(Ordering::Relaxed) > 0
             && shard.map.lock().get(&index).is_some_and(|ranges| ranges.holders.keys().any(|id| *id != owner))
+    }
+
+    /// All range locks, those of one index together.
+    pub fn held_ranges(&self) -> Vec<HeldRange> {
+        let mut all = Vec::new();
+        for shard in &self.ranges().shards {
+            for (index, ranges) in shard.map.lock().iter() {
+                for (owner, holder) in &ranges.holders {
+                    let held = |kind, span| HeldRange { owner: *owner, kind, index: *index, span };
+                    for mode in [LockMode::Shared, LockMode::Exclusive] {
+                        all.extend(holder.gaps[mode as usize].iter().map(|span| held(RangeKind::Gap(mode), span)));
+                    }
+                    all.extend(holder.shared.iter().map(|span| held(RangeKind::Shared, span)));
+                    all.extend(holder.open.iter().map(|(_, kind, span)| held(*kind, span.clone())));
+                }
+            }
+        }
+        all
+    }
+
+    /// The waits for ranges.
+    pub fn range_waiters(&self) -> Vec<Arc<Waiter>> {
+        self.ranges().shards.iter().flat_map(|s| s.map.lock().values().flat_map(|r| r.waiting.clone()).collect::<Vec<_>>()).collect()
     }
 }
 
@@ -301,7 +339,7 @@ mod tests {
 
     fn text(spans: &Spans) -> String {
         let end = |s: &Option<Vec<u8>>| s.as_ref().map_or("~".into(), |s| String::from_utf8(s.clone()).unwrap());
-        let parts: Vec<_> = spans.0.iter().map(|(lower, upper)| format!("{}-{}", String::from_utf8(lower.clone()).unwrap(), end(upper))).collect();
+        let parts: Vec<_> = spans.iter().map(|s| format!("{}-{}", String::from_utf8(s.lower).unwrap(), end(&s.upper))).collect();
         parts.join(" ")
     }
 

@@ -59,8 +59,8 @@ fn an_inserter_goes_on_when_the_last_gap_over_its_key_goes() {
     let run = || {
         let table = table();
         let (a, b, inserter) = (owner(&table, 1), owner(&table, 2), owner(&table, 3));
-        table.lock_range(&a, T, RangeKind::Gap, span("a", "z"));
-        let number = table.open_range(&b, T, RangeKind::Gap, span("a", "z"));
+        table.lock_range(&a, T, RangeKind::Gap(LockMode::Exclusive), span("a", "z"));
+        let number = table.open_range(&b, T, RangeKind::Gap(LockMode::Exclusive), span("a", "z"));
         let first = {
             let table = table.clone();
             thread::spawn(move || table.release(&a))

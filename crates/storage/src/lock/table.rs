@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::OnceLock;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -72,6 +73,9 @@ struct Counters {
     timeouts: AtomicU64,
 }
 
+/// Called with the waiters of a circle and the victim's place among them.
+pub(crate) type DeadlockWatcher = Box<dyn Fn(&[Arc<Waiter>], usize) + Send + Sync>;
+
 pub(crate) struct LockTable {
     shards: Vec<CachePadded<Shard>>,
     hash: ahash::RandomState,
@@ -79,6 +83,7 @@ pub(crate) struct LockTable {
     ranges: Ranges,
     timer: Timer,
     search: Mutex<()>,
+    deadlock_watcher: OnceLock<DeadlockWatcher>,
     deadlock_detect: AtomicBool,
     clock: Arc<dyn Clock>,
     counters: Counters,
@@ -174,6 +179,7 @@ impl LockTable {
             ranges: Ranges::new(),
             timer: Timer::default(),
             search: Mutex::new(()),
+            deadlock_watcher: OnceLock::new(),
             deadlock_detect: AtomicBool::new(deadlock_detect),
             clock,
             counters: Counters::default(),
@@ -310,7 +316,7 @@ impl LockTable {
         if !wait {
             return Answer::Blocked;
         }
-        let waiter = Arc::new(Waiter::new(owner.clone(), row, Wants::Row(mode)));
+        let waiter = Arc::new(Waiter::new(owner.clone(), row, Wants::Row(mode), self.clock.wall_micros()));
         *owner.waiting.lock() = Some(waiter.clone());
         if held.is_some() {
             queue.waiting.push_front(waiter.clone());
@@ -416,7 +422,7 @@ impl LockTable {
     }
 
     /// Whom a waiter waits for; nobody once its wait has ended.
-    pub(super) fn blockers(&self, waiter: &Arc<Waiter>) -> Vec<Arc<Owner>> {
+    pub fn blockers(&self, waiter: &Arc<Waiter>) -> Vec<Arc<Owner>> {
         let Wants::Row(mode) = waiter.wants else { return self.range_blockers(waiter) };
         let map = self.shard(&waiter.key).map.lock();
         let queue = map.get(&waiter.key).filter(|_| waiter.outcome().is_none());
@@ -436,6 +442,28 @@ impl LockTable {
         self.deadlock_detect.load(Ordering::Relaxed)
     }
 
+    /// Tells `watcher` of every deadlock from now on. The first one stays.
+    pub fn watch_deadlocks(&self, watcher: DeadlockWatcher) {
+        let _ = self.deadlock_watcher.set(watcher);
+    }
+
+    pub(super) fn deadlock_watcher(&self) -> Option<&DeadlockWatcher> {
+        self.deadlock_watcher.get()
+    }
+
+    /// The explicit locks on keys, and the waits for them.
+    pub fn held_keys(&self) -> (Vec<(TxnId, IndexId, Vec<u8>, LockMode)>, Vec<Arc<Waiter>>) {
+        let (mut granted, mut waiting) = (Vec::new(), Vec::new());
+        for shard in &self.shards {
+            for (row, queue) in shard.map.lock().iter() {
+                let (index, key) = split_row(row);
+                granted.extend(queue.granted.iter().map(|g| (g.owner.id, index, key.to_vec(), g.mode)));
+                waiting.extend(queue.waiting.iter().cloned());
+            }
+        }
+        (granted, waiting)
+    }
+
     pub(super) fn ranges(&self) -> &Ranges {
         &self.ranges
     }
@@ -448,7 +476,7 @@ impl LockTable {
         &self.timer
     }
 
-    pub(super) fn clock(&self) -> &dyn Clock {
+    pub fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
 

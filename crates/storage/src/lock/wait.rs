@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::interrupt::Interrupt;
 use super::owner::Owner;
-use super::table::LockTable;
+use super::table::{LockTable, split_row};
 use crate::buffer::held;
+use crate::ids::IndexId;
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::txn::LockMode;
 use crate::waits::{FutureWait, WaitKind};
@@ -40,6 +41,8 @@ pub(crate) struct Waiter {
     pub owner: Arc<Owner>,
     pub key: Box<[u8]>,
     pub wants: Wants,
+    /// Wall clock, microseconds since 1970.
+    pub since_us: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -51,8 +54,13 @@ struct State {
 }
 
 impl Waiter {
-    pub fn new(owner: Arc<Owner>, key: &[u8], wants: Wants) -> Waiter {
-        Waiter { owner, key: key.into(), wants, state: Mutex::default(), changed: Condvar::new() }
+    pub fn new(owner: Arc<Owner>, key: &[u8], wants: Wants, since_us: u64) -> Waiter {
+        Waiter { owner, key: key.into(), wants, since_us, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// What it waits for lies there.
+    pub fn place(&self) -> (IndexId, &[u8]) {
+        split_row(&self.key)
     }
 
     pub fn outcome(&self) -> Option<Result<(), LockError>> {

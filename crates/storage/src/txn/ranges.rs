@@ -21,6 +21,7 @@ pub(super) struct Gaps {
     owner: Arc<Owner>,
     index: IndexId,
     direction: Direction,
+    kind: RangeKind,
     /// A row of this key is the last of the range: nothing behind it was asked for.
     last: Option<Vec<u8>>,
     open: Option<Open>,
@@ -65,7 +66,7 @@ impl Gaps {
         // The leaf before, if there was one in the same step, had nothing to stop at.
         self.close(|open| Some(open.span.clone()));
         let (span, beyond) = span_of(leaf, self.last.as_deref());
-        let number = self.system.locks.open_range(&self.owner, self.index, RangeKind::Gap, span.clone());
+        let number = self.system.locks.open_range(&self.owner, self.index, self.kind, span.clone());
         self.open = Some(Open { number, span, beyond });
     }
 
@@ -77,14 +78,14 @@ impl Gaps {
             Direction::Backward => Beyond { below: false, above: std::mem::take(&mut open.beyond.above) },
         };
         let span = open.span.clone();
-        self.system.reach_beyond(&self.owner, tree, RangeKind::Gap, &span, beyond)
+        self.system.reach_beyond(&self.owner, tree, self.kind, &span, beyond)
     }
 
     /// The scan goes on: all of the leaf was read, and what follows it up to the next record is locked with it.
     pub fn pass(&mut self, tree: &BTree) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
         let (span, beyond) = (open.span.clone(), open.beyond);
-        self.system.reach_beyond(&self.owner, tree, RangeKind::Gap, &span, beyond)?;
+        self.system.reach_beyond(&self.owner, tree, self.kind, &span, beyond)?;
         self.close(|open| Some(open.span.clone()));
         Ok(())
     }
@@ -150,13 +151,13 @@ impl Txn {
         matches!(self.isolation(), Isolation::RepeatableRead | Isolation::Serializable)
     }
 
-    pub(super) fn gaps(&mut self, index: IndexId, direction: Direction, last: Option<Vec<u8>>) -> Option<Gaps> {
+    pub(super) fn gaps(&mut self, index: IndexId, direction: Direction, mode: LockMode, last: Option<Vec<u8>>) -> Option<Gaps> {
         let owner = self.locks_gaps().then(|| self.owner())?;
-        Some(Gaps { system: self.system.clone(), owner, index, direction, last, open: None })
+        Some(Gaps { system: self.system.clone(), owner, index, direction, kind: RangeKind::Gap(mode), last, open: None })
     }
 
     /// Locks the gap in which `key` is missing. False: it has a row by now, or somebody's uncommitted change.
-    pub(super) fn lock_gap(&mut self, tree: &BTree, key: &[u8]) -> Result<bool> {
+    pub(super) fn lock_gap(&mut self, tree: &BTree, key: &[u8], mode: LockMode) -> Result<bool> {
         let (system, owner) = (self.system.clone(), self.owner());
         let mut at = LeafScan::new(Bound::Included(key.to_vec()), Bound::Included(key.to_vec()), Direction::Forward).every_leaf();
         let mut covered = None;
@@ -168,17 +169,17 @@ impl Txn {
                 }
             }
             let (span, beyond) = span_of(leaf, None);
-            system.locks.lock_range(&owner, tree.index(), RangeKind::Gap, span.clone());
+            system.locks.lock_range(&owner, tree.index(), RangeKind::Gap(mode), span.clone());
             covered = Some((span, beyond));
         })?;
         let Some((span, beyond)) = covered else { return Ok(false) };
-        system.reach_beyond(&owner, tree, RangeKind::Gap, &span, beyond)?;
+        system.reach_beyond(&owner, tree, RangeKind::Gap(mode), &span, beyond)?;
         Ok(true)
     }
 
     /// Locks the gap before a record that the transaction has locked, as InnoDB does with the record that an insert meets in a unique index.
     /// Nothing below REPEATABLE READ.
-    pub fn lock_gap_before(&mut self, index: IndexId, key: &[u8]) -> Result<()> {
+    pub fn lock_gap_before(&mut self, index: IndexId, key: &[u8], mode: LockMode) -> Result<()> {
         if !self.locks_gaps() {
             return Ok(());
         }
@@ -190,7 +191,7 @@ impl Txn {
             leaf.key(leaf.len() - 1, &mut lower);
             lower.push(0);
         })?;
-        system.locks.lock_range(&owner, index, RangeKind::Gap, Span { lower, upper: Some(key.to_vec()) });
+        system.locks.lock_range(&owner, index, RangeKind::Gap(mode), Span { lower, upper: Some(key.to_vec()) });
         Ok(())
     }
 
@@ -242,7 +243,7 @@ impl ShareRange {
                 }
             })?;
             for (span, beyond) in edges {
-                system.reach_beyond(&owner, &tree, RangeKind::Gap, &span, beyond)?;
+                system.reach_beyond(&owner, &tree, RangeKind::Gap(LockMode::Shared), &span, beyond)?;
             }
             if !more {
                 return Ok(Op::Done(()));

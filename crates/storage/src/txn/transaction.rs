@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::activity::TxnActivity;
 use super::commit::CommitWait;
 use super::purge::PurgeItem;
-use super::rows::{Bounds, Direction, Isolation};
+use super::rows::{Bounds, Direction, Isolation, LockMode};
 use super::scan::{Scan, Wanted};
 use super::snapshot::Snapshot;
 use super::system::System;
@@ -43,6 +44,7 @@ pub struct Txn {
     pub(super) lock_wait_timeout: Duration,
     pub(super) interrupt: Option<Arc<Interrupt>>,
     pub(super) progress: Option<Arc<Progress>>,
+    activity: Option<Arc<TxnActivity>>,
     pub(super) cursor: Cursor,
 }
 
@@ -59,6 +61,7 @@ impl Txn {
             lock_wait_timeout: system.options.lock_wait_timeout,
             interrupt: None,
             progress: None,
+            activity: None,
             cursor: Cursor::new(),
             system,
         }
@@ -100,6 +103,19 @@ impl Txn {
         self.progress = Some(progress);
     }
 
+    /// Where reports find this transaction from its first read or lock on.
+    pub fn set_activity(&mut self, activity: Arc<TxnActivity>) {
+        self.activity = Some(activity);
+    }
+
+    fn note_begun(&self) {
+        if let Some(activity) = &self.activity
+            && !activity.has_begun()
+        {
+            activity.begin(self.system.locks.clock().wall_micros(), self.isolation);
+        }
+    }
+
     /// True once something was written that a commit must log.
     pub fn has_writes(&self) -> bool {
         !self.last_lsn.is_none() || !self.dropped.is_empty()
@@ -116,10 +132,21 @@ impl Txn {
     }
 
     pub(super) fn owner(&mut self) -> Arc<Owner> {
-        self.owner.get_or_insert_with(|| self.system.begin_owner()).clone()
+        if let Some(owner) = &self.owner {
+            return owner.clone();
+        }
+        self.note_begun();
+        let owner = self.system.begin_owner();
+        if let Some(activity) = &self.activity {
+            activity.set_id(owner.id);
+        }
+        self.owner.insert(owner).clone()
     }
 
     fn view(&mut self) -> Arc<View> {
+        if self.view.is_none() {
+            self.note_begun();
+        }
         self.view.get_or_insert_with(|| self.system.pin()).clone()
     }
 
@@ -164,14 +191,14 @@ impl Txn {
 
     /// Scan for a locking statement: every key that has a live latest row or an uncommitted change of anybody. Call `lock` on each key to
     /// wait for its owner and to get the value that counts; the scan's own value is the latest committed or own one, empty if there is none.
-    /// At REPEATABLE READ and SERIALIZABLE the gaps that it passes over are locked: see [`Scan::stop`]. `last` is the key of the range
+    /// At REPEATABLE READ and SERIALIZABLE the gaps that it passes over are locked: see [`Scan::stop`]; `mode` is what reports say of them. `last` is the key of the range
     /// that a row would be the last of, where the range names such a key.
-    pub fn scan_latest(&mut self, index: IndexId, bounds: Bounds, direction: Direction, last: Option<Vec<u8>>) -> Scan {
+    pub fn scan_latest(&mut self, index: IndexId, bounds: Bounds, direction: Direction, mode: LockMode, last: Option<Vec<u8>>) -> Scan {
         let toward = match direction {
             Direction::Forward => btree::Direction::Forward,
             Direction::Backward => btree::Direction::Backward,
         };
-        let gaps = self.gaps(index, toward, last);
+        let gaps = self.gaps(index, toward, mode, last);
         let scan = Scan::new(self.system.clone(), self.latest(), Wanted::Candidates, index, bounds, direction);
         match gaps {
             Some(gaps) => scan.locking(gaps),
@@ -315,6 +342,9 @@ impl Txn {
 
 impl Drop for Txn {
     fn drop(&mut self) {
+        if let Some(activity) = self.activity.take() {
+            activity.end();
+        }
         if self.owner.is_some()
             && let Err(error) = self.end_rolled_back()
         {

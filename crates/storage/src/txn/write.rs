@@ -372,7 +372,7 @@ impl Txn {
             if missing {
                 // A lock that was waited for until the row was gone is of no use.
                 system.locks.release_key(&owner, index, key);
-                if self.locks_gaps() && !self.lock_gap(&tree, key)? {
+                if self.locks_gaps() && !self.lock_gap(&tree, key, mode)? {
                     continue;
                 }
                 return Ok(Op::Done(Locked::Yes(None)));

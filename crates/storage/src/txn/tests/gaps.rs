@@ -29,7 +29,7 @@ fn from(n: u32) -> Bound<Vec<u8>> {
 
 /// Locks all rows between the bounds, as a locking read does, at most `limit` of them.
 fn lock_range(txn: &mut Txn, t: IndexId, bounds: Bounds, direction: Direction, limit: usize) -> Vec<Vec<u8>> {
-    let mut scan = txn.scan_latest(t, bounds, direction, None);
+    let mut scan = txn.scan_latest(t, bounds, direction, LockMode::Exclusive, None);
     let (mut leaf, mut found) = (LeafRows::new(), Vec::new());
     while scan.next_leaf(&mut leaf).unwrap() {
         for n in 0..leaf.len() {
@@ -214,7 +214,7 @@ fn a_scan_that_stops_gives_back_what_it_did_not_read() {
 fn who_waits_for_what_a_scan_gives_back_goes_on() {
     let (engine, t) = with_keys([10, 20]);
     let mut reader = engine.begin(RepeatableRead);
-    let mut scan = reader.scan_latest(t, Bounds::all(), Direction::Forward, None);
+    let mut scan = reader.scan_latest(t, Bounds::all(), Direction::Forward, LockMode::Exclusive, None);
     let mut leaf = LeafRows::new();
     assert!(scan.next_leaf(&mut leaf).unwrap());
     let mut writer = engine.begin(RepeatableRead);
@@ -234,7 +234,7 @@ fn a_range_that_ends_with_its_last_row_locks_nothing_behind_it() {
     let (engine, t) = with_keys([10, 20, 30]);
     let mut reader = engine.begin(RepeatableRead);
     for direction in [Direction::Forward, Direction::Backward] {
-        let mut scan = reader.scan_latest(t, Bounds::new(from(10), from(20)), direction, Some(key(20)));
+        let mut scan = reader.scan_latest(t, Bounds::new(from(10), from(20)), direction, LockMode::Exclusive, Some(key(20)));
         while scan.next_leaf(&mut LeafRows::new()).unwrap() {}
     }
     assert_eq!(blocked(&engine, t, [9, 11, 19, 21]), [11, 19]);
@@ -299,10 +299,10 @@ fn a_bulk_load_respects_the_gap_of_an_empty_index() {
 fn the_gap_before_a_record() {
     let (engine, t) = with_keys([10, 20, 30]);
     let mut txn = engine.begin(RepeatableRead);
-    txn.lock_gap_before(t, &key(20)).unwrap();
-    txn.lock_gap_before(t, &key(10)).unwrap();
+    txn.lock_gap_before(t, &key(20), LockMode::Exclusive).unwrap();
+    txn.lock_gap_before(t, &key(10), LockMode::Exclusive).unwrap();
     assert_eq!(blocked(&engine, t, [5, 15, 25]), [5, 15]);
-    engine.begin(ReadCommitted).lock_gap_before(t, &key(30)).unwrap();
+    engine.begin(ReadCommitted).lock_gap_before(t, &key(30), LockMode::Exclusive).unwrap();
     assert_eq!(blocked(&engine, t, [25]), []);
 }
 
@@ -395,14 +395,14 @@ fn read_locked(txn: &mut Txn, t: IndexId, bounds: &Bounds, direction: Direction,
         let mut range = txn.share_range(t, bounds.clone());
         retry(|| range.lock(txn))?;
         // A fresh view: nobody has changed anything since it was locked.
-        let mut scan = txn.scan_latest(t, bounds.clone(), direction, None);
+        let mut scan = txn.scan_latest(t, bounds.clone(), direction, LockMode::Exclusive, None);
         let mut leaf = LeafRows::new();
         while scan.next_leaf(&mut leaf).unwrap() {
             found.extend((0..leaf.len()).map(|n| leaf.key(n).to_vec()));
         }
         return Ok(found);
     }
-    let mut scan = txn.scan_latest(t, bounds.clone(), direction, None);
+    let mut scan = txn.scan_latest(t, bounds.clone(), direction, LockMode::Exclusive, None);
     let mut leaf = LeafRows::new();
     while scan.next_leaf(&mut leaf).unwrap() {
         for n in 0..leaf.len() {
@@ -467,4 +467,77 @@ fn no_phantoms_among_threads() {
     engine.check(t).unwrap();
     assert_eq!((engine.stats().locked_keys, engine.stats().locked_ranges), (0, 0));
     engine.shutdown().unwrap();
+}
+
+fn text(reports: &[crate::LockReport]) -> Vec<String> {
+    reports
+        .iter()
+        .map(|lock| {
+            let key = lock.key.as_ref().map_or("supremum".into(), |key| String::from_utf8(key.clone()).unwrap().trim_start_matches('0').to_string());
+            let waits = lock.wait.as_ref().map_or(String::new(), |wait| format!(" waits for {}", wait.blockers.len()));
+            format!("{:?} {:?} {key}{waits}", lock.mode, lock.extent)
+        })
+        .collect()
+}
+
+#[test]
+fn reports_show_gaps_on_the_records_behind_them() {
+    let (engine, t) = with_keys([10, 20, 30, 40]);
+    let mut reader = engine.begin(RepeatableRead);
+    assert_eq!(lock_all(&mut reader, t, 12, 22), 1);
+    assert!(exists(&mut reader, t, 10));
+    assert!(!exists(&mut reader, t, 99));
+    let reports = engine.locks().unwrap();
+    assert!(reports.iter().all(|lock| Some(lock.txn) == reader.id() && lock.index == t));
+    let expected = ["Exclusive Record 10", "Exclusive NextKey 20", "Exclusive Gap 30", "Exclusive NextKey supremum"];
+    assert_eq!(text(&reports), expected);
+    let (mut inserter, mut writer) = (engine.begin(RepeatableRead), engine.begin(RepeatableRead));
+    let inserting = wait(inserter.insert(t, &key(25), b""));
+    let writing = wait(writer.update(t, &key(10), b""));
+    let reports = engine.locks().unwrap();
+    assert_eq!(text(&reports)[4..], ["Exclusive InsertIntention 30 waits for 1", "Exclusive Record 10 waits for 1"]);
+    assert_eq!(reports[4].wait.as_ref().unwrap().blockers, [reader.id().unwrap()]);
+    let size = engine.txn_size(reader.id().unwrap()).unwrap();
+    assert_eq!((size.locked_keys, size.locked_ranges, size.rows_changed), (2, 1, 0));
+    commit(reader);
+    assert_eq!((inserting.wait(), writing.wait()), (Ok(()), Ok(())));
+    drop((inserter, writer));
+    let mut sharer = engine.begin(Serializable);
+    share(&mut sharer, t, Bounds::new(from(20), from(35)));
+    assert_eq!(text(&engine.locks().unwrap()), ["Shared Record 20", "Shared NextKey 30", "Shared Gap 40"]);
+}
+
+#[test]
+fn deadlocks_are_told_of_before_they_are_broken() {
+    let (engine, t) = with_keys([10, 20]);
+    let told = Arc::new(crate::sync::Mutex::new(Vec::new()));
+    let watched = told.clone();
+    engine.watch_deadlocks(Box::new(move |deadlock| watched.lock().push(deadlock.clone())));
+    let (mut x, mut y) = (engine.begin(RepeatableRead), engine.begin(RepeatableRead));
+    assert!(exists(&mut x, t, 10) && exists(&mut y, t, 20));
+    let x_waits = wait(x.update(t, &key(20), b""));
+    let y_waits = wait(y.update(t, &key(10), b""));
+    assert_eq!(y_waits.wait(), Err(LockError::Deadlock));
+    let told = told.lock();
+    assert_eq!((told.len(), told[0].members.len()), (1, 2));
+    assert_eq!(Some(told[0].members[told[0].victim].txn), y.id());
+    drop(x_waits);
+}
+
+#[test]
+fn a_transactions_activity_shows_while_it_lasts() {
+    let (engine, t) = with_keys([10]);
+    let activity = Arc::new(crate::TxnActivity::default());
+    for commits in [true, false] {
+        let mut txn = engine.begin(ReadCommitted);
+        txn.set_activity(activity.clone());
+        assert_eq!(activity.get(), None);
+        assert_eq!(get(&mut txn, t, "000010").map(|v| v.len()), Some(200));
+        let shown = activity.get().unwrap();
+        assert_eq!((shown.id, shown.isolation), (None, ReadCommitted));
+        assert!(exists(&mut txn, t, 10));
+        assert_eq!(activity.get().unwrap().id, txn.id());
+        if commits { commit(txn) } else { txn.rollback().unwrap() }
+        assert_eq!(activity.get(), None);
+    }
 }

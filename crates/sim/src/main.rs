@@ -1,6 +1,7 @@
 //! `highkey-sim`: the project's own test drivers, outside the server's process.
 //!
 //! - `golden` records the answers of a real MySQL to a script of statements, and checks that Highkey gives the same.
+//! - `sessions` does the same with scripts of several sessions that wait for each other.
 //! - `crash` kills a server under load, again and again, and checks that nothing acknowledged was lost.
 //! - `faults` gives a server bad packets, damaged files, full disks and too much, and checks that it says so and loses nothing.
 //! - `replica` loads a source and compares its replica with it.
@@ -12,6 +13,7 @@ mod crash;
 mod faults;
 mod golden;
 mod replica;
+mod sessions;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,9 @@ enum Driver {
     /// Golden answers: record them from MySQL, or run them against a server
     #[command(subcommand)]
     Golden(golden::Action),
+    /// Several sessions beside each other: record who waits and what they see from MySQL, or compare a server with it
+    #[command(subcommand)]
+    Sessions(sessions::Action),
     /// Kill -9 under load, with an oracle outside the server
     Crash(crash::Options),
     /// Malformed packets, damaged files, full disks, statements too long: clear errors, and nothing lost
@@ -47,6 +52,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let result = match cli.driver {
         Driver::Golden(action) => runtime.block_on(golden::run(action)),
+        Driver::Sessions(action) => runtime.block_on(sessions::run(action)),
         Driver::Crash(options) => runtime.block_on(crash::run(options)),
         Driver::Faults(options) => runtime.block_on(faults::run(options)),
         Driver::Replica(action) => runtime.block_on(replica::run(action)),

@@ -112,6 +112,7 @@ impl Session {
         let mut query = query.clone();
         lock_targets(&mut query.rel, targets);
         query.locking = true;
+        self.share_reads(&mut query);
         let rows = self.rows_of(&query).await?;
         let mut deleted = 0;
         for from in targets {

@@ -399,6 +399,8 @@ impl Session {
 
     /// Rows of any query. Its rows are in memory first if it reads the table that is written.
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
+        let query = &mut query.clone();
+        self.share_reads(query);
         let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
         self.begin_bulk(inserter)?;

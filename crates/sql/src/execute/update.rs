@@ -260,7 +260,9 @@ impl Session {
         let mut fields = rel.fields.clone();
         fields.extend(exprs[width..].iter().map(|e| Field::computed("value", e.ty.clone())));
         self.state.strict_dml = self.state.strict() && !single.ignore;
-        let rows = self.rows_of(&query_of(rel.project(exprs, fields))).await?;
+        let mut query = query_of(rel.project(exprs, fields));
+        self.share_reads(&mut query);
+        let rows = self.rows_of(&query).await?;
         let mut counts = Counts::default();
         for values in &rows {
             let Some(row) = self.target_row(&target, &values[..width]).await? else { continue };
@@ -282,6 +284,7 @@ impl Session {
         let mut query = multi.query.clone();
         lock_targets(&mut query.rel, &multi.targets);
         query.locking = true;
+        self.share_reads(&mut query);
         let rows = self.rows_of(&query).await?;
         self.state.strict_dml = self.state.strict() && !multi.ignore;
         let mut counts = Counts::default();

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, waits};
+use super::{histograms, indexes, locks, waits};
 use crate::plan::{VirtualTable, Wanted};
 use crate::replica;
 use crate::session::{ProcessEntry, SessionState, stage_name};
@@ -41,8 +41,10 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "highkey_index_levels") => indexes::levels(state, wanted, warnings)?,
         ("information_schema", "highkey_index_statistics") => indexes::statistics(state, wanted, warnings)?,
         ("information_schema", "highkey_latch_waits") => waits::latches(state),
-        ("information_schema", "innodb_trx") => Vec::new(),
+        ("information_schema", "innodb_trx") => locks::transactions(state)?,
         ("information_schema", "user_privileges") => user_privileges(state),
+        ("performance_schema", "data_locks") => locks::data_locks(state)?,
+        ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", name) if name.starts_with("replication_") => replica::performance_schema(state, name),

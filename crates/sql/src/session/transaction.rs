@@ -70,6 +70,9 @@ impl Session {
             txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
             txn.set_interrupt(self.state.process.flag());
             txn.set_progress(self.state.process.progress());
+            txn.set_activity(self.state.process.activity().clone());
+            let goes_on = self.transaction.outlives_statements(self.state.config.autocommit);
+            self.state.process.set_transaction_mode(self.transaction.read_only, goes_on);
             self.transaction.current = Some(txn);
         }
         self.transaction.current.as_mut().expect("made above")

@@ -10,6 +10,7 @@ mod metadata;
 mod optimize;
 mod prepared;
 mod progress;
+mod row_locks;
 mod transactions;
 mod waits;
 

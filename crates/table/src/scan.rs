@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, LeafRows, Locked, LockMode, LockWaitPolicy, Scan};
+use highkey_storage::{Bounds, Direction, IndexId, LeafRows, Locked, LockMode, LockWaitPolicy, Op, Scan};
 use highkey_types::{MySqlError, Value};
 
 use crate::index::{self, IndexCodec, successor};
@@ -176,6 +176,7 @@ impl Table {
             scan,
             entries: LeafRows::new(),
             position: 0,
+            end: 0,
             mode,
             policy,
             entry_key: Vec::new(),
@@ -263,7 +264,9 @@ pub struct LockingScan {
     index: usize,
     scan: Scan,
     entries: LeafRows,
+    /// Of `entries`, those before `end` are to be looked at.
     position: usize,
+    end: usize,
     mode: LockMode,
     policy: LockWaitPolicy,
     entry_key: Vec<u8>,
@@ -283,19 +286,21 @@ impl LockingScan {
         let table = self.table.clone();
         let clustered_id = table.clustered().id;
         loop {
-            if self.position == self.entries.len() {
+            if self.position == self.end {
                 self.position = 0;
-                if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
+                let more = self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))?;
+                self.end = self.entries.len();
+                if !more {
                     return Ok(None);
                 }
             }
             let at = self.position;
             self.position += 1;
             if self.index == 0 {
-                let key = self.entries.key(at);
-                match granted!(table, txn.inner().lock(clustered_id, key, self.mode, self.policy)) {
+                let key = self.entries.key(at).to_vec();
+                match self.lock(txn, &table, clustered_id, &key).await? {
                     Locked::Yes(Some(data)) => {
-                        return Ok(Some(Row { layout: table.layout.clone(), key: key.to_vec(), data }));
+                        return Ok(Some(Row { layout: table.layout.clone(), key, data }));
                     }
                     Locked::Yes(None) => continue,
                     Locked::WouldBlock => {
@@ -306,6 +311,23 @@ impl LockingScan {
             }
             if let Some(row) = self.follow(txn, &table, at).await? {
                 return Ok(Some(row));
+            }
+        }
+    }
+
+    /// Locks what the present entry leads to. Before it waits, the scan gives back what lies behind this entry, and reads it again afterwards: who is
+    /// waited for may go on inserting there, as under InnoDB.
+    async fn lock(&mut self, txn: &mut Transaction, table: &Table, index: IndexId, key: &[u8]) -> Result<Locked, MySqlError> {
+        loop {
+            match txn.inner().lock(index, key, self.mode, self.policy).map_err(|e| table.failed(e))? {
+                Op::Done(outcome) => return Ok(outcome),
+                Op::Wait(wait) => {
+                    if self.scan.stop(&self.entries, self.position) {
+                        self.end = self.position;
+                        self.scan.resume_after(self.entries.key(self.position - 1));
+                    }
+                    wait.await.map_err(crate::error::lock)?;
+                }
             }
         }
     }
@@ -324,19 +346,23 @@ impl LockingScan {
 
     /// Locks the row behind an entry of a secondary index; None if the row no longer has that entry.
     async fn follow(&mut self, txn: &mut Transaction, table: &Table, at: usize) -> Result<Option<Row>, MySqlError> {
-        let key = self.entries.key(at);
+        let key = &self.entries.key(at).to_vec()[..];
         let codec = &table.indexes[self.index];
         let mut value = self.entries.value(at).to_vec();
         if value.is_empty() {
             // An uncommitted entry with no committed version: wait for its owner to see what becomes of it.
-            match granted!(table, txn.inner().lock(codec.id, key, self.mode, self.policy)) {
+            match self.lock(txn, table, codec.id, key).await? {
                 Locked::Yes(Some(latest)) => value = latest,
                 Locked::Yes(None) => return Ok(None),
                 Locked::WouldBlock => return crate::table::would_block(self.policy),
             }
         }
         let clustered = index::clustered_key(key, &value).ok_or_else(|| table.corrupt(self.index))?.to_vec();
-        let Some(row) = table.lock_row(txn, clustered, self.mode, self.policy).await? else { return Ok(None) };
+        let row = match self.lock(txn, table, table.clustered().id, &clustered).await? {
+            Locked::Yes(Some(data)) => Row { layout: table.layout.clone(), key: clustered, data },
+            Locked::Yes(None) => return Ok(None),
+            Locked::WouldBlock => return crate::table::would_block(self.policy),
+        };
         codec.entry_of_row(&table.layout, &row.data, &row.key, &mut self.entry_key, &mut self.entry_value);
         Ok((self.entry_key == key).then_some(row))
     }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::future::Future;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,6 +177,35 @@ fn an_insert_waits_for_a_locked_duplicate() {
         holder.commit().await.unwrap();
         assert_eq!(insert(&db, &table, row(10, 1, 1)), 0);
     });
+}
+
+/// While a scan waits for a row, the rows and gaps behind it are free: who has the row may go on there.
+#[test]
+fn a_scan_that_waits_has_locked_no_further() {
+    for index in [0, 2] {
+        let (db, table) = given(&[10, 20, 30]);
+        block_on(async {
+            let mut writer = db.begin(Isolation::RepeatableRead);
+            writer.set_lock_wait_timeout(Duration::from_millis(5));
+            table.lock_get(&mut writer, 0, &[i(20)], X, WAIT).await.unwrap().unwrap();
+            let mut reader = db.begin(Isolation::RepeatableRead);
+            let mut scan = table.scan_locking(&mut reader, index, &KeyRange::all(), Direction::Forward, X, WAIT);
+            assert_eq!(scan.next(&mut reader).await.unwrap().unwrap().value(0), i(10));
+            {
+                let mut waiting = std::pin::pin!(scan.next(&mut reader));
+                let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                assert!(waiting.as_mut().poll(&mut context).is_pending());
+                assert_eq!(blocked(&db, &table, [(1, 1, 1), (15, 15, 15), (25, 25, 25), (35, 35, 35)]), [(1, 1, 1), (15, 15, 15)]);
+                table.insert(&mut writer, &[row(25, 25, 25)], OnDuplicate::Error).await.unwrap();
+                writer.commit().await.unwrap();
+                assert_eq!(waiting.await.unwrap().unwrap().value(0), i(20));
+            }
+            // What came in between is found.
+            let rest = scan.collect(&mut reader, 9).await.unwrap();
+            assert_eq!(rest.iter().map(|row| row.value(0)).collect::<Vec<_>>(), [i(25), i(30)]);
+            assert_eq!(blocked(&db, &table, [(1, 1, 1), (15, 15, 15), (26, 26, 26), (35, 35, 35)]).len(), 4);
+        });
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    fn contains(&self, key: &[u8]) -> bool {
+    pub fn contains(&self, key: &[u8]) -> bool {
         self.lower.as_slice() <= key && self.upper.as_deref().is_none_or(|upper| key < upper)
     }
 

@@ -90,8 +90,9 @@ impl Gaps {
         Ok(())
     }
 
-    /// The scan ends after `read` of the leaf's rows: what lies behind them is free again.
-    pub fn stop(&mut self, rows: &LeafRows, read: usize) {
+    /// The scan ends after `read` of the leaf's rows: what lies behind them is free again. False if nothing of the leaf is open.
+    pub fn stop(&mut self, rows: &LeafRows, read: usize) -> bool {
+        let open = self.open.is_some();
         let direction = self.direction;
         self.close(|open| {
             let span = open.span.clone();
@@ -102,6 +103,7 @@ impl Gaps {
                 Direction::Backward => Some(span),
             }
         });
+        open
     }
 
     fn close(&mut self, keep: impl FnOnce(&Open) -> Option<Span>) {
@@ -199,7 +201,7 @@ impl Txn {
     /// Rows that others are changing are waited for on the way. A snapshot taken afterwards sees the rows that were locked.
     pub fn share_range(&mut self, index: IndexId, bounds: Bounds) -> ShareRange {
         let at = LeafScan::new(bounds.lower, bounds.upper, Direction::Forward).every_leaf();
-        ShareRange { index, at, contested: Vec::new() }
+        ShareRange { index, at, contested: None }
     }
 }
 
@@ -207,8 +209,8 @@ impl Txn {
 pub struct ShareRange {
     index: IndexId,
     at: LeafScan,
-    /// Keys of the present leaf that somebody else has, or waits for, exclusively.
-    contested: Vec<Vec<u8>>,
+    /// Where it is: a key that somebody else has, or waits for, exclusively. What lies behind is not locked yet.
+    contested: Option<Vec<u8>>,
 }
 
 impl ShareRange {
@@ -217,32 +219,37 @@ impl ShareRange {
         let (system, owner) = (txn.system.clone(), txn.owner());
         let tree = system.tree(self.index)?;
         loop {
-            while let Some(key) = self.contested.last() {
-                match txn.lock(self.index, key, LockMode::Shared, LockWaitPolicy::Wait)? {
-                    Op::Wait(wait) => return Ok(Op::Wait(wait)),
-                    Op::Done(_) => self.contested.pop(),
-                };
+            if let Some(key) = &self.contested {
+                if let Op::Wait(wait) = txn.lock(self.index, key, LockMode::Shared, LockWaitPolicy::Wait)? {
+                    return Ok(Op::Wait(wait));
+                }
+                self.contested = None;
             }
             let contested = &mut self.contested;
-            let mut edges = Vec::new();
+            let mut locked = Vec::new();
             let more = tree.scan_leaf(&mut self.at, |leaf| {
                 let (span, beyond) = span_of(leaf, None);
-                system.locks.lock_range(&owner, tree.index(), RangeKind::Shared, span.clone());
-                if beyond.below || beyond.above {
-                    edges.push((span, beyond));
-                }
+                let number = system.locks.open_range(&owner, tree.index(), RangeKind::Shared, span.clone());
+                locked.push((number, span, beyond));
                 if leaf.max_txn() < system.status.low_water().0 && !system.locks.any_key() {
                     return;
                 }
-                for n in 0..leaf.len() {
+                *contested = (0..leaf.len()).find_map(|n| {
                     let mut key = Vec::new();
                     leaf.key(n, &mut key);
-                    if system.is_others(owner.id, leaf.record(n)) || system.locks.is_wanted_exclusively(owner.id, tree.index(), &key) {
-                        contested.push(key);
-                    }
-                }
+                    let others = system.is_others(owner.id, leaf.record(n)) || system.locks.is_wanted_exclusively(owner.id, tree.index(), &key);
+                    others.then_some(key)
+                });
             })?;
-            for (span, beyond) in edges {
+            for (number, mut span, mut beyond) in locked {
+                if let Some(key) = contested
+                    && span.contains(key)
+                {
+                    span.upper = Some(successor(key.clone()));
+                    beyond.above = false;
+                    self.at.resume_after(key);
+                }
+                system.locks.close_range(owner.id, tree.index(), number, Some(span.clone()));
                 system.reach_beyond(&owner, &tree, RangeKind::Gap(LockMode::Shared), &span, beyond)?;
             }
             if !more {

@@ -390,6 +390,7 @@ impl Table {
         let outcome = self.apply_update(txn, old, new, &key, &data, &mut scratch).await;
         txn.scratch = scratch;
         outcome?;
+        txn.inner().note_rows_changed(1);
         if txn.events.is_some() {
             txn.log_change(self, &Change::Update(&old.values(), new))?;
         }

@@ -354,6 +354,7 @@ impl Transaction {
     }
 
     pub(crate) fn count_rows(&mut self, table: &Arc<TableState>, added: i64) {
+        self.inner().note_rows_changed(added.unsigned_abs());
         match self.deltas.iter_mut().find(|(t, _)| Arc::ptr_eq(t, table)) {
             Some((_, delta)) => *delta += added,
             None => self.deltas.push((table.clone(), added)),

@@ -177,14 +177,14 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         None => Value::Null,
     };
     let locks = size.locked_keys + size.locked_ranges;
-    let records = own.iter().filter(|lock| matches!(lock.extent, LockExtent::Record | LockExtent::NextKey)).count();
+    let records = own.iter().filter(|lock| lock.wait.is_none() && matches!(lock.extent, LockExtent::Record | LockExtent::NextKey)).count();
     vec![
         u(active.id.map_or(UNNUMBERED + process.id(), |id| id.0)),
         t(if waiting.is_some() { "LOCK WAIT" } else { "RUNNING" }),
         moment(active.started_us),
         waiting.map_or(Value::Null, |(lock, _)| t(lock_id(lock))),
         waiting.map_or(Value::Null, |(_, wait)| moment(wait.since_us)),
-        u(locks as u64 + size.rows_changed),
+        u(locks as u64 + active.rows_changed),
         u(process.id()),
         snapshot.info.as_ref().filter(|_| running).map_or(Value::Null, |info| t(&**info)),
         operation,
@@ -193,7 +193,7 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         u(locks as u64),
         u(size.lock_bytes as u64),
         u(records as u64),
-        u(size.rows_changed),
+        u(active.rows_changed),
         u(0_u64),
         t(level(active.isolation)),
         Value::Int(1),
@@ -220,7 +220,7 @@ pub(crate) fn deadlock_text(instance: &Instance, deadlock: &DeadlockReport) -> S
         let since = process.and_then(|p| p.activity().get()).map_or(0, |active| (now - active.started_us as i64) / 1_000_000);
         let size = instance.database().engine().txn_size(waits.txn).unwrap_or_default();
         let _ = writeln!(text, "TRANSACTION {}, ACTIVE {since} sec", waits.txn.0);
-        let _ = writeln!(text, "LOCK WAIT {} row lock(s), undo log entries {}", size.locked_keys, size.rows_changed);
+        let _ = writeln!(text, "LOCK WAIT {} row lock(s), undo log entries {}", size.locked_keys, size.entries_changed);
         if let Some(process) = process {
             let p = process.snapshot();
             let _ = writeln!(text, "MySQL thread id {} {} {}\n{}", p.id, p.host, p.user, p.info.as_deref().unwrap_or_default());

@@ -374,7 +374,7 @@ fn transactions(state: &SessionState) -> String {
         let size = state.instance.database().engine().txn_size(id).unwrap_or_default();
         let p = process.snapshot();
         text += &format!("---TRANSACTION {id}, MySQL thread id {} {} {}\n", p.id, p.host, p.user);
-        text += &format!("{} row lock(s), {} index(es) with range locks, undo log entries {}\n", size.locked_keys, size.locked_ranges, size.rows_changed);
+        text += &format!("{} row lock(s), {} index(es) with range locks, undo log entries {}\n", size.locked_keys, size.locked_ranges, size.entries_changed);
     }
     text
 }

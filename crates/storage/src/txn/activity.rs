@@ -12,6 +12,7 @@ pub struct TxnActivity {
     /// 0 until it has one.
     id: AtomicU64,
     isolation: AtomicU8,
+    rows_changed: AtomicU64,
 }
 
 /// A transaction as `TxnActivity` shows it.
@@ -22,6 +23,8 @@ pub struct ActiveTxn {
     /// `None`: it has neither written nor locked anything.
     pub id: Option<TxnId>,
     pub isolation: Isolation,
+    /// As its owner counts rows (`Txn::note_rows_changed`): one with several indexes once.
+    pub rows_changed: u64,
 }
 
 const LEVELS: [Isolation; 4] =
@@ -33,7 +36,8 @@ impl TxnActivity {
         let started_us = self.started_us.load(Ordering::Acquire);
         let id = self.id.load(Ordering::Relaxed);
         let isolation = LEVELS[usize::from(self.isolation.load(Ordering::Relaxed)) % LEVELS.len()];
-        (started_us > 0).then_some(ActiveTxn { started_us, id: (id > 0).then_some(TxnId(id)), isolation })
+        let rows_changed = self.rows_changed.load(Ordering::Relaxed);
+        (started_us > 0).then_some(ActiveTxn { started_us, id: (id > 0).then_some(TxnId(id)), isolation, rows_changed })
     }
 
     pub(super) fn begin(&self, now_us: u64, isolation: Isolation) {
@@ -50,8 +54,13 @@ impl TxnActivity {
         self.id.store(id.0, Ordering::Relaxed);
     }
 
+    pub(super) fn add_rows(&self, rows: u64) {
+        self.rows_changed.fetch_add(rows, Ordering::Relaxed);
+    }
+
     pub(super) fn end(&self) {
         self.started_us.store(0, Ordering::Release);
         self.id.store(0, Ordering::Relaxed);
+        self.rows_changed.store(0, Ordering::Relaxed);
     }
 }

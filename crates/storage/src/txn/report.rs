@@ -57,7 +57,8 @@ pub struct TxnSize {
     pub lock_bytes: usize,
     /// Indexes with gap or range locks.
     pub locked_ranges: usize,
-    pub rows_changed: u64,
+    /// Rows of all indexes together: what a deadlock's victim is chosen by.
+    pub entries_changed: u64,
 }
 
 /// A deadlock, at the moment when its victim is chosen.
@@ -179,7 +180,7 @@ impl System {
     pub fn txn_size(&self, id: TxnId) -> Option<TxnSize> {
         let owner = self.locks.owners.get(id)?;
         let (locked_keys, lock_bytes, locked_ranges) = owner.lock_size();
-        Some(TxnSize { locked_keys, lock_bytes, locked_ranges, rows_changed: owner.work.load(Ordering::Relaxed) })
+        Some(TxnSize { locked_keys, lock_bytes, locked_ranges, entries_changed: owner.work.load(Ordering::Relaxed) })
     }
 
     /// Tells `watcher` of every deadlock, before its victim is told.

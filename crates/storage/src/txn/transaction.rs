@@ -116,6 +116,13 @@ impl Txn {
         }
     }
 
+    /// Counts rows that the transaction has changed, for reports.
+    pub fn note_rows_changed(&self, rows: u64) {
+        if let Some(activity) = &self.activity {
+            activity.add_rows(rows);
+        }
+    }
+
     /// True once something was written that a commit must log.
     pub fn has_writes(&self) -> bool {
         !self.last_lsn.is_none() || !self.dropped.is_empty()

@@ -42,6 +42,10 @@ async fn locks_that_are_held() {
     assert_eq!(locks(&mut b, id).await, expected);
     let trx = "SELECT trx_state, trx_query IS NULL, trx_rows_modified, trx_isolation_level, trx_tables_locked, trx_is_read_only FROM information_schema.innodb_trx";
     assert_eq!(b.rows(trx).await, [["RUNNING", "1", "0", "REPEATABLE READ", "1", "0"]]);
+    a.ok("INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y')").await;
+    a.ok("UPDATE t SET k = 3 WHERE id = 2").await;
+    a.ok("DELETE FROM t WHERE id = 1").await;
+    assert_eq!(b.value("SELECT trx_rows_modified FROM information_schema.innodb_trx").await, "4");
     a.ok("COMMIT").await;
     assert_eq!((locks(&mut b, id).await.len(), b.rows(trx).await.len()), (0, 0));
 }

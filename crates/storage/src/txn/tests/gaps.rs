@@ -500,7 +500,7 @@ fn reports_show_gaps_on_the_records_behind_them() {
     assert_eq!(text(&reports)[4..], ["Exclusive InsertIntention 30 waits for 1", "Exclusive Record 10 waits for 1"]);
     assert_eq!(reports[4].wait.as_ref().unwrap().blockers, [reader.id().unwrap()]);
     let size = engine.txn_size(reader.id().unwrap()).unwrap();
-    assert_eq!((size.locked_keys, size.locked_ranges, size.rows_changed), (2, 1, 0));
+    assert_eq!((size.locked_keys, size.locked_ranges, size.entries_changed), (2, 1, 0));
     commit(reader);
     assert_eq!((inserting.wait(), writing.wait()), (Ok(()), Ok(())));
     drop((inserter, writer));
@@ -538,7 +538,8 @@ fn a_transactions_activity_shows_while_it_lasts() {
         let shown = activity.get().unwrap();
         assert_eq!((shown.id, shown.isolation), (None, ReadCommitted));
         assert!(exists(&mut txn, t, 10));
-        assert_eq!(activity.get().unwrap().id, txn.id());
+        txn.note_rows_changed(2);
+        assert_eq!((activity.get().unwrap().id, activity.get().unwrap().rows_changed), (txn.id(), 2));
         if commits { commit(txn) } else { txn.rollback().unwrap() }
         assert_eq!(activity.get(), None);
     }

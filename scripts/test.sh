@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that CI runs: unit, model and simulation tests, golden answers over the wire, sessions beside each other, a short crash run.
+# Everything that CI runs: unit, model and simulation tests, golden answers over the wire, sessions beside each other, random histories, a short crash run.
 source "$(dirname "$0")/lib.sh"
 cargo test --release --workspace
 cargo build --release --workspace
@@ -17,5 +17,6 @@ sessions() {
 sessions --protocol text --executor fast tests/sessions/*.recorded
 sessions --protocol prepared --executor fast tests/sessions/*.recorded
 sessions --protocol text --executor datafusion tests/sessions/hermitage.recorded tests/sessions/gaps.recorded
+"$BIN/highkey-sim" histories --url mysql://root@127.0.0.1:33811 --transactions 60
 stop_all
 scripts/crash.sh 5 1

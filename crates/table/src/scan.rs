@@ -146,8 +146,20 @@ impl Table {
         mode: LockMode,
         policy: LockWaitPolicy,
     ) -> LockingScan {
-        let codec = &self.indexes[index];
-        let scan = txn.inner().scan_latest(codec.id, range.bounds(codec), direction);
+        let bounds = range.bounds(&self.indexes[index]);
+        self.scan_locking_bounds(txn, index, bounds, direction, mode, policy)
+    }
+
+    pub(crate) fn scan_locking_bounds(
+        self: &Arc<Self>,
+        txn: &mut Transaction,
+        index: usize,
+        bounds: Bounds,
+        direction: Direction,
+        mode: LockMode,
+        policy: LockWaitPolicy,
+    ) -> LockingScan {
+        let scan = txn.inner().scan_latest(self.indexes[index].id, bounds, direction);
         LockingScan {
             table: self.clone(),
             index,

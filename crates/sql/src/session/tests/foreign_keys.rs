@@ -36,7 +36,9 @@ async fn errors_tell_the_constraint() {
         ("CREATE TABLE x (a INT CHECK (a > 0), CONSTRAINT f FOREIGN KEY (a) REFERENCES p (id) ON UPDATE CASCADE)", 3823, "Column 'a' cannot be used in a check constraint 'x_chk_1': needed in a foreign key constraint 'f' referential action."),
         ("CREATE TABLE x (a INT, FOREIGN KEY (a) REFERENCES p (id)) AS SELECT 1 AS a", 1235, ""),
         ("ALTER TABLE c DROP CONSTRAINT nothing", 3940, "Constraint 'nothing' does not exist."),
-        ("ALTER TABLE c MODIFY id INT, ADD CONSTRAINT refuses FOREIGN KEY (a) REFERENCES p (id)", 1826, "Duplicate foreign key constraint name 'refuses'"),
+        ("ALTER TABLE c ADD CONSTRAINT c_ibfk_1 FOREIGN KEY (r) REFERENCES p (v)", 1826, "Duplicate foreign key constraint name 'c_ibfk_1'"),
+        // The index that is made for it would have the name of another one.
+        ("ALTER TABLE c ADD CONSTRAINT refuses FOREIGN KEY (a) REFERENCES p (id)", 1061, "Duplicate key name 'refuses'"),
         ("RENAME TABLE p TO q, nope TO r", 1146, "Table 'd.nope' doesn't exist"),
     ] {
         let (found, text) = c.error(sql).await;

@@ -169,7 +169,23 @@ impl Table {
         policy: LockWaitPolicy,
     ) -> LockingScan {
         let codec = &self.indexes[index];
-        let scan = txn.inner().scan_latest(codec.id, range.bounds(codec), direction, mode, range.last_key(codec));
+        let (bounds, last) = (range.bounds(codec), range.last_key(codec));
+        self.scan_locking_bounds(txn, index, bounds, last, direction, mode, policy)
+    }
+
+    /// The same between encoded keys; `last` as in `Txn::scan_latest`.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn scan_locking_bounds(
+        self: &Arc<Self>,
+        txn: &mut Transaction,
+        index: usize,
+        bounds: Bounds,
+        last: Option<Vec<u8>>,
+        direction: Direction,
+        mode: LockMode,
+        policy: LockWaitPolicy,
+    ) -> LockingScan {
+        let scan = txn.inner().scan_latest(self.indexes[index].id, bounds, direction, mode, last);
         LockingScan {
             table: self.clone(),
             index,

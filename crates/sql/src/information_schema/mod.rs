@@ -2,7 +2,7 @@
 //!
 //! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `locks.rs` those about transactions and their locks,
 //! `indexes.rs` and `waits.rs` those of our own tables and of the statement digests. Tables about what Highkey does not have (views, triggers, routines,
-//! events, partitions, foreign keys) are there and empty, because tools join them.
+//! events, partitions) are there and empty, because tools join them.
 
 mod definitions;
 mod histograms;

@@ -46,6 +46,8 @@ pub struct Config {
     pub timestamp_micros: Option<i64>,
     pub long_query_time: Duration,
     pub executor: Executor,
+    /// Foreign keys are checked and their actions carried out.
+    pub foreign_key_checks: bool,
     /// `sql_log_bin`.
     pub sql_log_bin: bool,
     /// `binlog_rows_query_log_events`.
@@ -134,6 +136,7 @@ impl Config {
                 "DATAFUSION" => Executor::DataFusion,
                 _ => Executor::Auto,
             },
+            foreign_key_checks: values.bool("foreign_key_checks"),
             sql_log_bin: values.bool("sql_log_bin"),
             rows_query: values.bool("binlog_rows_query_log_events"),
             events: event_source(values, modes),

@@ -145,7 +145,8 @@ impl Session {
     /// Before a statement's first change. Refuses what may not write (1792, 1290).
     pub(crate) fn begin_write(&mut self) -> Result<(), MySqlError> {
         self.check_writable()?;
-        self.txn();
+        let checks = self.state.config.foreign_key_checks;
+        self.txn().set_foreign_key_checks(checks);
         // Alone in its transaction, a failed statement takes the transaction with it.
         if self.transaction.statement.is_none() && (self.transaction.explicit || !self.state.config.autocommit) {
             let savepoint = self.txn().statement_savepoint();

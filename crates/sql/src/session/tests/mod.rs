@@ -3,6 +3,7 @@
 mod binlog;
 mod ddl;
 mod dml;
+mod foreign_keys;
 mod histograms;
 mod indexes;
 mod locks;

@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-tpch bench-mixed queries
+.PHONY: build run test bench crash crash-sim histories replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-tpch bench-mixed queries
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -37,6 +37,10 @@ bench-mixed: build
 # Kill -9 under load; CYCLES=500 for more.
 crash: build
 	scripts/crash.sh $(CYCLES)
+
+# Random transactions of several sessions, checked for what their isolation level forbids; RUNS=100 for more.
+histories: build
+	scripts/histories.sh $(or $(RUNS),10)
 
 # MySQL and MariaDB replicate from a server that is killed again and again; CYCLES=100 for more.
 replication: build

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that CI runs: unit, model and simulation tests, golden answers over the wire, a short crash run.
+# Everything that CI runs: unit, model and simulation tests, golden answers over the wire, sessions beside each other, random histories, a short crash run.
 source "$(dirname "$0")/lib.sh"
 cargo test --release --workspace
 cargo build --release --workspace
@@ -10,5 +10,13 @@ for protocol in text prepared; do
         "$BIN/highkey-sim" golden run --url mysql://root@127.0.0.1:33811 --protocol $protocol --executor $executor tests/golden/*.slt
     done
 done
+sessions() {
+    echo "sessions: $*"
+    "$BIN/highkey-sim" sessions run --url mysql://root@127.0.0.1:33811 "$@"
+}
+sessions --protocol text --executor fast tests/sessions/*.recorded
+sessions --protocol prepared --executor fast tests/sessions/*.recorded
+sessions --protocol text --executor datafusion tests/sessions/hermitage.recorded tests/sessions/gaps.recorded
+"$BIN/highkey-sim" histories --url mysql://root@127.0.0.1:33811 --transactions 60
 stop_all
 scripts/crash.sh 5 1

@@ -73,7 +73,7 @@ pub enum Executor {
 
 /// What a statement answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
+pub enum Answer {
     Ok { affected: u64 },
     Error { code: u16, state: String },
     Rows(Vec<String>),
@@ -107,17 +107,37 @@ pub async fn run(action: Action) -> Result<()> {
     }
 }
 
-async fn connect(url: &str) -> Result<Conn> {
-    let opts = OptsBuilder::from_opts(Opts::from_url(url)?).prefer_socket(false).client_found_rows(false);
-    let mut connection = Conn::new(opts).await.map_err(|e| format!("{url}: {e}"))?;
-    for sql in ["DROP DATABASE IF EXISTS golden", "CREATE DATABASE golden", "USE golden", "SET time_zone = '+00:00'"] {
+/// A session with a new, empty schema.
+pub async fn connect(url: &str, schema: &str) -> Result<Conn> {
+    let mut connection = open(url).await?;
+    let prepare = [
+        format!("DROP DATABASE IF EXISTS {schema}"),
+        format!("CREATE DATABASE {schema}"),
+        format!("USE {schema}"),
+        "SET time_zone = '+00:00'".into(),
+    ];
+    for sql in prepare {
         connection.query_drop(sql).await?;
     }
     Ok(connection)
 }
 
+pub async fn open(url: &str) -> Result<Conn> {
+    let opts = OptsBuilder::from_opts(Opts::from_url(url)?).prefer_socket(false).client_found_rows(false);
+    Ok(Conn::new(opts).await.map_err(|e| format!("{url}: {e}"))?)
+}
+
+pub async fn set_executor(connection: &mut Conn, executor: Executor) -> Result<()> {
+    match executor {
+        Executor::Auto => {}
+        Executor::Fast => connection.query_drop("SET SESSION highkey_executor = fast").await?,
+        Executor::DataFusion => connection.query_drop("SET SESSION highkey_executor = datafusion").await?,
+    }
+    Ok(())
+}
+
 async fn record(url: &str, script: &Path) -> Result<()> {
-    let mut connection = connect(url).await?;
+    let mut connection = connect(url, "golden").await?;
     let mut out = format!("# Recorded by `highkey-sim golden record` from {}.\n", version(&mut connection).await?);
     for sql in statements(&std::fs::read_to_string(script)?) {
         let answer = ask(&mut connection, &sql, Protocol::Text).await?;
@@ -129,7 +149,7 @@ async fn record(url: &str, script: &Path) -> Result<()> {
     Ok(())
 }
 
-async fn version(connection: &mut Conn) -> Result<String> {
+pub async fn version(connection: &mut Conn) -> Result<String> {
     let version: Option<String> = connection.query_first("SELECT VERSION()").await?;
     Ok(format!("MySQL {}", version.unwrap_or_default()))
 }
@@ -204,12 +224,8 @@ fn parse(text: &str) -> Result<Vec<Case>> {
 
 async fn check(url: &str, file: &Path, protocol: Protocol, executor: Executor) -> Result<(usize, usize)> {
     let cases = parse(&std::fs::read_to_string(file)?).map_err(|e| format!("{}: {e}", file.display()))?;
-    let mut connection = connect(url).await?;
-    match executor {
-        Executor::Auto => {}
-        Executor::Fast => connection.query_drop("SET SESSION highkey_executor = fast").await?,
-        Executor::DataFusion => connection.query_drop("SET SESSION highkey_executor = datafusion").await?,
-    }
+    let mut connection = connect(url, "golden").await?;
+    set_executor(&mut connection, executor).await?;
     let (mut passed, mut failed) = (0, 0);
     for case in cases {
         let mut got = ask(&mut connection, &case.sql, protocol).await?;
@@ -231,7 +247,8 @@ async fn check(url: &str, file: &Path, protocol: Protocol, executor: Executor) -
     Ok((passed, failed))
 }
 
-fn same(got: &Answer, want: &Answer) -> bool {
+/// The same rows in the same order, or the same outcome.
+pub fn same(got: &Answer, want: &Answer) -> bool {
     match (got, want) {
         (Answer::Rows(got), Answer::Rows(want)) => {
             got.len() == want.len() && got.iter().zip(want).all(|(got, want)| same_row(got, want))
@@ -254,7 +271,8 @@ fn same_row(got: &str, want: &str) -> bool {
         })
 }
 
-async fn ask(connection: &mut Conn, sql: &str, protocol: Protocol) -> Result<Answer> {
+/// What a statement answers; an error only where there is no answer.
+pub async fn ask(connection: &mut Conn, sql: &str, protocol: Protocol) -> Result<Answer> {
     let answer = match protocol {
         Protocol::Text => text(connection, sql).await,
         // It tells of the statement before, which preparing it would be.

@@ -5,13 +5,13 @@ use std::ops::Bound;
 use crate::btree::{LevelReport, TreeCounters, TreeReport};
 use crate::disk::{Clock, Disk};
 use crate::error::{Error, Result};
-use crate::ids::{IndexId, Lsn, PageId};
+use crate::ids::{IndexId, Lsn, PageId, TxnId};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::stats::Stats;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
-use crate::txn::{Bounds, ForCheckpoint, Isolation, Pace, ROOT_INDEX, System, Txn};
+use crate::txn::{Bounds, DeadlockReport, ForCheckpoint, Isolation, LockReport, Pace, ROOT_INDEX, System, Txn, TxnSize};
 use crate::waits::Waits;
 use crate::wal::{ControlFile, LogFollower};
 
@@ -205,6 +205,21 @@ impl Engine {
 
     pub fn stats(&self) -> Stats {
         Stats::of(&self.inner.system)
+    }
+
+    /// All locks that are held or waited for, as InnoDB would show them: see [`LockReport`]. An error of the disk.
+    pub fn locks(&self) -> Result<Vec<LockReport>> {
+        self.inner.system.lock_reports()
+    }
+
+    /// How much a transaction has locked and changed; `None` once it has ended.
+    pub fn txn_size(&self, id: TxnId) -> Option<TxnSize> {
+        self.inner.system.txn_size(id)
+    }
+
+    /// Calls `watcher` with every deadlock from now on, before its victim is told. It may read, but not wait for a lock. The first watcher stays.
+    pub fn watch_deadlocks(&self, watcher: Box<dyn Fn(&DeadlockReport) + Send + Sync>) {
+        self.inner.system.watch_deadlocks(watcher);
     }
 
     /// Verifies every invariant of the index's tree.

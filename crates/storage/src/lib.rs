@@ -46,8 +46,8 @@ pub use options::Options;
 pub use progress::{Progress, Stage};
 pub use stats::Stats;
 pub use txn::{
-    BatchOutcome, Bounds, CommitWait, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, Loaded, LockMode, LockWaitPolicy, Locked, Op,
-    Savepoint, Scan, Snapshot, SortedRows, Txn,
+    ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, Loaded, LockExtent, LockMode,
+    LockReport, LockWaitPolicy, Locked, Op, Savepoint, Scan, ShareRange, Snapshot, SortedRows, Txn, TxnActivity, TxnSize, WaitReport,
 };
 pub use waits::{
     Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,

@@ -27,6 +27,8 @@ pub struct Stats {
     pub lock_timeouts: u64,
     /// Keys with explicit locks, now.
     pub locked_keys: u64,
+    /// Gap and range locks: pairs of a transaction and an index.
+    pub locked_ranges: u64,
     /// Changes that purge has not dealt with, now.
     pub history_length: u64,
     /// Delete-marked records that purge took out of their pages.
@@ -76,6 +78,7 @@ impl Stats {
             deadlocks: locks.deadlocks,
             lock_timeouts: locks.timeouts,
             locked_keys: locks.explicit_keys,
+            locked_ranges: locks.ranges,
             history_length: system.history.len(),
             records_purged: load(&system.history.removed),
             versions: system.versions.len(),

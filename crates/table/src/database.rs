@@ -168,6 +168,7 @@ impl Database {
         let epoch = self.epoch() + 1;
         let mut next = (*self.catalog()).clone();
         let outcome = edit(&mut next, epoch);
+        next.settle_links();
         self.catalog.store(Arc::new(next));
         self.epoch.store(epoch, Ordering::Release);
         outcome

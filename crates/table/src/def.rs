@@ -21,6 +21,8 @@ pub struct TableDef {
     /// Index 0 is clustered: the primary key, or the hidden row id (`IndexKind::RowId`, no parts).
     pub indexes: Vec<IndexDef>,
     pub checks: Vec<CheckDef>,
+    /// By name.
+    pub foreign_keys: Vec<ForeignKeyDef>,
     pub collation: &'static Collation,
     pub comment: Str,
     /// `ROW_FORMAT` as written; kept for SHOW CREATE TABLE, it changes nothing.
@@ -121,6 +123,47 @@ pub struct CheckDef {
     pub enforced: bool,
 }
 
+/// A FOREIGN KEY: rows whose columns hold no NULL have a row of the parent table with the same values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignKeyDef {
+    /// Unique in the schema of its table, without regard to case.
+    pub name: Str,
+    /// Positions in the columns of its own table.
+    pub columns: Vec<usize>,
+    pub parent_schema: Str,
+    /// A table that need not exist: it may come later, if somebody made the foreign key without checks.
+    pub parent_table: Str,
+    /// As many as `columns`.
+    pub parent_columns: Vec<Str>,
+    pub on_delete: ReferenceAction,
+    pub on_update: ReferenceAction,
+}
+
+impl ForeignKeyDef {
+    pub fn is_of_parent(&self, schema: &str, table: &str) -> bool {
+        &*self.parent_schema == schema && &*self.parent_table == table
+    }
+}
+
+/// What becomes of the rows that reference one which is deleted, or whose referenced columns change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferenceAction {
+    /// As `Restrict`; only information_schema tells them apart.
+    NoAction,
+    /// The change is refused.
+    Restrict,
+    /// They are deleted, or get the new values.
+    Cascade,
+    SetNull,
+}
+
+impl ReferenceAction {
+    /// Refuses the change instead of changing the rows.
+    pub fn refuses(self) -> bool {
+        matches!(self, ReferenceAction::NoAction | ReferenceAction::Restrict)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
     /// The clustered index of a table without primary key: 64-bit row ids that no column shows.
@@ -137,6 +180,8 @@ pub struct IndexDef {
     pub kind: IndexKind,
     pub parts: Vec<IndexPart>,
     pub invisible: bool,
+    /// Made for a foreign key by itself: it goes when another index can take its place.
+    pub generated: bool,
     pub comment: Str,
 }
 
@@ -170,6 +215,8 @@ pub struct TableSpec {
     pub columns: Vec<ColumnDef>,
     pub indexes: Vec<IndexSpec>,
     pub checks: Vec<CheckDef>,
+    /// With names, and with indexes for their columns among `indexes`.
+    pub foreign_keys: Vec<ForeignKeyDef>,
     pub collation: &'static Collation,
     pub comment: Str,
     pub row_format: Option<Str>,
@@ -185,6 +232,7 @@ impl TableSpec {
             columns,
             indexes,
             checks: Vec::new(),
+            foreign_keys: Vec::new(),
             collation: Collation::by_name("utf8mb4_0900_ai_ci").expect("the default collation exists"),
             comment: "".into(),
             row_format: None,
@@ -192,7 +240,7 @@ impl TableSpec {
         }
     }
 
-    /// The specification that would make a table like `def`: CREATE TABLE ... LIKE, and the start of every ALTER.
+    /// The specification that would make a table like `def`: the start of every ALTER, and without foreign keys CREATE TABLE ... LIKE.
     pub fn like(def: &TableDef, schema: &str, name: &str) -> TableSpec {
         TableSpec {
             schema: schema.into(),
@@ -200,6 +248,7 @@ impl TableSpec {
             columns: def.columns.clone(),
             indexes: def.indexes.iter().filter(|i| i.kind != IndexKind::RowId).map(IndexSpec::from_def).collect(),
             checks: def.checks.clone(),
+            foreign_keys: def.foreign_keys.clone(),
             collation: def.collation,
             comment: def.comment.clone(),
             row_format: def.row_format.clone(),
@@ -216,6 +265,8 @@ pub struct IndexSpec {
     pub kind: IndexKind,
     pub parts: Vec<IndexPart>,
     pub invisible: bool,
+    /// Wanted for a foreign key alone: not made if another index can take its place.
+    pub generated: bool,
     pub comment: Str,
 }
 
@@ -226,6 +277,7 @@ impl IndexSpec {
             kind,
             parts: columns.iter().map(|&c| IndexPart::column(c)).collect(),
             invisible: false,
+            generated: false,
             comment: "".into(),
         }
     }
@@ -248,6 +300,7 @@ impl IndexSpec {
             kind: def.kind,
             parts: def.parts.clone(),
             invisible: def.invisible,
+            generated: def.generated,
             comment: def.comment.clone(),
         }
     }

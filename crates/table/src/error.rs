@@ -44,6 +44,20 @@ pub(crate) fn definition_changed() -> MySqlError {
     error(1412, "Table definition has changed, please retry transaction".into())
 }
 
+/// 3780.
+pub(crate) fn incompatible_columns(own: &str, parent: &str, key: &str) -> MySqlError {
+    error(3780, format!("Referencing column '{own}' and referenced column '{parent}' in foreign key constraint '{key}' are incompatible."))
+}
+
+pub(crate) fn cascade_too_deep(max: u32) -> MySqlError {
+    error(3008, format!("Foreign key cascade delete/update exceeds max depth of {max}."))
+}
+
+/// A foreign key's action changes a row whose generated columns nobody can compute.
+pub(crate) fn no_generator() -> MySqlError {
+    error(1815, "Internal error: a foreign key's action needs generated columns".into())
+}
+
 pub(crate) fn no_such_savepoint(name: &str) -> MySqlError {
     error(1305, format!("SAVEPOINT {name} does not exist"))
 }

@@ -36,6 +36,8 @@ pub struct InsertReport {
     pub replaced: u64,
     /// `Report`: rows before this one are in, it and those after it are not. Call again from the next one.
     pub duplicate: Option<DuplicateRow>,
+    /// `Report`: rows before this one are in, it has no parent (error 1452). Call again from the next one, if it may be left out.
+    pub orphan: Option<(usize, MySqlError)>,
 }
 
 /// A row that was in the way.
@@ -49,14 +51,17 @@ pub struct DuplicateRow {
     pub existing: Row,
 }
 
+/// The error of a row without parent.
+const NO_PARENT: u16 = 1452;
+
 /// Why a row did not go in.
 struct Conflict {
     index: usize,
 }
 
 impl Table {
-    /// Inserts rows of all columns, in column order, with values of the columns' types.
-    /// Errors: 1062 (`OnDuplicate::Error`), 1114, 1118, 1205, 1213, 1317.
+    /// Inserts rows of all columns, in column order, with values of the columns' types. Errors: 1062 (`OnDuplicate::Error`), 1114, 1118,
+    /// 1205, 1213, 1317, 1452 (`Error`, `Replace`); with `Replace` those of `delete`.
     pub async fn insert(
         self: &Arc<Self>,
         txn: &mut Transaction,
@@ -64,7 +69,7 @@ impl Table {
         mode: OnDuplicate,
     ) -> Result<InsertReport, MySqlError> {
         self.note_auto_increment(rows)?;
-        if rows.len() > 1 {
+        if rows.len() > 1 && self.may_go_together(txn, rows).await? {
             let start = txn.inner().savepoint();
             let mut scratch = std::mem::take(&mut txn.scratch);
             let inserted = self.insert_sorted(txn, rows, &mut scratch).await;
@@ -81,6 +86,11 @@ impl Table {
             txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
         }
         self.insert_each(txn, rows, mode).await
+    }
+
+    /// False if foreign keys make the rows' order matter, or if one has no parent.
+    async fn may_go_together(&self, txn: &mut Transaction, rows: &[Vec<Value>]) -> Result<bool, MySqlError> {
+        Ok(!self.checks_parents(txn) || !self.references_itself() && Box::pin(self.have_parents(txn, rows)).await?)
     }
 
     fn note_auto_increment(&self, rows: &[Vec<Value>]) -> Result<(), MySqlError> {
@@ -182,13 +192,26 @@ impl Table {
                 let mut scratch = std::mem::take(&mut txn.scratch);
                 let outcome = self.insert_row(txn, row, mode, &mut scratch).await;
                 txn.scratch = scratch;
-                let Some(conflict) = outcome? else {
+                let outcome = match outcome {
+                    Err(orphan) if orphan.code == NO_PARENT && mode == OnDuplicate::Ignore => {
+                        report.ignored.push((position, orphan));
+                        break;
+                    }
+                    Err(orphan) if orphan.code == NO_PARENT && mode == OnDuplicate::Report => {
+                        report.orphan = Some((position, orphan));
+                        return Ok(report);
+                    }
+                    outcome => outcome?,
+                };
+                let Some(conflict) = outcome else {
                     report.inserted += 1;
                     txn.count_rows(&self.state, 1);
                     txn.log_change(self, &Change::Insert(row))?;
                     break;
                 };
                 match mode {
+                    // The row in the way stays locked, so that the answer stays true. None: it went away while we waited for it; try again.
+                    OnDuplicate::Error | OnDuplicate::Ignore if !self.share_conflicting(txn, conflict.index, row).await? => {}
                     OnDuplicate::Error => return Err(self.duplicate_entry(conflict.index, row)),
                     OnDuplicate::Ignore => {
                         report.ignored.push((position, self.duplicate_entry(conflict.index, row)));
@@ -214,15 +237,10 @@ impl Table {
         Ok(report)
     }
 
-    /// One row into all indexes. On a conflict nothing of it stays (in mode Error the statement's rollback sees to that).
-    async fn insert_row(
-        &self,
-        txn: &mut Transaction,
-        row: &[Value],
-        mode: OnDuplicate,
-        scratch: &mut Scratch,
-    ) -> Result<Option<Conflict>, MySqlError> {
-        let start = (mode != OnDuplicate::Error && self.indexes.len() > 1).then(|| txn.inner().savepoint());
+    /// One row into all indexes. On a conflict nothing of it stays.
+    async fn insert_row(&self, txn: &mut Transaction, row: &[Value], mode: OnDuplicate, scratch: &mut Scratch) -> Result<Option<Conflict>, MySqlError> {
+        let start = txn.inner().savepoint();
+        let checks_parents = self.checks_parents(txn);
         let Scratch { arena: clustered, key, value, .. } = scratch;
         clustered.clear();
         match self.clustered().kind {
@@ -236,14 +254,25 @@ impl Table {
         }
         value.clear();
         self.layout.encode(row, value);
+        if checks_parents {
+            Box::pin(self.check_parents(txn, row, 0, None)).await?;
+        }
         if !self.insert_entry(txn, 0, clustered, value).await? {
+            if checks_parents {
+                Box::pin(self.check_other_keys(txn, row, 0, mode)).await?;
+            }
             return Ok(Some(Conflict { index: 0 }));
         }
         for index in 1..self.indexes.len() {
+            if checks_parents && let Err(orphan) = Box::pin(self.check_parents(txn, row, index, None)).await {
+                txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
+                return Err(orphan);
+            }
             self.indexes[index].entry(row, clustered, key, value);
             if !self.insert_entry(txn, index, key, value).await? {
-                if let Some(start) = start {
-                    txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
+                txn.inner().take_back(&start).map_err(|e| self.failed(e))?;
+                if checks_parents {
+                    Box::pin(self.check_other_keys(txn, row, index, mode)).await?;
                 }
                 return Ok(Some(Conflict { index }));
             }
@@ -251,7 +280,31 @@ impl Table {
         Ok(None)
     }
 
-    /// Locks the row that has the key of `row` in `index`.
+    /// Locks what an INSERT meets in `index` against changes: the row, or the entry of a secondary index (not its row as well: who changes the row
+    /// has it and then comes to the entry). False: it is gone.
+    async fn share_conflicting(&self, txn: &mut Transaction, index: usize, row: &[Value]) -> Result<bool, MySqlError> {
+        let codec = &self.indexes[index];
+        let mut key = Vec::new();
+        codec.encode(row, &mut key);
+        let found = granted!(self, txn.inner().lock(codec.id, &key, LockMode::Shared, LockWaitPolicy::Wait));
+        if index > 0 {
+            txn.inner().lock_gap_before(codec.id, &key, LockMode::Shared).map_err(|e| self.failed(e))?;
+        }
+        Ok(matches!(found, Locked::Yes(Some(_))))
+    }
+
+    /// A row that meets another one in an index: REPLACE and ON DUPLICATE KEY UPDATE look at the unique indexes behind it as well, as in
+    /// InnoDB, and so at the parents that go with those. Error 1452.
+    async fn check_other_keys(&self, txn: &mut Transaction, row: &[Value], index: usize, mode: OnDuplicate) -> Result<(), MySqlError> {
+        if matches!(mode, OnDuplicate::Replace | OnDuplicate::Report) {
+            for other in (index + 1..self.indexes.len()).filter(|other| self.indexes[*other].is_unique()) {
+                self.check_parents(txn, row, other, None).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks the row that has the key of `row` in `index`, and in a secondary index the gap before it.
     async fn lock_conflicting(
         &self,
         txn: &mut Transaction,
@@ -267,6 +320,7 @@ impl Table {
                 Locked::Yes(Some(entry)) => entry,
                 _ => return Ok(None),
             };
+            txn.inner().lock_gap_before(id, &key, LockMode::Exclusive).map_err(|e| self.failed(e))?;
             key = index::clustered_key(&key, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
         }
         self.lock_row(txn, key, LockMode::Exclusive, LockWaitPolicy::Wait).await

@@ -19,6 +19,7 @@ mod database;
 mod ddl;
 mod def;
 mod error;
+mod foreign;
 mod gate;
 mod high_water;
 mod histogram;
@@ -45,12 +46,13 @@ pub use check::TableCheck;
 pub use database::{Database, OpenError};
 pub use ddl::{AlterPlan, DdlContext, LoggedStatement, RowConversion, TableName};
 pub use def::{
-    CheckDef, ColumnDef, Default, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, SYSTEM_SCHEMAS, SchemaDef,
+    CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, IndexSpec, ReferenceAction, SYSTEM_SCHEMAS, SchemaDef,
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
+pub use foreign::Generator;
 pub use highkey_storage::{
-    Blocked, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport, LockMode, LockWaitPolicy, Options, Progress,
-    Stage, TimeSplit, TreeCounters, WaitKind, WaitSum, Waits, blocked, waiting,
+    ActiveTxn, Blocked, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport, LockExtent,
+    LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked, waiting,
 };
 pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, LeafRows, LeafRun, Locked, LockMode, LockWaitPolicy, Scan};
+use highkey_storage::{Bounds, Direction, IndexId, LeafRows, LeafRun, Locked, LockMode, LockWaitPolicy, Op, Scan};
 use highkey_types::{MySqlError, Value};
 
 use crate::index::{self, IndexCodec, successor};
@@ -35,6 +35,18 @@ impl KeyRange {
     /// All keys that start with `values`.
     pub fn prefix(values: &[Value]) -> KeyRange {
         KeyRange { lower: Bound::Included(values.to_vec()), upper: Bound::Included(values.to_vec()) }
+    }
+
+    /// The key that only the last row of the range can have, if its upper bound is a whole unique key.
+    fn last_key(&self, codec: &IndexCodec) -> Option<Vec<u8>> {
+        let Bound::Included(values) = &self.upper else { return None };
+        let whole = codec.is_unique() && values.len() == codec.parts.len() && !values.iter().any(Value::is_null);
+        if !whole || codec.parts.iter().any(|part| part.prefix.is_some()) {
+            return None;
+        }
+        let mut key = Vec::new();
+        codec.encode_prefix(values, &mut key);
+        Some(key)
     }
 
     pub(crate) fn bounds(&self, codec: &IndexCodec) -> Bounds {
@@ -136,7 +148,17 @@ impl Table {
         })
     }
 
-    /// Scans a range of an index for rows to lock: latest committed versions, each locked before it is given.
+    /// Locks a range of the clustered index as it is: until the transaction ends nobody else inserts into it, or changes a row of it or locks one
+    /// exclusively. What others have changed and not committed is waited for. A `fresh_snapshot` taken then shows what was locked.
+    /// Errors: 1205, 1213, 1317.
+    pub async fn share_range(&self, txn: &mut Transaction, range: &KeyRange) -> Result<(), MySqlError> {
+        let mut locking = txn.inner().share_range(self.clustered().id, range.bounds(self.clustered()));
+        granted!(self, locking.lock(txn.inner()));
+        Ok(())
+    }
+
+    /// Scans a range of an index for rows to lock: latest committed versions, each locked before it is given. At REPEATABLE READ and SERIALIZABLE the
+    /// gaps between them are locked too, as far as the scan gets.
     pub fn scan_locking(
         self: &Arc<Self>,
         txn: &mut Transaction,
@@ -147,18 +169,44 @@ impl Table {
         policy: LockWaitPolicy,
     ) -> LockingScan {
         let codec = &self.indexes[index];
-        let scan = txn.inner().scan_latest(codec.id, range.bounds(codec), direction);
+        let (bounds, last) = (range.bounds(codec), range.last_key(codec));
+        self.scan_locking_bounds(txn, index, bounds, last, direction, mode, policy)
+    }
+
+    /// The same between encoded keys; `last` as in `Txn::scan_latest`.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn scan_locking_bounds(
+        self: &Arc<Self>,
+        txn: &mut Transaction,
+        index: usize,
+        bounds: Bounds,
+        last: Option<Vec<u8>>,
+        direction: Direction,
+        mode: LockMode,
+        policy: LockWaitPolicy,
+    ) -> LockingScan {
+        let scan = txn.inner().scan_latest(self.indexes[index].id, bounds, direction, mode, last);
         LockingScan {
             table: self.clone(),
             index,
             scan,
             entries: LeafRows::new(),
             position: 0,
+            end: 0,
             mode,
             policy,
             entry_key: Vec::new(),
             entry_value: Vec::new(),
         }
+    }
+}
+
+impl Table {
+    /// Whether a row has this entry in a secondary index. What READ UNCOMMITTED reads changes between the entry and its row.
+    pub(crate) fn has_entry(&self, index: usize, row: &[u8], clustered: &[u8], entry: &[u8]) -> bool {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        self.indexes[index].entry_of_row(&self.layout, row, clustered, &mut key, &mut value);
+        key == entry
     }
 }
 
@@ -184,21 +232,31 @@ impl TableScan {
             return self.scan.next_leaf(&mut batch.leaf).map_err(|e| table.failed(e));
         }
         batch.start_gathering(&table.layout);
-        if self.position == self.entries.len() {
-            self.position = 0;
-            if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
-                return Ok(false);
+        while batch.rows.len() < self.rows_max && batch.bytes.len() < BATCH_BYTES {
+            if self.position == self.entries.len() {
+                // A batch is of one leaf, unless READ UNCOMMITTED has passed over all of it.
+                if !batch.rows.is_empty() {
+                    break;
+                }
+                self.position = 0;
+                if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
+                    return Ok(false);
+                }
             }
-        }
-        while self.position < self.entries.len() && batch.rows.len() < self.rows_max && batch.bytes.len() < BATCH_BYTES {
             let (key, value) = (self.entries.key(self.position), self.entries.value(self.position));
             let clustered = index::clustered_key(key, value).ok_or_else(|| table.corrupt(self.index))?;
             let id = table.clustered().id;
+            self.position += 1;
             if !self.snapshot.inner.get(id, clustered, &mut self.row).map_err(|e| table.failed(e))? {
+                if self.snapshot.inner.is_uncommitted() {
+                    continue;
+                }
                 return Err(table.corrupt(self.index));
             }
+            if self.snapshot.inner.is_uncommitted() && !table.has_entry(self.index, &self.row, clustered, key) {
+                continue;
+            }
             batch.gather(clustered, &self.row);
-            self.position += 1;
         }
         self.rows_max = self.rows_max.saturating_mul(2);
         Ok(true)
@@ -252,11 +310,19 @@ pub struct LockingScan {
     index: usize,
     scan: Scan,
     entries: LeafRows,
+    /// Of `entries`, those before `end` are to be looked at.
     position: usize,
+    end: usize,
     mode: LockMode,
     policy: LockWaitPolicy,
     entry_key: Vec<u8>,
     entry_value: Vec<u8>,
+}
+
+impl Drop for LockingScan {
+    fn drop(&mut self) {
+        self.scan.stop(&self.entries, self.position);
+    }
 }
 
 impl LockingScan {
@@ -266,19 +332,21 @@ impl LockingScan {
         let table = self.table.clone();
         let clustered_id = table.clustered().id;
         loop {
-            if self.position == self.entries.len() {
+            if self.position == self.end {
                 self.position = 0;
-                if !self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))? {
+                let more = self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))?;
+                self.end = self.entries.len();
+                if !more {
                     return Ok(None);
                 }
             }
             let at = self.position;
             self.position += 1;
             if self.index == 0 {
-                let key = self.entries.key(at);
-                match granted!(table, txn.inner().lock(clustered_id, key, self.mode, self.policy)) {
+                let key = self.entries.key(at).to_vec();
+                match self.lock(txn, &table, clustered_id, &key).await? {
                     Locked::Yes(Some(data)) => {
-                        return Ok(Some(Row { layout: table.layout.clone(), key: key.to_vec(), data }));
+                        return Ok(Some(Row { layout: table.layout.clone(), key, data }));
                     }
                     Locked::Yes(None) => continue,
                     Locked::WouldBlock => {
@@ -289,6 +357,23 @@ impl LockingScan {
             }
             if let Some(row) = self.follow(txn, &table, at).await? {
                 return Ok(Some(row));
+            }
+        }
+    }
+
+    /// Locks what the present entry leads to. Before it waits, the scan gives back what lies behind this entry, and reads it again afterwards: who is
+    /// waited for may go on inserting there, as under InnoDB.
+    async fn lock(&mut self, txn: &mut Transaction, table: &Table, index: IndexId, key: &[u8]) -> Result<Locked, MySqlError> {
+        loop {
+            match txn.inner().lock(index, key, self.mode, self.policy).map_err(|e| table.failed(e))? {
+                Op::Done(outcome) => return Ok(outcome),
+                Op::Wait(wait) => {
+                    if self.scan.stop(&self.entries, self.position) {
+                        self.end = self.position;
+                        self.scan.resume_after(self.entries.key(self.position - 1));
+                    }
+                    wait.await.map_err(crate::error::lock)?;
+                }
             }
         }
     }
@@ -307,19 +392,23 @@ impl LockingScan {
 
     /// Locks the row behind an entry of a secondary index; None if the row no longer has that entry.
     async fn follow(&mut self, txn: &mut Transaction, table: &Table, at: usize) -> Result<Option<Row>, MySqlError> {
-        let key = self.entries.key(at);
+        let key = &self.entries.key(at).to_vec()[..];
         let codec = &table.indexes[self.index];
         let mut value = self.entries.value(at).to_vec();
         if value.is_empty() {
             // An uncommitted entry with no committed version: wait for its owner to see what becomes of it.
-            match granted!(table, txn.inner().lock(codec.id, key, self.mode, self.policy)) {
+            match self.lock(txn, table, codec.id, key).await? {
                 Locked::Yes(Some(latest)) => value = latest,
                 Locked::Yes(None) => return Ok(None),
                 Locked::WouldBlock => return crate::table::would_block(self.policy),
             }
         }
         let clustered = index::clustered_key(key, &value).ok_or_else(|| table.corrupt(self.index))?.to_vec();
-        let Some(row) = table.lock_row(txn, clustered, self.mode, self.policy).await? else { return Ok(None) };
+        let row = match self.lock(txn, table, table.clustered().id, &clustered).await? {
+            Locked::Yes(Some(data)) => Row { layout: table.layout.clone(), key: clustered, data },
+            Locked::Yes(None) => return Ok(None),
+            Locked::WouldBlock => return crate::table::would_block(self.policy),
+        };
         codec.entry_of_row(&table.layout, &row.data, &row.key, &mut self.entry_key, &mut self.entry_value);
         Ok((self.entry_key == key).then_some(row))
     }

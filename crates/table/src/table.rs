@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use highkey_binlog::{RowMetadata, TableMap};
-use highkey_storage::{Engine, IndexId, Locked, LockMode, LockWaitPolicy};
+use highkey_storage::{Engine, IndexId, Isolation, Locked, LockMode, LockWaitPolicy};
 use highkey_types::{ColumnType, MySqlError, RowLayout, Value};
 use parking_lot::Mutex;
 
@@ -13,6 +13,7 @@ use crate::catalog::keys;
 use crate::commit::Change;
 use crate::def::{ColumnDef, IndexDef, IndexKind, TableDef, TableId};
 use crate::error;
+use crate::foreign::Links;
 use crate::high_water::HighWater;
 use crate::histogram::Histograms;
 use crate::index::{self, IndexCodec};
@@ -49,6 +50,8 @@ pub struct Table {
     event_maps: [OnceLock<Arc<TableMap>>; 2],
     current: AtomicBool,
     auto_column: Option<usize>,
+    /// What foreign keys tie it to; None for most tables.
+    pub(crate) links: Option<Box<Links>>,
 }
 
 /// What belongs to a table over all its definitions.
@@ -129,6 +132,24 @@ impl Table {
             trees_epoch,
             event_maps: Default::default(),
             current: AtomicBool::new(true),
+            links: None,
+        }
+    }
+
+    /// The same table, tied to others.
+    pub(crate) fn with_links(&self, links: Option<Box<Links>>) -> Table {
+        Table {
+            def: self.def.clone(),
+            layout: self.layout.clone(),
+            indexes: self.indexes.clone(),
+            state: self.state.clone(),
+            lock: self.lock.clone(),
+            engine: self.engine.clone(),
+            trees_epoch: self.trees_epoch,
+            event_maps: self.event_maps.clone(),
+            current: AtomicBool::new(true),
+            auto_column: self.auto_column,
+            links,
         }
     }
 
@@ -233,15 +254,43 @@ impl Table {
             return Ok(false);
         }
         let clustered = index::clustered_key(&row.key, &row.data).ok_or_else(|| self.corrupt(index))?.to_vec();
-        row.key = clustered;
+        let entry = std::mem::replace(&mut row.key, clustered);
+        let uncommitted = txn.isolation() == Isolation::ReadUncommitted;
         if !txn.inner().get(self.clustered().id, &row.key, &mut row.data).map_err(|e| self.failed(e))? {
-            return Err(self.corrupt(index));
+            return if uncommitted { Ok(false) } else { Err(self.corrupt(index)) };
         }
-        Ok(true)
+        Ok(!uncommitted || self.has_entry(index, &row.data, &row.key, &entry))
     }
 
-    /// Locks and reads the latest committed row with `key` (a whole unique key). None: there is none, and its place is
-    /// locked; or, with `SkipLocked`, somebody else has it. Errors: 1205, 1213, 1317, 3572 (`NoWait`).
+    /// A locked record as `data_locks.LOCK_DATA` shows it: the values of the index's columns, and what else makes a key of an ordinary index unique,
+    /// the primary key or the row id. `None`: there is no such record now.
+    pub fn lock_data(&self, index: usize, key: &[u8]) -> Result<Option<String>, MySqlError> {
+        let codec = &self.indexes[index];
+        let mut txn = self.engine.begin(Isolation::ReadUncommitted);
+        let (mut entry, mut clustered) = (Vec::new(), key.to_vec());
+        if index > 0 {
+            if !txn.get(codec.id, key, &mut entry).map_err(|e| self.failed(e))? {
+                return Ok(None);
+            }
+            clustered = index::clustered_key(key, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
+        }
+        let mut row = Row { layout: self.layout.clone(), key: clustered, data: Vec::new() };
+        if !txn.get(self.clustered().id, &row.key, &mut row.data).map_err(|e| self.failed(e))? {
+            return Ok(None);
+        }
+        let mut columns = codec.columns.clone();
+        if !codec.is_unique() {
+            columns.extend(self.clustered().columns.iter().filter(|column| !codec.columns.contains(column)));
+        }
+        let mut parts: Vec<String> = columns.iter().map(|&column| lock_text(&row.value(column), &self.def.columns[column].ty)).collect();
+        if !codec.is_unique() && self.clustered().kind == IndexKind::RowId {
+            parts.push(row.key.iter().fold("0x".into(), |text, byte| format!("{text}{byte:02X}")));
+        }
+        Ok(Some(parts.join(", ")))
+    }
+
+    /// Locks and reads the latest committed row with `key` (a whole unique key). None: there is none, and the gap where it
+    /// would be is locked at REPEATABLE READ and SERIALIZABLE; or, with `SkipLocked`, somebody else has it. Errors: 1205, 1213, 1317, 3572 (`NoWait`).
     pub async fn lock_get(
         &self,
         txn: &mut Transaction,
@@ -257,22 +306,35 @@ impl Table {
         }
         let mut wanted = Vec::new();
         codec.encode_prefix(key, &mut wanted);
+        self.lock_key(txn, index, &wanted, mode, policy).await
+    }
+
+    /// As `lock_get`, of an encoded key.
+    pub(crate) async fn lock_key(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        wanted: &[u8],
+        mode: LockMode,
+        policy: LockWaitPolicy,
+    ) -> Result<Option<Row>, MySqlError> {
         if index == 0 {
-            return self.lock_row(txn, wanted, mode, policy).await;
+            return self.lock_row(txn, wanted.to_vec(), mode, policy).await;
         }
+        let codec = &self.indexes[index];
         let mut entry = Vec::new();
         let mut found = Vec::new();
         loop {
-            // The entry itself is locked only when there is no row: writers go from the row to its entries, and a
+            // The entry itself is never locked, only the gap where it is missing: writers go from the row to its entries, and a
             // reader that held an entry while it waits for the row would meet them halfway.
-            if !txn.inner().get_latest(codec.id, &wanted, &mut entry).map_err(|e| self.failed(e))? {
-                match granted!(self, txn.inner().lock(codec.id, &wanted, mode, policy)) {
+            if !txn.inner().get_latest(codec.id, wanted, &mut entry).map_err(|e| self.failed(e))? {
+                match granted!(self, txn.inner().lock(codec.id, wanted, mode, policy)) {
                     Locked::Yes(None) => return Ok(None),
                     Locked::Yes(Some(_)) => continue,
                     Locked::WouldBlock => return would_block(policy),
                 }
             }
-            let clustered = index::clustered_key(&wanted, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
+            let clustered = index::clustered_key(wanted, &entry).ok_or_else(|| self.corrupt(index))?.to_vec();
             let row = match granted!(self, txn.inner().lock(self.clustered().id, &clustered, mode, policy)) {
                 Locked::Yes(row) => row,
                 Locked::WouldBlock => return would_block(policy),
@@ -313,8 +375,13 @@ impl Table {
         self.lock_row(txn, clustered_key.to_vec(), mode, policy).await
     }
 
-    /// Deletes a row that a locking read gave.
+    /// Deletes a row that a locking read gave. Foreign keys' actions may delete and change others, of this table too: read them again then.
+    ///
+    /// Errors 1451, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn delete(&self, txn: &mut Transaction, old: &Row) -> Result<(), MySqlError> {
+        if self.is_referenced(txn) {
+            return Box::pin(self.delete_referenced(txn, old)).await;
+        }
         let deleted = granted!(self, txn.inner().delete(self.clustered().id, &old.key));
         assert!(deleted, "delete is given a row that a locking read of this transaction found");
         for index in 1..self.indexes.len() {
@@ -332,7 +399,7 @@ impl Table {
         Ok(())
     }
 
-    async fn delete_entry(&self, txn: &mut Transaction, index: usize, key: &[u8]) -> Result<(), MySqlError> {
+    pub(crate) async fn delete_entry(&self, txn: &mut Transaction, index: usize, key: &[u8]) -> Result<(), MySqlError> {
         match granted!(self, txn.inner().delete(self.indexes[index].id, key)) {
             true => Ok(()),
             false => Err(self.corrupt(index)),
@@ -341,7 +408,7 @@ impl Table {
 
     /// Replaces a row that a locking read gave. False: the new row is the old one, byte for byte.
     ///
-    /// Error 1062; the row is then as before, as long as the caller goes on with the transaction.
+    /// Errors 1062, 1451, 1452, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn update(&self, txn: &mut Transaction, old: &Row, new: &[Value]) -> Result<bool, MySqlError> {
         let mut data = Vec::with_capacity(old.data.len() + 16);
         self.layout.encode(new, &mut data);
@@ -358,10 +425,15 @@ impl Table {
         if let Some(column) = self.auto_column {
             self.state.auto_increment.note_value(&new[column])?;
         }
-        let mut scratch = std::mem::take(&mut txn.scratch);
-        let outcome = self.apply_update(txn, old, new, &key, &data, &mut scratch).await;
-        txn.scratch = scratch;
-        outcome?;
+        if self.is_linked(txn) {
+            Box::pin(self.update_linked(txn, old, new, &key, &data)).await?;
+        } else {
+            let mut scratch = std::mem::take(&mut txn.scratch);
+            let outcome = self.apply_update(txn, old, new, &key, &data, &mut scratch).await;
+            txn.scratch = scratch;
+            outcome?;
+        }
+        txn.inner().note_rows_changed(1);
         if txn.events.is_some() {
             txn.log_change(self, &Change::Update(&old.values(), new))?;
         }
@@ -429,14 +501,8 @@ impl Table {
 
 /// Error 1062 in MySQL 8.0.12's shape: the values of the key's columns joined by `-`, and the key's bare name.
 pub(crate) fn duplicate_entry(def: &TableDef, index: usize, values: &[Value]) -> MySqlError {
+    let mut text = entry_text(def, index, values);
     let index = &def.indexes[index];
-    let mut text = String::new();
-    for (i, part) in index.parts.iter().enumerate() {
-        if i > 0 {
-            text.push('-');
-        }
-        text.push_str(&key_text(&values[part.column], &def.columns[part.column].ty, part.prefix));
-    }
     // The message buffer of MySQL has 512 bytes.
     let room = 512 - "Duplicate entry '' for key ''".len() - index.name.len().min(256);
     if text.len() > room {
@@ -448,6 +514,18 @@ pub(crate) fn duplicate_entry(def: &TableDef, index: usize, values: &[Value]) ->
         text.push_str("...");
     }
     highkey_types::errors::dup_entry(&text, &index.name)
+}
+
+/// The values of the key's columns joined by `-`.
+pub(crate) fn entry_text(def: &TableDef, index: usize, values: &[Value]) -> String {
+    let mut text = String::new();
+    for (i, part) in def.indexes[index].parts.iter().enumerate() {
+        if i > 0 {
+            text.push('-');
+        }
+        text.push_str(&key_text(&values[part.column], &def.columns[part.column].ty, part.prefix));
+    }
+    text
 }
 
 fn key_text(value: &Value, ty: &ColumnType, prefix: Option<u32>) -> String {
@@ -468,6 +546,19 @@ fn key_text(value: &Value, ty: &ColumnType, prefix: Option<u32>) -> String {
         }
         (false, Some(prefix)) => String::from_utf8_lossy(&bytes).chars().take(prefix as usize).collect(),
         (false, None) => String::from_utf8_lossy(&bytes).into_owned(),
+    }
+}
+
+/// A value of a key as InnoDB shows it: text in quotes, bytes in hexadecimal.
+fn lock_text(value: &Value, ty: &ColumnType) -> String {
+    let mut bytes = Vec::new();
+    if !value.to_text(ty, &mut bytes) {
+        return "NULL".into();
+    }
+    match value {
+        Value::Int(_) | Value::UInt(_) => String::from_utf8_lossy(&bytes).into_owned(),
+        _ if ty.is_binary() && matches!(value, Value::Bytes(_)) => bytes.iter().fold("0x".into(), |text, byte| format!("{text}{byte:02X}")),
+        _ => format!("'{}'", String::from_utf8_lossy(&bytes).replace('\'', "\\'")),
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, TxnId, Txn};
+use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, Txn, TxnActivity, TxnId};
 use highkey_types::MySqlError;
 
 use crate::commit::{Change, EventCache, EventMark, EventSource};
 use crate::database::Database;
 use crate::ddl::DdlContext;
 use crate::error;
+use crate::foreign::Generator;
 use crate::metadata_lock::{MetadataLock, MetadataLocks, MetadataMode, Name, Owner};
 use crate::row_id::Lease;
 use crate::session_locks::SessionLocks;
@@ -40,6 +41,12 @@ pub struct Transaction {
     /// Row ids that this transaction may hand out; what is left goes back to the table.
     leases: Vec<(Arc<TableState>, Lease)>,
     pub(crate) scratch: Scratch,
+    pub(crate) foreign_key_checks: bool,
+    pub(crate) generator: Option<Arc<dyn Generator>>,
+    /// Tables opened because foreign keys tie them to the statements' own.
+    pub(crate) related: Vec<(Arc<Table>, MetadataMode)>,
+    /// The key of the parent that is looked for, reused.
+    pub(crate) parent_key: Vec<u8>,
 }
 
 /// Buffers that row operations reuse.
@@ -87,6 +94,10 @@ impl Transaction {
             created: None,
             leases: Vec::new(),
             scratch: Scratch::default(),
+            foreign_key_checks: true,
+            generator: None,
+            related: Vec::new(),
+            parent_key: Vec::new(),
         }
     }
 
@@ -144,6 +155,11 @@ impl Transaction {
         self.progress = progress;
     }
 
+    /// Where reports find this transaction from its first read or lock on.
+    pub fn set_activity(&mut self, activity: Arc<TxnActivity>) {
+        self.inner().set_activity(activity);
+    }
+
     /// To be called before each statement: READ COMMITTED takes a new snapshot.
     pub fn begin_statement(&mut self) {
         self.inner().begin_statement();
@@ -162,10 +178,11 @@ impl Transaction {
         }
     }
 
-    /// Locks the name of a table that this transaction will make, exclusively, and its schema against being dropped.
-    pub(crate) async fn lock_new_table(&mut self, cx: &DdlContext, name: Name) -> Result<(), MySqlError> {
+    /// Locks the name of a table that this transaction will make, and of those that foreign keys tie to it, exclusively, and their schemas
+    /// against being dropped.
+    pub(crate) async fn lock_new_table(&mut self, cx: &DdlContext, names: Vec<Name>) -> Result<(), MySqlError> {
         cx.progress.enter(Stage::WaitingForMetadataLock, 0);
-        self.locks.acquire_tables(vec![name], cx.lock_wait_timeout, &cx.interrupt).await?;
+        self.locks.acquire_tables(names, cx.lock_wait_timeout, &cx.interrupt).await?;
         cx.progress.enter(Stage::Executing, 0);
         Ok(())
     }
@@ -189,7 +206,7 @@ impl Transaction {
         self.open_for(table, MetadataMode::Write).await
     }
 
-    async fn open_for(&mut self, table: &Arc<Table>, mode: MetadataMode) -> Result<bool, MySqlError> {
+    pub(crate) async fn open_for(&mut self, table: &Arc<Table>, mode: MetadataMode) -> Result<bool, MySqlError> {
         match self.locks.try_acquire(&table.lock, mode)? {
             Got::Had => return Ok(table.is_current()),
             Got::New => {}
@@ -219,6 +236,12 @@ impl Transaction {
         Snapshot { inner: self.inner().snapshot(), epoch }
     }
 
+    /// What is committed now, with the transaction's own writes: for a statement that has locked what it reads. The view of its consistent reads stays.
+    pub fn fresh_snapshot(&mut self) -> Snapshot {
+        let epoch = self.db.epoch();
+        Snapshot { inner: self.inner().fresh_snapshot(), epoch }
+    }
+
     pub(crate) fn view_epoch(&mut self) -> u64 {
         let db = &self.db;
         *self.view_epoch.get_or_insert_with(|| db.epoch())
@@ -228,7 +251,7 @@ impl Transaction {
     pub fn statement_savepoint(&mut self) -> StatementSavepoint {
         StatementSavepoint {
             inner: self.inner().savepoint(),
-            deltas: self.deltas.iter().map(|(_, delta)| *delta).collect(),
+            deltas: self.counted(),
             events: self.event_mark(),
         }
     }
@@ -236,9 +259,7 @@ impl Transaction {
     /// Undoes what was written since. Locks stay.
     pub fn rollback_to_statement(&mut self, savepoint: &StatementSavepoint) -> Result<(), MySqlError> {
         self.inner().rollback_to(&savepoint.inner).map_err(|e| error::storage(e, "transaction"))?;
-        for (i, (_, delta)) in self.deltas.iter_mut().enumerate() {
-            *delta = savepoint.deltas.get(i).copied().unwrap_or(0);
-        }
+        self.count_again(&savepoint.deltas);
         self.forget_events(&savepoint.events);
         Ok(())
     }
@@ -343,9 +364,22 @@ impl Transaction {
     }
 
     pub(crate) fn count_rows(&mut self, table: &Arc<TableState>, added: i64) {
+        self.inner().note_rows_changed(added.unsigned_abs());
         match self.deltas.iter_mut().find(|(t, _)| Arc::ptr_eq(t, table)) {
             Some((_, delta)) => *delta += added,
             None => self.deltas.push((table.clone(), added)),
+        }
+    }
+
+    /// Rows added so far, to go back to.
+    pub(crate) fn counted(&self) -> Vec<i64> {
+        self.deltas.iter().map(|(_, delta)| *delta).collect()
+    }
+
+    /// Back to what `counted` gave.
+    pub(crate) fn count_again(&mut self, counted: &[i64]) {
+        for (i, (_, delta)) in self.deltas.iter_mut().enumerate() {
+            *delta = counted.get(i).copied().unwrap_or(0);
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use highkey_binlog::rows::rows_flags;
+use highkey_binlog::transaction::flags2;
 use highkey_sql::replica::{RowsKind, SourceColumn, SourceTable, StatementContext};
 
 use super::gtid::Gtid;
@@ -122,6 +124,7 @@ pub struct Rows<'a> {
     pub before: &'a [u8],
     pub after: &'a [u8],
     pub images: &'a [u8],
+    pub no_foreign_key_checks: bool,
 }
 
 /// The row event that declares that table maps can be forgotten.
@@ -221,7 +224,7 @@ impl Event {
         };
         let mut body = Reader(&self.body);
         let table_id = body.number(6)?;
-        body.bytes(2)?;
+        let no_foreign_key_checks = body.number(2)? as u16 & rows_flags::NO_FOREIGN_KEY_CHECKS != 0;
         if extra {
             // The length counts itself.
             let length = (body.number(2)? as usize).checked_sub(2).ok_or("the event has a wrong length")?;
@@ -234,7 +237,7 @@ impl Event {
             RowsKind::Delete => (first, &[]),
             RowsKind::Update => (first, body.bytes(bitmap)?),
         };
-        Ok(Rows { kind: rows_kind, table_id, before, after, images: body.0 })
+        Ok(Rows { kind: rows_kind, table_id, before, after, images: body.0, no_foreign_key_checks })
     }
 }
 
@@ -244,7 +247,8 @@ fn status_variables(mut variables: Reader<'_>, context: &mut StatementContext) -
     let mut micros = 0;
     while let Ok(code) = variables.number(1) {
         match code {
-            0 | 10 => drop(variables.bytes(4)?),
+            0 => context.no_foreign_key_checks = variables.number(4)? as u32 & flags2::NO_FOREIGN_KEY_CHECKS != 0,
+            10 => drop(variables.bytes(4)?),
             1 => context.sql_mode = Some(variables.number(8)?),
             2 => {
                 let length = variables.number(1)? as usize;

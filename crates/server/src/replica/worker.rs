@@ -348,7 +348,7 @@ impl Worker {
         if !self.filters.admits_schema(&table.schema) || !self.filters.admits_table(&table.schema, &table.table) {
             return Ok(());
         }
-        let change = RowsChange { kind: rows.kind, table: &table, before: rows.before, after: rows.after, images: rows.images };
+        let change = RowsChange { kind: rows.kind, table: &table, before: rows.before, after: rows.after, images: rows.images, no_foreign_key_checks: rows.no_foreign_key_checks };
         let Err(e) = self.applier.rows(&change, event.timestamp).await else { return Ok(()) };
         let file = self.transaction()?.start.file.clone();
         Err(match e.code {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use highkey_table::{AlterPlan, ColumnDef, Default, IndexKind, IndexSpec, Table, TableDef, TableSpec};
-use highkey_types::{Charset, ColumnType, MySqlError, TypeKind, Value};
+use highkey_table::{AlterPlan, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexSpec, Table, TableDef, TableSpec};
+use highkey_types::{Charset, ColumnType, MySqlError, TypeKind, Value, errors};
 
 use super::ddl::{blocking_ddl, done};
 use super::table_spec::{DefinitionChecks, ExprPlace, same_name};
@@ -27,7 +27,7 @@ impl Session {
         }
         loop {
             let table = database.catalog().table(&schema, &name)?;
-            let copies = copies_rows(table.def(), alter);
+            let copies = copies_rows(table.def(), alter, self.state.config.foreign_key_checks);
             let Some(plan) = self.plan_alter(&table, alter)? else { return Ok(done(0)) };
             let cx = self.ddl_context();
             let (from, to) = ((schema.clone(), table.def().name.clone()), (plan.spec.schema.clone(), plan.spec.name.clone()));
@@ -162,7 +162,7 @@ impl Session {
                 draft.new_checks.push(check.clone());
                 draft.convert |= check.enforced;
             }
-            AlterAction::AddForeignKey => return Err(error::not_supported("FOREIGN KEY")),
+            AlterAction::AddForeignKey(key) => draft.new_foreign_keys.push(key.clone()),
             AlterAction::DropIndex(name) if name.eq_ignore_ascii_case("primary") => draft.drop_primary()?,
             AlterAction::DropIndex(name) => {
                 let before = draft.indexes.len();
@@ -172,14 +172,11 @@ impl Session {
                 }
             }
             AlterAction::DropPrimaryKey => draft.drop_primary()?,
+            AlterAction::DropForeignKey(name) if draft.drop_foreign_key(name) => {}
             AlterAction::DropForeignKey(name) => return Err(error::cant_drop_field_or_key(name)),
-            AlterAction::DropCheck(name) => {
-                let before = draft.spec.checks.len();
-                draft.spec.checks.retain(|c| !same_name(&c.name, name));
-                if draft.spec.checks.len() == before {
-                    return Err(error::check_missing(name));
-                }
-            }
+            AlterAction::DropCheck(name) if draft.drop_check(name) => {}
+            AlterAction::DropCheck(name) => return Err(error::check_missing(name)),
+            AlterAction::DropConstraint(name) => draft.drop_constraint(name)?,
             AlterAction::AlterCheck { name, enforced } => {
                 let check = draft.spec.checks.iter_mut().find(|c| same_name(&c.name, name)).ok_or_else(|| error::check_missing(name))?;
                 draft.convert |= *enforced && !check.enforced;
@@ -270,8 +267,8 @@ fn only_rebuilds(alter: &ast::AlterTable) -> Option<Option<&str>> {
 }
 
 /// Whether MySQL 8.0 runs it with ALGORITHM=COPY: types change, a stored generated column comes or goes with a virtual one, or a primary key goes and
-/// none comes.
-fn copies_rows(def: &TableDef, alter: &ast::AlterTable) -> bool {
+/// none comes, or rows are checked against a new foreign key.
+fn copies_rows(def: &TableDef, alter: &ast::AlterTable, foreign_key_checks: bool) -> bool {
     if alter.algorithm.as_deref() == Some("COPY") {
         return true;
     }
@@ -284,6 +281,7 @@ fn copies_rows(def: &TableDef, alter: &ast::AlterTable) -> bool {
     }
     let adds_key = alter.actions.iter().any(|action| matches!(action, AlterAction::AddIndex(index) if index.kind == ast::IndexKind::Primary));
     alter.actions.iter().any(|action| match action {
+        AlterAction::AddForeignKey(_) => foreign_key_checks,
         AlterAction::ChangeColumn { .. } | AlterAction::ConvertCharset { .. } | AlterAction::OrderBy(_) => true,
         AlterAction::DropPrimaryKey => !adds_key,
         AlterAction::AddColumn(column, _) => column.generated.as_ref().is_some_and(|g| g.stored),
@@ -334,7 +332,10 @@ struct Draft {
     spec: TableSpec,
     columns: Vec<Entry>,
     indexes: Vec<DraftIndex>,
+    /// Foreign keys, with their columns' names.
+    foreign_keys: Vec<(ForeignKeyDef, Vec<String>)>,
     new_keys: Vec<ast::IndexDef>,
+    new_foreign_keys: Vec<ast::ForeignKeyDef>,
     new_checks: Vec<ast::CheckDef>,
     /// Rows must be looked at.
     convert: bool,
@@ -350,7 +351,57 @@ impl Draft {
             .into_iter()
             .map(|spec| DraftIndex { parts: spec.parts.iter().map(|p| (def.columns[p.column].name.to_string(), *p)).collect(), spec })
             .collect();
-        Draft { spec, columns, indexes, new_keys: Vec::new(), new_checks: Vec::new(), convert: false, names_changed: false }
+        let foreign_keys = std::mem::take(&mut spec.foreign_keys)
+            .into_iter()
+            .map(|key| (key.clone(), key.columns.iter().map(|c| def.columns[*c].name.to_string()).collect()))
+            .collect();
+        Draft {
+            spec,
+            columns,
+            indexes,
+            foreign_keys,
+            new_keys: Vec::new(),
+            new_foreign_keys: Vec::new(),
+            new_checks: Vec::new(),
+            convert: false,
+            names_changed: false,
+        }
+    }
+
+    /// False: there is none of that name.
+    fn drop_foreign_key(&mut self, name: &str) -> bool {
+        let at = self.foreign_keys.iter().position(|(key, _)| same_name(&key.name, name));
+        at.map(|at| self.foreign_keys.remove(at)).is_some()
+    }
+
+    /// False: there is none of that name.
+    fn drop_check(&mut self, name: &str) -> bool {
+        let at = self.spec.checks.iter().position(|check| same_name(&check.name, name));
+        at.map(|at| self.spec.checks.remove(at)).is_some()
+    }
+
+    /// DROP CONSTRAINT: whatever has the name, if only one has. Errors 3939 and 3940.
+    fn drop_constraint(&mut self, name: &str) -> Result<(), MySqlError> {
+        let unique = |i: &DraftIndex| i.spec.kind == IndexKind::Unique && i.spec.name.as_deref().is_some_and(|n| same_name(n, name));
+        let primary = name.eq_ignore_ascii_case("primary") && self.indexes.iter().any(|i| i.spec.kind == IndexKind::Primary);
+        let kinds = [
+            primary || self.indexes.iter().any(unique),
+            self.foreign_keys.iter().any(|(key, _)| same_name(&key.name, name)),
+            self.spec.checks.iter().any(|check| same_name(&check.name, name)),
+        ];
+        match kinds {
+            [true, false, false] if primary => self.drop_primary(),
+            [true, false, false] => {
+                self.indexes.retain(|i| !unique(i));
+                Ok(())
+            }
+            [false, true, false] | [false, false, true] => {
+                let _dropped = self.drop_foreign_key(name) || self.drop_check(name);
+                Ok(())
+            }
+            [false, false, false] => Err(errors::constraint_not_found(name)),
+            _ => Err(err(3939, format!("Table has multiple constraints with the name '{name}'. Please use constraint specific 'DROP' clause."))),
+        }
     }
 
     fn find(&self, name: &str) -> Option<usize> {
@@ -401,6 +452,11 @@ impl Draft {
                 *column = new.to_owned();
             }
         }
+        for column in self.foreign_keys.iter_mut().flat_map(|(_, columns)| columns) {
+            if same_name(column, old) {
+                *column = new.to_owned();
+            }
+        }
         self.names_changed |= !same_name(old, new);
     }
 
@@ -419,6 +475,14 @@ impl Draft {
             }
             spec.columns.push(entry.def);
         }
+        for (mut key, names) in self.foreign_keys {
+            key.columns.clear();
+            for name in names {
+                let column = spec.columns.iter().position(|c| same_name(&c.name, &name));
+                key.columns.push(column.ok_or_else(|| errors::fk_column_cannot_drop(&name, &key.name))?);
+            }
+            spec.foreign_keys.push(key);
+        }
         for index in self.indexes {
             let mut resolved = index.spec;
             resolved.parts.clear();
@@ -431,6 +495,9 @@ impl Draft {
         for key in &self.new_keys {
             let resolved = table_spec::index(key, &mut spec.columns, &explicit_null)?;
             table_spec::push_index(&mut spec, resolved)?;
+        }
+        for key in &self.new_foreign_keys {
+            plan.added_keys.push(table_spec::add_foreign_key(&mut spec, key, true)?);
         }
         for check in &self.new_checks {
             table_spec::add_check(&mut spec, check, cx)?;
@@ -446,6 +513,7 @@ impl Draft {
         if self.names_changed {
             check_kept_exprs(&spec, cx)?;
         }
+        table_spec::check_actions(&spec, cx)?;
         table_spec::finish(&spec)?;
         plan.convert_rows = self.convert;
         plan.spec = spec;
@@ -492,6 +560,7 @@ impl Converter {
         let def = TableDef {
             columns: plan.spec.columns.clone(),
             checks: plan.spec.checks.clone(),
+            foreign_keys: Vec::new(),
             indexes: Vec::new(),
             name: plan.spec.name.clone(),
             collation: plan.spec.collation,

@@ -36,6 +36,7 @@ impl Session {
             let source = database.catalog().table(&from_schema, &from)?;
             table_spec::check_table_name(&name)?;
             let mut spec = TableSpec::like(source.def(), &schema, &name);
+            spec.foreign_keys.clear();
             rename_checks(&mut spec, &source.def().name);
             return self.make_table(spec, create.if_not_exists).await;
         }
@@ -45,6 +46,10 @@ impl Session {
             Some(query) => Some(self.bind_query(query).await?),
             None => None,
         };
+        if query.is_some() && !create.foreign_keys.is_empty() {
+            // As MySQL since 8.0.21: rows would have to be checked before the table is there.
+            return Err(error::not_supported("FOREIGN KEY in CREATE TABLE … SELECT").into());
+        }
         let default = collation_of(create.options.charset.as_deref(), create.options.collation.as_deref())?.unwrap_or(collation);
         let extra = match &query {
             Some(query) => select_columns(query.fields(), default, &database.catalog())?,
@@ -74,6 +79,9 @@ impl Session {
             spec.columns.insert(0, column);
             for index in &mut spec.indexes {
                 index.parts.iter_mut().for_each(|p| p.column += 1);
+            }
+            for key in &mut spec.foreign_keys {
+                key.columns.iter_mut().for_each(|column| *column += 1);
             }
             spec.indexes.insert(0, IndexSpec { parts: vec![IndexPart::column(0)], ..IndexSpec::primary(&[0]) });
             return Ok(());

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use highkey_table::{ColumnDef, IndexKind, SchemaDef, TableName};
-use highkey_types::{Collation, MySqlError, Str, Value, Warning};
+use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::table_spec::{DefinitionChecks, ExprPlace};
 use super::collation::collation_of;
@@ -11,7 +11,10 @@ use super::{Failure, Outcome, table_spec};
 use crate::bind;
 use crate::expr;
 use crate::information_schema;
-use crate::parse::ast::{self, DatabaseOptions, ObjectName};
+use crate::parse::{
+    self,
+    ast::{self, DatabaseOptions, ObjectName},
+};
 use crate::session::{Session, SessionState, error, error::err};
 
 impl Session {
@@ -274,8 +277,9 @@ impl DefinitionChecks for SessionState {
         }
     }
 
-    fn warn(&mut self, warning: Warning) {
-        self.push_warning(warning);
+    fn columns_of(&mut self, expr: &str, columns: &[ColumnDef]) -> Result<Vec<usize>, MySqlError> {
+        let bound = bind::bind_table_expr(&parse::parse_expr(expr)?, &scratch_def(columns), self)?;
+        Ok(bound.columns().into_iter().collect())
     }
 }
 
@@ -298,6 +302,7 @@ fn scratch_def(columns: &[ColumnDef]) -> highkey_table::TableDef {
         columns: columns.to_vec(),
         indexes: Vec::new(),
         checks: Vec::new(),
+        foreign_keys: Vec::new(),
         collation: Collation::utf8mb4(),
         comment: Str::from(""),
         row_format: None,

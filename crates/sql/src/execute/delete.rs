@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use highkey_table::{LockMode, LockWaitPolicy};
 
+use super::cascade::rows_at_once;
 use super::query::BoundTables;
 use super::subqueries::query_of;
 use super::target::Target;
@@ -24,6 +25,10 @@ impl Session {
     /// Runs a bound DELETE whose tables are open.
     pub(crate) async fn run_delete(&mut self, bound: &BoundDelete) -> Result<Outcome, Failure> {
         self.begin_write()?;
+        match bound {
+            BoundDelete::Single(single) => self.prepare_cascades(&single.table),
+            BoundDelete::Multi { targets, .. } => targets.iter().for_each(|target| self.prepare_cascades(&target.table)),
+        }
         let deleted = match bound {
             BoundDelete::Single(single) => {
                 self.note_hints(&single.hints);
@@ -68,9 +73,9 @@ impl Session {
         }
         if !single.order_by.is_empty() {
             let rows = self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit).await?;
-            for row in &rows {
-                let (txn, _) = self.txn_and_state();
-                single.table.delete(txn, row).await?;
+            for row in rows {
+                let Some(row) = self.row_again(&single.table, row).await? else { continue };
+                self.delete_row(&single.table, &row, single.ignore).await?;
                 deleted += 1;
             }
             return Ok(deleted);
@@ -81,7 +86,7 @@ impl Session {
         'ranges: for range in &access.ranges {
             let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
-                let rows = self.next_locked(&mut scan, if limit.is_some() { 1 } else { 256 }).await?;
+                let rows = self.next_locked(&mut scan, rows_at_once(&single.table, limit.is_some())).await?;
                 if rows.is_empty() {
                     break;
                 }
@@ -93,8 +98,7 @@ impl Session {
                             continue;
                         }
                     }
-                    let (txn, _) = self.txn_and_state();
-                    single.table.delete(txn, &row).await?;
+                    self.delete_row(&single.table, &row, single.ignore).await?;
                     deleted += 1;
                     if limit.is_some_and(|n| deleted >= n) {
                         break 'ranges;
@@ -112,6 +116,7 @@ impl Session {
         let mut query = query.clone();
         lock_targets(&mut query.rel, targets);
         query.locking = true;
+        self.share_reads(&mut query);
         let rows = self.rows_of(&query).await?;
         let mut deleted = 0;
         for from in targets {
@@ -120,8 +125,7 @@ impl Session {
             for values in &rows {
                 let Some(row) = self.target_row(&target, &values[from.row.clone()]).await? else { continue };
                 if done.insert(row.key().to_vec()) {
-                    let (txn, _) = self.txn_and_state();
-                    from.table.delete(txn, &row).await?;
+                    self.delete_row(&from.table, &row, ignore).await?;
                     deleted += 1;
                 }
             }

@@ -297,6 +297,7 @@ impl Session {
     /// Runs a bound INSERT whose tables are open.
     pub(crate) async fn run_insert(&mut self, bound: &BoundInsert) -> Result<Outcome, Failure> {
         self.begin_write()?;
+        self.prepare_cascades(&bound.table);
         self.note_hints(&bound.hints);
         self.state.strict_dml = self.state.strict() && !bound.ignore;
         let mode = match (bound.replace, bound.on_duplicate.is_empty(), bound.ignore) {
@@ -399,6 +400,8 @@ impl Session {
 
     /// Rows of any query. Its rows are in memory first if it reads the table that is written.
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
+        let query = &mut query.clone();
+        self.share_reads(query);
         let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
         self.begin_bulk(inserter)?;
@@ -480,11 +483,21 @@ impl Session {
             inserter.ignored += report.ignored.len() as u64;
             if !report.ignored.is_empty() || !generated.is_empty() {
                 let left_out: Vec<usize> = report.ignored.iter().map(|(row, _)| start + row).collect();
-                let end = report.duplicate.as_ref().map_or(rows.len(), |d| start + d.row);
+                let stop = report.duplicate.as_ref().map(|d| d.row).or(report.orphan.as_ref().map(|(row, _)| *row));
+                let end = stop.map_or(rows.len(), |row| start + row);
                 inserter.note_generated(&generated, |row| row < start || row >= end || left_out.contains(&row));
             }
             for (_, e) in report.ignored {
                 self.state.push_ignored(e);
+            }
+            if let Some((row, error)) = report.orphan {
+                if !inserter.ignore {
+                    return Err(error.into());
+                }
+                inserter.ignored += 1;
+                self.state.push_ignored(error);
+                start += row + 1;
+                continue;
             }
             match report.duplicate {
                 None => break,

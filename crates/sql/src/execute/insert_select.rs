@@ -64,12 +64,18 @@ impl Session {
         let zone = self.state.config.time_zone.clone();
         let from_timestamp: Vec<bool> =
             copy.columns.iter().map(|&(from, _, same)| !same && matches!(copy.source.columns()[from].ty.kind, TypeKind::Timestamp(_))).collect();
+        // What is copied stays what it is until the transaction ends, and is what is there now.
+        let latest = self.locks_gaps();
+        if latest {
+            copy.source.share_range(self.txn(), &KeyRange::all()).await?;
+        }
         // A table copied into itself is read under a view of its own, which never sees what this statement writes.
         let own_view = copy.source.id() == inserter.target.table.id() && !self.txn().has_writes();
         let mut view = own_view.then(|| self.state.instance.database().begin(highkey_table::Isolation::RepeatableRead));
         let into_itself = copy.source.id() == inserter.target.table.id() && view.is_none();
         let mut scan = match &mut view {
             Some(view) => copy.source.scan_at(&view.snapshot(), 0, &KeyRange::all(), Direction::Forward)?,
+            None if latest => copy.source.scan_at(&self.txn().fresh_snapshot(), 0, &KeyRange::all(), Direction::Forward)?,
             None => copy.source.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?,
         };
         let progress = self.state.process.progress();

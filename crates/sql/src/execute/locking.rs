@@ -1,5 +1,8 @@
-//! Locking reads under DataFusion. A scan with FOR UPDATE or FOR SHARE reads and locks the latest committed rows, which no snapshot
-//! shows; so it runs first, here, and its rows take the scan's place in the plan.
+//! Locking reads under DataFusion. What a scan with FOR UPDATE or FOR SHARE is to read are the latest committed rows, locked. Two ways:
+//!
+//! - The scan runs first, here, row by row, and its rows take its place in the plan.
+//! - Where every scan of the plan locks, those in share mode (SERIALIZABLE, what INSERT … SELECT reads) lock their ranges first and then run as any
+//!   other scan, in parallel if need be, under a snapshot taken after: nobody can have changed what it shows.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use super::target::to_session;
 use crate::bind::ROW_ID;
 use crate::expr;
 use crate::parse::ast::LockWait;
-use crate::plan::{self, Expr, IndexChoice, LockSpec, Rel, RelKind};
+use crate::plan::{self, Expr, ExprKind, IndexChoice, LockSpec, Rel, RelKind};
 use crate::session::Session;
 
 pub(crate) fn lock_mode(lock: LockSpec) -> LockMode {
@@ -55,8 +58,40 @@ impl Session {
         Ok(Access { index: 0, ranges: vec![KeyRange::all()], unique: false, residual: filter.cloned() })
     }
 
+    /// Locks what a plan's scans are to lock. True: the plan is to be read under a snapshot taken now. Otherwise every scan that locks has been
+    /// replaced by its rows; those of subqueries are locked, and read as the others are.
+    pub(crate) async fn lock_plan(&mut self, rel: &mut Rel) -> Result<bool, MySqlError> {
+        let latest = self.locks_gaps() && all_lock(rel);
+        let mut scans = Vec::new();
+        scans_to_lock(rel, false, latest, &mut scans);
+        for scan in &scans {
+            self.lock_ahead(scan).await?;
+        }
+        if latest {
+            forget_shared(rel);
+        }
+        self.materialise_locked(rel).await?;
+        Ok(latest)
+    }
+
+    /// Locks what a scan will read.
+    async fn lock_ahead(&mut self, scan: &ScanToLock) -> Result<(), MySqlError> {
+        let access = self.access(&scan.table, &scan.columns, &scan.indexes, scan.filter.as_ref())?;
+        let (mode, policy) = (lock_mode(scan.lock), lock_policy(scan.lock.wait));
+        for range in &access.ranges {
+            // A range of the clustered index is locked as one; a whole key, and rows found by another index, one by one.
+            if shares(scan.lock) && self.locks_gaps() && access.index == 0 && !(access.unique && whole_key(range).is_some()) {
+                scan.table.share_range(self.txn(), range).await?;
+                continue;
+            }
+            let mut rows = self.locking_rows(&scan.table, &access, range, mode, policy);
+            while !self.next_locked(&mut rows, 1024).await?.is_empty() {}
+        }
+        Ok(())
+    }
+
     /// Replaces every locking scan of a plan by the rows it locks.
-    pub(crate) fn materialise_locked<'a>(&'a mut self, rel: &'a mut Rel) -> BoxFuture<'a, Result<(), MySqlError>> {
+    fn materialise_locked<'a>(&'a mut self, rel: &'a mut Rel) -> BoxFuture<'a, Result<(), MySqlError>> {
         Box::pin(self.materialise(rel))
     }
 
@@ -112,8 +147,7 @@ impl Session {
             .collect()
     }
 
-    /// Starts locking the rows of one range. A whole unique key is locked by itself, and its place if there is no such row: whoever comes after with
-    /// the same key waits, and then sees what this transaction has put there.
+    /// Starts locking the rows of one range. A whole unique key is locked by itself; without such a row, the gap where it would be.
     pub(crate) fn locking_rows(&mut self, table: &Arc<Table>, access: &Access, range: &KeyRange, mode: LockMode, policy: LockWaitPolicy) -> LockingRows {
         if access.unique
             && let Some(key) = whole_key(range)
@@ -183,6 +217,72 @@ pub(crate) fn whole_key(range: &KeyRange) -> Option<&[Value]> {
 /// The hidden row id of a table without primary key: its clustered key is the number, most significant byte first.
 pub(crate) fn row_id(key: &[u8]) -> Value {
     key.try_into().map_or(Value::Null, |bytes| Value::UInt(u64::from_be_bytes(bytes)))
+}
+
+/// A scan whose rows are locked before it runs.
+struct ScanToLock {
+    table: Arc<Table>,
+    columns: Vec<usize>,
+    indexes: IndexChoice,
+    /// What the plan wants of its rows, if that is known without another row.
+    filter: Option<Expr>,
+    lock: LockSpec,
+}
+
+fn shares(lock: LockSpec) -> bool {
+    !lock.exclusive && lock.wait == LockWait::Wait
+}
+
+/// Whether all scans of a plan lock, those of its subqueries too.
+fn all_lock(rel: &Rel) -> bool {
+    let mut all = own_scans_lock(rel);
+    rel.for_each_expr(&mut |e, _| {
+        if let ExprKind::Subquery(subquery) = &e.kind {
+            all &= own_scans_lock(&subquery.plan);
+        }
+    });
+    all
+}
+
+fn own_scans_lock(rel: &Rel) -> bool {
+    !matches!(rel.kind, RelKind::Scan { lock: None, .. }) && rel.inputs().into_iter().all(own_scans_lock)
+}
+
+/// The scans to be locked ahead: those of subqueries, and where the plan is read under a later snapshot all that share.
+fn scans_to_lock(rel: &Rel, in_subquery: bool, latest: bool, found: &mut Vec<ScanToLock>) {
+    own_scans_to_lock(rel, None, &|lock| in_subquery || (latest && shares(lock)), found);
+    rel.for_each_root(&mut |root| {
+        root.walk(&mut |e| {
+            if let ExprKind::Subquery(subquery) = &e.kind {
+                scans_to_lock(&subquery.plan, true, latest, found);
+            }
+        });
+    });
+}
+
+fn own_scans_to_lock(rel: &Rel, filter: Option<&Expr>, wanted: &dyn Fn(LockSpec) -> bool, found: &mut Vec<ScanToLock>) {
+    match &rel.kind {
+        RelKind::Scan { table, columns, indexes, lock: Some(lock), .. } if wanted(*lock) => {
+            let filter = filter.filter(|f| !f.has_subquery() && !has_outer(f)).cloned();
+            found.push(ScanToLock { table: table.clone(), columns: columns.clone(), indexes: indexes.clone(), filter, lock: *lock });
+        }
+        RelKind::Filter { input, predicate } => own_scans_to_lock(input, Some(predicate), wanted, found),
+        _ => rel.inputs().into_iter().for_each(|input| own_scans_to_lock(input, None, wanted, found)),
+    }
+}
+
+fn has_outer(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Outer { .. }));
+    found
+}
+
+/// The scans that have been locked ahead run as those without a lock.
+fn forget_shared(rel: &mut Rel) {
+    if let RelKind::Scan { lock, .. } = &mut rel.kind {
+        *lock = lock.filter(|lock| !shares(*lock));
+    }
+    rel.inputs_mut().into_iter().for_each(forget_shared);
 }
 
 fn is_locking_scan(rel: &Rel) -> bool {

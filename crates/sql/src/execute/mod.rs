@@ -4,6 +4,7 @@ mod admin;
 mod alter_table;
 mod analyze;
 mod answer;
+mod cascade;
 mod collation;
 mod create_table;
 mod ddl;

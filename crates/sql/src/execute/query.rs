@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use highkey_table::{Isolation, Table};
+use highkey_table::{Snapshot, Table};
 use highkey_types::{MySqlError, Value};
 use parking_lot::Mutex;
 
@@ -88,6 +88,7 @@ impl Session {
             }
         }
         if tables.tables.iter().any(|(_, write)| *write) {
+            self.check_transaction_writable()?;
             self.begin_change(false).await?;
         }
         for (table, write) in &tables.tables {
@@ -165,9 +166,16 @@ impl Session {
             let rel = std::mem::replace(&mut bound.rel, Rel::dual());
             bound.rel = rel.limit(None, Some(Expr::literal(Value::UInt(limit), ExprType::ubigint(false))));
         }
-        // SERIALIZABLE: reads inside a transaction lock, as if they said FOR SHARE.
-        if self.state.config.isolation == Isolation::Serializable && self.transaction.is_open(self.state.config.autocommit) && !bound.locking {
-            bound.locking = share_scans(&mut bound.rel);
+        if self.reads_lock() {
+            bound.locking |= share_scans(&mut bound.rel);
+        }
+    }
+
+    /// A query of a statement that writes: what it reads is locked in share mode where reads can lock gaps, so that the statement means the same to
+    /// whoever repeats it in commit order. MySQL's rule.
+    pub(crate) fn share_reads(&self, query: &mut BoundQuery) {
+        if self.locks_gaps() {
+            query.locking |= share_scans(&mut query.rel);
         }
     }
 
@@ -193,7 +201,9 @@ impl Session {
 
     /// Runs the query into a destination; how many rows.
     pub(crate) async fn collect(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, destination: &mut Destination<'_>) -> Result<u64, Failure> {
-        if let Some(fast) = fast {
+        if let Some(fast) = fast
+            && !(fast.shares_whole_table() && self.locks_gaps())
+        {
             match self.run_fast(fast, bound.fields(), destination).await? {
                 Progress::Done(rows) => {
                     self.state.instance.count(StatusCounter::SelectFastPath, 1);
@@ -236,13 +246,11 @@ impl Session {
         Ok(count)
     }
 
-    /// Starts a query on DataFusion. Locking scans are replaced by the locked rows first. `ordered`: the order of its rows is seen
-    /// even if nothing asks for one.
+    /// Starts a query on DataFusion, once what it locks is locked. `ordered`: the order of its rows is seen even if nothing asks for one.
     pub(crate) async fn stream(&mut self, mut bound: BoundQuery, ordered: bool) -> Result<Running, Failure> {
-        if bound.locking {
-            self.materialise_locked(&mut bound.rel).await?;
-        }
-        let (mut cx, eval) = self.query_context_with_eval(&bound.hints);
+        let latest = bound.locking && self.lock_plan(&mut bound.rel).await?;
+        let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
+        let (mut cx, eval) = self.query_context_with_eval(snapshot, &bound.hints);
         cx.parallel.ordered = ordered;
         match df::query(bound, cx).await {
             Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len() }),
@@ -261,11 +269,11 @@ impl Session {
 
     /// What DataFusion is given of this session.
     pub(crate) fn query_context(&mut self, hints: &Hints) -> QueryContext {
-        self.query_context_with_eval(hints).0
+        let snapshot = self.txn().snapshot();
+        self.query_context_with_eval(snapshot, hints).0
     }
 
-    fn query_context_with_eval(&mut self, hints: &Hints) -> (QueryContext, Arc<Mutex<SessionState>>) {
-        let snapshot = self.txn().snapshot();
+    fn query_context_with_eval(&mut self, snapshot: Snapshot, hints: &Hints) -> (QueryContext, Arc<Mutex<SessionState>>) {
         let eval = Arc::new(Mutex::new(self.state.clone()));
         let process = self.state.process.clone();
         let before = Arc::new(self.state.clone());
@@ -441,17 +449,26 @@ impl Running {
     }
 }
 
-/// Makes all scans lock in share mode; true if there was one.
+/// Makes all scans that do not lock yet lock in share mode, those of subqueries too; true if there was one.
 fn share_scans(rel: &mut Rel) -> bool {
+    let mut any = share_own_scans(rel);
+    rel.for_each_root_mut(&mut |root| {
+        root.walk_mut(&mut |e| {
+            if let ExprKind::Subquery(subquery) = &mut e.kind {
+                any |= share_scans(&mut subquery.plan);
+            }
+        });
+    });
+    any
+}
+
+fn share_own_scans(rel: &mut Rel) -> bool {
     let mut any = false;
     if let RelKind::Scan { lock, .. } = &mut rel.kind {
         lock.get_or_insert(LockSpec { exclusive: false, wait: ast::LockWait::Wait });
         any = true;
     }
-    for input in rel.inputs_mut() {
-        any |= share_scans(input);
-    }
-    any
+    rel.inputs_mut().into_iter().fold(any, |any, input| share_own_scans(input) | any)
 }
 
 /// Fields for a plan's output, by table column.

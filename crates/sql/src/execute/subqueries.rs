@@ -54,7 +54,9 @@ impl Session {
 
     async fn subquery_answer(&mut self, subquery: Subquery, ty: ExprType) -> Result<Expr, Failure> {
         let types: Vec<ExprType> = subquery.plan.fields.iter().map(|f| f.ty.clone()).collect();
-        let mut rows = self.rows_of(&query_of(subquery.plan)).await?;
+        let mut query = query_of(subquery.plan);
+        self.share_reads(&mut query);
+        let mut rows = self.rows_of(&query).await?;
         let literal = |value: Value, i: usize| Expr::literal(value, types[i].clone());
         Ok(match subquery.kind {
             SubqueryKind::Scalar => match rows.len() {

@@ -1,7 +1,7 @@
 //! From CREATE TABLE as written to what the catalog is asked for: columns, keys, checks, and all that MySQL refuses about them.
 
-use highkey_table::{CheckDef, ColumnDef, Default, Generated, IndexKind, IndexPart, IndexSpec, TableSpec};
-use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value, Warning};
+use highkey_table::{CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexKind, IndexPart, IndexSpec, ReferenceAction, TableSpec};
+use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::collation::collation_of;
 use crate::bind;
@@ -14,7 +14,8 @@ pub trait DefinitionChecks {
     fn default_literal(&mut self, expr: &ast::Expr, column: &ColumnDef) -> Result<Value, MySqlError>;
     /// Binds an expression over `columns`; what it may refer to is checked there. `what` is for messages.
     fn check_expr(&mut self, text: &ast::ExprText, columns: &[ColumnDef], place: ExprPlace<'_>) -> Result<(), MySqlError>;
-    fn warn(&mut self, warning: Warning);
+    /// The columns that a stored expression reads.
+    fn columns_of(&mut self, expr: &str, columns: &[ColumnDef]) -> Result<Vec<usize>, MySqlError>;
 }
 
 /// Where a stored expression stands.
@@ -89,9 +90,6 @@ pub fn column(ast: &ast::ColumnDef, default: &'static Collation, cx: &mut dyn De
             return Err(err(1294, format!("Invalid ON UPDATE clause for '{}' column", ast.name)));
         }
         def.on_update_now = true;
-    }
-    if ast.references {
-        cx.warn(error::note(1235, format!("REFERENCES written with column '{}' is parsed and ignored, as in MySQL", ast.name)));
     }
     let key = if ast.primary {
         Some(IndexKind::Primary)
@@ -193,7 +191,8 @@ pub fn index(ast: &ast::IndexDef, columns: &mut [ColumnDef], explicit_null: &[St
         parts.push(IndexPart { column: position, prefix, descending: part.desc });
     }
     let name = if kind == IndexKind::Primary { None } else { ast.name.as_deref().map(Str::from) };
-    Ok(IndexSpec { name, kind, parts, invisible: ast.invisible, comment: ast.comment.as_deref().unwrap_or("").into() })
+    let comment = ast.comment.as_deref().unwrap_or("").into();
+    Ok(IndexSpec { name, kind, parts, invisible: ast.invisible, generated: ast.generated, comment })
 }
 
 /// The prefix of a key part: needed for TEXT and BLOB, meaningless for what is no string, dropped when it is the whole column.
@@ -228,9 +227,6 @@ pub fn table(
     let mut spec = TableSpec::new(schema, &ast.name.name, Vec::new(), Vec::new());
     spec.collation = collation;
     apply_options(&mut spec, options)?;
-    if ast.foreign_keys {
-        return Err(error::not_supported("FOREIGN KEY"));
-    }
     if ast.partition_by.is_some() {
         return Err(error::not_supported("PARTITION BY"));
     }
@@ -254,7 +250,12 @@ pub fn table(
             None => spec.columns.push(column),
         }
     }
+    let before = keys.len();
     keys.extend(ast.indexes.iter().cloned());
+    for key in ast.foreign_keys.iter().rev() {
+        keys.insert(before + key.position, foreign_key_index(key));
+    }
+    drop_needless(&mut keys);
     checks.extend(ast.checks.iter().cloned());
     // The primary key first, then unique keys, as MySQL orders them; otherwise as written.
     keys.sort_by_key(|k| match k.kind {
@@ -270,8 +271,130 @@ pub fn table(
         add_check(&mut spec, check, cx)?;
     }
     check_stored_exprs(&spec, &ast.columns, cx)?;
+    for key in &ast.foreign_keys {
+        add_foreign_key(&mut spec, key, false)?;
+    }
+    check_actions(&spec, cx)?;
     finish(&spec)?;
     Ok(spec)
+}
+
+/// The index that a foreign key needs if there is no other.
+fn foreign_key_index(key: &ast::ForeignKeyDef) -> ast::IndexDef {
+    let part = |column: &String| ast::IndexPart { key: ast::IndexKey::Column(column.clone()), prefix: None, desc: false };
+    ast::IndexDef {
+        kind: ast::IndexKind::Ordinary,
+        name: key.name.clone().or_else(|| key.index_name.clone()),
+        parts: key.columns.iter().map(part).collect(),
+        invisible: false,
+        generated: true,
+        comment: None,
+        using: None,
+    }
+}
+
+/// Takes out generated indexes that other ones begin with. Of two that are alike the later one stays.
+fn drop_needless(keys: &mut Vec<ast::IndexDef>) {
+    let begins = |key: &ast::IndexDef, with: &ast::IndexDef| {
+        key.parts.len() >= with.parts.len()
+            && key.parts.iter().zip(&with.parts).all(|(a, b)| match (&a.key, &b.key) {
+                (ast::IndexKey::Column(a_name), ast::IndexKey::Column(b_name)) => same_name(a_name, b_name) && a.prefix == b.prefix,
+                _ => false,
+            })
+    };
+    let needless = |keys: &[ast::IndexDef]| {
+        (0..keys.len()).find(|&at| {
+            let alike = |other: usize| keys[other].generated && keys[other].parts.len() == keys[at].parts.len() && other < at;
+            keys[at].generated && (0..keys.len()).any(|other| other != at && begins(&keys[other], &keys[at]) && !alike(other))
+        })
+    };
+    while let Some(at) = needless(keys) {
+        keys.remove(at);
+    }
+}
+
+/// Adds a foreign key, named `table_ibfk_n` if it has no name; and an index for it, if there is none. Returns its name.
+pub fn add_foreign_key(spec: &mut TableSpec, key: &ast::ForeignKeyDef, altering: bool) -> Result<Str, MySqlError> {
+    let shown = key.name.as_deref().unwrap_or("foreign key without name");
+    if key.columns.len() != key.parent_columns.len() {
+        return Err(errors::wrong_fk_def(shown, "Key reference and table reference don't match"));
+    }
+    let mut columns = Vec::with_capacity(key.columns.len());
+    for name in &key.columns {
+        let column = spec.columns.iter().position(|c| same_name(&c.name, name)).ok_or_else(|| error::key_column_missing(name))?;
+        if columns.contains(&column) {
+            return Err(error::dup_fieldname(name));
+        }
+        columns.push(column);
+    }
+    let name: Str = match &key.name {
+        Some(name) => {
+            check_length(name)?;
+            name.as_str().into()
+        }
+        None => {
+            let prefix = format!("{}_ibfk_", spec.name);
+            let numbers = spec.foreign_keys.iter().filter_map(|other| other.name.strip_prefix(&*prefix)?.parse::<u32>().ok());
+            format!("{prefix}{}", numbers.max().unwrap_or(0) + 1).into()
+        }
+    };
+    let (on_delete, on_update) = (action(key.on_delete)?, action(key.on_update)?);
+    let serves = |index: &IndexSpec| {
+        let parts = index.parts.get(..columns.len());
+        parts.is_some_and(|parts| parts.iter().zip(&columns).all(|(part, column)| part.column == *column && part.prefix.is_none()))
+    };
+    // As in MySQL the index made for an earlier foreign key of these columns gives way.
+    if altering {
+        spec.indexes.retain(|index| !(index.generated && index.parts.len() == columns.len() && serves(index)));
+    }
+    if !spec.indexes.iter().any(serves) {
+        let wanted = index(&foreign_key_index(key), &mut spec.columns, &[])?;
+        push_index(spec, wanted)?;
+    }
+    spec.foreign_keys.push(ForeignKeyDef {
+        name: name.clone(),
+        columns,
+        parent_schema: key.parent.schema.as_deref().map_or_else(|| spec.schema.clone(), Str::from),
+        parent_table: key.parent.name.as_str().into(),
+        parent_columns: key.parent_columns.iter().map(|name| name.as_str().into()).collect(),
+        on_delete,
+        on_update,
+    });
+    Ok(name)
+}
+
+/// InnoDB has no SET DEFAULT.
+fn action(ast: ast::ReferenceAction) -> Result<ReferenceAction, MySqlError> {
+    Ok(match ast {
+        ast::ReferenceAction::NoAction => ReferenceAction::NoAction,
+        ast::ReferenceAction::Restrict => ReferenceAction::Restrict,
+        ast::ReferenceAction::Cascade => ReferenceAction::Cascade,
+        ast::ReferenceAction::SetNull => ReferenceAction::SetNull,
+        ast::ReferenceAction::SetDefault => return Err(errors::cannot_add_foreign()),
+    })
+}
+
+/// Columns that a foreign key's action changes may not be what a stored generated column (1215) or a CHECK (3823) is made of.
+pub fn check_actions(spec: &TableSpec, cx: &mut dyn DefinitionChecks) -> Result<(), MySqlError> {
+    for key in &spec.foreign_keys {
+        if key.on_delete.refuses() && key.on_update.refuses() {
+            continue;
+        }
+        for column in spec.columns.iter().filter(|column| column.generated.as_ref().is_some_and(|g| g.stored)) {
+            let Some(generated) = &column.generated else { continue };
+            if cx.columns_of(&generated.expr, &spec.columns)?.iter().any(|column| key.columns.contains(column)) {
+                return Err(errors::cannot_add_foreign());
+            }
+        }
+        let changes = key.on_delete == ReferenceAction::SetNull || !key.on_update.refuses();
+        for check in spec.checks.iter().filter(|_| changes) {
+            if let Some(column) = cx.columns_of(&check.expr, &spec.columns)?.into_iter().find(|column| key.columns.contains(column)) {
+                let column = &spec.columns[column].name;
+                return Err(errors::check_constraint_clause_using_fk_refer_action_column(column, &check.name, &key.name));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// UNIQUE or PRIMARY KEY written with a column.
@@ -281,6 +404,7 @@ pub fn column_key(kind: IndexKind, column: &str) -> ast::IndexDef {
         name: None,
         parts: vec![ast::IndexPart { key: ast::IndexKey::Column(column.to_owned()), prefix: None, desc: false }],
         invisible: false,
+        generated: false,
         comment: None,
         using: None,
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use highkey_table::{LockMode, LockWaitPolicy, Row, Table};
 use highkey_types::{MySqlError, Value};
 
+use super::cascade::rows_at_once;
 use super::query::BoundTables;
 use super::subqueries::query_of;
 use super::target::{Target, to_session};
@@ -49,6 +50,10 @@ impl Session {
     /// Runs a bound UPDATE whose tables are open.
     pub(crate) async fn run_update(&mut self, bound: &BoundUpdate) -> Result<Outcome, Failure> {
         self.begin_write()?;
+        match bound {
+            BoundUpdate::Single(single) => self.prepare_cascades(&single.table),
+            BoundUpdate::Multi(multi) => multi.targets.iter().for_each(|target| self.prepare_cascades(&target.table)),
+        }
         let counts = match bound {
             BoundUpdate::Single(single) => {
                 self.note_hints(&single.hints);
@@ -96,8 +101,9 @@ impl Session {
         let moves = moves_key(&target, access.index, single.assignments.iter().map(|(c, _)| *c));
         if !single.order_by.is_empty() {
             let rows = self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit).await?;
-            for row in &rows {
-                let written = self.update_row(&target, single, row, &[], counts.matched + 1).await?;
+            for row in rows {
+                let Some(row) = self.row_again(&single.table, row).await? else { continue };
+                let written = self.update_row(&target, single, &row, &[], counts.matched + 1).await?;
                 counts.note(&written);
             }
             return Ok(counts);
@@ -109,7 +115,7 @@ impl Session {
             let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
                 // One by one where few are wanted, so that no more is locked than is changed.
-                let rows = self.next_locked(&mut scan, if limit.is_some() { 1 } else { 256 }).await?;
+                let rows = self.next_locked(&mut scan, rows_at_once(&single.table, limit.is_some())).await?;
                 if rows.is_empty() {
                     break;
                 }
@@ -134,8 +140,9 @@ impl Session {
                 self.state.process.check()?;
             }
         }
-        for row in &waiting {
-            let written = self.update_row(&target, single, row, &[], counts.matched + 1).await?;
+        for row in waiting {
+            let Some(row) = self.row_again(&single.table, row).await? else { continue };
+            let written = self.update_row(&target, single, &row, &[], counts.matched + 1).await?;
             counts.note(&written);
         }
         Ok(counts)
@@ -232,7 +239,7 @@ impl Session {
         match target.table.update(txn, row, &new).await {
             Ok(true) => Ok(Written::Changed(new)),
             Ok(false) => Ok(Written::Same),
-            Err(e) if ignore && e.code == 1062 => {
+            Err(e) if ignore && matches!(e.code, 1062 | 1451 | 1452) => {
                 state.push_ignored(e);
                 Ok(Written::Ignored)
             }
@@ -260,7 +267,9 @@ impl Session {
         let mut fields = rel.fields.clone();
         fields.extend(exprs[width..].iter().map(|e| Field::computed("value", e.ty.clone())));
         self.state.strict_dml = self.state.strict() && !single.ignore;
-        let rows = self.rows_of(&query_of(rel.project(exprs, fields))).await?;
+        let mut query = query_of(rel.project(exprs, fields));
+        self.share_reads(&mut query);
+        let rows = self.rows_of(&query).await?;
         let mut counts = Counts::default();
         for values in &rows {
             let Some(row) = self.target_row(&target, &values[..width]).await? else { continue };
@@ -282,6 +291,7 @@ impl Session {
         let mut query = multi.query.clone();
         lock_targets(&mut query.rel, &multi.targets);
         query.locking = true;
+        self.share_reads(&mut query);
         let rows = self.rows_of(&query).await?;
         self.state.strict_dml = self.state.strict() && !multi.ignore;
         let mut counts = Counts::default();

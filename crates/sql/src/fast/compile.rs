@@ -4,6 +4,7 @@ use highkey_types::{KeyPart, TypeKind};
 
 use super::{FastQuery, Source, Stage, TableSource};
 use crate::bind::ROW_ID;
+use crate::parse::ast::LockWait;
 use crate::plan::{self, AggregateFunc, BoundQuery, Expr, ExprKind, Rel, RelKind, SortKey};
 use crate::session::Executor;
 
@@ -15,6 +16,13 @@ const SMALL_TABLE: u64 = 2_000;
 const SMALL_LIMIT: u64 = 10_000;
 
 impl FastQuery {
+    /// It would lock all rows of a table in share mode, one by one. DataFusion's way locks them as one range, and reads them in parallel.
+    pub fn shares_whole_table(&self) -> bool {
+        let Source::Table(source) = &self.source else { return false };
+        let shares = source.lock.is_some_and(|lock| !lock.exclusive && lock.wait == LockWait::Wait);
+        shares && source.access.is_none() && !self.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. }))
+    }
+
     /// `None`: DataFusion's.
     pub fn compile(bound: &BoundQuery, executor: Executor) -> Option<FastQuery> {
         if executor == Executor::DataFusion || bound.calc_found_rows || bound.into.as_ref().is_some_and(|i| !matches!(i, plan::IntoTarget::Variables(_))) {

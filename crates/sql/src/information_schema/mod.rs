@@ -1,12 +1,13 @@
 //! information_schema, the few tables of performance_schema that clients read, and mysql.user: tables whose rows are made when a query asks.
 //!
-//! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `indexes.rs` and `waits.rs` those of our own
-//! tables and of the statement digests. Tables about what Highkey does not have (views, triggers, routines,
-//! events, partitions, foreign keys) are there and empty, because tools join them.
+//! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `locks.rs` those about transactions and their locks,
+//! `indexes.rs` and `waits.rs` those of our own tables and of the statement digests. Tables about what Highkey does not have (views, triggers, routines,
+//! events, partitions) are there and empty, because tools join them.
 
 mod definitions;
 mod histograms;
 mod indexes;
+mod locks;
 mod rows;
 mod waits;
 
@@ -18,6 +19,7 @@ use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, Warning}
 use crate::plan::{VirtualTable, Wanted};
 use crate::session::SessionState;
 
+pub(crate) use locks::deadlock_text;
 #[cfg(test)]
 pub(crate) use waits::latch_rows;
 pub use rows::{auto_increment, column_default, column_extra, column_key, create_options, row_format, wall_clock};

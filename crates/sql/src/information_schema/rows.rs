@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
+use highkey_table::{ColumnDef, Default, IndexKind, ReferenceAction, Table, TableDef};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, waits};
+use super::{histograms, indexes, locks, waits};
 use crate::plan::{VirtualTable, Wanted};
 use crate::replica;
 use crate::session::{ProcessEntry, SessionState, stage_name};
@@ -35,14 +35,17 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "statistics") => each_table(state, wanted, statistics),
         ("information_schema", "key_column_usage") => each_table(state, wanted, key_column_usage),
         ("information_schema", "table_constraints") => each_table(state, wanted, table_constraints),
+        ("information_schema", "referential_constraints") => each_table(state, wanted, referential_constraints),
         ("information_schema", "check_constraints") => each_table(state, wanted, check_constraints),
         ("information_schema", "column_statistics") => each_table(state, wanted, histograms::rows),
         ("information_schema", "partitions") => each_table(state, wanted, partitions),
         ("information_schema", "highkey_index_levels") => indexes::levels(state, wanted, warnings)?,
         ("information_schema", "highkey_index_statistics") => indexes::statistics(state, wanted, warnings)?,
         ("information_schema", "highkey_latch_waits") => waits::latches(state),
-        ("information_schema", "innodb_trx") => Vec::new(),
+        ("information_schema", "innodb_trx") => locks::transactions(state)?,
         ("information_schema", "user_privileges") => user_privileges(state),
+        ("performance_schema", "data_locks") => locks::data_locks(state)?,
+        ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", name) if name.starts_with("replication_") => replica::performance_schema(state, name),
@@ -50,7 +53,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status" | "session_status") => show::status_rows(state),
         ("mysql", "user") => users(state),
-        // What Highkey does not have: views, triggers, routines, events, foreign keys, narrower privileges.
+        // What Highkey does not have: views, triggers, routines, events, narrower privileges.
         _ => Vec::new(),
     })
 }
@@ -356,6 +359,42 @@ fn key_column_usage(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Ve
             rows.push(row);
         }
     }
+    for key in &def.foreign_keys {
+        for (i, (column, parent_column)) in key.columns.iter().zip(&key.parent_columns).enumerate() {
+            let position = || u(i as u64 + 1);
+            let mut row = vec![t("def"), t(&def.schema), t(&key.name), t("def"), t(&def.schema), t(&def.name), t(&def.columns[*column].name), position(), position()];
+            row.extend([t(&key.parent_schema), t(&key.parent_table), t(parent_column)]);
+            rows.push(row);
+        }
+    }
+}
+
+fn referential_constraints(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+    let def = table.def();
+    let catalog = state.instance.database().catalog();
+    let rule = |action: ReferenceAction| match action {
+        ReferenceAction::NoAction => "NO ACTION",
+        ReferenceAction::Restrict => "RESTRICT",
+        ReferenceAction::Cascade => "CASCADE",
+        ReferenceAction::SetNull => "SET NULL",
+    };
+    for key in &def.foreign_keys {
+        let parent = catalog.find_table(&key.parent_schema, &key.parent_table);
+        let unique = parent.as_ref().and_then(|parent| parent.unique_index_of(&key.parent_columns));
+        rows.push(vec![
+            t("def"),
+            t(&def.schema),
+            t(&key.name),
+            t("def"),
+            t(&key.parent_schema),
+            unique.map_or(Value::Null, |index| t(&index.name)),
+            t("NONE"),
+            t(rule(key.on_update)),
+            t(rule(key.on_delete)),
+            t(&def.name),
+            t(&key.parent_table),
+        ]);
+    }
 }
 
 fn table_constraints(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
@@ -365,6 +404,9 @@ fn table_constraints(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<V
     };
     for index in def.indexes.iter().filter(|i| i.is_unique()) {
         push(&index.name, if index.kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" }, true);
+    }
+    for key in &def.foreign_keys {
+        push(&key.name, "FOREIGN KEY", true);
     }
     for check in &def.checks {
         push(&check.name, "CHECK", check.enforced);

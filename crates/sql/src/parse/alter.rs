@@ -138,7 +138,7 @@ impl Parser<'_> {
             actions.push(match element {
                 Element::Index(index) => AlterAction::AddIndex(index),
                 Element::Check(check) => AlterAction::AddCheck(check),
-                Element::ForeignKey => AlterAction::AddForeignKey,
+                Element::ForeignKey(key) => AlterAction::AddForeignKey(key),
             });
             return Ok(());
         }
@@ -148,7 +148,7 @@ impl Parser<'_> {
                 match self.constraint_element()? {
                     Some(Element::Index(index)) => actions.push(AlterAction::AddIndex(index)),
                     Some(Element::Check(check)) => actions.push(AlterAction::AddCheck(check)),
-                    Some(Element::ForeignKey) => actions.push(AlterAction::AddForeignKey),
+                    Some(Element::ForeignKey(key)) => actions.push(AlterAction::AddForeignKey(key)),
                     None => {
                         let name = self.ident()?;
                         actions.push(AlterAction::AddColumn(Box::new(self.column_def(name)?), ColumnPosition::Last));
@@ -188,9 +188,11 @@ impl Parser<'_> {
             self.advance();
             return Ok(AlterAction::DropIndex(self.ident()?));
         }
-        if self.is_any_kw(&["CHECK", "CONSTRAINT"]) {
-            self.advance();
+        if self.kw("CHECK") {
             return Ok(AlterAction::DropCheck(self.ident()?));
+        }
+        if self.kw("CONSTRAINT") {
+            return Ok(AlterAction::DropConstraint(self.ident()?));
         }
         if self.is_kw("PARTITION") {
             return unsupported("partitioning");

@@ -22,7 +22,6 @@ impl Parser<'_> {
             primary: false,
             comment: None,
             checks: Vec::new(),
-            references: false,
         };
         loop {
             if self.kws(&["NOT", "NULL"]) {
@@ -71,8 +70,8 @@ impl Parser<'_> {
                 let name = if self.is_kw("CHECK") { None } else { Some(self.ident()?) };
                 column.checks.push(self.check_def(name)?);
             } else if self.is_kw("REFERENCES") {
+                // Read and ignored, as in MySQL.
                 self.references()?;
-                column.references = true;
             } else {
                 return Ok(column);
             }

@@ -83,7 +83,7 @@ impl Parser<'_> {
             columns: Vec::new(),
             indexes: Vec::new(),
             checks: Vec::new(),
-            foreign_keys: false,
+            foreign_keys: Vec::new(),
             options: TableOptions::default(),
             partition_by: None,
             select_duplicates: None,
@@ -134,7 +134,7 @@ impl Parser<'_> {
     }
 
     fn tokens_seen_parenthesis(&self, table: &CreateTable) -> bool {
-        !(table.indexes.is_empty() && table.checks.is_empty() && !table.foreign_keys)
+        !(table.indexes.is_empty() && table.checks.is_empty() && table.foreign_keys.is_empty())
     }
 
     fn create_select_follows(&self) -> bool {
@@ -163,7 +163,7 @@ impl Parser<'_> {
             match element {
                 Element::Index(index) => table.indexes.push(index),
                 Element::Check(check) => table.checks.push(check),
-                Element::ForeignKey => table.foreign_keys = true,
+                Element::ForeignKey(key) => table.foreign_keys.push(ForeignKeyDef { position: table.indexes.len(), ..key }),
             }
             return Ok(());
         }
@@ -200,11 +200,11 @@ impl Parser<'_> {
                 IndexKind::Ordinary
             }
             "CHECK" => return self.check_def(name).map(|check| Some(Element::Check(check))),
-            "FOREIGN" => return self.foreign_key().map(|()| Some(Element::ForeignKey)),
+            "FOREIGN" => return self.foreign_key(name).map(|key| Some(Element::ForeignKey(key))),
             _ if name.is_some() => return self.fail(),
             _ => return Ok(None),
         };
-        let mut index = IndexDef { kind, name, parts: Vec::new(), invisible: false, comment: None, using: None };
+        let mut index = IndexDef { kind, name, parts: Vec::new(), invisible: false, generated: false, comment: None, using: None };
         if self.is_ident() && !self.is_kw("USING") && !self.is_kw("TYPE") {
             let given = self.ident()?;
             if kind != IndexKind::Primary {
@@ -285,34 +285,54 @@ impl Parser<'_> {
         Ok(CheckDef { name, expr, enforced })
     }
 
-    /// Read whole, so that a mistake in it is a syntax error; the session refuses it.
-    fn foreign_key(&mut self) -> Result<()> {
+    fn foreign_key(&mut self, name: Option<String>) -> Result<ForeignKeyDef> {
         self.expect_kw("FOREIGN")?;
         self.expect_kw("KEY")?;
-        if self.is_ident() {
-            self.ident()?;
-        }
-        self.parenthesised_list(Self::ident)?;
-        self.references()
+        let index_name = if self.is_ident() { Some(self.ident()?) } else { None };
+        let columns = self.parenthesised_list(Self::ident)?;
+        let references = self.references()?;
+        Ok(ForeignKeyDef { name, index_name, columns, ..references })
     }
 
-    pub(super) fn references(&mut self) -> Result<()> {
+    /// REFERENCES …: a foreign key without its own columns.
+    pub(super) fn references(&mut self) -> Result<ForeignKeyDef> {
         self.expect_kw("REFERENCES")?;
-        self.object_name()?;
-        if self.is_sym("(") {
-            self.parenthesised_list(Self::ident)?;
-        }
+        let parent = self.object_name()?;
+        let parent_columns = if self.is_sym("(") { self.parenthesised_list(Self::ident)? } else { Vec::new() };
         if self.kw("MATCH") && self.any_kw(&["FULL", "PARTIAL", "SIMPLE"]).is_none() {
             return self.fail();
         }
-        while self.is_kw("ON") && (self.is_kw_at(1, "DELETE") || self.is_kw_at(1, "UPDATE")) {
+        let (mut on_delete, mut on_update) = (None, None);
+        while self.is_kw("ON") && (self.is_kw_at(1, "DELETE") && on_delete.is_none() || self.is_kw_at(1, "UPDATE") && on_update.is_none()) {
             self.advance();
-            self.advance();
-            if !self.kws(&["SET", "NULL"]) && !self.kws(&["SET", "DEFAULT"]) && !self.kws(&["NO", "ACTION"]) {
-                self.any_kw(&["RESTRICT", "CASCADE"]).ok_or_else(|| self.error())?;
-            }
+            let event = if self.kw("DELETE") {
+                &mut on_delete
+            } else {
+                self.advance();
+                &mut on_update
+            };
+            *event = Some(self.reference_action()?);
         }
-        Ok(())
+        let or_default = |action: Option<ReferenceAction>| action.unwrap_or(ReferenceAction::NoAction);
+        let (on_delete, on_update) = (or_default(on_delete), or_default(on_update));
+        Ok(ForeignKeyDef { name: None, index_name: None, columns: Vec::new(), parent, parent_columns, on_delete, on_update, position: 0 })
+    }
+
+    fn reference_action(&mut self) -> Result<ReferenceAction> {
+        if self.kws(&["SET", "NULL"]) {
+            return Ok(ReferenceAction::SetNull);
+        }
+        if self.kws(&["SET", "DEFAULT"]) {
+            return Ok(ReferenceAction::SetDefault);
+        }
+        if self.kws(&["NO", "ACTION"]) {
+            return Ok(ReferenceAction::NoAction);
+        }
+        match self.any_kw(&["RESTRICT", "CASCADE"]) {
+            Some("RESTRICT") => Ok(ReferenceAction::Restrict),
+            Some(_) => Ok(ReferenceAction::Cascade),
+            None => self.fail(),
+        }
     }
 
     /// ENGINE=…, CHARSET=…, separated by blanks or commas.
@@ -397,7 +417,7 @@ impl Parser<'_> {
         };
         self.expect_kw("INDEX")?;
         let name = Some(self.ident()?);
-        let mut index = IndexDef { kind, name, parts: Vec::new(), invisible: false, comment: None, using: None };
+        let mut index = IndexDef { kind, name, parts: Vec::new(), invisible: false, generated: false, comment: None, using: None };
         self.index_type(&mut index)?;
         self.expect_kw("ON")?;
         let table = self.object_name()?;
@@ -494,7 +514,7 @@ impl Parser<'_> {
 pub(super) enum Element {
     Index(IndexDef),
     Check(CheckDef),
-    ForeignKey,
+    ForeignKey(ForeignKeyDef),
 }
 
 /// Table options that are accepted and change nothing here.

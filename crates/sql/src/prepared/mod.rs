@@ -73,7 +73,7 @@ impl Settings {
             database: session.state.database.clone(),
             modes: config.modes.0,
             collation: config.collation_connection.id,
-            isolation_locks: config.isolation == highkey_table::Isolation::Serializable && session.transaction.is_open(config.autocommit),
+            isolation_locks: session.reads_lock(),
             select_limit: config.select_limit,
             division: config.div_precision_increment,
             executor: config.executor,

@@ -34,6 +34,8 @@ pub struct StatementContext {
     pub insert_id: Option<u64>,
     /// What LAST_INSERT_ID() was.
     pub last_insert_id: Option<u64>,
+    /// `foreign_key_checks` was off.
+    pub no_foreign_key_checks: bool,
 }
 
 /// Applies transactions one after the other. One exists per thread of the replica; it shows in the process list as `system user`.
@@ -206,6 +208,7 @@ impl Applier {
         if let Some(zone) = &cx.time_zone {
             self.set("time_zone", VarValue::Text(zone.as_str().into()));
         }
+        self.set("foreign_key_checks", VarValue::Bool(!cx.no_foreign_key_checks));
         let (increment, offset) = cx.auto_increment.unwrap_or((1, 1));
         self.set("auto_increment_increment", VarValue::UInt(u64::from(increment)));
         self.set("auto_increment_offset", VarValue::UInt(u64::from(offset)));

@@ -48,6 +48,8 @@ pub struct RowsChange<'a> {
     pub after: &'a [u8],
     /// The images, one after the other.
     pub images: &'a [u8],
+    /// The event says that foreign keys were not checked, and their actions not carried out.
+    pub no_foreign_key_checks: bool,
 }
 
 /// A source's table and the table of ours that it means.
@@ -117,6 +119,8 @@ impl MappedTables {
     /// Applies a row event in the session's transaction. Errors: 1032 for a row that is not there, 1062, and those of `open`.
     pub(super) async fn apply(&mut self, session: &mut Session, change: &RowsChange<'_>) -> Result<(), MySqlError> {
         let mapped = self.open(session, change.table).await?;
+        session.txn().set_foreign_key_checks(!change.no_foreign_key_checks);
+        session.prepare_cascades(mapped.table());
         match change.kind {
             RowsKind::Write => mapped.insert(session, change).await,
             RowsKind::Update | RowsKind::Delete => mapped.change(session, change).await,

@@ -162,7 +162,7 @@ fn change<'a>(kind: RowsKind, table: &'a Arc<SourceTable>, images: &'a [u8]) -> 
         RowsKind::Update => (WHOLE, WHOLE),
         RowsKind::Delete => (WHOLE, &[]),
     };
-    RowsChange { kind, table, before, after, images }
+    RowsChange { kind, table, before, after, images, no_foreign_key_checks: false }
 }
 
 async fn setup() -> (Server, Client, Applier) {
@@ -220,10 +220,39 @@ async fn images_of_some_columns_change_those() {
     applier.rows(&change(RowsKind::Write, &more, &[image(1, Some("a")), image(2, Some("b"))].concat()), 1_700_000_000).await.unwrap();
     // binlog_row_image = MINIMAL: the key before, the change after. One image of `id`, one of `name`.
     let minimal = [vec![0], 1i32.to_le_bytes().to_vec(), vec![0, 2], b"AA".to_vec()].concat();
-    applier.rows(&RowsChange { kind: RowsKind::Update, table: &more, before: &[1], after: &[2], images: &minimal }, 1_700_000_000).await.unwrap();
-    applier.rows(&RowsChange { kind: RowsKind::Delete, table: &more, before: &[1], after: &[], images: &[&[0][..], &2i32.to_le_bytes()].concat() }, 1_700_000_000).await.unwrap();
+    applier.rows(&RowsChange { kind: RowsKind::Update, table: &more, before: &[1], after: &[2], images: &minimal, no_foreign_key_checks: false }, 1_700_000_000).await.unwrap();
+    applier.rows(&RowsChange { kind: RowsKind::Delete, table: &more, before: &[1], after: &[], images: &[&[0][..], &2i32.to_le_bytes()].concat(), no_foreign_key_checks: false }, 1_700_000_000).await.unwrap();
     applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     assert_eq!(client.rows("SELECT * FROM more").await, table("1 AA 5 6"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_keys_act_here_as_their_changes_are_not_in_the_log() {
+    let (_server, mut client, mut applier) = setup().await;
+    client.ok("CREATE TABLE child (id INT PRIMARY KEY, k INT, twice INT AS (k * 2) STORED, FOREIGN KEY (k) REFERENCES keyed (id) ON UPDATE RESTRICT)").await;
+    client.ok("CREATE TABLE cascaded (id INT PRIMARY KEY, k INT, twice INT AS (k * 2) VIRTUAL, FOREIGN KEY (k) REFERENCES keyed (id) ON UPDATE CASCADE ON DELETE CASCADE)").await;
+    client.ok("INSERT INTO keyed VALUES (1, 'a'), (2, 'b'), (3, 'c')").await;
+    client.ok("INSERT INTO cascaded (id, k) VALUES (1, 1), (2, 2), (3, 3)").await;
+    let keyed = source("keyed");
+    applier.begin().await.unwrap();
+    applier.rows(&change(RowsKind::Update, &keyed, &[image(1, Some("a")), image(10, Some("a"))].concat()), 1_700_000_000).await.unwrap();
+    applier.rows(&change(RowsKind::Delete, &keyed, &image(2, Some("b"))), 1_700_000_000).await.unwrap();
+    applier.commit(b"position", Vec::new(), || ()).await.unwrap();
+    assert_eq!(client.rows("SELECT * FROM cascaded ORDER BY id").await, table("1 10 20|3 3 6"));
+    client.ok("INSERT INTO child (id, k) VALUES (1, 3)").await;
+    let gone = image(3, Some("c"));
+    let deletes = change(RowsKind::Delete, &keyed, &gone);
+    assert_eq!(applier.rows(&deletes, 1_700_000_000).await.unwrap_err().code, 1451);
+    applier.rollback().await.unwrap();
+    // The source had foreign_key_checks = 0.
+    applier.rows(&RowsChange { no_foreign_key_checks: true, ..deletes }, 1_700_000_000).await.unwrap();
+    applier.commit(b"position", Vec::new(), || ()).await.unwrap();
+    assert_eq!(client.rows("SELECT * FROM cascaded ORDER BY id").await, table("1 10 20|3 3 6"));
+    let unchecked = StatementContext { schema: "d".into(), no_foreign_key_checks: true, ..StatementContext::default() };
+    let awaits = b"CREATE TABLE awaits (a INT, FOREIGN KEY (a) REFERENCES later (id))";
+    let checked = StatementContext { no_foreign_key_checks: false, ..unchecked.clone() };
+    assert_eq!(applier.statement(&checked, awaits, None).await.unwrap_err().code, 1824);
+    applier.statement(&unchecked, awaits, None).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,6 +324,7 @@ async fn statements_run_as_they_ran_on_the_source() {
         timestamp_micros: 1_700_000_000_123_456,
         insert_id: Some(43),
         last_insert_id: None,
+        no_foreign_key_checks: false,
     };
     applier.statement(&cx, b"INSERT INTO \"t\" (at, name) VALUES (NOW(6), 'h\xE4' || 'x'), ('2023-11-15 03:13:20.5', 'y')", None).await.unwrap();
     applier.commit(b"position", Vec::new(), || ()).await.unwrap();

@@ -50,6 +50,8 @@ pub struct Config {
     pub executor: Executor,
     /// Without hints.
     pub parallel: ParallelSettings,
+    /// Foreign keys are checked and their actions carried out.
+    pub foreign_key_checks: bool,
     /// `sql_log_bin`.
     pub sql_log_bin: bool,
     /// `binlog_rows_query_log_events`.
@@ -148,6 +150,7 @@ impl Config {
                 hint: PqHint::Unset,
                 ordered: false,
             },
+            foreign_key_checks: values.bool("foreign_key_checks"),
             sql_log_bin: values.bool("sql_log_bin"),
             rows_query: values.bool("binlog_rows_query_log_events"),
             events: event_source(values, modes),

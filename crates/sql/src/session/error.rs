@@ -12,11 +12,6 @@ pub fn warning(code: u16, message: impl Into<String>) -> Warning {
     Warning { level: Level::Warning, code, message: message.into() }
 }
 
-/// A condition of level Note.
-pub fn note(code: u16, message: impl Into<String>) -> Warning {
-    Warning { level: Level::Note, code, message: message.into() }
-}
-
 /// A bug of ours that must not pass for an answer.
 pub fn internal(what: &str) -> MySqlError {
     err(1815, format!("Internal error: {what} was left in a bound plan"))

@@ -104,6 +104,7 @@ impl Session {
             interrupt: self.state.process.flag(),
             progress: self.state.process.progress(),
             session: Some(self.state.locks.clone()),
+            foreign_key_checks: self.state.config.foreign_key_checks,
             replica: self.replica.as_ref().and_then(|replica| replica.definition_record.clone()),
             ..DdlContext::default()
         }

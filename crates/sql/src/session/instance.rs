@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU64;
 use std::time::{Instant, SystemTime};
 
-use highkey_table::Database;
+use highkey_table::{Database, DeadlockReport};
 use highkey_types::MySqlError;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -16,6 +16,7 @@ use super::status::{Status, StatusCounter};
 use super::table_exprs::TableExprCache;
 use super::user_locks::UserLocks;
 use crate::df::{EngineOptions, QueryEngine};
+use crate::information_schema;
 use crate::replica::ReplicaControl;
 use crate::variables::{Settings, Values};
 
@@ -57,6 +58,8 @@ pub struct Instance {
     digests: Digests,
     /// Replicas that read the binary log, by connection.
     replicas: Mutex<BTreeMap<u64, Replica>>,
+    /// The latest deadlock, as SHOW ENGINE INNODB STATUS shows it.
+    last_deadlock: Mutex<Option<String>>,
     /// The server's replica, once it is there.
     replica: OnceLock<Arc<dyn ReplicaControl>>,
 }
@@ -87,7 +90,7 @@ impl Instance {
             settings.set_internal("log_bin_basename", &path("binlog"));
             settings.set_internal("log_bin_index", &path("binlog.index"));
         }
-        Ok(Arc::new(Instance {
+        let instance = Arc::new(Instance {
             database,
             globals: RwLock::new(Arc::new(settings.values().clone())),
             processes: ProcessList::default(),
@@ -101,8 +104,28 @@ impl Instance {
             prepared_statements: AtomicU64::new(0),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
             replicas: Mutex::default(),
+            last_deadlock: Mutex::default(),
             replica: OnceLock::new(),
-        }))
+        });
+        let told = Arc::downgrade(&instance);
+        instance.database.engine().watch_deadlocks(Box::new(move |deadlock| {
+            if let Some(instance) = told.upgrade() {
+                instance.note_deadlock(deadlock);
+            }
+        }));
+        Ok(instance)
+    }
+
+    fn note_deadlock(&self, deadlock: &DeadlockReport) {
+        let text = information_schema::deadlock_text(self, deadlock);
+        if self.globals().bool("innodb_print_all_deadlocks") {
+            tracing::warn!("transactions deadlock detected\n{text}");
+        }
+        *self.last_deadlock.lock() = Some(text);
+    }
+
+    pub(crate) fn last_deadlock(&self) -> Option<String> {
+        self.last_deadlock.lock().clone()
     }
 
     pub(crate) fn queries(&self) -> &Arc<QueryEngine> {

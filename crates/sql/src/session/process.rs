@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
-use highkey_table::{Interrupt, Progress, Stage};
+use highkey_table::{Interrupt, Progress, Stage, TxnActivity};
 use highkey_types::{MySqlError, errors};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
@@ -47,6 +47,9 @@ struct Activity {
     info: Option<Arc<str>>,
 }
 
+const READ_ONLY: u8 = 1;
+const IN_TRANSACTION: u8 = 2;
+
 /// One connection in the process list.
 pub struct ProcessEntry {
     id: u64,
@@ -55,6 +58,9 @@ pub struct ProcessEntry {
     /// Raised together with `interruption`; lock waits end by it and long work polls it.
     interrupt: Arc<Interrupt>,
     progress: Arc<Progress>,
+    /// Its transaction, and how that was begun: bits of `READ_ONLY` and `IN_TRANSACTION`.
+    transaction: Arc<TxnActivity>,
+    transaction_mode: AtomicU8,
     /// Rows that the running statement has read, whatever it did with them.
     rows_examined: Arc<AtomicU64>,
     killed: Arc<AtomicBool>,
@@ -125,6 +131,25 @@ impl ProcessEntry {
     /// Where long work says how far it is.
     pub fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
+    }
+
+    /// What is known of its transaction.
+    pub fn activity(&self) -> &Arc<TxnActivity> {
+        &self.transaction
+    }
+
+    /// To be said when a transaction begins: START TRANSACTION READ ONLY, and whether it goes on after its first statement.
+    pub fn set_transaction_mode(&self, read_only: bool, in_transaction: bool) {
+        self.transaction_mode.store(u8::from(read_only) * READ_ONLY + u8::from(in_transaction) * IN_TRANSACTION, Ordering::Relaxed);
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.transaction_mode.load(Ordering::Relaxed) & READ_ONLY != 0
+    }
+
+    /// False: its transaction is one statement's.
+    pub fn is_in_transaction(&self) -> bool {
+        self.transaction_mode.load(Ordering::Relaxed) & IN_TRANSACTION != 0
     }
 
     /// How far the running statement is, for a client that draws it; None in a stage that counts nothing.
@@ -312,6 +337,8 @@ impl ProcessList {
             interruption: AtomicU8::new(0),
             interrupt: Arc::default(),
             progress: Arc::default(),
+            transaction: Arc::default(),
+            transaction_mode: AtomicU8::new(0),
             rows_examined: Arc::default(),
             killed: Arc::default(),
             wake: Notify::new(),

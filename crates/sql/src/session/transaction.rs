@@ -47,6 +47,11 @@ impl TransactionState {
         self.explicit || (!autocommit && self.current.is_some())
     }
 
+    /// Whether statements are part of a transaction that goes on after them, if none has begun yet then of the one that they begin.
+    pub fn outlives_statements(&self, autocommit: bool) -> bool {
+        self.explicit || !autocommit
+    }
+
     pub fn is_read_only(&self) -> bool {
         self.read_only && self.explicit
     }
@@ -65,9 +70,30 @@ impl Session {
             txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
             txn.set_interrupt(self.state.process.flag());
             txn.set_progress(self.state.process.progress());
+            txn.set_activity(self.state.process.activity().clone());
+            let goes_on = self.transaction.outlives_statements(self.state.config.autocommit);
+            self.state.process.set_transaction_mode(self.transaction.read_only, goes_on);
             self.transaction.current = Some(txn);
         }
         self.transaction.current.as_mut().expect("made above")
+    }
+
+    /// The isolation level of the running statement's transaction, begun or not.
+    pub(crate) fn isolation(&self) -> Isolation {
+        match &self.transaction.current {
+            Some(txn) => txn.isolation(),
+            None => self.transaction.next.isolation.unwrap_or(self.state.config.isolation),
+        }
+    }
+
+    /// Whether locking reads lock gaps too.
+    pub(crate) fn locks_gaps(&self) -> bool {
+        matches!(self.isolation(), Isolation::RepeatableRead | Isolation::Serializable)
+    }
+
+    /// SERIALIZABLE: reads inside a transaction lock, as if they said FOR SHARE.
+    pub(crate) fn reads_lock(&self) -> bool {
+        self.isolation() == Isolation::Serializable && self.transaction.outlives_statements(self.state.config.autocommit)
     }
 
     /// The transaction beside the state it is evaluated with.
@@ -119,7 +145,8 @@ impl Session {
     /// Before a statement's first change. Refuses what may not write (1792, 1290).
     pub(crate) fn begin_write(&mut self) -> Result<(), MySqlError> {
         self.check_writable()?;
-        self.txn();
+        let checks = self.state.config.foreign_key_checks;
+        self.txn().set_foreign_key_checks(checks);
         // Alone in its transaction, a failed statement takes the transaction with it.
         if self.transaction.statement.is_none() && (self.transaction.explicit || !self.state.config.autocommit) {
             let savepoint = self.txn().statement_savepoint();
@@ -131,15 +158,18 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) fn check_writable(&mut self) -> Result<(), MySqlError> {
+    /// Error 1792 in a READ ONLY transaction, whatever is to be changed, or locked FOR UPDATE.
+    pub(crate) fn check_transaction_writable(&self) -> Result<(), MySqlError> {
         let read_only = match self.transaction.current {
             Some(_) => self.transaction.read_only,
             None if self.transaction.explicit => self.transaction.read_only,
             None => self.transaction.next.read_only.unwrap_or(self.state.config.read_only),
         };
-        if read_only {
-            return Err(error::read_only_transaction());
-        }
+        if read_only { Err(error::read_only_transaction()) } else { Ok(()) }
+    }
+
+    pub(crate) fn check_writable(&mut self) -> Result<(), MySqlError> {
+        self.check_transaction_writable()?;
         if self.replica.is_some() {
             return Ok(());
         }
@@ -224,8 +254,9 @@ impl Session {
         self.transaction.explicit = true;
         let default = self.transaction.next.read_only.take().unwrap_or(self.state.config.read_only);
         self.transaction.read_only = access.map_or(default, |a| a == AccessMode::ReadOnly);
+        // Now, so that it has the level that is set now, whatever SET says before its first statement.
+        let txn = self.txn();
         if consistent_snapshot {
-            let txn = self.txn();
             if txn.isolation() == Isolation::RepeatableRead || txn.isolation() == Isolation::Serializable {
                 txn.snapshot();
             } else {

@@ -56,6 +56,9 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String) -> S
         }
         lines.push(line);
     }
+    for key in &def.foreign_keys {
+        lines.push(format!("  {}", def.foreign_key_text(key, name)));
+    }
     for check in &def.checks {
         let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         lines.push(format!("  CONSTRAINT {} CHECK {}{enforced}", name(&check.name), parenthesised(&check.expr)));

@@ -364,6 +364,21 @@ fn account(state: &SessionState, user: &UserName) -> Result<crate::session::Acco
 /// Classes of latches that SHOW ENGINE INNODB STATUS lists.
 const LATCHES_SHOWN: usize = 10;
 
+/// The transactions that go on, as InnoDB's monitor lists them.
+fn transactions(state: &SessionState) -> String {
+    let mut text = String::from("------------\nTRANSACTIONS\n------------\n");
+    text += &format!("History list length {}\n", state.instance.database().engine().stats().history_length);
+    for process in state.instance.processes().all() {
+        let Some(active) = process.activity().get() else { continue };
+        let Some(id) = active.id else { continue };
+        let size = state.instance.database().engine().txn_size(id).unwrap_or_default();
+        let p = process.snapshot();
+        text += &format!("---TRANSACTION {id}, MySQL thread id {} {} {}\n", p.id, p.host, p.user);
+        text += &format!("{} row lock(s), {} index(es) with range locks, undo log entries {}\n", size.locked_keys, size.locked_ranges, size.entries_changed);
+    }
+    text
+}
+
 /// SHOW ENGINE INNODB STATUS: the counters in words.
 fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlError> {
     if !name.eq_ignore_ascii_case("innodb") && !name.eq_ignore_ascii_case("highkey") {
@@ -374,6 +389,11 @@ fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlE
     }
     let mut text = String::from("\n=====================================\nHIGHKEY ENGINE MONITOR OUTPUT\n=====================================\n");
     text += &format!("Uptime {} s, {} connections, {} questions\n", state.instance.uptime_seconds(), state.instance.processes().len(), state.instance.status().get(StatusCounter::Questions));
+    if let Some(deadlock) = state.instance.last_deadlock() {
+        text += "------------------------\nLATEST DETECTED DEADLOCK\n------------------------\n";
+        text += &deadlock;
+    }
+    text += &transactions(state);
     text += "--------\nCOUNTERS\n--------\n";
     for (counter, value) in facts::engine_counters(state) {
         text += &format!("{counter} {value}\n");

@@ -34,6 +34,7 @@ pub use modify::{Cursor, Decision};
 #[cfg(test)]
 pub(crate) use modify::Place;
 pub use scan::{Direction, LeafScan, LeafStamp, LeafView};
+pub(crate) use scan::Surroundings;
 pub use stats::TreeCounters;
 pub(crate) use stats::TreeStats;
 

@@ -2,7 +2,7 @@
 //! split and merge: forward goes on at the old leaf's high key by its right link, backward re-descends with its low fence.
 
 use super::search::{Path, Target};
-use super::{BTree, RecordRef, corrupt, record_ref};
+use super::{BTree, RecordFlags, RecordRef, corrupt, record_ref};
 use crate::buffer::Access;
 use crate::error::Result;
 use crate::ids::{Lsn, PageId};
@@ -28,6 +28,10 @@ pub struct LeafScan {
     upper: Option<Vec<u8>>,
     /// Where the next leaf should be.
     hint: PageId,
+    /// Leaves without a record of the scan are shown too.
+    every_leaf: bool,
+    /// No leaf was read yet.
+    fresh: bool,
     done: bool,
 }
 
@@ -50,7 +54,11 @@ impl LeafScan {
             Bound::Unbounded => None,
         };
         let done = upper.as_ref().is_some_and(|upper| *upper <= lower);
-        LeafScan { direction, lower, upper, hint: PageId::NONE, done }
+        LeafScan { direction, lower, upper, hint: PageId::NONE, every_leaf: false, fresh: true, done }
+    }
+    /// From now on leaves that have no record between the bounds are shown too: for who locks what is between records, or notes all leaves.
+    pub fn show_every_leaf(&mut self) {
+        self.every_leaf = true;
     }
     pub fn direction(&self) -> Direction {
         self.direction
@@ -97,8 +105,25 @@ pub struct LeafView<'a> {
     node: Node<'a>,
     version: u64,
     prefix: &'a [u8],
+    low: &'a [u8],
+    high: Option<&'a [u8]>,
     from: usize,
     to: usize,
+    /// The scan's lower bound, if the first record is right there.
+    bound: Option<&'a [u8]>,
+    /// The lower, upper end of the scan is in this leaf, and it is the first, last that the scan reads.
+    starts_here: bool,
+    ends_here: bool,
+}
+
+/// What lies around the records of a scan in a leaf, up to the neighbours that it does not read; see [`LeafView::surroundings`].
+pub struct Surroundings {
+    pub lower: Vec<u8>,
+    /// `None`: to the end of the tree.
+    pub upper: Option<Vec<u8>>,
+    /// There may be more without records below `lower`, above `upper`: the neighbour is in another leaf.
+    pub open_below: bool,
+    pub open_above: bool,
 }
 
 /// A leaf as it was when it was read.
@@ -127,11 +152,11 @@ impl<'a> LeafView<'a> {
     }
     /// The least key that belongs on the leaf.
     pub fn low_fence(&self) -> &'a [u8] {
-        self.checked(self.node.low())
+        self.low
     }
     /// The least key above those that belong on the leaf; `None` on the last one.
     pub fn high_key(&self) -> Option<&'a [u8]> {
-        self.checked(self.node.high())
+        self.high
     }
     /// For `BTree::is_unchanged`.
     pub fn stamp(&self) -> LeafStamp {
@@ -157,6 +182,27 @@ impl<'a> LeafView<'a> {
         out.extend_from_slice(self.prefix);
         out.extend_from_slice(self.suffix(index));
     }
+    /// The span of keys of this leaf in which the scan finds no other records than these: from behind the record before its first one, or from its
+    /// lower bound if there is a row there, to the record after its last one.
+    pub fn surroundings(&self) -> Surroundings {
+        let key = |slot| [self.prefix, self.checked(self.node.suffix(slot))].concat();
+        let mut open_below = false;
+        let bound = self.bound.filter(|_| self.checked(record_ref(self.node, self.from)).flags & RecordFlags::DELETE_MARK == 0);
+        let lower = if let Some(bound) = bound {
+            bound.to_vec()
+        } else if self.from > 0 {
+            successor(key(self.from - 1))
+        } else {
+            open_below = self.starts_here && !self.low.is_empty();
+            self.low.to_vec()
+        };
+        let (upper, open_above) = match self.high {
+            _ if self.to < self.node.len() => (Some(key(self.to)), false),
+            None => (None, false),
+            Some(high) => (Some(high.to_vec()), self.ends_here),
+        };
+        Surroundings { lower, upper, open_below, open_above }
+    }
     /// The page passed its checksum, so a bad offset here is a broken invariant: stop.
     fn checked<T>(&self, what: Checked<T>) -> T {
         what.unwrap_or_else(|e| panic!("page {} is corrupt: {}", self.node.page_id(), e.0))
@@ -177,7 +223,7 @@ impl BTree {
         Ok(unchanged)
     }
 
-    /// Shows `f` the next leaf that has records of the scan, and the empty ones before it if it goes forward; false at its end.
+    /// Shows `f` the next leaf that has records of the scan, after `show_every_leaf` also the empty ones before it; false at its end.
     /// `f` must be short and may not wait.
     pub fn scan_leaf(&self, scan: &mut LeafScan, mut f: impl FnMut(&LeafView<'_>)) -> Result<bool> {
         while !scan.done {
@@ -196,7 +242,9 @@ impl BTree {
         let leaf = self.leaf_shared(Target::Key(&scan.lower), scan.hint, Access::Scan, &mut Path::default())?;
         let fail = |e| corrupt(leaf.id(), e);
         let node = Node(&leaf);
-        let from = if node.low().map_err(fail)? == scan.lower { 0 } else { node.search(&scan.lower).map_err(fail)?.0 };
+        let low = node.low().map_err(fail)?;
+        // Only who locks gaps asks whether the bound itself has a record; then it is looked for also in a leaf that begins there.
+        let (from, exact) = if low == scan.lower && !scan.every_leaf { (0, false) } else { node.search(&scan.lower).map_err(fail)? };
         let high = node.high().map_err(fail)?;
         let ends_here = match (&scan.upper, high) {
             (_, None) => true,
@@ -208,7 +256,12 @@ impl BTree {
             _ => node.len(),
         };
         let found = from < to;
-        f(&LeafView { node, version: leaf.version(), prefix: node.prefix().map_err(fail)?, from, to });
+        if found || scan.every_leaf {
+            let (prefix, starts_here) = (node.prefix().map_err(fail)?, scan.fresh);
+            let bound = (exact && starts_here).then_some(scan.lower.as_slice());
+            f(&LeafView { node, version: leaf.version(), prefix, low, high, from, to, bound, starts_here, ends_here });
+        }
+        scan.fresh = false;
         scan.done = ends_here;
         if let (false, Some(high)) = (ends_here, high) {
             scan.lower.clear();
@@ -228,12 +281,16 @@ impl BTree {
             Some(upper) if high.is_none_or(|high| upper.as_slice() < high) => node.search(upper).map_err(fail)?.0,
             _ => node.len(),
         };
-        let from = if scan.lower.as_slice() <= low { 0 } else { node.search(&scan.lower).map_err(fail)?.0 };
+        let within = scan.lower.as_slice() >= low;
+        let (from, exact) = if !within || (scan.lower.as_slice() == low && !scan.every_leaf) { (0, false) } else { node.search(&scan.lower).map_err(fail)? };
         let found = from < to;
-        if found {
-            f(&LeafView { node, version: leaf.version(), prefix: node.prefix().map_err(fail)?, from, to });
+        if found || scan.every_leaf {
+            let (prefix, ends_here) = (node.prefix().map_err(fail)?, scan.fresh);
+            let bound = exact.then_some(scan.lower.as_slice());
+            f(&LeafView { node, version: leaf.version(), prefix, low, high, from, to, bound, starts_here: within, ends_here });
         }
-        scan.done = scan.lower.as_slice() >= low;
+        scan.fresh = false;
+        scan.done = within;
         if !scan.done {
             scan.upper = Some(low.to_vec());
         }

@@ -24,11 +24,13 @@ impl LockTable {
             if cycle.iter().any(|w| w.outcome().is_some()) {
                 continue;
             }
-            let victim = cycle
-                .iter()
-                .min_by_key(|w| (w.owner.work.load(Ordering::Relaxed), std::cmp::Reverse(w.owner.id)))
+            let victim = (0..cycle.len())
+                .min_by_key(|&n| (cycle[n].owner.work.load(Ordering::Relaxed), std::cmp::Reverse(cycle[n].owner.id)))
                 .expect("a cycle has members");
-            self.cancel(victim, LockError::Deadlock);
+            if let Some(watcher) = self.deadlock_watcher() {
+                watcher(&cycle, victim);
+            }
+            self.cancel(&cycle[victim], LockError::Deadlock);
         }
     }
 

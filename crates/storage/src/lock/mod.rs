@@ -3,6 +3,9 @@
 mod deadlock;
 mod interrupt;
 mod owner;
+mod ranges;
+#[cfg(all(test, feature = "shuttle"))]
+mod schedules;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -13,5 +16,6 @@ pub use interrupt::Interrupt;
 pub use wait::{LockError, LockWait};
 
 pub(crate) use owner::Owner;
+pub(crate) use ranges::{RangeKind, Span};
 pub(crate) use table::{Answer, LockTable, row_key};
-pub(crate) use wait::Waiter;
+pub(crate) use wait::{Waiter, Wants};

@@ -2,9 +2,10 @@
 
 use ahash::AHashMap;
 use crossbeam::utils::CachePadded;
+use smallvec::SmallVec;
 
 use super::wait::Waiter;
-use crate::ids::TxnId;
+use crate::ids::{IndexId, TxnId};
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
 /// The part of a transaction that others may touch. Exists from the moment the transaction has an id until its end is visible.
@@ -18,12 +19,14 @@ pub(crate) struct Owner {
     pub(super) waiting: Mutex<Option<Arc<Waiter>>>,
 }
 
-/// The keys of a transaction's explicit locks.
+/// The explicit locks of a transaction: where to find them.
 #[derive(Default)]
 pub(super) struct Held {
     /// Set once, when the transaction ends: nobody may add a lock for it after that (I3).
     pub released: bool,
     pub keys: Vec<Box<[u8]>>,
+    /// The indexes that it has range locks on.
+    pub ranges: SmallVec<[IndexId; 2]>,
 }
 
 impl Owner {
@@ -33,6 +36,13 @@ impl Owner {
 
     pub fn add_work(&self, rows: u64) {
         self.work.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Keys locked, the bytes of them and of their list, indexes with ranges.
+    pub fn lock_size(&self) -> (usize, usize, usize) {
+        let held = self.held.lock();
+        let bytes = held.keys.iter().map(|key| key.len() + size_of::<Box<[u8]>>()).sum();
+        (held.keys.len(), bytes, held.ranges.len())
     }
 
     /// How many explicit locks it holds.

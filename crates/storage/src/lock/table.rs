@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::OnceLock;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use crossbeam::utils::CachePadded;
 use smallvec::SmallVec;
 
 use super::owner::{Owner, Owners};
+use super::ranges::Ranges;
 use super::timer::Timer;
-use super::wait::{LockError, Waiter};
+use super::wait::{LockError, Waiter, Wants};
 use crate::disk::Clock;
 use crate::ids::{IndexId, TxnId};
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
@@ -27,6 +29,12 @@ pub(crate) fn row_key(index: IndexId, key: &[u8]) -> RowKey {
     row.extend_from_slice(&index.0.to_be_bytes());
     row.extend_from_slice(key);
     row
+}
+
+/// The parts of a `RowKey`.
+pub(super) fn split_row(row: &[u8]) -> (IndexId, &[u8]) {
+    let (index, key) = row.split_at(4);
+    (IndexId(u32::from_be_bytes(index.try_into().expect("4 bytes"))), key)
 }
 
 /// What became of a request.
@@ -51,6 +59,8 @@ pub(crate) struct LockStats {
     pub deadlocks: u64,
     pub timeouts: u64,
     pub explicit_keys: u64,
+    /// Range locks, by transaction and index.
+    pub ranges: u64,
 }
 
 #[derive(Default)]
@@ -63,12 +73,17 @@ struct Counters {
     timeouts: AtomicU64,
 }
 
+/// Called with the waiters of a circle and the victim's place among them.
+pub(crate) type DeadlockWatcher = Box<dyn Fn(&[Arc<Waiter>], usize) + Send + Sync>;
+
 pub(crate) struct LockTable {
     shards: Vec<CachePadded<Shard>>,
     hash: ahash::RandomState,
     pub owners: Owners,
+    ranges: Ranges,
     timer: Timer,
     search: Mutex<()>,
+    deadlock_watcher: OnceLock<DeadlockWatcher>,
     deadlock_detect: AtomicBool,
     clock: Arc<dyn Clock>,
     counters: Counters,
@@ -97,6 +112,14 @@ fn conflict(a: LockMode, b: LockMode) -> bool {
     a == LockMode::Exclusive || b == LockMode::Exclusive
 }
 
+/// The mode that a waiter in a key's queue asks for.
+fn wanted(waiter: &Waiter) -> LockMode {
+    match waiter.wants {
+        Wants::Row(mode) => mode,
+        Wants::Lock | Wants::Insert => unreachable!("waits for ranges have queues of their own"),
+    }
+}
+
 impl Queue {
     fn held_by(&self, owner: TxnId) -> Option<LockMode> {
         self.granted.iter().find(|g| g.owner.id == owner).map(|g| g.mode)
@@ -108,7 +131,7 @@ impl Queue {
     }
 
     fn waiter_conflicts(&self, owner: TxnId, mode: LockMode) -> bool {
-        self.waiting.iter().any(|w| w.owner.id != owner && conflict(w.mode, mode))
+        self.waiting.iter().any(|w| w.owner.id != owner && conflict(wanted(w), mode))
     }
 
     /// Enters the lock in the queue and in its owner's list. False if the owner has ended (I3).
@@ -131,12 +154,12 @@ impl Queue {
     /// Grants from the front as far as possible. FIFO: the first that must go on waiting stops those behind it.
     fn grant_waiting(&mut self, wakers: &mut Vec<Waker>) {
         while let Some(waiter) = self.waiting.front() {
-            if self.holder_conflicts(waiter.owner.id, waiter.mode) {
+            if self.holder_conflicts(waiter.owner.id, wanted(waiter)) {
                 return;
             }
             let waiter = self.waiting.pop_front().expect("looked at above");
             *waiter.owner.waiting.lock() = None;
-            let granted = self.grant(&waiter.key, &waiter.owner, waiter.mode);
+            let granted = self.grant(&waiter.key, &waiter.owner, wanted(&waiter));
             debug_assert!(granted, "a transaction does not end while it waits");
             wakers.extend(waiter.resolve(Ok(())));
         }
@@ -153,8 +176,10 @@ impl LockTable {
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             hash: ahash::RandomState::new(),
             owners: Owners::new(),
+            ranges: Ranges::new(),
             timer: Timer::default(),
             search: Mutex::new(()),
+            deadlock_watcher: OnceLock::new(),
             deadlock_detect: AtomicBool::new(deadlock_detect),
             clock,
             counters: Counters::default(),
@@ -162,8 +187,8 @@ impl LockTable {
     }
 
     fn shard(&self, row: &[u8]) -> &Shard {
-        let (index, key) = row.split_at(4);
-        self.shard_of(IndexId(u32::from_be_bytes(index.try_into().expect("4 bytes"))), key)
+        let (index, key) = split_row(row);
+        self.shard_of(index, key)
     }
 
     fn shard_of(&self, index: IndexId, key: &[u8]) -> &Shard {
@@ -196,7 +221,30 @@ impl LockTable {
         let others = |q: &Queue| q.granted.iter().any(|g| g.owner.id != owner) || q.waiting.iter().any(|w| w.owner.id != owner);
         self.shards.iter().any(|shard| {
             shard.keys.load(Ordering::Relaxed) > 0 && shard.map.lock().iter().any(|(row, q)| row.starts_with(&prefix) && others(q))
+        }) || self.any_range_in(index, owner)
+    }
+
+    /// Whether there is any explicit lock on a key; as `is_wanted_exclusively`, for all keys at once.
+    pub fn any_key(&self) -> bool {
+        self.shards.iter().any(|shard| shard.keys.load(Ordering::SeqCst) > 0)
+    }
+
+    /// Whether another transaction has the key exclusively by an explicit lock, or is in its queue for that. Asked by who has just taken a shared
+    /// range that covers the key; see `range_forbids_lock`.
+    pub fn is_wanted_exclusively(&self, owner: TxnId, index: IndexId, key: &[u8]) -> bool {
+        let shard = self.shard_of(index, key);
+        if shard.keys.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        shard.map.lock().get(row_key(index, key).as_slice()).is_some_and(|q| {
+            q.holder_conflicts(owner, LockMode::Shared) || q.waiter_conflicts(owner, LockMode::Shared)
         })
+    }
+
+    /// Whether the owner has an explicit exclusive lock on the key.
+    pub fn holds_exclusively(&self, owner: TxnId, index: IndexId, key: &[u8]) -> bool {
+        let map = self.shard_of(index, key).map.lock();
+        map.get(row_key(index, key).as_slice()).is_some_and(|q| q.held_by(owner) == Some(LockMode::Exclusive))
     }
 
     /// Asks for a lock, under a latch of the key's leaf. `implicit` is the active transaction that the record belongs to, if that is
@@ -218,7 +266,7 @@ impl LockTable {
                 return Answer::Blocked;
             }
             map.insert(row.as_slice().into(), Queue::default());
-            shard.keys.fetch_add(1, Ordering::Relaxed);
+            shard.keys.fetch_add(1, Ordering::SeqCst);
         }
         let queue = map.get_mut(row.as_slice()).expect("entered above");
         let answer = self.acquire_in(queue, owner, &row, mode, implicit, wait);
@@ -251,6 +299,13 @@ impl LockTable {
         if held == Some(LockMode::Exclusive) || held == Some(mode) {
             return Answer::Granted;
         }
+        if mode == LockMode::Exclusive && self.range_forbids_lock(owner.id, row) {
+            let (index, key) = split_row(row);
+            return match wait {
+                false => Answer::Blocked,
+                true => self.wait_for_range(owner, index, Wants::Lock, key).map_or(Answer::Again, Answer::Queued),
+            };
+        }
         // A holder that wants more goes ahead of those who wait: they wait for it in any case.
         let blocked = queue.holder_conflicts(owner.id, mode) || (held.is_none() && queue.waiter_conflicts(owner.id, mode));
         if !blocked {
@@ -261,15 +316,19 @@ impl LockTable {
         if !wait {
             return Answer::Blocked;
         }
-        let waiter = Arc::new(Waiter::new(owner.clone(), row, mode));
+        let waiter = Arc::new(Waiter::new(owner.clone(), row, Wants::Row(mode), self.clock.wall_micros()));
         *owner.waiting.lock() = Some(waiter.clone());
         if held.is_some() {
             queue.waiting.push_front(waiter.clone());
         } else {
             queue.waiting.push_back(waiter.clone());
         }
-        self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        self.note_wait();
         Answer::Queued(waiter)
+    }
+
+    pub(super) fn note_wait(&self) {
+        self.counters.waits.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Ends a wait with an error, unless it has its outcome already.
@@ -285,7 +344,11 @@ impl LockTable {
     fn leave(&self, waiter: &Arc<Waiter>, error: LockError, count: bool) {
         let mut wakers = Vec::new();
         let shard = self.shard(&waiter.key);
-        {
+        if !matches!(waiter.wants, Wants::Row(_)) {
+            if !self.leave_range(waiter, error) {
+                return;
+            }
+        } else {
             let mut map = shard.map.lock();
             let Some(queue) = map.get_mut(&waiter.key) else { return };
             let Some(place) = queue.waiting.iter().position(|w| Arc::ptr_eq(w, waiter)) else { return };
@@ -308,12 +371,38 @@ impl LockTable {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Gives one explicit lock back; nothing if the owner has none on the key.
+    pub fn release_key(&self, owner: &Arc<Owner>, index: IndexId, key: &[u8]) {
+        let shard = self.shard_of(index, key);
+        if shard.keys.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let row = row_key(index, key);
+        let mut wakers = Vec::new();
+        {
+            let mut map = shard.map.lock();
+            let Some(queue) = map.get_mut(row.as_slice()).filter(|q| q.held_by(owner.id).is_some()) else { return };
+            queue.granted.retain(|g| g.owner.id != owner.id);
+            {
+                let mut held = owner.held.lock();
+                let place = held.keys.iter().rposition(|k| **k == *row);
+                place.map(|place| held.keys.swap_remove(place));
+            }
+            queue.grant_waiting(&mut wakers);
+            if queue.is_empty() {
+                map.remove(row.as_slice());
+                shard.keys.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     /// Releases all locks of a transaction whose end is visible already: those who are woken look at its rows next.
     pub fn release(&self, owner: &Arc<Owner>) {
-        let keys = {
+        let (keys, ranges) = {
             let mut held = owner.held.lock();
             held.released = true;
-            std::mem::take(&mut held.keys)
+            (std::mem::take(&mut held.keys), std::mem::take(&mut held.ranges))
         };
         self.owners.remove(owner.id);
         let mut wakers = Vec::new();
@@ -328,18 +417,20 @@ impl LockTable {
                 shard.keys.fetch_sub(1, Ordering::Relaxed);
             }
         }
+        ranges.into_iter().for_each(|index| self.release_ranges(owner.id, index, &mut wakers));
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Whom a waiter waits for; nobody once its wait has ended.
-    pub(super) fn blockers(&self, waiter: &Arc<Waiter>) -> Vec<Arc<Owner>> {
+    pub fn blockers(&self, waiter: &Arc<Waiter>) -> Vec<Arc<Owner>> {
+        let Wants::Row(mode) = waiter.wants else { return self.range_blockers(waiter) };
         let map = self.shard(&waiter.key).map.lock();
         let queue = map.get(&waiter.key).filter(|_| waiter.outcome().is_none());
         let Some(queue) = queue else { return Vec::new() };
         let me = waiter.owner.id;
-        let holders = queue.granted.iter().filter(|g| g.owner.id != me && conflict(g.mode, waiter.mode)).map(|g| &g.owner);
+        let holders = queue.granted.iter().filter(|g| g.owner.id != me && conflict(g.mode, mode)).map(|g| &g.owner);
         let ahead = queue.waiting.iter().take_while(|w| !Arc::ptr_eq(w, waiter));
-        let ahead = ahead.filter(|w| conflict(w.mode, waiter.mode)).map(|w| &w.owner);
+        let ahead = ahead.filter(|w| conflict(wanted(w), mode)).map(|w| &w.owner);
         holders.chain(ahead).cloned().collect()
     }
 
@@ -351,6 +442,32 @@ impl LockTable {
         self.deadlock_detect.load(Ordering::Relaxed)
     }
 
+    /// Tells `watcher` of every deadlock from now on. The first one stays.
+    pub fn watch_deadlocks(&self, watcher: DeadlockWatcher) {
+        let _ = self.deadlock_watcher.set(watcher);
+    }
+
+    pub(super) fn deadlock_watcher(&self) -> Option<&DeadlockWatcher> {
+        self.deadlock_watcher.get()
+    }
+
+    /// The explicit locks on keys, and the waits for them.
+    pub fn held_keys(&self) -> (Vec<(TxnId, IndexId, Vec<u8>, LockMode)>, Vec<Arc<Waiter>>) {
+        let (mut granted, mut waiting) = (Vec::new(), Vec::new());
+        for shard in &self.shards {
+            for (row, queue) in shard.map.lock().iter() {
+                let (index, key) = split_row(row);
+                granted.extend(queue.granted.iter().map(|g| (g.owner.id, index, key.to_vec(), g.mode)));
+                waiting.extend(queue.waiting.iter().cloned());
+            }
+        }
+        (granted, waiting)
+    }
+
+    pub(super) fn ranges(&self) -> &Ranges {
+        &self.ranges
+    }
+
     pub(super) fn search(&self) -> &Mutex<()> {
         &self.search
     }
@@ -359,7 +476,7 @@ impl LockTable {
         &self.timer
     }
 
-    pub(super) fn clock(&self) -> &dyn Clock {
+    pub fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
 
@@ -392,6 +509,7 @@ impl LockTable {
             wait_micros_max: c.wait_micros_max.load(Ordering::Relaxed),
             deadlocks: c.deadlocks.load(Ordering::Relaxed),
             timeouts: c.timeouts.load(Ordering::Relaxed),
+            ranges: self.ranges.len() as u64,
             explicit_keys: self.shards.iter().map(|s| s.keys.load(Ordering::Relaxed) as u64).sum(),
         }
     }

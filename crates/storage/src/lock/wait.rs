@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::interrupt::Interrupt;
 use super::owner::Owner;
-use super::table::LockTable;
+use super::table::{LockTable, split_row};
 use crate::buffer::held;
+use crate::ids::IndexId;
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::txn::LockMode;
 use crate::waits::{FutureWait, WaitKind};
@@ -24,11 +25,24 @@ pub enum LockError {
     Interrupted,
 }
 
+/// What somebody waits for at a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// A lock on it: a place in the key's queue.
+    Row(LockMode),
+    /// To lock it exclusively or to write it, where another's shared range covers it.
+    Lock,
+    /// To insert it into another's gap or range.
+    Insert,
+}
+
 /// A place in a lock's queue. Its outcome is set once, under the mutex of the key's shard.
 pub(crate) struct Waiter {
     pub owner: Arc<Owner>,
     pub key: Box<[u8]>,
-    pub mode: LockMode,
+    pub wants: Wants,
+    /// Wall clock, microseconds since 1970.
+    pub since_us: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -40,8 +54,13 @@ struct State {
 }
 
 impl Waiter {
-    pub fn new(owner: Arc<Owner>, key: &[u8], mode: LockMode) -> Waiter {
-        Waiter { owner, key: key.into(), mode, state: Mutex::default(), changed: Condvar::new() }
+    pub fn new(owner: Arc<Owner>, key: &[u8], wants: Wants, since_us: u64) -> Waiter {
+        Waiter { owner, key: key.into(), wants, since_us, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// What it waits for lies there.
+    pub fn place(&self) -> (IndexId, &[u8]) {
+        split_row(&self.key)
     }
 
     pub fn outcome(&self) -> Option<Result<(), LockError>> {
@@ -68,7 +87,7 @@ impl Waiter {
         }
     }
 
-    fn block(&self) -> Result<(), LockError> {
+    pub(super) fn block(&self) -> Result<(), LockError> {
         let mut state = self.state.lock();
         loop {
             if let Some(outcome) = state.outcome {

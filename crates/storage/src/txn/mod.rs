@@ -1,11 +1,14 @@
 //! Transactions: see README.md.
 
+mod activity;
 mod background;
 mod commit;
 mod load;
 mod long;
 mod purge;
+mod ranges;
 mod read;
+mod report;
 mod rollback;
 mod rows;
 mod scan;
@@ -21,8 +24,11 @@ mod versions;
 mod views;
 mod write;
 
+pub use activity::{ActiveTxn, TxnActivity};
 pub use commit::CommitWait;
 pub use load::{Load, Loaded};
+pub use ranges::ShareRange;
+pub use report::{DeadlockReport, LockExtent, LockReport, TxnSize, WaitReport};
 pub use rows::{
     BatchOutcome, Bounds, Direction, Inserted, Isolation, LeafRows, LockMode, LockWaitPolicy, Locked, Op, SortedRows,
 };

@@ -53,7 +53,7 @@ pub enum Inserted {
 /// What `lock` found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Locked {
-    /// The lock is held; the value is the latest committed or own one, `None` when there is no such row (the key is locked all the same).
+    /// The lock is held; the value is the latest committed or own one, `None` when there is no such row (its gap is locked, if at all).
     Yes(Option<Vec<u8>>),
     /// Somebody else holds it and the policy was not to wait.
     WouldBlock,

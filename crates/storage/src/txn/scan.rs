@@ -1,5 +1,6 @@
 //! Range scans: one leaf's rows are chosen and copied under its latch, long and spilled values fetched after it.
 
+use super::ranges::Gaps;
 use super::read::{Chosen, Deferred};
 use super::rows::{Bounds, Direction, LeafRows};
 use super::system::{System, count};
@@ -29,6 +30,7 @@ pub struct Scan {
     deferred: Vec<(usize, Deferred)>,
     /// The leaves read since `start_run`, if their rows may be kept.
     run: Option<LeafRun>,
+    gaps: Option<Gaps>,
 }
 
 /// Leaves that follow each other and whose every record is visible to every snapshot there is and will be, as long as they stay as they are.
@@ -71,7 +73,14 @@ impl Scan {
             Direction::Backward => btree::Direction::Backward,
         };
         let at = LeafScan::new(bounds.lower, bounds.upper, direction);
-        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new(), run: None }
+        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new(), run: None, gaps: None }
+    }
+
+    /// Locks the gaps that the scan passes over too.
+    pub(super) fn locking(mut self, gaps: Gaps) -> Scan {
+        self.at.show_every_leaf();
+        self.gaps = Some(gaps);
+        self
     }
 
     /// Copies the next rows out: those of one leaf that the scan sees, at least one. False at the end.
@@ -81,18 +90,30 @@ impl Scan {
             None => self.tree.insert(self.system.tree(self.index)?).clone(),
         };
         let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
-        let (deferred, run) = (&mut self.deferred, &mut self.run);
+        let (deferred, gaps, run) = (&mut self.deferred, &mut self.gaps, &mut self.run);
         loop {
             out.clear();
             let backward = self.at.direction() == btree::Direction::Backward;
-            let more = tree.scan_leaf(&mut self.at, |leaf| {
+            if let Some(gaps) = gaps {
+                gaps.pass(&tree)?;
+            }
+            let found = tree.scan_leaf(&mut self.at, |leaf| {
+                if let Some(gaps) = gaps {
+                    gaps.cover(leaf);
+                }
                 let settled = reader.read_leaf(leaf, backward, out, deferred);
                 match run {
                     Some(known) if settled && leaf.is_whole() && out.len() == leaf.len() => known.add(leaf),
                     _ => *run = None,
                 }
             })?;
-            if !more {
+            if let Some(gaps) = gaps {
+                gaps.reach_back(&tree)?;
+            }
+            if !found {
+                if let Some(gaps) = gaps {
+                    gaps.pass(&tree)?;
+                }
                 return Ok(false);
             }
             for (row, value) in deferred.drain(..) {
@@ -107,6 +128,7 @@ impl Scan {
 
     /// Begins to note the leaves that are read, for `take_run`. Forward scans of what is visible only.
     pub fn start_run(&mut self) {
+        self.at.show_every_leaf();
         self.run = Some(LeafRun::default());
     }
 
@@ -142,6 +164,12 @@ impl Scan {
             }
         }
         Ok(true)
+    }
+
+    /// For a scan of a locking statement that ends inside a leaf: only `read` of `rows`, what `next_leaf` has given last, were looked at.
+    /// The gaps behind them are not locked then, and if the scan is to go on it must do so from there (`resume_after`). False: there were none.
+    pub fn stop(&mut self, rows: &LeafRows, read: usize) -> bool {
+        self.gaps.as_mut().is_some_and(|gaps| gaps.stop(rows, read))
     }
 
     /// Goes on behind `key`, in the scan's direction: for callers that stop inside a leaf and come back for the rest later.

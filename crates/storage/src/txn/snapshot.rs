@@ -22,6 +22,11 @@ impl Snapshot {
         self.system.read_row(index, key, &self.sight, out)
     }
 
+    /// Whether it shows what is not committed: two reads of it may not fit together.
+    pub fn is_uncommitted(&self) -> bool {
+        matches!(self.sight, Sight::Newest { .. })
+    }
+
     /// A scan of its own, for another thread if need be.
     pub fn scan(&self, index: IndexId, bounds: Bounds, direction: Direction) -> Scan {
         Scan::new(self.system.clone(), self.sight.clone(), Wanted::Visible, index, bounds, direction)

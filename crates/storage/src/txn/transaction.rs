@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use super::activity::TxnActivity;
 use super::commit::CommitWait;
 use super::purge::PurgeItem;
-use super::rows::{Bounds, Direction, Isolation};
+use super::rows::{Bounds, Direction, Isolation, LockMode};
 use super::scan::{Scan, Wanted};
 use super::snapshot::Snapshot;
 use super::system::System;
 use super::undo::Undo;
 use super::views::{Sight, View};
-use crate::btree::{BTree, Cursor};
+use crate::btree::{self, BTree, Cursor};
 use crate::buffer::Writer;
 use crate::error::Result;
 use crate::ids::{IndexId, Lsn, TxnId};
@@ -43,6 +44,7 @@ pub struct Txn {
     pub(super) lock_wait_timeout: Duration,
     pub(super) interrupt: Option<Arc<Interrupt>>,
     pub(super) progress: Option<Arc<Progress>>,
+    activity: Option<Arc<TxnActivity>>,
     pub(super) cursor: Cursor,
 }
 
@@ -59,6 +61,7 @@ impl Txn {
             lock_wait_timeout: system.options.lock_wait_timeout,
             interrupt: None,
             progress: None,
+            activity: None,
             cursor: Cursor::new(),
             system,
         }
@@ -100,6 +103,26 @@ impl Txn {
         self.progress = Some(progress);
     }
 
+    /// Where reports find this transaction from its first read or lock on.
+    pub fn set_activity(&mut self, activity: Arc<TxnActivity>) {
+        self.activity = Some(activity);
+    }
+
+    fn note_begun(&self) {
+        if let Some(activity) = &self.activity
+            && !activity.has_begun()
+        {
+            activity.begin(self.system.locks.clock().wall_micros(), self.isolation);
+        }
+    }
+
+    /// Counts rows that the transaction has changed, for reports.
+    pub fn note_rows_changed(&self, rows: u64) {
+        if let Some(activity) = &self.activity {
+            activity.add_rows(rows);
+        }
+    }
+
     /// True once something was written that a commit must log.
     pub fn has_writes(&self) -> bool {
         !self.last_lsn.is_none() || !self.dropped.is_empty()
@@ -116,10 +139,21 @@ impl Txn {
     }
 
     pub(super) fn owner(&mut self) -> Arc<Owner> {
-        self.owner.get_or_insert_with(|| self.system.begin_owner()).clone()
+        if let Some(owner) = &self.owner {
+            return owner.clone();
+        }
+        self.note_begun();
+        let owner = self.system.begin_owner();
+        if let Some(activity) = &self.activity {
+            activity.set_id(owner.id);
+        }
+        self.owner.insert(owner).clone()
     }
 
     fn view(&mut self) -> Arc<View> {
+        if self.view.is_none() {
+            self.note_begun();
+        }
         self.view.get_or_insert_with(|| self.system.pin()).clone()
     }
 
@@ -141,6 +175,11 @@ impl Txn {
         Snapshot { sight: self.sight(), system: self.system.clone() }
     }
 
+    /// A view of what is committed now, and of what the transaction writes. The view of its consistent reads stays as it is.
+    pub fn fresh_snapshot(&mut self) -> Snapshot {
+        Snapshot { sight: Sight::Snapshot { view: self.system.pin(), own: self.id() }, system: self.system.clone() }
+    }
+
     /// Consistent read of one row into `out` (cleared first). False when there is none.
     pub fn get(&mut self, index: IndexId, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let sight = self.sight();
@@ -159,8 +198,19 @@ impl Txn {
 
     /// Scan for a locking statement: every key that has a live latest row or an uncommitted change of anybody. Call `lock` on each key to
     /// wait for its owner and to get the value that counts; the scan's own value is the latest committed or own one, empty if there is none.
-    pub fn scan_latest(&mut self, index: IndexId, bounds: Bounds, direction: Direction) -> Scan {
-        Scan::new(self.system.clone(), self.latest(), Wanted::Candidates, index, bounds, direction)
+    /// At REPEATABLE READ and SERIALIZABLE the gaps that it passes over are locked: see [`Scan::stop`]; `mode` is what reports say of them. `last` is the key of the range
+    /// that a row would be the last of, where the range names such a key.
+    pub fn scan_latest(&mut self, index: IndexId, bounds: Bounds, direction: Direction, mode: LockMode, last: Option<Vec<u8>>) -> Scan {
+        let toward = match direction {
+            Direction::Forward => btree::Direction::Forward,
+            Direction::Backward => btree::Direction::Backward,
+        };
+        let gaps = self.gaps(index, toward, mode, last);
+        let scan = Scan::new(self.system.clone(), self.latest(), Wanted::Candidates, index, bounds, direction);
+        match gaps {
+            Some(gaps) => scan.locking(gaps),
+            None => scan,
+        }
     }
 
     pub fn savepoint(&mut self) -> Savepoint {
@@ -299,6 +349,9 @@ impl Txn {
 
 impl Drop for Txn {
     fn drop(&mut self) {
+        if let Some(activity) = self.activity.take() {
+            activity.end();
+        }
         if self.owner.is_some()
             && let Err(error) = self.end_rolled_back()
         {

@@ -15,7 +15,7 @@ use crate::btree::{BatchRows, Decision, RecordFlags, RecordRef};
 use crate::buffer::Writer;
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
-use crate::lock::{Answer, LockWait, Owner, Waiter, row_key};
+use crate::lock::{Answer, LockWait, Owner, Waiter, Wants, row_key};
 use crate::page::slotted::fits_inline;
 use crate::sync::Arc;
 use std::ops::Range;
@@ -80,6 +80,13 @@ impl Writing<'_> {
         }
         if self.system.locks.blocks_write(self.id(), self.index, key) {
             return self.ask(key, None);
+        }
+        let locks = &self.system.locks;
+        let wants = if self.kind == Kind::Insert { Wants::Insert } else { Wants::Lock };
+        if locks.range_forbids(self.id(), self.index, wants, key)
+            && (wants == Wants::Insert || !locks.holds_exclusively(self.id(), self.index, key))
+        {
+            return locks.wait_for_range(self.owner, self.index, wants, key).map_or(Verdict::Again, Verdict::Wait);
         }
         Verdict::Go
     }
@@ -333,7 +340,8 @@ impl Txn {
         Ok((done, verdict))
     }
 
-    /// Locks a key, whether or not it has a row, and reads its latest committed or own value.
+    /// Locks a row, and reads its latest committed or own value. Where there is no row, the gap is locked at REPEATABLE READ and SERIALIZABLE, and
+    /// below that nothing.
     pub fn lock(&mut self, index: IndexId, key: &[u8], mode: LockMode, policy: LockWaitPolicy) -> Result<Op<Locked>> {
         let system = self.system.clone();
         let owner = self.owner();
@@ -342,10 +350,12 @@ impl Txn {
         loop {
             let mut answer = Answer::Again;
             let mut found = None;
+            let mut missing = false;
             tree.read(key, |record| {
                 let own = record.is_some_and(|r| r.txn == owner.id);
                 let implicit = record.map(|r| r.txn).filter(|txn| !own && system.status.is_open(*txn));
-                answer = if own {
+                missing = implicit.is_none() && record.is_none_or(|r| r.flags & RecordFlags::DELETE_MARK != 0);
+                answer = if own || missing {
                     // Its own record is its exclusive lock.
                     Answer::Granted
                 } else {
@@ -359,6 +369,14 @@ impl Txn {
                     found = Some(record.flags);
                 }
             })?;
+            if missing {
+                // A lock that was waited for until the row was gone is of no use.
+                system.locks.release_key(&owner, index, key);
+                if self.locks_gaps() && !self.lock_gap(&tree, key, mode)? {
+                    continue;
+                }
+                return Ok(Op::Done(Locked::Yes(None)));
+            }
             return Ok(match answer {
                 Answer::Again => continue,
                 Answer::Blocked => Op::Done(Locked::WouldBlock),

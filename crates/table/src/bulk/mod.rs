@@ -281,7 +281,9 @@ impl Table {
     pub fn bulk_insert(self: &Arc<Self>, txn: &mut Transaction, mode: OnDuplicate, memory: usize) -> Result<BulkInsert, MySqlError> {
         assert!(mode != OnDuplicate::Report, "a bulk insert does not stop at duplicates");
         // A row left out or replaced because of a secondary index would have to leave the other runs too.
-        let simple = mode == OnDuplicate::Error || !self.indexes[1..].iter().any(|i| i.is_unique());
+        let mut simple = mode == OnDuplicate::Error || !self.indexes[1..].iter().any(|i| i.is_unique());
+        // Whether a row has a parent among the others is known when those before it are in.
+        simple &= !(self.checks_parents(txn) && self.references_itself());
         let empty = simple && txn.inner().load(self.clustered().id).map_err(|e| self.failed(e))?.is_some();
         let claim = if empty { Claim::take(&self.state) } else { None };
         let runs = || self.indexes.iter().map(|_| Runs::default()).collect();
@@ -416,6 +418,10 @@ impl BulkInsert {
             table.state.auto_increment.note_value(largest)?;
         }
         table.give_row_ids(txn, &mut chunk)?;
+        if table.checks_parents(txn) && (table.references_itself() || !Box::pin(table.run_has_parents(txn, &chunk.runs[0])).await?) {
+            self.load_all(txn).await?;
+            return self.insert_each(txn, &chunk.runs[0]).await;
+        }
         if let Phase::Direct = self.phase {
             return self.insert_chunk(txn, chunk).await;
         }
@@ -757,7 +763,12 @@ impl BulkInsert {
             return Ok(());
         }
         txn.inner().take_back(&start).map_err(|e| table.failed(e))?;
-        let run = &chunk.runs[0];
+        self.insert_each(txn, &chunk.runs[0]).await
+    }
+
+    /// Row by row, in statement order.
+    async fn insert_each(&mut self, txn: &mut Transaction, run: &Run) -> Result<(), MySqlError> {
+        let table = self.table.clone();
         let mut order: Vec<usize> = (0..run.len()).collect();
         order.sort_unstable_by_key(|i| run.row(*i));
         for part in order.chunks(BATCH_ROWS) {

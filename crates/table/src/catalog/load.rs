@@ -71,6 +71,7 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<(Catalog, U
         let lock = locks.lock_of(&def.schema, &def.name);
         catalog.put_table(Arc::new(Table::new(engine.clone(), def, Arc::new(state), lock, 0)));
     }
+    catalog.settle_links();
     if records.clean {
         unowned.push(keys::clean());
     }

@@ -4,13 +4,15 @@ pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod record;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use highkey_types::{MySqlError, Str};
 
 use crate::def::{SYSTEM_SCHEMAS, SchemaDef, UserDef, is_system_schema};
 use crate::error;
+use crate::foreign::Links;
+use crate::metadata_lock::Name;
 use crate::table::Table;
 
 /// All committed definitions at one moment. `Database::catalog` gives the present one; it never changes.
@@ -18,6 +20,10 @@ use crate::table::Table;
 pub struct Catalog {
     schemas: BTreeMap<Str, Arc<Schema>>,
     users: Arc<BTreeMap<(String, String), Arc<UserDef>>>,
+    /// The tables whose foreign keys reference a name, whether there is a table of that name or not.
+    references: Arc<BTreeMap<Name, BTreeSet<Name>>>,
+    /// Names whose tables may have other links since `settle_links`.
+    unsettled: BTreeSet<Name>,
 }
 
 #[derive(Clone)]
@@ -80,15 +86,82 @@ impl Catalog {
     }
 
     pub(crate) fn remove_schema(&mut self, name: &str) {
+        for table in self.tables(name) {
+            self.remove_table(name, &table.def.name);
+        }
         self.schemas.remove(name);
     }
 
+    /// Names of the tables with foreign keys that reference the name.
+    pub(crate) fn children(&self, schema: &str, table: &str) -> impl Iterator<Item = &Name> {
+        let found = if self.references.is_empty() { None } else { self.references.get(&(schema.into(), table.into())) };
+        found.into_iter().flatten()
+    }
+
+    /// The names, and those that foreign keys tie to them.
+    pub(crate) fn related(&self, names: &[Name]) -> BTreeSet<Name> {
+        let mut related: BTreeSet<Name> = names.iter().cloned().collect();
+        for (schema, name) in names {
+            related.extend(self.children(schema, name).cloned());
+            if let Some(table) = self.find_table(schema, name) {
+                related.extend(table.def.foreign_keys.iter().map(|key| (key.parent_schema.clone(), key.parent_table.clone())));
+            }
+        }
+        related
+    }
+
+    /// Gives the tables that have come, gone or changed, and those tied to them, their links. To be called before the catalog is shown.
+    pub(crate) fn settle_links(&mut self) {
+        if self.unsettled.is_empty() {
+            return;
+        }
+        let names: Vec<Name> = std::mem::take(&mut self.unsettled).into_iter().collect();
+        for (schema, name) in self.related(&names) {
+            let Some(table) = self.find_table(&schema, &name) else { continue };
+            let links = Links::of(&table, self);
+            if links.is_none() && table.links.is_none() {
+                continue;
+            }
+            let linked = Arc::new(table.with_links(links));
+            table.retire();
+            if let Some(schema) = self.schemas.get_mut(&schema) {
+                Arc::make_mut(schema).tables.insert(name, linked);
+            }
+        }
+    }
+
+    /// Enters a table's foreign keys among the references, or takes them out.
+    fn note_references(&mut self, table: &Table, present: bool) {
+        let name = (table.def.schema.clone(), table.def.name.clone());
+        for key in &table.def.foreign_keys {
+            let parent = (key.parent_schema.clone(), key.parent_table.clone());
+            let references = Arc::make_mut(&mut self.references);
+            let children = references.entry(parent.clone()).or_default();
+            if present {
+                children.insert(name.clone());
+            } else {
+                children.remove(&name);
+            }
+            if children.is_empty() {
+                references.remove(&parent);
+            }
+            self.unsettled.insert(parent);
+        }
+        if !table.def.foreign_keys.is_empty() || self.references.contains_key(&name) {
+            self.unsettled.insert(name);
+        }
+    }
+
     pub(crate) fn put_table(&mut self, table: Arc<Table>) {
+        self.note_references(&table, true);
         let schema = self.schemas.get_mut(&table.def.schema).expect("a table's schema exists while it is locked");
         Arc::make_mut(schema).tables.insert(table.def.name.clone(), table);
     }
 
     pub(crate) fn remove_table(&mut self, schema: &str, name: &str) {
+        if let Some(table) = self.find_table(schema, name) {
+            self.note_references(&table, false);
+        }
         if let Some(schema) = self.schemas.get_mut(schema) {
             Arc::make_mut(schema).tables.remove(name);
         }

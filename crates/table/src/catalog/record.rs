@@ -7,7 +7,7 @@ use highkey_types::{Collation, ColumnType, RowLayout, Str, TypeKind, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::def::{
-    CheckDef, ColumnDef, Default, Generated, IndexDef, IndexKind, IndexPart, SchemaDef, TableDef, TableId,
+    CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -26,6 +26,8 @@ struct TableRecord {
     indexes: Vec<IndexRecord>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     checks: Vec<CheckRecord>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    foreign_keys: Vec<ForeignKeyRecord>,
     collation: u16,
     #[serde(skip_serializing_if = "String::is_empty", default)]
     comment: String,
@@ -134,6 +136,8 @@ struct IndexRecord {
     parts: Vec<PartRecord>,
     #[serde(skip_serializing_if = "is_false", default)]
     invisible: bool,
+    #[serde(skip_serializing_if = "is_false", default)]
+    generated: bool,
     #[serde(skip_serializing_if = "String::is_empty", default)]
     comment: String,
 }
@@ -162,6 +166,25 @@ struct CheckRecord {
     enforced: bool,
 }
 
+#[derive(Serialize, Deserialize)]
+struct ForeignKeyRecord {
+    name: String,
+    columns: Vec<usize>,
+    parent_schema: String,
+    parent_table: String,
+    parent_columns: Vec<String>,
+    on_delete: ActionRecord,
+    on_update: ActionRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+enum ActionRecord {
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+}
+
 pub(crate) fn encode_schema(def: &SchemaDef) -> Vec<u8> {
     json(&SchemaRecord { name: def.name.to_string(), collation: def.collation.id })
 }
@@ -184,6 +207,7 @@ pub(crate) fn encode_table(def: &TableDef) -> Vec<u8> {
             .iter()
             .map(|c| CheckRecord { name: c.name.to_string(), expr: c.expr.clone(), enforced: c.enforced })
             .collect(),
+        foreign_keys: def.foreign_keys.iter().map(foreign_key_record).collect(),
         collation: def.collation.id,
         comment: def.comment.to_string(),
         row_format: def.row_format.as_ref().map(ToString::to_string),
@@ -201,6 +225,13 @@ pub(crate) fn decode_table(bytes: &[u8]) -> Result<TableDef, String> {
     if indexes.iter().flat_map(|i| &i.parts).any(|p| p.column >= columns.len()) {
         return Err(format!("an index of table {}.{} names a column that does not exist", record.schema, record.name));
     }
+    let foreign_keys: Vec<_> = record.foreign_keys.into_iter().map(foreign_key_def).collect();
+    let fits = |key: &ForeignKeyDef| {
+        key.columns.len() == key.parent_columns.len() && !key.columns.is_empty() && key.columns.iter().all(|c| *c < columns.len())
+    };
+    if let Some(key) = foreign_keys.iter().find(|key| !fits(key)) {
+        return Err(format!("foreign key {} of table {}.{} names columns that do not exist", key.name, record.schema, record.name));
+    }
     Ok(TableDef {
         id: TableId(record.id),
         version: record.version,
@@ -213,6 +244,7 @@ pub(crate) fn decode_table(bytes: &[u8]) -> Result<TableDef, String> {
             .into_iter()
             .map(|c| CheckDef { name: c.name.into(), expr: c.expr, enforced: c.enforced })
             .collect(),
+        foreign_keys,
         collation: collation(record.collation)?,
         comment: record.comment.into(),
         row_format: record.row_format.map(Into::into),
@@ -400,7 +432,50 @@ fn index_record(def: &IndexDef) -> IndexRecord {
             .map(|p| PartRecord { column: p.column, prefix: p.prefix, descending: p.descending })
             .collect(),
         invisible: def.invisible,
+        generated: def.generated,
         comment: def.comment.to_string(),
+    }
+}
+
+fn foreign_key_record(def: &ForeignKeyDef) -> ForeignKeyRecord {
+    ForeignKeyRecord {
+        name: def.name.to_string(),
+        columns: def.columns.clone(),
+        parent_schema: def.parent_schema.to_string(),
+        parent_table: def.parent_table.to_string(),
+        parent_columns: def.parent_columns.iter().map(ToString::to_string).collect(),
+        on_delete: action_record(def.on_delete),
+        on_update: action_record(def.on_update),
+    }
+}
+
+fn foreign_key_def(record: ForeignKeyRecord) -> ForeignKeyDef {
+    ForeignKeyDef {
+        name: record.name.into(),
+        columns: record.columns,
+        parent_schema: record.parent_schema.into(),
+        parent_table: record.parent_table.into(),
+        parent_columns: record.parent_columns.into_iter().map(Str::from).collect(),
+        on_delete: action(record.on_delete),
+        on_update: action(record.on_update),
+    }
+}
+
+fn action_record(action: ReferenceAction) -> ActionRecord {
+    match action {
+        ReferenceAction::NoAction => ActionRecord::NoAction,
+        ReferenceAction::Restrict => ActionRecord::Restrict,
+        ReferenceAction::Cascade => ActionRecord::Cascade,
+        ReferenceAction::SetNull => ActionRecord::SetNull,
+    }
+}
+
+fn action(record: ActionRecord) -> ReferenceAction {
+    match record {
+        ActionRecord::NoAction => ReferenceAction::NoAction,
+        ActionRecord::Restrict => ReferenceAction::Restrict,
+        ActionRecord::Cascade => ReferenceAction::Cascade,
+        ActionRecord::SetNull => ReferenceAction::SetNull,
     }
 }
 
@@ -420,6 +495,7 @@ fn index_def(record: IndexRecord) -> IndexDef {
             .map(|p| IndexPart { column: p.column, prefix: p.prefix, descending: p.descending })
             .collect(),
         invisible: record.invisible,
+        generated: record.generated,
         comment: record.comment.into(),
     }
 }

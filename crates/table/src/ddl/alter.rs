@@ -13,6 +13,7 @@ use crate::catalog::keys;
 use crate::database::Database;
 use crate::def::{IndexDef, IndexKind, IndexSpec, TableDef, TableSpec, same_name};
 use crate::error;
+use crate::foreign::define;
 use crate::row::RowBatch;
 use crate::scan::KeyRange;
 use crate::table::Table;
@@ -35,6 +36,8 @@ pub struct AlterPlan {
     pub columns: Vec<Option<usize>>,
     /// New columns that are defined anew (MODIFY, CHANGE), be it as they were: they lose their histograms, as in MySQL.
     pub redefined: Vec<usize>,
+    /// Names of the foreign keys of `spec` that are not the table's yet.
+    pub added_keys: Vec<Str>,
     /// Every row must pass the conversion, even if its bytes could stay: a new CHECK, a changed generated column.
     pub convert_rows: bool,
 }
@@ -50,6 +53,7 @@ impl AlterPlan {
             spec: TableSpec::like(def, &def.schema, &def.name),
             columns: (0..def.columns.len()).map(Some).collect(),
             redefined: Vec::new(),
+            added_keys: Vec::new(),
             convert_rows: false,
         }
     }
@@ -57,10 +61,10 @@ impl AlterPlan {
 
 impl Database {
     /// Carries out an ALTER TABLE. `convert` is called for every row if the table is copied, else not at all.
-    /// Returns the rows that were copied.
+    /// Returns the rows that were copied, or looked at for a new foreign key.
     ///
     /// Errors: 1412 if the definition is no longer the one that the plan was made from (plan again), 1050, 1049, 1062,
-    /// 1138, 1317, those of `create_table` and of `convert`.
+    /// 1138, 1317, 1452, 1553, 1829, 1832, 1833, those of `create_table` and of `convert`.
     pub async fn alter_table(
         self: &Arc<Self>,
         cx: &DdlContext,
@@ -75,7 +79,8 @@ impl Database {
         if from != to && self.catalog().find_table(&to.0, &to.1).is_some() {
             return Err(error::table_exists(&to.1));
         }
-        let _locks = self.lock_tables(cx, vec![from.clone(), to.clone()]).await?;
+        let added: Vec<_> = plan.spec.foreign_keys.iter().filter(|key| plan.added_keys.contains(&key.name)).cloned().collect();
+        let _locks = self.lock_related(cx, vec![from.clone(), to.clone()], &added).await?;
         let catalog = self.catalog();
         let old = catalog.table(&from.0, &from.1)?;
         if old.def.version != plan.version {
@@ -90,6 +95,7 @@ impl Database {
         let mut def = spec::define(&plan.spec)?;
         def.id = old.def.id;
         def.version = old.def.version + 1;
+        let altered = define::check_altered(&catalog, cx, &old, &plan, &mut def)?;
         let copy = plan.convert_rows || !keeps_rows(&old.def, &def, &plan.columns);
         if !copy {
             def.created_at = old.def.created_at;
@@ -101,6 +107,12 @@ impl Database {
         } else {
             self.change_indexes(cx, &mut txn, &old, &snapshot, &mut def)?
         };
+        let mut rows = change.rows;
+        if cx.foreign_key_checks {
+            for key in def.foreign_keys.iter().filter(|key| altered.added.contains(&key.name)) {
+                rows = define::check_rows(&catalog, cx, &mut txn, &def, key)?;
+            }
+        }
         let next_auto = next_auto_increment(&old, &def, &plan, &snapshot, &change)?;
         if let Some(next) = next_auto {
             self.write_counter(&mut txn, keys::auto_increment(def.id), next)?;
@@ -109,6 +121,7 @@ impl Database {
             self.write_counter(&mut txn, keys::row_id(def.id), next)?;
         }
         self.write_table(&mut txn, &def)?;
+        altered.children.iter().try_for_each(|(_, child)| self.write_table(&mut txn, child))?;
         let lost = old.histograms_lost(&def, &plan.columns, &plan.redefined);
         self.remove_histograms(&mut txn, def.id, &lost)?;
         cx.commit(txn)?;
@@ -127,8 +140,9 @@ impl Database {
             let epoch = if change.new_trees { epoch } else { old.trees_epoch };
             let table = self.new_table(def, old.state.clone(), epoch);
             self.replace_table(catalog, &old, table);
+            self.replace_definitions(catalog, altered.children);
         });
-        Ok(change.rows)
+        Ok(rows)
     }
 
     /// CREATE INDEX. Errors: those of `alter_table`.
@@ -275,7 +289,7 @@ fn keeps_rows(old: &TableDef, new: &TableDef, columns: &[Option<usize>]) -> bool
 }
 
 /// Whether the bytes of a value, in rows and in keys, are the same in both types and mean the same.
-fn same_bytes(old: &ColumnType, new: &ColumnType) -> bool {
+pub(crate) fn same_bytes(old: &ColumnType, new: &ColumnType) -> bool {
     use TypeKind::{Enum, Set, VarBinary, VarChar};
     if old.unsigned != new.unsigned || old.collation != new.collation || old.float_digits != new.float_digits {
         return false;

@@ -23,6 +23,7 @@ use crate::replica::ReplicaRecord;
 use crate::session_locks::SessionLocks;
 use crate::transaction::HeldLocks;
 
+pub(crate) use alter::same_bytes;
 pub use alter::{AlterPlan, RowConversion};
 pub use table::TableName;
 
@@ -46,6 +47,8 @@ pub struct DdlContext {
     pub session: Option<Arc<SessionLocks>>,
     /// What a replica notes with the statement: how far it has got.
     pub replica: Option<ReplicaRecord>,
+    /// `foreign_key_checks`: what foreign keys tie together stays together, and rows are checked when one is added.
+    pub foreign_key_checks: bool,
 }
 
 impl Default for DdlContext {
@@ -57,6 +60,7 @@ impl Default for DdlContext {
             log: None,
             session: None,
             replica: None,
+            foreign_key_checks: true,
         }
     }
 }

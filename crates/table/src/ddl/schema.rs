@@ -10,6 +10,7 @@ use crate::catalog::{keys, record};
 use crate::database::Database;
 use crate::def::{SchemaDef, is_system_schema};
 use crate::error;
+use crate::foreign::define;
 use crate::high_water;
 use crate::transaction::HeldLocks;
 
@@ -43,7 +44,7 @@ impl Database {
         self.store_schema(cx, def)
     }
 
-    /// Drops the schema and its tables; returns how many tables. Errors: 1008, 3552.
+    /// Drops the schema and its tables; returns how many tables. Errors: 1008, 3552, 3730.
     pub async fn drop_schema(self: &Arc<Self>, cx: &DdlContext, name: &str) -> Result<u64, MySqlError> {
         if is_system_schema(name) {
             return Err(error::system_schema(name));
@@ -53,10 +54,16 @@ impl Database {
             return Err(error::no_schema_to_drop(name));
         }
         // Nobody makes tables in the schema any more; wait for those who use the ones that are there.
-        let names = self.catalog().tables(name).iter().map(|t| (t.def.schema.clone(), t.def.name.clone())).collect();
-        locks.acquire_exclusive(names, cx.lock_wait_timeout, &cx.interrupt).await?;
-
+        loop {
+            let names: Vec<_> = self.catalog().tables(name).iter().map(|t| (t.def.schema.clone(), t.def.name.clone())).collect();
+            let related = self.catalog().related(&names);
+            locks.acquire_exclusive(related.iter().cloned().collect(), cx.lock_wait_timeout, &cx.interrupt).await?;
+            if self.catalog().related(&names).is_subset(&related) {
+                break;
+            }
+        }
         let tables = self.catalog().tables(name);
+        define::check_dropped(cx, &tables)?;
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         for table in &tables {
             self.drop_records(&mut txn, table)?;

@@ -60,6 +60,8 @@ pub(crate) fn define(spec: &TableSpec) -> Result<TableDef, MySqlError> {
     check_row_size(&columns)?;
     let indexes = define_indexes(&columns, &spec.indexes)?;
     check_auto_increment(&columns, &indexes)?;
+    let mut foreign_keys = spec.foreign_keys.clone();
+    foreign_keys.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(TableDef {
         id: TableId(0),
         version: 1,
@@ -68,6 +70,7 @@ pub(crate) fn define(spec: &TableSpec) -> Result<TableDef, MySqlError> {
         columns,
         indexes,
         checks: spec.checks.clone(),
+        foreign_keys,
         collation: spec.collation,
         comment: spec.comment.clone(),
         row_format: spec.row_format.clone(),
@@ -109,6 +112,7 @@ fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<Inde
             kind: spec.kind,
             parts: spec.parts.clone(),
             invisible: spec.invisible,
+            generated: spec.generated,
             comment: spec.comment.clone(),
         };
         match spec.kind {
@@ -125,12 +129,26 @@ fn define_indexes(columns: &[ColumnDef], specs: &[IndexSpec]) -> Result<Vec<Inde
         kind: IndexKind::RowId,
         parts: Vec::new(),
         invisible: false,
+        generated: false,
         comment: "".into(),
     });
     // MySQL's order: unique keys without NULL, unique keys, the others.
     let nullable = |def: &IndexDef| def.parts.iter().any(|p| columns[p.column].nullable);
     unique.sort_by_key(nullable);
-    Ok([vec![clustered], unique, ordinary].concat())
+    let mut indexes = [vec![clustered], unique, ordinary].concat();
+    while let Some(at) = needless(&indexes) {
+        indexes.remove(at);
+    }
+    Ok(indexes)
+}
+
+/// An index made for a foreign key that another index starts with; of two that are alike the first.
+fn needless(indexes: &[IndexDef]) -> Option<usize> {
+    (0..indexes.len()).find(|&at| {
+        let starts = |other: &IndexDef| other.parts.starts_with(&indexes[at].parts);
+        let alike = |other: usize| indexes[other].generated && indexes[other].parts == indexes[at].parts && other < at;
+        indexes[at].generated && (0..indexes.len()).any(|other| other != at && starts(&indexes[other]) && !alike(other))
+    })
 }
 
 /// `column`, or `column_2`, `column_3` …

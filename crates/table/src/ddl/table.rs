@@ -11,6 +11,7 @@ use crate::catalog::{Catalog, keys, record};
 use crate::database::Database;
 use crate::def::{TableDef, TableId, TableSpec, is_system_schema};
 use crate::error;
+use crate::foreign::define;
 use crate::high_water;
 use crate::metadata_lock::Name;
 use crate::table::{Table, TableState};
@@ -20,12 +21,14 @@ use crate::transaction::Transaction;
 pub type TableName = Name;
 
 impl Database {
-    /// Errors: 1049, 1050, and those of the definition (1059 to 1075, 1089, 1113, 1117, 1118, 1170, 1280, 3152).
+    /// Errors: 1049, 1050, and those of the definition (1059 to 1075, 1089, 1113, 1117, 1118, 1170, 1280, 1821 to 1830, 3104, 3152, 3733,
+    /// 3734, 3780).
     pub async fn create_table(self: &Arc<Self>, cx: &DdlContext, wanted: TableSpec) -> Result<Arc<Table>, MySqlError> {
         refuse_system_schema(&wanted.schema)?;
-        let _locks = self.lock_tables(cx, vec![(wanted.schema.clone(), wanted.name.clone())]).await?;
+        let name = (wanted.schema.clone(), wanted.name.clone());
+        let _locks = self.lock_related(cx, vec![name.clone()], &wanted.foreign_keys).await?;
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
-        let def = self.make_table(&mut txn, &wanted)?;
+        let def = self.make_table(cx, &mut txn, &wanted)?;
         let next_auto = wanted.auto_increment.unwrap_or(1).max(1);
         if next_auto > 1 {
             self.write_counter(&mut txn, keys::auto_increment(def.id), next_auto)?;
@@ -33,15 +36,12 @@ impl Database {
         cx.commit(txn)?;
         let state = Arc::new(TableState::new(self.engine(), self.catalog_index(), def.id, next_auto, 1));
         state.set_rows(0);
-        Ok(self.publish(|catalog, epoch| {
-            let table = self.new_table(def, state, epoch);
-            catalog.put_table(table.clone());
-            table
-        }))
+        self.publish(|catalog, epoch| catalog.put_table(self.new_table(def, state, epoch)));
+        self.catalog().table(&name.0, &name.1)
     }
 
     /// The definition of a table that is not there yet, whose name the caller has locked: in the catalog's records, with empty trees.
-    fn make_table(&self, txn: &mut Txn, wanted: &TableSpec) -> Result<TableDef, MySqlError> {
+    fn make_table(&self, cx: &DdlContext, txn: &mut Txn, wanted: &TableSpec) -> Result<TableDef, MySqlError> {
         let catalog = self.catalog();
         if catalog.schema(&wanted.schema).is_none() {
             return Err(error::unknown_schema(&wanted.schema));
@@ -50,6 +50,7 @@ impl Database {
             return Err(error::table_exists(&wanted.name));
         }
         let mut def = spec::define(wanted)?;
+        define::check_created(&catalog, cx, &def)?;
         make_trees(txn, &mut def)?;
         // The number of a table's first tree is never used again, nor is the table's number then.
         def.id = TableId(u64::from(def.indexes[0].id.0));
@@ -57,7 +58,8 @@ impl Database {
         Ok(def)
     }
 
-    /// Drops tables, all or none. With `if_exists` missing ones are returned, else they are error 1051.
+    /// Drops tables, all or none. With `if_exists` missing ones are returned, else they are error 1051. Error 3730 for one that another
+    /// table references.
     pub async fn drop_tables(
         self: &Arc<Self>,
         cx: &DdlContext,
@@ -67,7 +69,7 @@ impl Database {
         for (schema, _) in names {
             refuse_system_schema(schema)?;
         }
-        let _locks = self.lock_tables(cx, names.to_vec()).await?;
+        let _locks = self.lock_related(cx, names.to_vec(), &[]).await?;
         let catalog = self.catalog();
         let mut tables: Vec<Arc<Table>> = Vec::new();
         let mut missing = Vec::new();
@@ -84,6 +86,7 @@ impl Database {
             let names: Vec<_> = missing.iter().map(|(schema, name)| format!("{schema}.{name}")).collect();
             return Err(error::unknown_tables(&names.join(",")));
         }
+        define::check_dropped(cx, &tables)?;
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         for table in &tables {
             self.drop_records(&mut txn, table)?;
@@ -98,11 +101,12 @@ impl Database {
         Ok(missing)
     }
 
-    /// Empties a table by giving it new trees; AUTO_INCREMENT starts again at 1. Error 1146.
+    /// Empties a table by giving it new trees; AUTO_INCREMENT starts again at 1. Errors: 1146, 1701.
     pub async fn truncate_table(self: &Arc<Self>, cx: &DdlContext, schema: &str, name: &str) -> Result<(), MySqlError> {
         refuse_system_schema(schema)?;
-        let _locks = self.lock_tables(cx, vec![(schema.into(), name.into())]).await?;
+        let _locks = self.lock_related(cx, vec![(schema.into(), name.into())], &[]).await?;
         let old = self.catalog().table(schema, name)?;
+        define::check_truncated(cx, &old)?;
         let mut def = next_definition(&old.def);
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         drop_trees(&mut txn, &old.def)?;
@@ -123,7 +127,7 @@ impl Database {
     }
 
     /// RENAME TABLE: renames from left to right, all or none; names may be exchanged through a third one.
-    /// Errors: 1049, 1050, 1146.
+    /// Foreign keys follow. Errors: 1049, 1050, 1146, 1822, 1826, 3734, 3780.
     pub async fn rename_tables(
         self: &Arc<Self>,
         cx: &DdlContext,
@@ -135,7 +139,7 @@ impl Database {
             spec::check_name(&to.1)?;
         }
         let names = renames.iter().flat_map(|(from, to)| [from.clone(), to.clone()]).collect();
-        let _locks = self.lock_tables(cx, names).await?;
+        let _locks = self.lock_related(cx, names, &[]).await?;
         let catalog = self.catalog();
         // What each name stands for after the renames so far, where that differs from the catalog.
         let mut places: BTreeMap<TableName, Option<Arc<Table>>> = BTreeMap::new();
@@ -160,20 +164,23 @@ impl Database {
             let Some(table) = table else { continue };
             let mut def = next_definition(&table.def);
             (def.schema, def.name) = (schema.clone(), name.clone());
-            self.write_table(&mut txn, &def)?;
             renamed.push((table.clone(), def));
         }
+        let others = define::check_renamed(&catalog, cx, &mut renamed)?;
+        renamed.extend(others);
+        renamed.iter().try_for_each(|(_, def)| self.write_table(&mut txn, def))?;
         cx.commit(txn)?;
-        self.publish(|catalog, _| self.publish_renamed(catalog, renamed));
+        self.publish(|catalog, _| self.replace_definitions(catalog, renamed));
         Ok(())
     }
 
-    fn publish_renamed(&self, catalog: &mut Catalog, renamed: Vec<(Arc<Table>, TableDef)>) {
-        for (old, _) in &renamed {
+    /// Replaces tables by their next definitions, whose names may be other ones and whose rows stay.
+    pub(crate) fn replace_definitions(&self, catalog: &mut Catalog, tables: Vec<(Arc<Table>, TableDef)>) {
+        for (old, _) in &tables {
             catalog.remove_table(&old.def.schema, &old.def.name);
             old.retire();
         }
-        for (old, def) in renamed {
+        for (old, def) in tables {
             catalog.put_table(self.new_table(def, old.state.clone(), old.trees_epoch));
         }
     }
@@ -212,13 +219,21 @@ impl Database {
 
 impl Transaction {
     /// Makes a table that nobody else sees, to be filled by this transaction: its commit publishes the table, anything else leaves nothing
-    /// of it. One table a transaction. Errors as [`Database::create_table`].
+    /// of it. One table a transaction. Its rows are not checked against its foreign keys. Errors as [`Database::create_table`].
     pub async fn create_table(&mut self, cx: &DdlContext, wanted: TableSpec) -> Result<Arc<Table>, MySqlError> {
         refuse_system_schema(&wanted.schema)?;
         assert!(self.created.is_none(), "one table a transaction");
-        self.lock_new_table(cx, (wanted.schema.clone(), wanted.name.clone())).await?;
         let db = self.db.clone();
-        let def = db.make_table(self.inner(), &wanted)?;
+        loop {
+            let mut names = vec![(wanted.schema.clone(), wanted.name.clone())];
+            names.extend(wanted.foreign_keys.iter().map(|key| (key.parent_schema.clone(), key.parent_table.clone())));
+            let related = db.catalog().related(&names);
+            self.lock_new_table(cx, related.iter().cloned().collect()).await?;
+            if db.catalog().related(&names).is_subset(&related) {
+                break;
+            }
+        }
+        let def = db.make_table(cx, self.inner(), &wanted)?;
         let next_auto = wanted.auto_increment.unwrap_or(1).max(1);
         // Counters are written by transactions of their own, so that a value is never given twice.
         let state = TableState::new(db.engine(), db.catalog_index(), def.id, next_auto, 1);

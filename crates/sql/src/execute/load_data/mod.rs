@@ -98,6 +98,7 @@ impl Session {
 
     async fn run_load(&mut self, mut bound: BoundLoad, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         self.begin_write()?;
+        self.prepare_cascades(&bound.table);
         let mut assignments = std::mem::take(&mut bound.assignments);
         if self.resolve_all(assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect()).await? {
             return Err(error::not_supported("correlated subqueries in LOAD DATA SET").into());

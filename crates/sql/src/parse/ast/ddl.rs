@@ -127,8 +127,6 @@ pub struct ColumnDef {
     pub comment: Option<String>,
     /// CHECK constraints written with the column.
     pub checks: Vec<CheckDef>,
-    /// REFERENCES written with the column: MySQL parses and ignores it.
-    pub references: bool,
 }
 
 /// A CHECK constraint.
@@ -184,10 +182,46 @@ pub struct IndexDef {
     pub parts: Vec<IndexPart>,
     /// INVISIBLE.
     pub invisible: bool,
+    /// Stands for the index that a foreign key needs if there is no other: made by itself.
+    pub generated: bool,
     /// COMMENT.
     pub comment: Option<String>,
     /// USING BTREE | HASH, in upper case.
     pub using: Option<String>,
+}
+
+/// A FOREIGN KEY. MATCH is read and means nothing, as in MySQL.
+#[derive(Debug, Clone)]
+pub struct ForeignKeyDef {
+    /// CONSTRAINT name.
+    pub name: Option<String>,
+    /// The name between KEY and the columns: of the index that is made for it.
+    pub index_name: Option<String>,
+    /// Its columns.
+    pub columns: Vec<String>,
+    /// The referenced table.
+    pub parent: ObjectName,
+    /// Its columns; empty if not written.
+    pub parent_columns: Vec<String>,
+    /// ON DELETE.
+    pub on_delete: ReferenceAction,
+    /// ON UPDATE.
+    pub on_update: ReferenceAction,
+    /// How many indexes were written as elements before it.
+    pub position: usize,
+}
+
+/// What follows ON DELETE and ON UPDATE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ReferenceAction {
+    /// As `Restrict`, and what is meant when nothing is written.
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    /// Read, and refused by the session.
+    SetDefault,
 }
 
 /// Options of a table, as written; unknown ones are error 1064 or 1235 already in the parser.
@@ -226,8 +260,8 @@ pub struct CreateTable {
     pub indexes: Vec<IndexDef>,
     /// CHECK written as separate elements.
     pub checks: Vec<CheckDef>,
-    /// There are FOREIGN KEY elements.
-    pub foreign_keys: bool,
+    /// FOREIGN KEY elements.
+    pub foreign_keys: Vec<ForeignKeyDef>,
     /// Table options.
     pub options: TableOptions,
     /// PARTITION BY was written: its text.
@@ -284,12 +318,13 @@ pub enum AlterAction {
     SetVisible { column: String, visible: bool },
     AddIndex(IndexDef),
     AddCheck(CheckDef),
-    AddForeignKey,
+    AddForeignKey(ForeignKeyDef),
     DropIndex(String),
     DropPrimaryKey,
     DropForeignKey(String),
-    /// DROP CHECK name, DROP CONSTRAINT name.
     DropCheck(String),
+    /// DROP CONSTRAINT name: of whatever kind it is.
+    DropConstraint(String),
     /// ALTER CHECK name [NOT] ENFORCED.
     AlterCheck { name: String, enforced: bool },
     RenameIndex { old: String, new: String },

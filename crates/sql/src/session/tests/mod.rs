@@ -4,6 +4,7 @@ mod binlog;
 mod columns;
 mod ddl;
 mod dml;
+mod foreign_keys;
 mod histograms;
 mod indexes;
 mod locks;
@@ -12,6 +13,7 @@ mod optimize;
 mod parallel;
 mod prepared;
 mod progress;
+mod row_locks;
 mod transactions;
 mod waits;
 

@@ -151,7 +151,7 @@ fn candidates_of_a_locking_scan_include_what_others_have_in_hand() {
     put(&mut writer, t, "d", "2");
     let mut scanner = engine.begin(RepeatableRead);
     assert!(done(scanner.delete(t, b"c")));
-    let found = drain(scanner.scan_latest(t, Bounds::all(), Direction::Forward));
+    let found = drain(scanner.scan_latest(t, Bounds::all(), Direction::Forward, LockMode::Exclusive, None));
     let found: Vec<_> = found.iter().map(|(k, v)| (k.as_slice(), v.as_slice())).collect();
     assert_eq!(found, [(&b"a"[..], &b"1"[..]), (b"b", b"1"), (b"d", b"")]);
 }

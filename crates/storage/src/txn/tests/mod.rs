@@ -3,6 +3,7 @@
 mod crash;
 mod follow;
 mod full_disk;
+mod gaps;
 mod isolation;
 mod load;
 mod locking;

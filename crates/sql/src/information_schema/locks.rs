@@ -1,0 +1,247 @@
+//! Who has locked what, and who waits for whom: INNODB_TRX, performance_schema's data_locks and data_lock_waits, and the text of a deadlock.
+//!
+//! Names of locks are `transaction:index:record`, the record by a hash of its key; those that are waited for end with `:w`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use highkey_table::{ActiveTxn, DeadlockReport, Isolation, LockExtent, LockMode, LockReport, Table, TxnId};
+use highkey_types::{DateTime, MySqlError, Value};
+
+use super::rows::{t, u};
+use crate::session::{Instance, ProcessEntry, SessionState, error};
+
+/// The tables by their trees' numbers, with the index.
+type Places = HashMap<u32, (Arc<Table>, usize)>;
+
+fn places(instance: &Instance) -> Places {
+    let catalog = instance.database().catalog();
+    let mut places = HashMap::new();
+    for table in catalog.schemas().iter().flat_map(|schema| catalog.tables(&schema.name)) {
+        places.extend((0..table.indexes().len()).map(|i| (table.indexes()[i].id.0, (table.clone(), i))));
+    }
+    places
+}
+
+/// All locks of tables; those of the engine's own indexes and of private tables are nobody's business.
+fn reports(instance: &Instance, places: &Places) -> Result<Vec<LockReport>, MySqlError> {
+    let mut all = instance.database().engine().locks().map_err(|e| error::err(1030, format!("Got error from storage engine: {e}")))?;
+    all.retain(|lock| places.contains_key(&lock.index.0));
+    Ok(all)
+}
+
+fn lock_id(lock: &LockReport) -> String {
+    place_id(lock.txn, lock) + if lock.wait.is_some() { ":w" } else { "" }
+}
+
+/// The name of a transaction's lock where `lock` is.
+fn place_id(txn: TxnId, lock: &LockReport) -> String {
+    let record = lock.key.as_ref().map_or_else(
+        || "supremum".into(),
+        |key| {
+            let mut hasher = DefaultHasher::new();
+            key.hash(&mut hasher);
+            format!("{:016x}", hasher.finish())
+        },
+    );
+    format!("{}:{}:{record}", txn.0, lock.index.0)
+}
+
+/// As MySQL since 8.0.18 writes it. The supremum is not a record, so it has no lock without its gap, and none says so.
+fn mode(lock: &LockReport) -> String {
+    let mode = if lock.mode == LockMode::Exclusive { "X" } else { "S" };
+    let extent = match (lock.extent, &lock.key) {
+        (LockExtent::NextKey, _) | (LockExtent::Gap, None) => "",
+        (LockExtent::Record, _) => ",REC_NOT_GAP",
+        (LockExtent::Gap, Some(_)) => ",GAP",
+        (LockExtent::InsertIntention, Some(_)) => ",GAP,INSERT_INTENTION",
+        (LockExtent::InsertIntention, None) => ",INSERT_INTENTION",
+    };
+    format!("{mode}{extent}")
+}
+
+fn data(table: &Table, index: usize, lock: &LockReport) -> Value {
+    match &lock.key {
+        None => t("supremum pseudo-record"),
+        Some(key) => table.lock_data(index, key).ok().flatten().map_or(Value::Null, t),
+    }
+}
+
+/// The connections whose transactions have these numbers.
+fn sessions(instance: &Instance) -> HashMap<TxnId, Arc<ProcessEntry>> {
+    let all = instance.processes().all();
+    all.into_iter().filter_map(|process| Some((process.activity().get()?.id?, process))).collect()
+}
+
+fn thread(sessions: &HashMap<TxnId, Arc<ProcessEntry>>, txn: TxnId) -> Value {
+    sessions.get(&txn).map_or(Value::Null, |process| u(process.id()))
+}
+
+/// performance_schema.data_locks. A table's intention lock is shown where the transaction has locks of its records.
+pub(super) fn data_locks(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
+    let places = places(&state.instance);
+    let sessions = sessions(&state.instance);
+    let mut rows = Vec::new();
+    let mut intentions: BTreeMap<(TxnId, u64), (&str, &Arc<Table>)> = BTreeMap::new();
+    let reports = reports(&state.instance, &places)?;
+    let row = |id: String, txn: TxnId, table: &Table, index: Value, kind: &str, mode: &str, granted: bool, data: Value| {
+        let def = table.def();
+        let status = if granted { "GRANTED" } else { "WAITING" };
+        let (schema, name) = (t(&def.schema), t(&def.name));
+        let event = [u(txn.0), thread(&sessions, txn), Value::Null, schema, name, Value::Null, Value::Null, index, u(0_u64)];
+        let mut row = vec![t("INNODB"), t(id)];
+        row.extend(event);
+        row.extend([t(kind), t(mode), t(status), data]);
+        row
+    };
+    for lock in &reports {
+        let (table, index) = &places[&lock.index.0];
+        let intention = intentions.entry((lock.txn, table.id().0)).or_insert(("IS", table));
+        if lock.mode == LockMode::Exclusive {
+            intention.0 = "IX";
+        }
+        let name = t(&table.def().indexes[*index].name);
+        rows.push(row(lock_id(lock), lock.txn, table, name, "RECORD", &mode(lock), lock.wait.is_none(), data(table, *index, lock)));
+    }
+    let tables = intentions.iter().map(|(&(txn, id), (mode, table))| row(format!("{}:{id}", txn.0), txn, table, Value::Null, "TABLE", mode, true, Value::Null));
+    let mut all: Vec<_> = tables.collect();
+    all.extend(rows);
+    Ok(all)
+}
+
+/// performance_schema.data_lock_waits: a row for each that a waiter waits for.
+pub(super) fn data_lock_waits(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
+    let places = places(&state.instance);
+    let sessions = sessions(&state.instance);
+    let reports = reports(&state.instance, &places)?;
+    let held: BTreeSet<String> = reports.iter().filter(|lock| lock.wait.is_none()).map(lock_id).collect();
+    let mut rows = Vec::new();
+    for lock in &reports {
+        for &blocker in lock.wait.iter().flat_map(|wait| &wait.blockers) {
+            // Who is not a holder is a waiter ahead.
+            let mut blocking = place_id(blocker, lock);
+            if !held.contains(&blocking) {
+                blocking += ":w";
+            }
+            let side = |id: String, txn: TxnId| [t(id), u(txn.0), thread(&sessions, txn), Value::Null, u(0_u64)];
+            let mut row = vec![t("INNODB")];
+            row.extend(side(lock_id(lock), lock.txn));
+            row.extend(side(blocking, blocker));
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn level(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadUncommitted => "READ UNCOMMITTED",
+        Isolation::ReadCommitted => "READ COMMITTED",
+        Isolation::RepeatableRead => "REPEATABLE READ",
+        Isolation::Serializable => "SERIALIZABLE",
+    }
+}
+
+/// What a transaction that has locked nothing is called: numbers that no other has.
+const UNNUMBERED: u64 = 1 << 48;
+
+/// information_schema.INNODB_TRX. Not the asking session's, if it has locked nothing: it has a view only to ask.
+pub(super) fn transactions(state: &SessionState) -> Result<Vec<Vec<Value>>, MySqlError> {
+    let places = places(&state.instance);
+    let reports = reports(&state.instance, &places)?;
+    let mut rows = Vec::new();
+    for process in state.instance.processes().all() {
+        if let Some(active) = process.activity().get()
+            && (active.id.is_some() || process.id() != state.client.connection_id)
+        {
+            rows.push(transaction(state, &process, &active, &reports, &places));
+        }
+    }
+    Ok(rows)
+}
+
+fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn, reports: &[LockReport], places: &Places) -> Vec<Value> {
+    let moment = |micros: u64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(micros as i64).unwrap_or_default()));
+    let own: Vec<&LockReport> = reports.iter().filter(|lock| Some(lock.txn) == active.id).collect();
+    let waiting = own.iter().find_map(|lock| Some((*lock, lock.wait.as_ref()?)));
+    let size = active.id.and_then(|id| state.instance.database().engine().txn_size(id)).unwrap_or_default();
+    let tables: BTreeSet<u64> = own.iter().map(|lock| places[&lock.index.0].0.id().0).collect();
+    let snapshot = process.snapshot();
+    let running = snapshot.command != "Sleep";
+    let operation = match waiting {
+        Some((lock, _)) if lock.extent == LockExtent::InsertIntention => t("inserting"),
+        Some(_) => t("starting index read"),
+        None => Value::Null,
+    };
+    let locks = size.locked_keys + size.locked_ranges;
+    let records = own.iter().filter(|lock| lock.wait.is_none() && matches!(lock.extent, LockExtent::Record | LockExtent::NextKey)).count();
+    vec![
+        u(active.id.map_or(UNNUMBERED + process.id(), |id| id.0)),
+        t(if waiting.is_some() { "LOCK WAIT" } else { "RUNNING" }),
+        moment(active.started_us),
+        waiting.map_or(Value::Null, |(lock, _)| t(lock_id(lock))),
+        waiting.map_or(Value::Null, |(_, wait)| moment(wait.since_us)),
+        u(locks as u64 + active.rows_changed),
+        u(process.id()),
+        snapshot.info.as_ref().filter(|_| running).map_or(Value::Null, |info| t(&**info)),
+        operation,
+        u(if running { tables.len() as u64 } else { 0 }),
+        u(tables.len() as u64),
+        u(locks as u64),
+        u(size.lock_bytes as u64),
+        u(records as u64),
+        u(active.rows_changed),
+        u(0_u64),
+        t(level(active.isolation)),
+        Value::Int(1),
+        Value::Int(1),
+        Value::Null,
+        Value::Int(0),
+        u(0_u64),
+        Value::Int(i64::from(process.is_read_only())),
+        Value::Int(i64::from(active.id.is_none() && !process.is_in_transaction())),
+    ]
+}
+
+/// What SHOW ENGINE INNODB STATUS says under LATEST DETECTED DEADLOCK, and the error log with `innodb_print_all_deadlocks`.
+pub(crate) fn deadlock_text(instance: &Instance, deadlock: &DeadlockReport) -> String {
+    let places = places(instance);
+    let sessions = sessions(instance);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64);
+    let mut text = format!("{}\n", DateTime::from_micros(now).unwrap_or_default().format(0));
+    let count = deadlock.members.len();
+    for (n, waits) in deadlock.members.iter().enumerate() {
+        let number = n + 1;
+        let _ = writeln!(text, "*** ({number}) TRANSACTION:");
+        let process = sessions.get(&waits.txn);
+        let since = process.and_then(|p| p.activity().get()).map_or(0, |active| (now - active.started_us as i64) / 1_000_000);
+        let size = instance.database().engine().txn_size(waits.txn).unwrap_or_default();
+        let _ = writeln!(text, "TRANSACTION {}, ACTIVE {since} sec", waits.txn.0);
+        let _ = writeln!(text, "LOCK WAIT {} row lock(s), undo log entries {}", size.locked_keys, size.entries_changed);
+        if let Some(process) = process {
+            let p = process.snapshot();
+            let _ = writeln!(text, "MySQL thread id {} {} {}\n{}", p.id, p.host, p.user, p.info.as_deref().unwrap_or_default());
+        }
+        // What the one before it in the circle waits for.
+        let held = &deadlock.members[(n + count - 1) % count];
+        let _ = writeln!(text, "*** ({number}) HOLDS THE LOCK(S):\n{}", lock_text(&places, waits.txn, held, false));
+        let _ = writeln!(text, "*** ({number}) WAITING FOR THIS LOCK TO BE GRANTED:\n{}", lock_text(&places, waits.txn, waits, true));
+    }
+    let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({})", deadlock.victim + 1);
+    text
+}
+
+fn lock_text(places: &Places, txn: TxnId, lock: &LockReport, waiting: bool) -> String {
+    let Some((table, index)) = places.get(&lock.index.0) else { return format!("RECORD LOCKS of index {} trx id {}", lock.index.0, txn.0) };
+    let def = table.def();
+    let name = &def.indexes[*index].name;
+    let data = match data(table, *index, lock) {
+        Value::Text(data) => data.to_string(),
+        _ => "(no record)".into(),
+    };
+    let mode = if waiting { format!(" lock_mode {} waiting", mode(lock)) } else { String::new() };
+    format!("RECORD LOCKS index {name} of table `{}`.`{}` trx id {}{mode}\nRecord lock, data {data}", def.schema, def.name, txn.0)
+}

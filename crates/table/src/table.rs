@@ -93,7 +93,8 @@ impl TableState {
     pub(crate) fn add_rows(&self, delta: i64) {
         // Unknown stays unknown: the storage engine's estimate already counts these rows.
         let _ = self.rows.fetch_update(Ordering::AcqRel, Ordering::Acquire, |rows| {
-            (rows != UNKNOWN_ROWS).then(|| (rows + delta).max(0))
+            // Below zero for a moment if the row's deletion is counted before its insertion, by another transaction.
+            (rows != UNKNOWN_ROWS).then(|| rows + delta)
         });
     }
 
@@ -102,7 +103,8 @@ impl TableState {
     }
 
     pub(crate) fn rows(&self) -> Option<u64> {
-        u64::try_from(self.rows.load(Ordering::Acquire)).ok()
+        let rows = self.rows.load(Ordering::Acquire);
+        (rows != UNKNOWN_ROWS).then_some(rows.max(0) as u64)
     }
 }
 

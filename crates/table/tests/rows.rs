@@ -375,11 +375,11 @@ fn partitions_are_the_range() {
             scans.into_iter().flat_map(|scan| scan.join().unwrap()).collect()
         });
         assert_eq!(together, rows_in(&mut txn, &table, index, &range, Direction::Forward));
-        assert_eq!(together.len(), 20_000);
+        assert_eq!(together.len(), 80_000);
     }
     let statistics = table.statistics(&mut txn).unwrap();
-    assert_eq!(statistics.rows, 20_000);
-    assert_eq!(statistics.cardinality[0], [20_000]);
+    assert_eq!(statistics.rows, 80_000);
+    assert_eq!(statistics.cardinality[0], [80_000]);
     assert!((7..=40).contains(&statistics.cardinality[2][0]), "{:?}", statistics.cardinality);
 }
 

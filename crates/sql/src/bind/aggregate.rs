@@ -94,7 +94,9 @@ impl Binder<'_> {
                     return Ok(ExprType::double(true));
                 }
                 let (int, scale) = argument.ty.decimal_digits();
-                let operand = ExprType::decimal((int + scale).min(65), scale, true);
+                // The digits of a quotient are added up before the sum is rounded: groups of nine, and as many for a factor.
+                let added = if argument.has_hidden_digits() { (scale.div_ceil(9) * 9 + 9).min(30) } else { scale };
+                let operand = ExprType::decimal((int + added).min(65), added, true);
                 *argument = coerce(argument.clone(), &operand);
                 if func == F::Sum {
                     ExprType::decimal(int + scale + 22, scale, true)

@@ -62,6 +62,8 @@ pub(super) struct Shared {
     wanted: usize,
     serial_reason: Option<SerialReason>,
     taken: Mutex<Option<TakenWorkers>>,
+    /// There were no workers when it asked: it does not wait for them again.
+    refused: AtomicBool,
     /// This is another attempt, on one thread.
     serial: AtomicBool,
     /// This is another attempt, after memory ran out.
@@ -92,6 +94,7 @@ impl Shared {
             wanted: wanted.unwrap_or(1),
             serial_reason: wanted.err(),
             taken: Mutex::default(),
+            refused: AtomicBool::new(false),
             serial: AtomicBool::new(false),
             spilling: AtomicBool::new(false),
             explain,
@@ -127,7 +130,15 @@ impl Shared {
         if let Some(taken) = &*self.taken.lock() {
             return Ok(taken.count);
         }
-        let taken = self.engine.workers().take(self.wanted, self.parallel.max_workers, self.parallel.queue_timeout).await.ok_or(SerialReason::Workers)?;
+        if self.refused.load(Ordering::Relaxed) {
+            return Err(SerialReason::Workers);
+        }
+        let killed = || self.check_killed().is_err();
+        let taken = self.engine.workers().take(self.wanted, self.parallel.max_workers, self.parallel.queue_timeout, killed).await;
+        let Some(taken) = taken else {
+            self.refused.store(true, Ordering::Relaxed);
+            return Err(SerialReason::Workers);
+        };
         let count = taken.count;
         *self.taken.lock() = Some(taken);
         Ok(count)

@@ -21,6 +21,7 @@ use super::merge_join::JoinsBySorting;
 use super::outer_join::ForgetBelowOuterJoins;
 use super::parallel::Workers;
 use super::scan::ColumnCache;
+use super::ties::BreakTies;
 
 /// Rows per batch.
 pub(super) const BATCH_ROWS: usize = 8192;
@@ -166,7 +167,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 fn physical_rules(merge_joins: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(UnionInOrder), Arc::new(ForgetBelowOuterJoins)];
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(UnionInOrder), Arc::new(ForgetBelowOuterJoins), Arc::new(BreakTies)];
     if merge_joins {
         rules.push(Arc::new(JoinsBySorting));
     }

@@ -29,6 +29,7 @@ mod subquery;
 #[cfg(test)]
 mod tests;
 mod text;
+mod ties;
 mod wrapped;
 
 pub use context::{QueryContext, killed_error};

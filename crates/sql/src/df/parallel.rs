@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::LOOK_FOR_KILL;
 use crate::plan::{AggregateFunc, Expr, ExprKind, PqHint, Rel, RelKind, SetOperator, WindowFunc};
 
 /// Why a query stays on one thread; counted in `PQ_serial_<reason>`.
@@ -133,17 +134,26 @@ fn shows_order(rel: &Rel, free: bool) -> bool {
             };
             seen |= aggregates.iter().any(|a| ordered(a.func) || a.args.iter().any(depends_on_order)) || groups.iter().any(depends_on_order);
             // Groups come out in no order, which matters only to one who sees it; ROLLUP's come sorted.
+            // Of texts that are the same in their collation, one is taken as the number.
+            seen |= aggregates.iter().any(|a| a.distinct && matches!(a.func, AggregateFunc::Sum | AggregateFunc::Avg) && a.args.iter().any(reads_text));
             return seen || (!free && !groups.is_empty() && !rollup) || shows_order(input, true);
         }
         RelKind::Distinct { input } => return !free || shows_order(input, true),
         RelKind::SetOperation { op, all, left, right } => {
-            let hashed = !*all || *op != SetOperator::Union;
+            // INTERSECT ALL and EXCEPT ALL keep as many of equal rows as they should, whichever they are.
+            if *all && *op != SetOperator::Union {
+                return true;
+            }
+            let hashed = !*all;
             return (hashed && !free) || shows_order(left, free || hashed) || shows_order(right, free || hashed);
         }
         RelKind::Window { input, windows } => {
             // Rows that are peers to a window get the same from these, whoever of them comes first.
             let by_peers = |func: &WindowFunc| matches!(func, WindowFunc::Rank | WindowFunc::DenseRank | WindowFunc::PercentRank | WindowFunc::CumeDist);
-            seen |= windows.iter().any(|w| !by_peers(&w.func) || w.args.iter().any(depends_on_order));
+            seen |= windows.iter().any(|w| {
+                let keys = w.partition_by.iter().chain(w.order_by.iter().map(|key| &key.expr));
+                !by_peers(&w.func) || w.args.iter().chain(keys).any(depends_on_order)
+            });
             seen |= !free;
             return seen || shows_order(input, true);
         }
@@ -172,6 +182,12 @@ fn is_one_row(rel: &Rel) -> bool {
         RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Limit { input, .. } => is_one_row(input),
         _ => false,
     }
+}
+
+fn reads_text(expr: &Expr) -> bool {
+    let mut text = false;
+    expr.walk(&mut |e| text |= e.ty.ty.is_text());
+    text
 }
 
 /// True if the value of an expression depends on which rows were evaluated before.
@@ -219,8 +235,9 @@ impl OrderWatch {
         self.0.raised.store(true, Ordering::Relaxed);
     }
 
+    /// Never after `stop`, whatever is left of the attempt before still does.
     pub fn is_raised(&self) -> bool {
-        self.0.raised.load(Ordering::Relaxed)
+        self.is_watching() && self.0.raised.load(Ordering::Relaxed)
     }
 }
 
@@ -249,8 +266,9 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Takes up to `wanted` workers while all queries together have at most `limit`, waiting up to `timeout` for at least two.
-    pub(super) async fn take(self: &Arc<Self>, wanted: usize, limit: usize, timeout: Duration) -> Option<TakenWorkers> {
+    /// Takes up to `wanted` workers while all queries together have at most `limit`, waiting up to `timeout` for at least two, or until
+    /// `is_killed`.
+    pub(super) async fn take(self: &Arc<Self>, wanted: usize, limit: usize, timeout: Duration, is_killed: impl Fn() -> bool) -> Option<TakenWorkers> {
         let deadline = Instant::now() + timeout;
         let mut refused = false;
         loop {
@@ -261,9 +279,11 @@ impl Workers {
             if !std::mem::replace(&mut refused, true) {
                 self.refused.fetch_add(1, Ordering::Relaxed);
             }
-            if tokio::time::timeout_at(deadline.into(), given_back).await.is_err() {
+            let now = Instant::now();
+            if limit < 2 || now >= deadline || is_killed() {
                 return None;
             }
+            let _ = tokio::time::timeout_at(deadline.min(now + LOOK_FOR_KILL).into(), given_back).await;
         }
     }
 

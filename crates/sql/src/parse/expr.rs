@@ -283,6 +283,27 @@ impl Parser<'_> {
             || (self.is_kw_at(ahead, "VALUES") && self.is_kw_at(ahead + 1, "ROW"))
     }
 
+    /// A subquery and its closing parenthesis; `None`, and nothing taken, if an expression is there that may begin with one:
+    /// `((SELECT 1) + 1)`.
+    fn subquery_in_parentheses(&mut self) -> Result<Option<Query>> {
+        if !self.query_follows() {
+            return Ok(None);
+        }
+        if !self.is_sym("(") {
+            let query = self.query()?;
+            self.expect_sym(")")?;
+            return Ok(Some(query));
+        }
+        let start = self.position();
+        match self.query() {
+            Ok(query) if self.sym(")") => Ok(Some(query)),
+            _ => {
+                self.rewind(start);
+                Ok(None)
+            }
+        }
+    }
+
     fn primary(&mut self) -> Result<Expr> {
         let start = self.start();
         let kind = match self.peek().clone() {
@@ -327,10 +348,8 @@ impl Parser<'_> {
             }
             Tok::Sym("(") => {
                 self.advance();
-                if self.query_follows() {
-                    let query = Box::new(self.query()?);
-                    self.expect_sym(")")?;
-                    ExprKind::Subquery(query)
+                if let Some(query) = self.subquery_in_parentheses()? {
+                    ExprKind::Subquery(Box::new(query))
                 } else {
                     let mut items = self.list(Self::expr)?;
                     self.expect_sym(")")?;

@@ -222,6 +222,19 @@ impl Expr {
         }
     }
 
+    /// Its values may have more digits than its type, which whatever is computed from them sees: a quotient of exact numbers, and
+    /// arithmetic over one. Only the evaluator keeps them (`expr::eval`); a column has the digits of its type.
+    pub fn has_hidden_digits(&self) -> bool {
+        matches!(self.ty.ty.kind, highkey_types::TypeKind::Decimal { .. })
+            && match &self.kind {
+                ExprKind::Call { func, args } => *func == FuncId::Div || (func.is_arithmetic() && args.iter().any(Expr::has_hidden_digits)),
+                ExprKind::Case { branches, otherwise } => {
+                    branches.iter().map(|(_, then)| then).chain(otherwise.as_deref()).any(Expr::has_hidden_digits)
+                }
+                _ => false,
+            }
+    }
+
     /// The input column it is, if it is one and nothing else.
     pub fn as_column(&self) -> Option<usize> {
         match self.kind {

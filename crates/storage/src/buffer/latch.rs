@@ -336,8 +336,12 @@ fn same_version(now: u64, then: u64) -> bool {
     (now ^ then) & (VERSION_MASK | X | EVICTED) == 0
 }
 
-/// True if no exclusive latch was held between two looks at the word, nor is held at the first.
-pub(super) fn same_bytes(now: u64, then: u64) -> bool {
+/// True if no exclusive latch was held since the word was `then`, nor is now.
+pub(super) fn same_bytes(word: &AtomicU64, then: u64) -> bool {
+    let now = word.load(Ordering::Acquire);
+    if now & (REF | EVICTED) == 0 {
+        word.fetch_or(REF, Ordering::Relaxed);
+    }
     (now ^ then) & VERSION_MASK == 0 && now & X == 0
 }
 

@@ -121,9 +121,10 @@ impl BufferPool {
     }
 
     /// True if nobody has latched the page exclusively since a guard had this version: its bytes are the same, in memory or on disk.
-    /// False says nothing: a page that was evicted and read again has a new version too.
+    /// Counts as a use. False says nothing: a page that was evicted and
+    /// read again has a new version too.
     pub fn has_version(&self, id: crate::ids::PageId, version: u64) -> Result<bool> {
-        Ok(latch::same_bytes(self.table.entry(id)?.latch.load(Ordering::Acquire), version))
+        Ok(latch::same_bytes(&self.table.entry(id)?.latch, version))
     }
 
     /// Pages newer in memory than on disk.

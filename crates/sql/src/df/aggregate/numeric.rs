@@ -94,13 +94,15 @@ impl ExactSum {
         }
     }
 
-    fn result(&self, group: usize, factor: i256) -> Option<i256> {
+    /// `up` and `down` take the total from the input's scale to the output's; one of them is 1.
+    fn result(&self, group: usize, up: i256, down: i256) -> Option<i256> {
         let count = self.counts[group];
         if count == 0 {
             return None;
         }
-        let total = self.total(group).wrapping_mul(factor);
-        Some(if self.mean { divide_rounded(total, i256::from_i128(i128::from(count))) } else { total })
+        let total = self.total(group).wrapping_mul(up);
+        let divisor = if self.mean { i256::from_i128(i128::from(count)).wrapping_mul(down) } else { down };
+        Some(if divisor == i256::ONE { total } else { divide_rounded(total, divisor) })
     }
 }
 
@@ -146,8 +148,10 @@ impl GroupState for ExactSum {
 
     fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
         let scale = self.output_scale();
-        let factor = i256::from_i128(10).wrapping_pow(u32::from(scale.saturating_sub(self.input_scale)));
-        let results = (0..len).map(|group| self.result(group, factor));
+        let ten = i256::from_i128(10);
+        let up = ten.wrapping_pow(u32::from(scale.saturating_sub(self.input_scale)));
+        let down = ten.wrapping_pow(u32::from(self.input_scale.saturating_sub(scale)));
+        let results = (0..len).map(|group| self.result(group, up, down));
         Ok(match &self.output {
             DataType::Decimal128(..) => {
                 let values: Decimal128Array = results.map(|v| v.and_then(i256::to_i128)).collect();
@@ -188,23 +192,53 @@ pub(super) struct DoubleSum {
     watch: OrderWatch,
     sums: Vec<f64>,
     counts: Vec<i64>,
+    /// Kept while the order is watched: bounds within which no order of the values would round.
+    exactness: Vec<Exactness>,
+}
+
+/// Whether values can be added up in any order without rounding: all of them are multiples of 2^step, and all partial sums are at most
+/// `magnitude`, so below 2^53 steps every partial sum is a double.
+#[derive(Clone, Copy, Debug)]
+struct Exactness {
+    magnitude: f64,
+    step: i32,
+}
+
+impl Exactness {
+    const NOTHING: Exactness = Exactness { magnitude: 0.0, step: i32::MAX };
+
+    fn of(value: f64) -> Exactness {
+        if value == 0.0 {
+            return Exactness::NOTHING;
+        }
+        let bits = value.to_bits();
+        let exponent = (bits >> 52 & 0x7ff) as i32;
+        let fraction = bits & ((1 << 52) - 1);
+        // Subnormal numbers have no hidden bit; infinity and NaN never hold.
+        let (mantissa, exponent) = if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
+        Exactness { magnitude: value.abs(), step: exponent + mantissa.trailing_zeros() as i32 }
+    }
+
+    fn and(self, other: Exactness) -> Exactness {
+        Exactness { magnitude: self.magnitude + other.magnitude, step: self.step.min(other.step) }
+    }
+
+    fn holds(self) -> bool {
+        self.step == i32::MAX || (self.magnitude.is_finite() && self.magnitude <= 2f64.powi(self.step.saturating_add(53)))
+    }
 }
 
 impl DoubleSum {
     pub fn new(mean: bool, watch: OrderWatch) -> DoubleSum {
-        DoubleSum { mean, watch, sums: Vec::new(), counts: Vec::new() }
+        DoubleSum { mean, watch, sums: Vec::new(), counts: Vec::new(), exactness: Vec::new() }
     }
 
-    fn add(&mut self, group: usize, value: f64) {
-        let before = self.sums[group];
-        let sum = before + value;
-        // Knuth's TwoSum: what rounding has lost. Sums that lose nothing are the same in any order.
-        let virtual_value = sum - before;
-        let lost = (before - (sum - virtual_value)) + (value - virtual_value);
-        if lost != 0.0 && self.watch.is_watching() {
+    fn note(&mut self, group: usize, exactness: Exactness) {
+        let known = &mut self.exactness[group];
+        *known = known.and(exactness);
+        if !known.holds() {
             self.watch.raise();
         }
-        self.sums[group] = sum;
     }
 }
 
@@ -212,14 +246,19 @@ impl GroupState for DoubleSum {
     fn resize(&mut self, len: usize) {
         self.sums.resize(len, 0.0);
         self.counts.resize(len, 0);
+        self.exactness.resize(len, Exactness::NOTHING);
     }
 
     fn update(&mut self, args: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let values = args[0].as_primitive::<Float64Type>();
+        let watching = self.watch.is_watching();
         for (row, &group) in groups.iter().enumerate() {
             if values.is_valid(row) {
-                self.add(group, values.value(row));
+                self.sums[group] += values.value(row);
                 self.counts[group] += 1;
+                if watching {
+                    self.note(group, Exactness::of(values.value(row)));
+                }
             }
         }
         Ok(())
@@ -228,9 +267,15 @@ impl GroupState for DoubleSum {
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let sums = states[0].as_primitive::<Float64Type>();
         let counts = states[1].as_primitive::<Int64Type>();
+        let magnitudes = states[2].as_primitive::<Float64Type>();
+        let steps = states[3].as_primitive::<Int64Type>();
+        let watching = self.watch.is_watching();
         for (row, &group) in groups.iter().enumerate() {
-            self.add(group, sums.value(row));
+            self.sums[group] += sums.value(row);
             self.counts[group] += counts.value(row);
+            if watching {
+                self.note(group, Exactness { magnitude: magnitudes.value(row), step: steps.value(row) as i32 });
+            }
         }
         Ok(())
     }
@@ -246,20 +291,27 @@ impl GroupState for DoubleSum {
     }
 
     fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![Arc::new(Float64Array::from(self.sums[..len].to_vec())), Arc::new(Int64Array::from(self.counts[..len].to_vec()))])
+        let exactness = &self.exactness[..len];
+        Ok(vec![
+            Arc::new(Float64Array::from(self.sums[..len].to_vec())),
+            Arc::new(Int64Array::from(self.counts[..len].to_vec())),
+            Arc::new(Float64Array::from_iter_values(exactness.iter().map(|e| e.magnitude))),
+            Arc::new(Int64Array::from_iter_values(exactness.iter().map(|e| i64::from(e.step)))),
+        ])
     }
 
     fn forget(&mut self, len: usize) {
         self.sums.drain(..len);
         self.counts.drain(..len);
+        self.exactness.drain(..len);
     }
 
     fn partial_types(&self) -> Vec<DataType> {
-        vec![DataType::Float64, DataType::Int64]
+        vec![DataType::Float64, DataType::Int64, DataType::Float64, DataType::Int64]
     }
 
     fn bytes(&self) -> usize {
-        (self.sums.capacity() + self.counts.capacity()) * 8
+        (self.sums.capacity() + self.counts.capacity()) * 8 + self.exactness.capacity() * size_of::<Exactness>()
     }
 }
 
@@ -424,6 +476,15 @@ mod tests {
         sum.update(&[big], &[0; 5]).unwrap();
         let expected = i256::from_i128(i128::MAX / 2).wrapping_mul(i256::from_i128(5));
         assert_eq!(sum.evaluate(1).unwrap().as_primitive::<Decimal256Type>().value(0), expected);
+    }
+
+    #[test]
+    fn sums_of_doubles_are_exact_in_any_order_or_known_not_to_be() {
+        let all = |values: &[f64]| values.iter().fold(Exactness::NOTHING, |known, &v| known.and(Exactness::of(v))).holds();
+        assert!(all(&[0.25, 1e6, -3.5, 0.0]) && all(&[]) && all(&[4e18]));
+        // The sum is 0 or 1.
+        assert!(!all(&[1e16, 1.0, -1e16]));
+        assert!(!all(&[0.1, 0.2, 0.3]) && !all(&[f64::INFINITY]) && !all(&[5e-324, 1.0]));
     }
 
     #[test]

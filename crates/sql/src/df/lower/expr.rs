@@ -191,6 +191,9 @@ impl Lowerer {
     }
 
     pub fn native_compare(&self, op: CompareOp, by: CompareBy, left: &Expr, right: &Expr, scope: &Scope) -> Result<Option<DfExpr>> {
+        if left.has_hidden_digits() || right.has_hidden_digits() {
+            return Ok(None);
+        }
         let Some(form) = key_form(by, &[left, right]) else { return Ok(None) };
         let operator = operator(op);
         Ok(Some(binary_expr(self.key(left, form, scope)?, operator, self.key(right, form, scope)?)))
@@ -198,6 +201,9 @@ impl Lowerer {
 
     fn native_in(&self, left: &Expr, list: &[Expr], by: CompareBy, negated: bool, scope: &Scope) -> Result<Option<DfExpr>> {
         let operands: Vec<&Expr> = std::iter::once(left).chain(list).collect();
+        if operands.iter().any(|operand| operand.has_hidden_digits()) {
+            return Ok(None);
+        }
         let Some(form) = key_form(by, &operands) else { return Ok(None) };
         let needle = self.key(left, form, scope)?;
         let list = list.iter().map(|e| self.key(e, form, scope)).collect::<Result<Vec<_>>>()?;
@@ -266,6 +272,9 @@ impl Lowerer {
     fn native_cast(&self, inner: &Expr, ty: &ColumnType, scope: &Scope) -> Result<Option<DfExpr>> {
         if let Some(Value::Null) = inner.as_literal() {
             return Ok(Some(typed_null(ty)));
+        }
+        if inner.has_hidden_digits() {
+            return Ok(None);
         }
         let (from, to) = (Repr::of(&inner.ty.ty), Repr::of(ty));
         let whole_digits = |ty: &ExprType| ty.decimal_digits().0;
@@ -567,6 +576,9 @@ fn native_kernel(func: FuncId, args: &[Expr], expr: &Expr) -> Option<Kernel> {
         _ => return None,
     };
     let [left, right] = [&args[0].ty, &args[1].ty];
+    if args.iter().any(Expr::has_hidden_digits) {
+        return None;
+    }
     if left.is_null_type() || right.is_null_type() {
         return None;
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::{BatchCoalescer, take};
 use datafusion::common::Result;
 use highkey_table::{Direction, RowBatch, TableScan};
@@ -16,6 +16,9 @@ use super::{BaseTable, Piece};
 use crate::bind::ROW_ID;
 use crate::df::engine::BATCH_ROWS;
 use crate::df::error::user;
+
+/// Batches or blocks that a scan reads at most before it lets go of its thread: about a millisecond's work.
+const STEPS_BETWEEN_PAUSES: usize = 16;
 
 /// Pieces not yet taken.
 pub(super) struct Pieces {
@@ -251,8 +254,7 @@ impl Batches {
         let (arrays, rows) = match selected {
             Selected::None => return Ok(()),
             Selected::All => ((0..columns.len()).map(whole).collect::<Result<Vec<_>>>()?, rows),
-            Selected::Some(mask) => {
-                let picked = UInt32Array::from_iter_values(mask.values().set_indices_u32());
+            Selected::Some(picked) => {
                 let some = |i: usize| {
                     Ok(self.seen(i, match &from {
                         Rows::Decoded(arrays, _) => take(&arrays[i], &picked, None)?,
@@ -276,8 +278,9 @@ impl Batches {
         }
     }
 
+    /// None at the end. Empty now and then while the filter leaves nothing, so that the thread may turn to others.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
+        for _ in 0..STEPS_BETWEEN_PAUSES {
             if let Some(batch) = self.gathered.next_completed_batch() {
                 return Ok(Some(batch));
             }
@@ -292,6 +295,7 @@ impl Batches {
             };
             self.ended = !more?;
         }
+        Ok(Some(RecordBatch::new_empty(self.source.schema.clone())))
     }
 }
 

@@ -75,16 +75,17 @@ impl ColumnCache {
         if block.bytes > self.limit / 8 || block.rows < LEAST_ROWS {
             return;
         }
-        if self.used.load(Ordering::Relaxed) + block.bytes > self.limit {
+        if self.used.load(Ordering::Relaxed).saturating_add(block.bytes) > self.limit {
             if !self.offered.fetch_add(1, Ordering::Relaxed).is_multiple_of(ADMIT_ONE_IN) {
                 return;
             }
             self.make_room(block.bytes);
         }
+        // Counted before it can be found, and forgotten, by others.
+        self.used.fetch_add(block.bytes, Ordering::Relaxed);
         if let Some(old) = table.blocks.lock().insert(block.run.low.clone(), block.clone()) {
             self.forget(&old);
         }
-        self.used.fetch_add(block.bytes, Ordering::Relaxed);
         let mut clock = self.clock.lock();
         clock.push_back((table.clone(), Arc::downgrade(&block)));
         // Blocks that were replaced or removed leave their places behind.
@@ -97,7 +98,7 @@ impl ColumnCache {
     fn make_room(&self, bytes: usize) {
         let mut clock = self.clock.lock();
         let mut left = 2 * clock.len();
-        while left > 0 && self.used.load(Ordering::Relaxed) + bytes > self.limit {
+        while left > 0 && self.used.load(Ordering::Relaxed).saturating_add(bytes) > self.limit {
             left -= 1;
             let Some((table, place)) = clock.pop_front() else { return };
             let Some(block) = place.upgrade() else { continue };

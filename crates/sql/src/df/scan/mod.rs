@@ -21,7 +21,7 @@ use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::datasource::{TableType, source_as_provider};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, conjunction};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
@@ -326,8 +326,7 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.source.schema.clone();
         let pieces = Pieces { all: self.pieces.clone(), next: self.next_piece(partition) };
-        // As one condition, which stops at its first false part like the query's own AND.
-        let filter = (!self.conditions.is_empty()).then(|| Filter::new(conjunction(self.conditions.iter().cloned()), &schema)).transpose()?;
+        let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
         let batches = Batches::new(self.source.clone(), pieces, self.limit, filter, context.session_config().batch_size());
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))))
     }

@@ -199,3 +199,12 @@ fn a_window_that_stands_twice() {
     f.table("w", &[("a", int())], "1\n2");
     f.check("SELECT COUNT(*) OVER () x, COUNT(*) OVER () y, a FROM w ORDER BY a", "2|2|1;2|2|2");
 }
+
+#[test]
+fn quotients_keep_their_digits_until_the_end() {
+    let f = Fixture::new();
+    f.table("q", &[("id", int()), ("a", int()), ("d", ColumnType::decimal(10, 2))], "1|1|1.00\n2|2|2.00\n3|5|5.50");
+    f.check("SELECT a/3*3, d/7*7, CASE WHEN id > 0 THEN a/3 END * 3 FROM q WHERE id = 1", "1.0000|1.000000|1.0000");
+    f.check("SELECT a/3 = 0.3333, a/3 > 0.3333, a/3 IN (0.3333), COALESCE(a/3, 0)*3 FROM q WHERE id = 1", "0|1|0|1.0000");
+    f.check("SELECT SUM(a/3*3), SUM(1/3), AVG(1/3) FROM q", "8.0000|1.0000|0.33333333");
+}

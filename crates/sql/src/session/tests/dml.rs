@@ -172,3 +172,14 @@ async fn a_rejected_statement_leaves_no_rows() {
     c.ok("COMMIT").await;
     assert_eq!(c.rows("SELECT id FROM t").await, table("1"));
 }
+
+#[tokio::test]
+async fn an_expression_may_begin_with_a_subquery_in_parentheses() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    assert_eq!(c.value("SELECT ((SELECT 1) + 1)").await, "2");
+    assert_eq!(c.value("SELECT 5 WHERE ((SELECT MAX(a) FROM (SELECT 2 AS a) t) IN (1, 2))").await, "5");
+    assert_eq!(c.value("SELECT (((SELECT 3)))").await, "3");
+    assert_eq!(c.value("SELECT COUNT(*) FROM ((SELECT 1 AS a) UNION ALL (SELECT 2)) t").await, "2");
+    assert_eq!(c.error("SELECT ((SELECT 1) + )").await.0, 1064);
+}

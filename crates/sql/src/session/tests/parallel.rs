@@ -77,6 +77,27 @@ async fn an_answer_that_shows_the_order_is_found_on_one_thread() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_of_equal_rows_are_the_same_every_time() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let first = c.rows("SELECT id, k FROM t ORDER BY k LIMIT 10").await;
+    assert_eq!(first.iter().map(|row| row[0].parse::<u32>().unwrap()).collect::<Vec<_>>(), (0..10).map(|n| n * 10).collect::<Vec<_>>());
+    for _ in 0..20 {
+        assert_eq!(c.rows("SELECT id, k FROM t ORDER BY k LIMIT 10").await, first);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_condition_is_asked_only_about_rows_that_those_before_it_leave() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE big (id INT PRIMARY KEY, x BIGINT)").await;
+    c.ok("INSERT INTO big SELECT id, IF(id % 3 = 0, 9000000000000000000, id) FROM t").await;
+    assert_eq!(c.value("SELECT COUNT(*) FROM big WHERE x < 1000000 AND x * 10 >= 0").await, "26666");
+    assert_eq!(c.error("SELECT COUNT(*) FROM big WHERE x * 10 >= 0").await.0, 1690);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_that_starts_anew_warns_once() {
     let server = Server::new();
     let mut c = filled(&server).await;

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 
 use crate::report::{Better, Cell, Report};
 use crate::sbtest::{self, Table};
-use crate::server::{self, Result, Server, number, run as execute};
+use crate::server::{self, Result, Server, number};
 use crate::workers::{self, Done, Statement};
 
 /// What to measure.
@@ -154,12 +154,7 @@ async fn load(server: &Server, log: bool, database: &str, plan: &Plan) -> Result
     let mut expected = 0;
     for number in 1..=plan.tables {
         let table = Table { number, rows: plan.rows };
-        execute(&mut connection, &table.ddl()).await?;
-        for insert in table.inserts() {
-            execute(&mut connection, &insert).await?;
-        }
-        // As sysbench does, after the rows.
-        execute(&mut connection, &format!("CREATE INDEX k_{number} ON {} (k)", sbtest::name(number))).await?;
+        table.create(&mut connection).await?;
         expected += table.sum_of_k();
     }
     let found = sum_of_k(&mut connection, plan.tables).await?;

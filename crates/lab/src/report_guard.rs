@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 
 use crate::report::{Better, Cell, Report};
 use crate::sbtest::{self, Table};
-use crate::server::{self, Result, Server, number, run as execute};
+use crate::server::{self, Result, Server, number};
 use crate::tpch;
 use crate::workers::{self, Done, Running, Work};
 
@@ -129,12 +129,7 @@ pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan
             .await
             .map_err(|e| format!("{}: {e}", server.name))?;
         for number in 1..=plan.tables {
-            let table = Table { number, rows: plan.rows };
-            execute(&mut connection, &table.ddl()).await?;
-            for insert in table.inserts() {
-                execute(&mut connection, &insert).await?;
-            }
-            execute(&mut connection, &format!("CREATE INDEX k_{number} ON {} (k)", sbtest::name(number))).await?;
+            Table { number, rows: plan.rows }.create(&mut connection).await?;
         }
     }
     let new = |name, unit, better| Report::new(name, unit, "connections", better, servers);

@@ -7,7 +7,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-use crate::server::{Result, Server};
+use crate::server::{Result, Server, run as execute};
 
 /// What is sent at once.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -106,8 +106,16 @@ impl Table {
     /// Rows of an INSERT.
     const BATCH: u32 = 1000;
 
-    /// Without the index of k, which sysbench creates when the rows are there.
-    pub fn ddl(self) -> String {
+    /// Creates and fills it, then indexes k, as sysbench does.
+    pub async fn create(self, connection: &mut Conn) -> Result<()> {
+        execute(connection, &self.ddl()).await?;
+        for insert in self.inserts() {
+            execute(connection, &insert).await?;
+        }
+        execute(connection, &format!("CREATE INDEX k_{} ON {} (k)", self.number, name(self.number))).await
+    }
+
+    fn ddl(self) -> String {
         format!(
             "CREATE TABLE {} (id int NOT NULL AUTO_INCREMENT, k int DEFAULT '0' NOT NULL, c char(120) DEFAULT '' NOT NULL, \
              pad char(60) DEFAULT '' NOT NULL, PRIMARY KEY (id)) ENGINE=InnoDB",
@@ -116,7 +124,7 @@ impl Table {
     }
 
     /// The statements that fill it.
-    pub fn inserts(self) -> impl Iterator<Item = String> {
+    fn inserts(self) -> impl Iterator<Item = String> {
         (1..=self.rows).step_by(Table::BATCH as usize).map(move |first| {
             let last = self.rows.min(first + (Table::BATCH - 1));
             let row = |id| format!("({id}, {}, '{}', '{}')", self.k(id), digits(id, 1, 10), digits(id, 2, 5));

@@ -30,11 +30,12 @@ use mysql_async::{Column, Conn, Opts, OptsBuilder, Row, Value};
 
 use crate::Result;
 
+/// Of `golden` and of `sessions`.
 #[derive(Subcommand)]
 pub enum Action {
     /// Run scripts on a real MySQL and write its answers beside them
     Record(Files),
-    /// Compare a server's answers with the recorded ones
+    /// Compare what a server does with what was recorded
     Run {
         #[command(flatten)]
         files: Files,
@@ -51,10 +52,10 @@ pub enum Action {
 pub struct Files {
     /// The server: mysql://user@host:port
     #[arg(long)]
-    url: String,
-    /// Scripts (.sql) to record, or answers (.slt) to compare
+    pub url: String,
+    /// Scripts (.sql, .sessions) to record, or what was recorded (.slt, .recorded) to compare with
     #[arg(required = true)]
-    files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

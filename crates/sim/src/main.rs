@@ -41,7 +41,7 @@ enum Driver {
     Golden(golden::Action),
     /// Several sessions beside each other: record who waits and what they see from MySQL, or compare a server with it
     #[command(subcommand)]
-    Sessions(sessions::Action),
+    Sessions(golden::Action),
     /// Random transactions of several sessions: is what they saw what each isolation level allows?
     Histories(histories::Options),
     /// Kill -9 under load, with an oracle outside the server

@@ -31,17 +31,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::Result;
-use crate::golden::{Answer, Executor, Protocol, ask, connect, same, version};
+use crate::golden::{Action, Answer, Executor, Protocol, ask, connect, same, version};
 
 /// What is not answered in this time waits. On a real MySQL, whose answers are the truth, there is more of it.
 const WAITS_AFTER: Duration = Duration::from_millis(60);
@@ -52,33 +51,6 @@ const TESTS_AT_ONCE: usize = 16;
 
 const LEVELS: [(&str, &str); 4] =
     [("RU", "READ UNCOMMITTED"), ("RC", "READ COMMITTED"), ("RR", "REPEATABLE READ"), ("SER", "SERIALIZABLE")];
-
-#[derive(Subcommand)]
-pub enum Action {
-    /// Run scripts on a real MySQL and write its answers beside them
-    Record(Files),
-    /// Compare what a server does with what was recorded
-    Run {
-        #[command(flatten)]
-        files: Files,
-        /// Wire protocol to use
-        #[arg(long, default_value = "text")]
-        protocol: Protocol,
-        /// What runs queries; a server other than Highkey knows only auto
-        #[arg(long, default_value = "auto")]
-        executor: Executor,
-    },
-}
-
-#[derive(Args)]
-pub struct Files {
-    /// The server: mysql://user@host:port
-    #[arg(long)]
-    url: String,
-    /// Scripts (.sessions) to record, or what was recorded (.recorded) to compare with
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-}
 
 /// One test at one level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

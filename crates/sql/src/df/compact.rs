@@ -75,13 +75,23 @@ impl ExecutionPlan for CompactTexts {
 }
 
 fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(|column| -> ArrayRef {
-        match column.data_type() {
-            DataType::Utf8View if column.as_string_view().data_buffers().len() > MOST_BUFFERS => Arc::new(column.as_string_view().gc()),
-            DataType::BinaryView if column.as_binary_view().data_buffers().len() > MOST_BUFFERS => Arc::new(column.as_binary_view().gc()),
-            _ => column.clone(),
-        }
+    let columns = batch.columns().iter().map(|column| {
+        let buffers = match column.data_type() {
+            DataType::Utf8View => column.as_string_view().data_buffers().len(),
+            DataType::BinaryView => column.as_binary_view().data_buffers().len(),
+            _ => 0,
+        };
+        if buffers > MOST_BUFFERS { together(column) } else { column.clone() }
     });
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options)?)
+}
+
+/// Texts or byte strings in buffers of their own that hold nothing else; any other array as it is.
+pub(super) fn together(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array.clone(),
+    }
 }

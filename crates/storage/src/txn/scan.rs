@@ -83,12 +83,17 @@ impl Scan {
         self
     }
 
-    /// Copies the next rows out: those of one leaf that the scan sees, at least one. False at the end.
-    pub fn next_leaf(&mut self, out: &mut LeafRows) -> Result<bool> {
-        let tree = match &self.tree {
+    /// The index's tree, looked up once.
+    fn tree(&mut self) -> Result<BTree> {
+        Ok(match &self.tree {
             Some(tree) => tree.clone(),
             None => self.tree.insert(self.system.tree(self.index)?).clone(),
-        };
+        })
+    }
+
+    /// Copies the next rows out: those of one leaf that the scan sees, at least one. False at the end.
+    pub fn next_leaf(&mut self, out: &mut LeafRows) -> Result<bool> {
+        let tree = self.tree()?;
         let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
         let (deferred, gaps, run) = (&mut self.deferred, &mut self.gaps, &mut self.run);
         loop {
@@ -154,10 +159,7 @@ impl Scan {
 
     /// True if the rows of the run are what the scan would read: none of its leaves has changed.
     pub fn is_unchanged(&mut self, run: &LeafRun) -> Result<bool> {
-        let tree = match &self.tree {
-            Some(tree) => tree.clone(),
-            None => self.tree.insert(self.system.tree(self.index)?).clone(),
-        };
+        let tree = self.tree()?;
         for leaf in &run.leaves {
             if !tree.is_unchanged(leaf)? {
                 return Ok(false);

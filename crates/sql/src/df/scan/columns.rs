@@ -20,6 +20,8 @@ use datafusion::common::Result;
 use highkey_table::{LeafRun, Table};
 use parking_lot::Mutex;
 
+use crate::df::compact::together;
+
 /// Where all queries keep columns.
 #[derive(Debug)]
 pub(crate) struct ColumnCache {
@@ -237,11 +239,11 @@ impl Packed {
             DataType::Int32 => numbers::<Int32Type>(array, |v| v.into()),
             DataType::UInt16 => numbers::<UInt16Type>(array, |v| v.into()),
             DataType::Decimal128(..) => numbers::<Decimal128Type>(array, |v| v),
-            DataType::Utf8View => Some(dictionary(array, array.as_string_view(), |a, row| a.value(row).as_bytes()).unwrap_or_else(|| Packed::Plain(Arc::new(array.as_string_view().gc())))),
-            DataType::BinaryView => Some(dictionary(array, array.as_binary_view(), |a, row| a.value(row)).unwrap_or_else(|| Packed::Plain(Arc::new(array.as_binary_view().gc())))),
+            DataType::Utf8View => dictionary(array, array.as_string_view(), |a, row| a.value(row).as_bytes()),
+            DataType::BinaryView => dictionary(array, array.as_binary_view(), |a, row| a.value(row)),
             _ => None,
         };
-        packed.unwrap_or_else(|| Packed::Plain(array.clone()))
+        packed.unwrap_or_else(|| Packed::Plain(together(array)))
     }
 
     /// The column as it was.
@@ -370,9 +372,5 @@ fn dictionary<A: Array>(array: &ArrayRef, cells: &A, cell: impl Fn(&A, usize) ->
         firsts.push(0);
     }
     let values = take(array.as_ref(), &UInt32Array::from(firsts), None).ok()?;
-    let values: ArrayRef = match values.data_type() {
-        DataType::Utf8View => Arc::new(values.as_string_view().gc()) as ArrayRef,
-        _ => Arc::new(values.as_binary_view().gc()),
-    };
-    Some(Packed::Dictionary { codes: UInt8Array::new(codes.into(), array.nulls().cloned()), values })
+    Some(Packed::Dictionary { codes: UInt8Array::new(codes.into(), array.nulls().cloned()), values: together(&values) })
 }

@@ -112,7 +112,7 @@ impl TableProvider for BaseTable {
         let workers = state.config().target_partitions();
         let pieces = source.pieces()?;
         let workers = workers.min(pieces.len());
-        Ok(Arc::new(ScanExec::new(source, pieces, workers, limit)))
+        Ok(Arc::new(ScanExec::new(source, pieces.into(), workers, limit)))
     }
 }
 
@@ -205,7 +205,7 @@ pub(super) struct ScanExec {
 }
 
 impl ScanExec {
-    fn new(source: BaseTable, pieces: Vec<Piece>, workers: usize, limit: Option<usize>) -> ScanExec {
+    fn new(source: BaseTable, pieces: Arc<[Piece]>, workers: usize, limit: Option<usize>) -> ScanExec {
         let workers = workers.max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(source.schema.clone()),
@@ -214,7 +214,7 @@ impl ScanExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        ScanExec { source, pieces: pieces.into(), limit, conditions: Vec::new(), executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
+        ScanExec { source, pieces, limit, conditions: Vec::new(), executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
     }
 
     /// The position among the pieces that this execution's partitions share.
@@ -300,14 +300,9 @@ impl ExecutionPlan for ScanExec {
                 conditions.push(filter.filter);
             }
         }
-        let scan = ScanExec {
-            source: self.source.clone(),
-            pieces: self.pieces.clone(),
-            limit: self.limit,
-            conditions,
-            executions: Mutex::new((Vec::new(), vec![0; self.properties.output_partitioning().partition_count()])),
-            properties: self.properties.clone(),
-        };
+        let workers = self.properties.output_partitioning().partition_count();
+        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), workers, self.limit);
+        scan.conditions = conditions;
         Ok(FilterPushdownPropagation::with_parent_pushdown_result(taken).with_updated_node(Arc::new(scan)))
     }
 

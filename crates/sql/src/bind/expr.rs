@@ -20,7 +20,11 @@ impl Binder<'_> {
     fn expr_inner(&mut self, expr: &ast::Expr) -> Result<Expr> {
         match &expr.kind {
             Ast::Literal(value) => self.literal(value),
-            Ast::Column(name) => self.column(name),
+            Ast::Column(name) => {
+                let column = self.column(name)?;
+                self.note_column(expr.span.start, &column);
+                Ok(column)
+            }
             Ast::Param(index) => Ok(self.param(*index)),
             Ast::UserVar(name) => Ok(self.user_variable(name)),
             Ast::SystemVar { scope, name } => {

@@ -15,6 +15,7 @@ impl Binder<'_> {
     /// A whole statement's query.
     pub fn statement_query(&mut self, query: &ast::Query) -> Result<BoundQuery> {
         let rel = self.query_expression(query)?;
+        let rel = if self.merges { rel.merged() } else { rel };
         let into = query.into.as_ref().map(|into| match into {
             ast::Into::Outfile { path, charset, format } => IntoTarget::Outfile { path: path.clone(), charset: charset.clone(), format: format.clone() },
             ast::Into::Dumpfile(path) => IntoTarget::Dumpfile(path.clone()),
@@ -31,6 +32,7 @@ impl Binder<'_> {
             calc_found_rows: first.is_some_and(|s| s.calc_found_rows),
             into,
             locking: self.locking,
+            views: self.views.clone(),
             rel,
         })
     }
@@ -49,7 +51,9 @@ impl Binder<'_> {
     pub fn query_expression(&mut self, query: &ast::Query) -> Result<Rel> {
         stacker::maybe_grow(128 << 10, 1 << 20, || {
             let visible = self.ctes.len();
+            let exposing = std::mem::take(&mut self.exposing);
             let result = self.define_ctes(query.with.as_ref()).and_then(|()| self.query_body(query));
+            self.exposing = exposing;
             self.ctes.truncate(visible);
             result
         })
@@ -231,7 +235,7 @@ fn table_select(name: &ast::ObjectName) -> ast::Select {
         distinct: false,
         calc_found_rows: false,
         straight_join: false,
-        items: vec![ast::SelectItem::Star],
+        items: vec![ast::SelectItem::Star { at: 0 }],
         from: vec![ast::TableRef::Table { name: name.clone(), alias: None, partitions: Vec::new(), index_hints: Vec::new() }],
         filter: None,
         group_by: Vec::new(),

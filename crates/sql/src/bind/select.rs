@@ -181,24 +181,35 @@ impl Binder<'_> {
         Ok(rel.truncate(width))
     }
 
-    fn select_items(&mut self, select: &ast::Select) -> Result<(Vec<Expr>, Vec<Field>)> {
+    fn note_star(&mut self, at: usize, fields: &[Field]) {
+        if self.names.is_some() {
+            let columns = fields.iter().map(|f| self.resolved(f)).collect();
+            if let Some(names) = &mut self.names {
+                names.stars.insert(at, columns);
+            }
+        }
+    }
+
+    pub fn select_items(&mut self, select: &ast::Select) -> Result<(Vec<Expr>, Vec<Field>)> {
         let mut items = Vec::new();
         let mut fields = Vec::new();
         for item in &select.items {
             match item {
-                SelectItem::Star => {
+                SelectItem::Star { at } => {
                     let scope = self.scope();
                     if scope.from.fields.is_empty() {
                         return Err(MySqlError::with_message(1096, "No tables used"));
                     }
                     let from: &FromScope = &scope.from;
+                    let before = fields.len();
                     for i in &from.star {
                         let field = from.fields[*i].clone();
                         items.push(Expr::column(*i, field.ty.clone()));
                         fields.push(field);
                     }
+                    self.note_star(*at, &fields[before..]);
                 }
-                SelectItem::QualifiedStar(name) => {
+                SelectItem::QualifiedStar { name, at } => {
                     let scope = self.scope();
                     let before = items.len();
                     for (i, field) in scope.from.fields.iter().enumerate() {
@@ -211,6 +222,7 @@ impl Binder<'_> {
                     if items.len() == before {
                         return Err(errors::unknown_table(&name.to_string()));
                     }
+                    self.note_star(*at, &fields[before..]);
                 }
                 SelectItem::Expr { expr, name, .. } => {
                     let bound = self.in_clause(Clause::FieldList, |b| b.expr(expr))?;
@@ -259,7 +271,9 @@ impl Binder<'_> {
                 if let SelectItem::Expr { name: alias, .. } = item
                     && same_name(alias, &name.column)
                 {
-                    return self.item_at(select, items, i);
+                    let item = self.item_at(select, items, i)?;
+                    self.note_column(expr.span.start, &item);
+                    return Ok(item);
                 }
             }
         }
@@ -304,6 +318,7 @@ impl Binder<'_> {
                 && name.table.is_none()
                 && let Some(position) = alias_position(&name.column, items, fields)?
             {
+                self.note_column(item.expr.span.start, &items[position]);
                 items[position].clone()
             } else {
                 self.in_clause(Clause::Order, |b| b.expr(&item.expr))?

@@ -5,6 +5,7 @@
 mod access;
 mod display;
 mod expr;
+mod merge;
 mod query;
 mod ranges;
 mod rel;

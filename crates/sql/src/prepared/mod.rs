@@ -263,7 +263,7 @@ impl Session {
                         return Ok(None);
                     }
                     let Some(fast) = FastQuery::compile(&bound, self.state.config.executor) else { return Ok(None) };
-                    let tables = BoundTables::of(&bound.rel);
+                    let tables = BoundTables::of_query(&bound);
                     (Plan::Query(Box::new(bound), Box::new(fast)), tables)
                 }
                 Statement::Insert(insert) if insert.partitions.is_empty() => {

@@ -15,6 +15,7 @@ mod prepared;
 mod progress;
 mod row_locks;
 mod transactions;
+mod views;
 mod waits;
 
 use std::sync::Arc;

@@ -462,6 +462,7 @@ impl Binder<'_> {
         };
         let (collation, _) = collation::aggregate(&[&expr, &pattern], self.cx.collation(), true, "like")?;
         let nullable = expr.ty.nullable || pattern.ty.nullable;
+        let (expr, pattern) = (self.shown(expr), self.shown(pattern));
         Ok(self.folder.fold(Expr {
             kind: ExprKind::Like { expr: Box::new(expr), pattern: Box::new(pattern), escape, collation, negated },
             ty: ExprType::boolean(nullable),
@@ -509,6 +510,7 @@ impl Binder<'_> {
     pub fn convert_using(&mut self, expr: Expr, charset: Charset) -> Result<Expr> {
         let collation = Collation::default_of(charset);
         let ty = ExprType::text(expr.ty.char_length(), collation, true).with_coercibility(Coercibility::Implicit);
+        let expr = self.shown(expr);
         let name = self.text(charset.name());
         Ok(self.folder.fold(Expr::call(FuncId::ConvertUsing, vec![expr, name], ty)))
     }

@@ -12,7 +12,7 @@ use super::from::table_fields;
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::view::{not_updatable_column, root};
 use crate::parse::ast::{self, ColumnRef, ExprKind as Ast, InsertSource, LoadTarget};
-use crate::plan::{Field, Rel, RelKind};
+use crate::plan::{Expr, Field, Rel, RelKind};
 
 impl Binder<'_> {
     pub fn insert(&mut self, insert: &ast::Insert) -> Result<BoundInsert> {
@@ -34,10 +34,11 @@ impl Binder<'_> {
                 BoundSource::Rows(rows)
             }
             InsertSource::Query(query) => {
-                let query = self.statement_query(query)?;
+                let mut query = self.statement_query(query)?;
                 if query.rel.fields.len() != columns.len() {
                     return Err(count_mismatch(1));
                 }
+                self.show_for(&mut query.rel, &columns, &def);
                 BoundSource::Query(Box::new(query))
             }
         };
@@ -113,6 +114,21 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// The outputs of a query as the columns take them: see `shown`.
+    fn show_for(&self, rel: &mut Rel, columns: &[usize], def: &TableDef) {
+        let shows = |(field, column): (&Field, &usize)| field.ty.ty.is_temporal() && field.ty.ty.fsp() > 0 && def.columns[*column].ty.is_string();
+        if !rel.fields.iter().zip(columns).any(shows) {
+            return;
+        }
+        let outputs = rel.fields.iter().zip(columns).enumerate().map(|(i, (field, column))| {
+            let output = Expr::column(i, field.ty.clone());
+            if shows((field, column)) { self.shown(output) } else { output }
+        });
+        let exprs: Vec<Expr> = outputs.collect();
+        let fields = exprs.iter().zip(&rel.fields).map(|(e, f)| Field { ty: e.ty.clone(), ..f.clone() }).collect();
+        *rel = std::mem::replace(rel, Rel::dual()).project(exprs, fields);
+    }
+
     fn insert_rows(&mut self, rows: &[Vec<ast::Expr>], columns: &[usize], def: &TableDef) -> Result<Vec<Vec<AssignedValue>>> {
         let mut bound = Vec::with_capacity(rows.len());
         for (i, row) in rows.iter().enumerate() {
@@ -153,7 +169,7 @@ impl Binder<'_> {
                 format!("The value specified for generated column '{}' in table '{}' is not allowed.", target.name, def.name),
             ));
         }
-        Ok(AssignedValue::Expr(value))
+        Ok(AssignedValue::Expr(if target.ty.is_string() { self.shown(value) } else { value }))
     }
 
     /// DEFAULT(column) as an expression.

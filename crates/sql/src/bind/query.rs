@@ -1,6 +1,6 @@
 //! Query expressions: WITH, set operations, VALUES, TABLE, and what surrounds them.
 
-use highkey_types::{MySqlError, Str};
+use highkey_types::{MySqlError, Str, TypeKind};
 
 use super::binder::{Binder, CteBinding, Result};
 use super::errors;
@@ -9,7 +9,7 @@ use super::merge::{coerce, merge};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::select::{Surroundings, ordinal};
 use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
-use crate::plan::{BoundQuery, Expr, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
+use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
 
 impl Binder<'_> {
     /// A whole statement's query.
@@ -217,7 +217,14 @@ impl Binder<'_> {
 
 /// `rel` with its columns converted to the types of `fields`.
 fn conform(rel: Rel, fields: &[Field]) -> Rel {
-    let exprs: Vec<Expr> = rel.fields.iter().zip(fields).enumerate().map(|(i, (from, to))| coerce(Expr::column(i, from.ty.clone()), &to.ty)).collect();
+    // Decimals of more than 38 digits are another thing in Arrow.
+    let wide = |ty: &ExprType| matches!(ty.ty.kind, TypeKind::Decimal { precision, .. } if precision > 38);
+    let conform = |(i, (from, to)): (usize, (&Field, &Field))| {
+        let column = Expr::column(i, from.ty.clone());
+        let expr = coerce(column.clone(), &to.ty);
+        if expr.as_column().is_some() && wide(&from.ty) != wide(&to.ty) { Expr { kind: ExprKind::Cast(Box::new(column)), ty: expr.ty } } else { expr }
+    };
+    let exprs: Vec<Expr> = rel.fields.iter().zip(fields).enumerate().map(conform).collect();
     if exprs.iter().all(|e| e.as_column().is_some()) {
         return Rel { fields: rel.fields.iter().zip(fields).map(|(from, to)| Field { ty: to.ty.clone().with_nullable(from.ty.nullable), ..to.clone() }).collect(), ..rel };
     }

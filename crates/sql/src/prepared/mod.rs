@@ -135,7 +135,7 @@ impl Session {
         match &parsed.statement {
             Statement::Empty => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables => {
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables => {
                 return Err(error::unsupported_ps());
             }
             _ => {}

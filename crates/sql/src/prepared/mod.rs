@@ -262,7 +262,7 @@ impl Session {
                     if reads_variables(&bound) {
                         return Ok(None);
                     }
-                    let Some(fast) = FastQuery::compile(&bound, self.state.config.executor) else { return Ok(None) };
+                    let Some(fast) = self.compile_fast(&bound)? else { return Ok(None) };
                     let tables = BoundTables::of_query(&bound);
                     (Plan::Query(Box::new(bound), Box::new(fast)), tables)
                 }

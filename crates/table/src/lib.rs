@@ -36,6 +36,7 @@ mod table;
 mod timer;
 mod transaction;
 mod users;
+mod view;
 
 pub use auto_increment::{AutoIncrement, Reservation};
 pub use block_on::block_on;
@@ -63,3 +64,4 @@ pub use session_locks::{Passage, SessionLocks};
 pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;
 pub use transaction::{Snapshot, StatementSavepoint, Transaction};
+pub use view::{CheckOption, View, ViewAlgorithm, ViewDef};

@@ -306,6 +306,7 @@ impl Session {
             _ => OnDuplicate::Error,
         };
         let mut inserter = Inserter::new(&mut self.state, &bound.table, &bound.columns, bound.ignore, mode)?;
+        inserter.target.check = bound.check.clone();
         if !bound.on_duplicate.is_empty() {
             inserter.on_duplicate = bound.on_duplicate.clone();
             for (column, value) in &inserter.on_duplicate {
@@ -639,7 +640,7 @@ impl AssignedValue {
 
 /// The tables of a bound INSERT.
 pub(crate) fn insert_tables(bound: &BoundInsert) -> BoundTables {
-    let mut tables = BoundTables::one(&bound.table);
+    let mut tables = BoundTables::one(&bound.table, &bound.views);
     match &bound.source {
         BoundSource::Rows(rows) => rows.iter().flatten().filter_map(AssignedValue::expr).for_each(|e| tables.collect_expr(e)),
         BoundSource::Query(query) => tables.collect(&query.rel),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use highkey_table::{Snapshot, Table};
+use highkey_table::{Snapshot, Table, View};
 use highkey_types::{MySqlError, Value};
 use parking_lot::Mutex;
 
@@ -16,14 +16,20 @@ use crate::parse::ast;
 use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
-/// The base tables of a plan, those of its subqueries too, each once.
+/// The base tables of a plan, those of its subqueries too, each once, and the views that it was bound through.
 #[derive(Default)]
 pub struct BoundTables {
     /// With whether the statement locks its rows.
     pub tables: Vec<(Arc<Table>, bool)>,
+    /// The views that names stood for.
+    pub views: Vec<Arc<View>>,
 }
 
 impl BoundTables {
+    pub fn of_query(query: &BoundQuery) -> BoundTables {
+        BoundTables { views: query.views.clone(), ..BoundTables::of(&query.rel) }
+    }
+
     pub fn of(rel: &Rel) -> BoundTables {
         let mut found = BoundTables::default();
         found.collect(rel);
@@ -31,15 +37,15 @@ impl BoundTables {
     }
 
     /// Of the query that finds the rows which a statement changes: `targets` are changed, whatever is locked on the way.
-    pub fn changing<'t>(rel: &Rel, targets: impl Iterator<Item = &'t Arc<Table>>) -> BoundTables {
-        let mut found = BoundTables::of(rel);
+    pub fn changing<'t>(query: &BoundQuery, targets: impl Iterator<Item = &'t Arc<Table>>) -> BoundTables {
+        let mut found = BoundTables::of_query(query);
         found.tables.iter_mut().for_each(|(_, write)| *write = false);
         targets.for_each(|table| found.add(table, true));
         found
     }
 
-    pub fn one(table: &Arc<Table>) -> BoundTables {
-        BoundTables { tables: vec![(table.clone(), true)] }
+    pub fn one(table: &Arc<Table>, views: &[Arc<View>]) -> BoundTables {
+        BoundTables { tables: vec![(table.clone(), true)], views: views.to_vec() }
     }
 
     pub fn add(&mut self, table: &Arc<Table>, write: bool) {
@@ -98,6 +104,11 @@ impl Session {
         if tables.tables.iter().any(|(_, write)| *write) {
             self.check_transaction_writable()?;
             self.begin_change(false).await?;
+        }
+        for view in &tables.views {
+            if !self.txn().open_view(view).await? {
+                return Ok(false);
+            }
         }
         for (table, write) in &tables.tables {
             let txn = self.txn();
@@ -168,7 +179,7 @@ impl Session {
         loop {
             let mut bound = bind::bind_query(query, &self.state)?;
             self.adjust(&mut bound);
-            let tables = BoundTables::of(&bound.rel);
+            let tables = BoundTables::of_query(&bound);
             if self.open_tables(&tables).await? {
                 self.note_hints(&bound.hints);
                 return Ok(bound);

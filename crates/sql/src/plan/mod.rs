@@ -6,6 +6,7 @@ mod access;
 mod display;
 mod expr;
 mod joins;
+mod merge;
 mod query;
 mod ranges;
 mod rel;

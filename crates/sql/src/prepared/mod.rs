@@ -135,7 +135,7 @@ impl Session {
         match &parsed.statement {
             Statement::Empty => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables => {
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables => {
                 return Err(error::unsupported_ps());
             }
             _ => {}
@@ -263,7 +263,7 @@ impl Session {
                         return Ok(None);
                     }
                     let Some(fast) = self.compile_fast(&bound)? else { return Ok(None) };
-                    let tables = BoundTables::of(&bound.rel);
+                    let tables = BoundTables::of_query(&bound);
                     (Plan::Query(Box::new(bound), Box::new(fast)), tables)
                 }
                 Statement::Insert(insert) if insert.partitions.is_empty() => {

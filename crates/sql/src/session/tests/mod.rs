@@ -16,6 +16,7 @@ mod prepared;
 mod progress;
 mod row_locks;
 mod transactions;
+mod views;
 mod waits;
 
 use std::sync::Arc;

@@ -33,18 +33,20 @@ pub struct Txn {
     pub(super) system: Arc<System>,
     isolation: Isolation,
     /// From the first write or lock on.
-    owner: Option<Arc<Owner>>,
+    pub(super) owner: Option<Arc<Owner>>,
     /// Its newest log record.
     pub(super) last_lsn: Lsn,
-    view: Option<Arc<View>>,
+    pub(super) view: Option<Arc<View>>,
     pub(super) purge: Vec<PurgeItem>,
-    dropped: Vec<IndexId>,
+    pub(super) dropped: Vec<IndexId>,
     /// The first record of binlog events that were logged before the commit.
-    first_events: Option<Lsn>,
+    pub(super) first_events: Option<Lsn>,
     pub(super) lock_wait_timeout: Duration,
     pub(super) interrupt: Option<Arc<Interrupt>>,
     pub(super) progress: Option<Arc<Progress>>,
     activity: Option<Arc<TxnActivity>>,
+    /// Neither a crash nor dropping this ends the transaction any more.
+    pub(super) is_prepared: bool,
     pub(super) cursor: Cursor,
 }
 
@@ -62,6 +64,7 @@ impl Txn {
             interrupt: None,
             progress: None,
             activity: None,
+            is_prepared: false,
             cursor: Cursor::new(),
             system,
         }
@@ -136,6 +139,14 @@ impl Txn {
     /// Rows changed so far.
     pub fn rows_changed(&self) -> u64 {
         self.owner.as_ref().map_or(0, |o| o.work.load(crate::sync::Ordering::Relaxed))
+    }
+
+    /// What happens from here on is not the session's that began it.
+    pub(super) fn leave_session(&mut self) {
+        (self.interrupt, self.progress) = (None, None);
+        if let Some(activity) = self.activity.take() {
+            activity.end();
+        }
     }
 
     pub(super) fn owner(&mut self) -> Arc<Owner> {
@@ -269,6 +280,10 @@ impl Txn {
     /// Appends the commit record with `binlog`, the transaction's binlog events (may be empty). On an error the transaction is rolled
     /// back. A transaction that wrote nothing logs nothing.
     pub fn commit(mut self, binlog: &[u8]) -> Result<CommitWait> {
+        self.append_commit(binlog)
+    }
+
+    pub(super) fn append_commit(&mut self, binlog: &[u8]) -> Result<CommitWait> {
         self.view = None;
         if !self.has_writes() && binlog.is_empty() {
             self.end_unwritten();
@@ -310,7 +325,7 @@ impl Txn {
         }
     }
 
-    fn end_rolled_back(&mut self) -> Result<()> {
+    pub(super) fn end_rolled_back(&mut self) -> Result<()> {
         self.view = None;
         self.purge.clear();
         self.dropped.clear();
@@ -353,6 +368,7 @@ impl Drop for Txn {
             activity.end();
         }
         if self.owner.is_some()
+            && !self.is_prepared
             && let Err(error) = self.end_rolled_back()
         {
             // Its rows stay locked; the next open undoes it.

@@ -195,7 +195,7 @@ impl Writer {
     }
 
     fn transaction(&mut self, record: &LogRecord) -> Result<()> {
-        let (payload, own) = Payload::decode(record.extra())?;
+        let (payload, own) = Payload::decode(record.events())?;
         let broken = || Error::corrupt_file(format!("the binary log's events in the log at {} do not add up", record.lsn));
         let mut parts = payload.parts.iter();
         // The part that is being read, and what is left of it; after the last one, the record's own events.
@@ -219,7 +219,7 @@ impl Writer {
                         None => return Err(broken()),
                     };
                 }
-                let bytes = part.as_ref().map_or(own, |part| part.extra()).get(at..end).ok_or_else(broken)?;
+                let bytes = part.as_ref().map_or(own, |part| part.events()).get(at..end).ok_or_else(broken)?;
                 let len = Header::parse(bytes).map(|h| h.event_size as usize).filter(|len| *len <= bytes.len()).ok_or_else(broken)?;
                 self.append(&bytes[..len]);
                 at += len;

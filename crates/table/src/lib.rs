@@ -36,6 +36,7 @@ mod table;
 mod timer;
 mod transaction;
 mod users;
+mod xa;
 
 pub use auto_increment::{AutoIncrement, Reservation};
 pub use block_on::block_on;
@@ -50,6 +51,7 @@ pub use def::{
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
 pub use foreign::Generator;
+pub use highkey_binlog::Xid;
 pub use highkey_storage::{
     ActiveTxn, Blocked, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport, LockExtent,
     LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked, waiting,
@@ -63,3 +65,4 @@ pub use session_locks::{Passage, SessionLocks};
 pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;
 pub use transaction::{Snapshot, StatementSavepoint, Transaction};
+pub use xa::XaBranch;

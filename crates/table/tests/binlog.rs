@@ -1,17 +1,19 @@
 //! The binary log: its files say exactly what the database holds, also after a crash at any write.
 
 mod common;
+#[path = "common/replay.rs"]
+mod replay;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
 use common::*;
-use highkey_binlog::event::{self, check_crc32};
-use highkey_binlog::{EventType, Header};
+use highkey_binlog::event;
 use highkey_storage::{Error, SimClock, SimDisk};
 use highkey_table::*;
 use highkey_types::MySqlError;
+use replay::replay;
 
 /// Small files, so that every few transactions begin another one.
 fn small() -> BinlogOptions {
@@ -28,107 +30,6 @@ fn source(text: &str) -> EventSource {
 
 fn logged(text: &str) -> DdlContext {
     DdlContext { log: Some(Arc::new(LoggedStatement { source: source(text), text: text.into() })), ..DdlContext::default() }
-}
-
-/// What the binary log's files say.
-#[derive(Debug, Default)]
-struct Replayed {
-    rows: BTreeMap<i64, i64>,
-    /// By type.
-    events: BTreeMap<&'static str, usize>,
-    transactions: u64,
-    statements: Vec<String>,
-    files: usize,
-}
-
-/// Reads every file, checks each event and the order of events, and applies them to an empty table `t (id int primary key, v int)`.
-fn replay(db: &Arc<Database>) -> Replayed {
-    let binlog = db.binlog().expect("the binary log is on");
-    binlog.catch_up().unwrap();
-    let mut replayed = Replayed::default();
-    let mut names = binlog.files();
-    for (name, size) in names.drain(..) {
-        let mut bytes = Vec::new();
-        binlog.read_file(&name, 0).unwrap().expect("listed").read_to_end(&mut bytes).unwrap();
-        assert_eq!(bytes.len() as u64, size, "{name}");
-        replay_file(&name, &bytes, &mut replayed);
-        replayed.files += 1;
-    }
-    assert_eq!(binlog.executed().count(), replayed.transactions, "GTIDs");
-    replayed
-}
-
-fn replay_file(name: &str, bytes: &[u8], replayed: &mut Replayed) {
-    assert_eq!(bytes[..4], *b"\xfebin", "{name}");
-    let (mut at, mut sequence, mut in_transaction, mut ended) = (4, 0, false, false);
-    for (n, sealed) in event::split(&bytes[4..]).enumerate() {
-        at += sealed.len();
-        let header = Header::parse(sealed).unwrap();
-        assert_eq!(header.log_pos as usize, at, "{name}: where event {n} ends");
-        let (raw, right) = check_crc32(sealed).unwrap();
-        assert!(right, "{name}: checksum of event {n}");
-        assert!(!ended, "{name}: nothing behind the end");
-        let body = &raw[Header::LEN..];
-        *replayed.events.entry(EventType::name(header.event_type)).or_default() += 1;
-        match header.event_type {
-            EventType::FORMAT_DESCRIPTION => assert_eq!(n, 0, "{name}"),
-            EventType::PREVIOUS_GTIDS => assert_eq!(n, 1, "{name}"),
-            EventType::GTID => {
-                assert!(!in_transaction, "{name}");
-                replayed.transactions += 1;
-                let number = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().unwrap());
-                assert_eq!(number(17), replayed.transactions, "{name}: GTIDs have no gaps");
-                sequence += 1;
-                assert_eq!(number(34), sequence, "{name}: sequence number");
-                assert!(number(26) < sequence, "{name}: a transaction follows what it depends on");
-                in_transaction = true;
-            }
-            EventType::QUERY => {
-                assert!(in_transaction, "{name}");
-                let schema = body[8] as usize;
-                let status = u16::from_le_bytes(body[11..13].try_into().unwrap()) as usize;
-                let sql = String::from_utf8(body[13 + status + schema + 1..].to_vec()).unwrap();
-                in_transaction = sql == "BEGIN";
-                if !in_transaction {
-                    replayed.statements.push(sql);
-                }
-            }
-            EventType::WRITE_ROWS | EventType::UPDATE_ROWS | EventType::DELETE_ROWS => {
-                assert!(in_transaction, "{name}");
-                replay_rows(header.event_type, &body[10..], &mut replayed.rows);
-            }
-            EventType::XID => in_transaction = !std::mem::replace(&mut in_transaction, false),
-            EventType::ROTATE | EventType::STOP => {
-                assert!(!in_transaction, "{name}");
-                ended = true;
-            }
-            EventType::TABLE_MAP | EventType::ROWS_QUERY => assert!(in_transaction, "{name}"),
-            other => panic!("{name}: an event of type {other}"),
-        }
-    }
-    assert_eq!(at, bytes.len(), "{name} has whole events only");
-    assert!(!in_transaction, "{name} has whole transactions only");
-}
-
-/// Rows of (INT, INT), both NOT NULL.
-fn replay_rows(event_type: u8, body: &[u8], rows: &mut BTreeMap<i64, i64>) {
-    let images = if event_type == EventType::UPDATE_ROWS { 2 } else { 1 };
-    assert_eq!(body[0], 2, "columns");
-    let images_of: Vec<(i64, i64)> = body[1 + images..]
-        .chunks(9)
-        .map(|image| {
-            let int = |at: usize| i64::from(i32::from_le_bytes(image[at..at + 4].try_into().unwrap()));
-            (int(1), int(5))
-        })
-        .collect();
-    match event_type {
-        EventType::WRITE_ROWS => images_of.iter().for_each(|(id, v)| assert_eq!(rows.insert(*id, *v), None, "row {id} is new")),
-        EventType::DELETE_ROWS => images_of.iter().for_each(|(id, v)| assert_eq!(rows.remove(id), Some(*v), "row {id} is there")),
-        _ => images_of.chunks(2).for_each(|pair| {
-            assert_eq!(rows.remove(&pair[0].0), Some(pair[0].1), "row {} is there", pair[0].0);
-            assert_eq!(rows.insert(pair[1].0, pair[1].1), None, "row {} is new", pair[1].0);
-        }),
-    }
 }
 
 /// What a file has behind the events that every file begins with.

@@ -52,4 +52,4 @@ pub use txn::{
 pub use waits::{
     Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,
 };
-pub use wal::{LogFollower, Record as LogRecord};
+pub use wal::{CommitAnatomy, HistogramBucket, HistogramReport, LogFollower, Record as LogRecord};

@@ -69,6 +69,7 @@ impl Txn {
             0
         })?;
         (self.last_lsn, self.is_prepared) = (lsn, true);
+        self.note_events(binlog);
         let system = self.system.clone();
         let chain = system.add_prepared(owner, info, lsn, lsn);
         Ok((Prepared { txn: self, chain }, CommitWait::new(system, lsn)))
@@ -138,6 +139,7 @@ impl Prepared {
         let (lsn, _) = wal.append(&draft, |_| 0)?;
         drop(end);
         self.txn.last_lsn = lsn;
+        self.txn.note_events(binlog);
         self.ended();
         system.commits.note_releasing(lsn);
         self.txn.end_rolled_back()?;

@@ -41,6 +41,8 @@ pub struct Txn {
     pub(super) dropped: Vec<IndexId>,
     /// The first record of binlog events that were logged before the commit.
     pub(super) first_events: Option<Lsn>,
+    /// Bytes of those.
+    part_bytes: u64,
     pub(super) lock_wait_timeout: Duration,
     pub(super) interrupt: Option<Arc<Interrupt>>,
     pub(super) progress: Option<Arc<Progress>>,
@@ -60,6 +62,7 @@ impl Txn {
             purge: Vec::new(),
             dropped: Vec::new(),
             first_events: None,
+            part_bytes: 0,
             lock_wait_timeout: system.options.lock_wait_timeout,
             interrupt: None,
             progress: None,
@@ -274,6 +277,7 @@ impl Txn {
         let draft = Draft { kind: Kind::Events, txn: owner.id, prev_lsn: Lsn::NONE, undo: &[], parts: &[], extra: part };
         let (lsn, _) = wal.append(&draft, |_| 0)?;
         self.first_events.get_or_insert(lsn);
+        self.part_bytes += part.len() as u64;
         Ok(lsn)
     }
 
@@ -311,7 +315,16 @@ impl Txn {
         })?;
         self.owner = None;
         self.last_lsn = Lsn::NONE;
+        self.note_events(binlog);
         Ok(CommitWait::new(system, lsn))
+    }
+
+    /// A record with these events, and those that were logged in parts before, is in the log.
+    pub(super) fn note_events(&mut self, binlog: &[u8]) {
+        if !binlog.is_empty() {
+            let bytes = binlog.len() as u64 + std::mem::take(&mut self.part_bytes);
+            self.system.store.wal.anatomy.binlog_bytes.note(bytes);
+        }
     }
 
     pub fn rollback(mut self) -> Result<()> {

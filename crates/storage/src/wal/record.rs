@@ -65,6 +65,11 @@ impl Kind {
 
     /// Its records may carry a transaction's binlog events.
     pub(super) fn may_carry_events(self) -> bool {
+        self.is_waited_for()
+    }
+
+    /// Somebody is told once its record is durable.
+    pub(super) fn is_waited_for(self) -> bool {
         matches!(self, Kind::Commit | Kind::Prepare | Kind::RollBack)
     }
 }

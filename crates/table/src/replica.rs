@@ -21,11 +21,6 @@ pub struct ReplicaRecord {
 }
 
 impl ReplicaRecord {
-    /// The name and the value.
-    pub(crate) fn named(&self) -> (Vec<u8>, Vec<u8>) {
-        (self.key[1..].to_vec(), self.value.clone())
-    }
-
     pub(crate) fn put(&self, txn: &mut Txn) -> Result<(), MySqlError> {
         high_water::put(txn, self.catalog, &self.key, &self.value)
     }

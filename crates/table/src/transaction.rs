@@ -19,7 +19,7 @@ use crate::metadata_lock::{MetadataLock, MetadataLocks, MetadataMode, Name, Owne
 use crate::row_id::Lease;
 use crate::session_locks::SessionLocks;
 use crate::table::{Table, TableState};
-use crate::xa::{ChangedTable, NamedRecord, PreparedInfo, PreparedTransaction};
+use crate::xa::{ChangedTable, PreparedInfo, PreparedTransaction};
 
 /// One transaction of one session. Dropping it without `commit` rolls it back.
 pub struct Transaction {
@@ -292,6 +292,10 @@ impl Transaction {
         Ok(())
     }
 
+    pub fn has_savepoint(&self, name: &str) -> bool {
+        self.find_savepoint(name).is_ok()
+    }
+
     fn find_savepoint(&self, name: &str) -> Result<usize, MySqlError> {
         let found = self.savepoints.iter().position(|(n, _)| n.eq_ignore_ascii_case(name));
         found.ok_or_else(|| error::no_such_savepoint(name))
@@ -302,6 +306,19 @@ impl Transaction {
         let xid = &self.xid;
         let events = self.events.get_or_insert_with(|| Box::new(EventCache::new(xid.clone())));
         events.begin_statement(source);
+    }
+
+    /// The binary log is to tell of the transaction even if it changes nothing.
+    pub fn log_empty(&mut self, source: EventSource) {
+        self.log_statement(source);
+        if let Some(events) = &mut self.events {
+            events.begin_empty();
+        }
+    }
+
+    /// Whether its commit has something to make durable: changes, or what the binary log is to tell.
+    pub fn has_something_to_commit(&self) -> bool {
+        self.has_writes() || self.events.as_ref().is_some_and(|events| events.is_empty_transaction())
     }
 
     /// The transaction is one in two phases. To be called before its first change.
@@ -364,7 +381,7 @@ impl Transaction {
     }
 
     /// Prepares a transaction that has changed something. What is returned is prepared whatever becomes of the wait.
-    pub(crate) fn prepare(mut self, xid: &Xid, record: Option<NamedRecord>) -> Result<(PreparedTransaction, Committing), MySqlError> {
+    pub(crate) fn prepare(mut self, xid: &Xid) -> Result<(PreparedTransaction, Committing), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
         let events = match self.events.take() {
             Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing(), true),
@@ -378,7 +395,7 @@ impl Transaction {
             let added = found.and_then(|found| deltas.iter().find(|(state, _)| Arc::ptr_eq(state, &found.state)).map(|(_, added)| *added));
             ChangedTable { schema: schema.to_string(), table: table.to_string(), added: added.unwrap_or(0) }
         });
-        let info = PreparedInfo { xid: xid.clone(), logged: !events.is_empty(), tables: tables.collect(), record };
+        let info = PreparedInfo { xid: xid.clone(), logged: !events.is_empty(), tables: tables.collect() };
         let (prepared, wait) = inner.prepare(info.encode(), &events).map_err(|e| error::storage(e, "transaction"))?;
         Ok((PreparedTransaction { inner: prepared, deltas, logged: info.logged, _locks: locks }, Committing(Some(wait))))
     }

@@ -18,9 +18,6 @@ use crate::replica::ReplicaRecord;
 use crate::table::TableState;
 use crate::transaction::{Committing, HeldLocks, Transaction};
 
-/// A replica's record, by name.
-pub(crate) type NamedRecord = (Vec<u8>, Vec<u8>);
-
 /// What the record that prepares a transaction tells a later life of the database.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Xid")]
@@ -37,8 +34,6 @@ pub(crate) struct PreparedInfo {
     /// The binary log tells of it, and is to be told how it ended.
     pub logged: bool,
     pub tables: Vec<ChangedTable>,
-    /// Where the replica is that applied it.
-    pub record: Option<NamedRecord>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -80,7 +75,8 @@ struct Named {
     prepared: bool,
     /// Prepared, and held by no session.
     left: Option<Work>,
-    record: Option<NamedRecord>,
+    /// An earlier life of the database prepared it.
+    found: bool,
 }
 
 /// All transactions in two phases, by the parts of their names that tell them apart. As in MySQL the format does not.
@@ -104,7 +100,7 @@ impl XaBranches {
             let deltas = info.tables.iter().filter_map(state).collect();
             let prepared = PreparedTransaction { inner, deltas, logged: info.logged, _locks: HeldLocks::restored(locks, &info.tables) };
             let left = Some(Work::Changed(Box::new(prepared)));
-            let named = Named { xid: Arc::new(info.xid), prepared: true, left, record: info.record };
+            let named = Named { xid: Arc::new(info.xid), prepared: true, left, found: true };
             branches.named.lock().insert(key(&named.xid), named);
         }
         Ok(branches)
@@ -124,7 +120,7 @@ impl Database {
         let mut named = self.xa.named.lock();
         let std::collections::btree_map::Entry::Vacant(free) = named.entry(key(&xid)) else { return None };
         let xid = Arc::new(xid);
-        free.insert(Named { xid: xid.clone(), prepared: false, left: None, record: None });
+        free.insert(Named { xid: xid.clone(), prepared: false, left: None, found: false });
         Some(XaBranch { db: self.clone(), xid, work: Work::Open })
     }
 
@@ -141,9 +137,9 @@ impl Database {
         self.xa.named.lock().values().filter(|named| named.prepared).map(|named| named.xid.clone()).collect()
     }
 
-    /// Records of the replica that are in prepared transactions, by name: each may be newer than the committed one.
-    pub fn prepared_replica_records(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        self.xa.named.lock().values().filter_map(|named| named.record.clone()).collect()
+    /// Whether an earlier life of the database prepared a transaction of this name, and nobody has ended it since.
+    pub fn xa_was_found(&self, xid: &Xid) -> bool {
+        self.xa.named.lock().get(&key(xid)).is_some_and(|named| named.found && *named.xid == *xid)
     }
 }
 
@@ -157,12 +153,15 @@ impl XaBranch {
         matches!(self.work, Work::Changed(_))
     }
 
-    /// Prepares what has been done. On an error the transaction is rolled back. `record`, of a replica, is kept with it: see
-    /// [`Database::prepared_replica_records`]. `appended` is called before the wait for the disk.
-    pub async fn prepare(&mut self, txn: Transaction, record: Option<&ReplicaRecord>, appended: impl FnOnce()) -> Result<(), MySqlError> {
-        let record = record.map(ReplicaRecord::named);
+    /// Prepared, and not ended yet.
+    pub fn is_prepared(&self) -> bool {
+        !matches!(self.work, Work::Open)
+    }
+
+    /// Prepares what has been done. On an error the transaction is rolled back. `appended` is called before the wait for the disk.
+    pub async fn prepare(&mut self, txn: Transaction, appended: impl FnOnce()) -> Result<(), MySqlError> {
         let wait = if txn.has_writes() {
-            let (prepared, wait) = txn.prepare(&self.xid, record.clone())?;
+            let (prepared, wait) = txn.prepare(&self.xid)?;
             self.work = Work::Changed(Box::new(prepared));
             Some(wait)
         } else {
@@ -170,7 +169,7 @@ impl XaBranch {
             None
         };
         if let Some(named) = self.db.xa.named.lock().get_mut(&key(&self.xid)) {
-            (named.prepared, named.record) = (true, record);
+            named.prepared = true;
         }
         appended();
         match wait {

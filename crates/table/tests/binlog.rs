@@ -412,3 +412,58 @@ fn a_server_without_the_binary_log_completes_the_files_and_forgets_them() {
     assert_eq!(replay(&db).transactions, 4);
     assert_eq!(stored(&db).len(), 21);
 }
+
+/// GTIDs that are given, not made: they count as executed, also after a crash; and this server's own numbers go around them.
+#[test]
+fn assigned_and_declared_gtids_are_executed() {
+    let disk = disk(71);
+    let db = open_on(&disk, BinlogOptions { assigns_gtids: true, ..small() }).unwrap();
+    create_table(&db).unwrap();
+    let own = db.server_uuid();
+    let other: highkey_binlog::Uuid = "11111111-1111-1111-1111-111111111111".parse().unwrap();
+    let insert = |db: &Arc<Database>, id: i64, gtid: GtidChoice| {
+        block_on(async {
+            let table = db.catalog().table("s", "t").unwrap();
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            txn.open_to_write(&table).await.unwrap();
+            txn.log_statement(EventSource { gtid, ..source("insert") });
+            statement(&table, &mut txn, "insert", id..id + 1).await.unwrap();
+            txn.commit().await.unwrap();
+        });
+    };
+    insert(&db, 1, GtidChoice::Assigned(other, 7));
+    insert(&db, 2, GtidChoice::Assigned(own, 4));
+    insert(&db, 3, GtidChoice::Automatic);
+    // 1 and 2 are the definitions, 4 is taken.
+    insert(&db, 4, GtidChoice::Automatic);
+    block_on(async {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        txn.log_empty(EventSource { gtid: GtidChoice::Assigned(other, 9), ..source("commit") });
+        assert!(txn.has_something_to_commit() && !txn.has_writes());
+        txn.commit().await.unwrap();
+    });
+    let binlog = db.binlog().unwrap();
+    binlog.catch_up().unwrap();
+    let executed: highkey_binlog::GtidSet = format!("{other}:7:9,{own}:1-5").parse().unwrap();
+    assert_eq!(binlog.executed(), executed);
+    assert!(matches!(binlog.own(other, 9, 1).unwrap(), Owning::Executed));
+    let owned = binlog.own(other, 8, 1).unwrap();
+    assert!(matches!(owned, Owning::Owned(_)) && matches!(binlog.own(other, 8, 2).unwrap(), Owning::Busy));
+    drop(owned);
+    assert!(binlog.owned().is_empty());
+    let set = |text: &str| text.parse::<highkey_binlog::GtidSet>().unwrap();
+    let third = "33333333-1111-1111-1111-111111111111";
+    assert_eq!(binlog.declare_purged(true, &set(&format!("{other}:9-10"))).unwrap_err().code, 3546, "one is executed");
+    binlog.declare_purged(false, &set(&format!("{third}:1-5"))).unwrap();
+    assert_eq!(binlog.declare_purged(false, &set(&format!("{third}:1-3"))).unwrap_err().code, 3546, "not all that is purged");
+    binlog.declare_purged(true, &set(&format!("{third}:6"))).unwrap();
+    assert_eq!(binlog.find_start(&executed).unwrap(), None, "who lacks what is purged cannot be served");
+    let all = set(&format!("{executed},{third}:1-6"));
+    for db in [db.clone(), open_on(&disk.crash(), small()).unwrap()] {
+        let binlog = db.binlog().unwrap();
+        assert_eq!((binlog.executed(), binlog.purged()), (all.clone(), set(&format!("{third}:1-6"))));
+        assert!(binlog.find_start(&all).unwrap().is_some());
+    }
+    binlog.reset().unwrap();
+    assert!(binlog.executed().is_empty() && binlog.purged().is_empty());
+}

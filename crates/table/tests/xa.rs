@@ -82,7 +82,7 @@ fn step(db: &Arc<Database>, step: Step) -> Result<(), MySqlError> {
                 txn.set_xid(branch.xid().clone());
                 work(db, &mut txn, first).await?;
                 // The session goes away.
-                branch.prepare(txn, None, || {}).await
+                branch.prepare(txn, || {}).await
             }
             Step::Commit(name) => db.xa_take(&xid(name)).unwrap().commit(Some(&source()), None).await,
             Step::RollBack(name) => db.xa_take(&xid(name)).unwrap().rollback(Some(&source())).await,
@@ -219,7 +219,7 @@ fn a_name_is_used_once_and_what_was_only_read_is_let_go() {
         let mut txn = db.begin(Isolation::RepeatableRead);
         txn.open(&table).await.unwrap();
         table.lock_get(&mut txn, 0, &[i(0)], LockMode::Shared, LockWaitPolicy::Wait).await.unwrap();
-        branch.prepare(txn, None, || {}).await.unwrap();
+        branch.prepare(txn, || {}).await.unwrap();
     });
     assert!(locked(&db) && !branch.has_changes());
     drop(branch);

@@ -64,9 +64,13 @@ impl EventSource {
     }
 
     fn begin(&self, out: &mut Vec<u8>) {
+        self.bracket(b"BEGIN", out);
+    }
+
+    fn bracket(&self, sql: &[u8], out: &mut Vec<u8>) {
         let context =
             QueryContext { thread_id: self.thread_id, flags2: self.flags2, sql_mode: self.sql_mode, suppress_use: true, ..QueryContext::default() };
-        query(self.stamp(), &context, &self.schema, b"BEGIN", out);
+        query(self.stamp(), &context, &self.schema, sql, out);
     }
 
     /// A statement about a transaction in two phases, as MySQL writes it: `verb` is START, END, COMMIT or ROLLBACK.
@@ -171,6 +175,8 @@ pub(crate) struct EventCache {
     groups: Vec<EventGroup>,
     /// A BEGIN has been written.
     begun: bool,
+    /// Nothing will follow it.
+    empty: bool,
     /// The statement's text has been written.
     told: bool,
     buf: Vec<u8>,
@@ -201,6 +207,18 @@ impl EventCache {
 
     pub fn source(&self) -> &EventSource {
         &self.source
+    }
+
+    pub fn is_empty_transaction(&self) -> bool {
+        self.empty
+    }
+
+    /// The transaction is to be told even if it changes nothing: it has a GTID of its own.
+    pub fn begin_empty(&mut self) {
+        if !self.begun && self.groups.is_empty() {
+            (self.begun, self.empty) = (true, true);
+            self.source.begin(&mut self.buf);
+        }
     }
 
     /// The statement is over: its last rows say so.
@@ -351,6 +369,7 @@ impl EventCache {
         let mut groups = std::mem::take(&mut self.groups);
         if self.begun {
             match &self.xid {
+                None if self.empty => self.source.bracket(b"COMMIT", &mut self.buf),
                 None => xid(self.source.stamp(), txn, &mut self.buf),
                 Some(xid) => {
                     self.source.xa("END", xid, &mut self.buf);

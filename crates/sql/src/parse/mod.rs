@@ -19,6 +19,7 @@ mod set;
 mod show;
 mod types;
 mod words;
+mod xa;
 
 use highkey_types::MySqlError;
 

@@ -82,6 +82,15 @@ pub(crate) fn table_exists(name: &str) -> MySqlError {
     error(1050, format!("Table '{name}' already exists"))
 }
 
+/// `kind`: VIEW, BASE TABLE.
+pub(crate) fn not_a(schema: &str, name: &str, kind: &str) -> MySqlError {
+    error(1347, format!("'{schema}.{name}' is not {kind}"))
+}
+
+pub(crate) fn other_schema(from: &str, to: &str) -> MySqlError {
+    error(1450, format!("Changing schema from '{from}' to '{to}' is not allowed."))
+}
+
 /// DROP TABLE's message lists all that are missing.
 pub(crate) fn unknown_tables(names: &str) -> MySqlError {
     error(1051, format!("Unknown table '{names}'"))

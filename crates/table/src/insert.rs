@@ -219,6 +219,11 @@ impl Table {
                     }
                     OnDuplicate::Replace => {
                         if let Some(existing) = self.lock_conflicting(txn, conflict.index, row).await? {
+                            // MySQL writes over a row that is met in the last unique index, and so finds that there is nothing to change.
+                            if self.is_same_in_last_key(txn, conflict.index, &existing, row) {
+                                report.inserted += 1;
+                                break;
+                            }
                             self.delete(txn, &existing).await?;
                             report.replaced += 1;
                         }
@@ -302,6 +307,16 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// The row in the way is the new one, byte for byte, and no other unique index is left in which the new one could meet another.
+    fn is_same_in_last_key(&self, txn: &Transaction, index: usize, existing: &Row, row: &[Value]) -> bool {
+        if self.is_referenced(txn) || self.indexes[index + 1..].iter().any(index::IndexCodec::is_unique) {
+            return false;
+        }
+        let mut data = Vec::with_capacity(existing.data.len());
+        self.layout.encode(row, &mut data);
+        data == existing.data
     }
 
     /// Locks the row that has the key of `row` in `index`, and in a secondary index the gap before it.

@@ -36,6 +36,7 @@ mod table;
 mod timer;
 mod transaction;
 mod users;
+mod view;
 mod xa;
 
 pub use auto_increment::{AutoIncrement, Reservation};
@@ -65,4 +66,5 @@ pub use session_locks::{Passage, SessionLocks};
 pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;
 pub use transaction::{Snapshot, StatementSavepoint, Transaction};
+pub use view::{CheckOption, View, ViewAlgorithm, ViewDef};
 pub use xa::XaBranch;

@@ -53,7 +53,8 @@ impl Table {
         self.engine.estimate_rows(self.clustered().id).map_err(|e| self.failed(e))
     }
 
-    pub(crate) fn cached_statistics(&self) -> Option<Arc<Statistics>> {
+    /// The statistics as they were last asked for; `None` before that.
+    pub fn cached_statistics(&self) -> Option<Arc<Statistics>> {
         let cached = self.state.statistics.lock().clone();
         cached.filter(|s| s.cardinality.len() == self.indexes.len())
     }

@@ -19,6 +19,7 @@ use crate::metadata_lock::{MetadataLock, MetadataLocks, MetadataMode, Name, Owne
 use crate::row_id::Lease;
 use crate::session_locks::SessionLocks;
 use crate::table::{Table, TableState};
+use crate::view::View;
 use crate::xa::{ChangedTable, PreparedInfo, PreparedTransaction};
 
 /// One transaction of one session. Dropping it without `commit` rolls it back.
@@ -209,6 +210,25 @@ impl Transaction {
     /// As `open`, to change rows or lock them for that: waits for LOCK TABLES ... READ of others. Error 1099 if the session itself has the table so.
     pub async fn open_to_write(&mut self, table: &Arc<Table>) -> Result<bool, MySqlError> {
         self.open_for(table, MetadataMode::Write).await
+    }
+
+    /// As `open`, of a view: it stays as it is until this transaction ends.
+    pub async fn open_view(&mut self, view: &Arc<View>) -> Result<bool, MySqlError> {
+        match self.locks.try_acquire(&view.lock, MetadataMode::Read)? {
+            Got::Had => return Ok(view.is_current()),
+            Got::New => {}
+            Got::Nothing => {
+                self.progress.enter(Stage::WaitingForMetadataLock, 0);
+                let acquired = self.locks.acquire(&view.lock, MetadataMode::Read, self.metadata_timeout, &self.interrupt).await;
+                self.progress.enter(Stage::Executing, 0);
+                acquired?;
+            }
+        }
+        let current = view.is_current();
+        if !current {
+            self.locks.release_last();
+        }
+        Ok(current)
     }
 
     pub(crate) async fn open_for(&mut self, table: &Arc<Table>, mode: MetadataMode) -> Result<bool, MySqlError> {

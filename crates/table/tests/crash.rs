@@ -75,7 +75,9 @@ fn picture(db: &Arc<Database>) -> Vec<String> {
         format!("{}.{} {} columns {indexes:?} {histograms:?} {rows} rows", def.schema, def.name, def.columns.len())
     };
     let notes = db.replica_records().unwrap().into_iter().map(|record| format!("{record:?}"));
-    db.catalog().all_tables().iter().map(table).chain(notes).collect()
+    let views = db.catalog().schemas().into_iter().flat_map(|schema| db.catalog().views(&schema.name));
+    let views = views.map(|view| format!("{:?}", view.def()));
+    db.catalog().all_tables().iter().map(table).chain(views).chain(notes).collect()
 }
 
 type Statement = fn(&Arc<Database>) -> Result<(), highkey_types::MySqlError>;
@@ -209,6 +211,28 @@ fn drop_table_is_atomic() {
     crash_everywhere("drop table", 300, |db| {
         block_on(db.drop_tables(&DdlContext::default(), &[("s".into(), "t".into())], false)).map(|_| ())
     });
+}
+
+/// A disk with the view `v`.
+fn with_view() -> SimDisk {
+    let disk = prepared(10);
+    let db = try_open_still(&disk).unwrap();
+    block_on(db.create_view(&DdlContext::default(), view("v", "select 1"), false, false)).unwrap();
+    db.shutdown().unwrap();
+    disk
+}
+
+#[test]
+fn views_come_change_and_go_whole() {
+    crash_everywhere("create view", 10, |db| block_on(db.create_view(&DdlContext::default(), view("v", "select 1"), false, false)));
+    crash_everywhere_on("replace view", &with_view(), |db| block_on(db.create_view(&DdlContext::default(), view("v", "select 2"), true, false)));
+    crash_everywhere_on("rename view", &with_view(), |db| {
+        block_on(db.rename_tables(&DdlContext::default(), &[(("s".into(), "v".into()), ("s".into(), "w".into()))]))
+    });
+    crash_everywhere_on("drop view", &with_view(), |db| {
+        block_on(db.drop_views(&DdlContext::default(), &[("s".into(), "v".into())], false)).map(|_| ())
+    });
+    crash_everywhere_on("drop schema with view", &with_view(), |db| block_on(db.drop_schema(&DdlContext::default(), "s")).map(|_| ()));
 }
 
 #[test]

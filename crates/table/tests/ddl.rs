@@ -67,6 +67,50 @@ fn name(table: &str) -> TableName {
 }
 
 #[test]
+fn tables_and_views_share_their_names() {
+    let disk = disk(4);
+    let db = open(&disk);
+    create_schema(&db, "s").unwrap();
+    sample(&db);
+    let make = |name: &str, replace: bool, must_exist: bool| block_on(db.create_view(&cx(), view(name, "select 1"), replace, must_exist)).map_err(|e| e.code);
+    assert_eq!((make("t", false, false), make("t", true, false), make("v", true, true)), (Err(1050), Err(1347), Err(1146)));
+    assert_eq!((make("v", false, false), make("v", false, false), make("v", true, true)), (Ok(()), Err(1050), Ok(())));
+    assert_eq!(try_create(&db, "v", vec![int("a")], vec![]).unwrap_err().code, 1050);
+    let rename = |from: &str, to: &str| block_on(db.rename_tables(&cx(), &[(name(from), name(to))])).map_err(|e| e.code);
+    assert_eq!((rename("t", "v"), rename("v", "t"), rename("v", "w")), (Err(1050), Err(1050), Ok(())));
+    create_schema(&db, "s2").unwrap();
+    assert_eq!(block_on(db.rename_tables(&cx(), &[(name("w"), ("s2".into(), "w".into()))])).unwrap_err().code, 1450);
+    let mut plan = AlterPlan::of(&table(&db, "t"));
+    plan.spec.name = "w".into();
+    assert_eq!(alter(&db, plan).unwrap_err().code, 1050);
+    assert_eq!(block_on(db.drop_tables(&cx(), &[name("w")], false)).unwrap_err().code, 1051);
+    assert_eq!(block_on(db.drop_views(&cx(), &[name("t")], true)).unwrap_err().code, 1347);
+    let before = format!("{:?}", db.catalog().find_view("s", "w").unwrap().def());
+    db.shutdown().unwrap();
+    drop(db);
+    let db = open(&disk);
+    assert_eq!(format!("{:?}", db.catalog().find_view("s", "w").unwrap().def()), before);
+    assert_eq!(block_on(db.drop_views(&cx(), &[name("w"), name("v")], true)).unwrap(), [name("v")]);
+    assert!(!db.catalog().has("s", "w"));
+}
+
+#[test]
+fn a_view_that_is_read_stays_as_it_is() {
+    let db = database();
+    block_on(db.create_view(&cx(), view("v", "select 1"), false, false)).unwrap();
+    let view_of = || db.catalog().find_view("s", "v").unwrap();
+    let old = view_of();
+    let mut reader = db.begin(Isolation::RepeatableRead);
+    assert!(block_on(reader.open_view(&old)).unwrap());
+    let at_once = DdlContext { lock_wait_timeout: Duration::ZERO, ..cx() };
+    assert_eq!(block_on(db.create_view(&at_once, view("v", "select 2"), true, false)).unwrap_err().code, 1205);
+    drop(reader);
+    block_on(db.create_view(&at_once, view("v", "select 2"), true, false)).unwrap();
+    assert!(!block_on(db.begin(Isolation::RepeatableRead).open_view(&old)).unwrap(), "its definition has changed");
+    assert!(block_on(db.begin(Isolation::RepeatableRead).open_view(&view_of())).unwrap());
+}
+
+#[test]
 fn definitions_survive_a_reopen() {
     let disk = disk(2);
     let db = open(&disk);

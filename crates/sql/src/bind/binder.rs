@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use highkey_table::Table;
+use highkey_table::{Table, View};
 use highkey_types::{MySqlError, Str, Value};
 
 use super::fold::Folder;
 use super::scope::Scope;
+use super::view::Conditions;
 use super::{BindContext, errors};
 use crate::parse::ast::ColumnRef;
+use crate::parse::print::ResolvedNames;
 use crate::plan::{Expr, ExprKind, ExprType, Rel};
 
 pub(super) type Result<T> = std::result::Result<T, MySqlError>;
@@ -32,6 +34,22 @@ pub(super) struct Binder<'a> {
     pub locking: bool,
     /// The one table that the statement changes, with its alias: subqueries may not read it.
     pub changing: Option<(Arc<Table>, Str)>,
+    /// The verb of the statement, for errors about views.
+    pub operation: &'static str,
+    /// Views met so far, those inside views too.
+    pub views: Vec<Arc<View>>,
+    /// Schema and name of the views that are being expanded, or defined, outermost first.
+    pub expanding: Vec<(Str, Str)>,
+    /// The first of `expanding` is a view that does not exist yet as it is bound.
+    pub defining: bool,
+    /// FROM is to give the base tables of its views too.
+    pub exposing: bool,
+    /// Conditions of views given so.
+    pub exposed: Vec<Conditions>,
+    /// There was a derived table or a view: the plan is to be made one with it.
+    pub merges: bool,
+    /// What names have been found to be, for a view's text.
+    pub names: Option<Box<ResolvedNames>>,
 }
 
 impl<'a> Binder<'a> {
@@ -44,6 +62,14 @@ impl<'a> Binder<'a> {
             next_recursion: 0,
             locking: false,
             changing: None,
+            operation: "SELECT",
+            views: Vec::new(),
+            expanding: Vec::new(),
+            defining: false,
+            exposing: false,
+            exposed: Vec::new(),
+            merges: false,
+            names: None,
         }
     }
 

@@ -95,7 +95,19 @@ impl Binder<'_> {
             strict: self.cx.strict(),
         };
         let ty = result_type(func, &mut args, &typing)?;
+        if func.reads_text() {
+            args = args.into_iter().map(|arg| self.shown(arg)).collect();
+        }
         Ok(self.folder.fold(Expr::call(func, args, ty)))
+    }
+
+    /// A moment or time of day with digits of a second as the text that shows them; any other value as it is.
+    pub fn shown(&self, expr: Expr) -> Expr {
+        if !expr.ty.ty.is_temporal() || expr.ty.ty.fsp() == 0 {
+            return expr;
+        }
+        let ty = ExprType::text(expr.ty.char_length(), self.cx.collation(), expr.ty.nullable).with_coercibility(expr.ty.coercibility);
+        self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
     }
 
     /// COALESCE, GREATEST and LEAST: all arguments become one type.

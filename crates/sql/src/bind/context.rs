@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::Table;
+use highkey_table::{Table, View};
 use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
 
 use crate::plan::{ExprType, VirtualTable};
@@ -12,6 +12,8 @@ use crate::plan::{ExprType, VirtualTable};
 pub enum TableSource {
     /// A base table.
     Base(Arc<Table>),
+    /// A view.
+    View(Arc<View>),
     /// A table whose rows the session makes.
     Virtual(Arc<VirtualTable>),
 }
@@ -42,6 +44,10 @@ pub trait BindContext {
     fn system_var(&self, scope: Option<crate::parse::ast::VariableScope>, name: &str) -> Result<Value, MySqlError>;
     /// The current value of a user variable, for its type; `None` if it was never set.
     fn user_var(&self, name: &str) -> Option<Value>;
+    /// There is such an account.
+    fn has_account(&self, _user: &str, _host: &str) -> bool {
+        true
+    }
     /// sql_mode is strict.
     fn strict(&self) -> bool {
         true

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use highkey_table::Table;
+use highkey_table::{Table, View};
 use highkey_types::Str;
 
 use crate::parse::ast::{FileFormat, LoadDuplicates};
@@ -19,6 +19,15 @@ pub enum AssignedValue {
     Expr(Expr),
     /// DEFAULT: the column's default, or its generated value.
     Default,
+}
+
+/// CHECK OPTION: what rows that are written through a view have to satisfy.
+#[derive(Debug)]
+pub struct ViewCheck {
+    /// Schema and name of the view, with a dot.
+    pub view: Str,
+    /// Over the table's columns in definition order.
+    pub condition: Expr,
 }
 
 /// INSERT or REPLACE.
@@ -37,6 +46,10 @@ pub struct BoundInsert {
     /// ON DUPLICATE KEY UPDATE: column and new value, whose expressions are over the existing row followed by the
     /// proposed row (`VALUES(c)` is column `n + c` of `n` table columns).
     pub on_duplicate: Vec<(usize, AssignedValue)>,
+    /// CHECK OPTION of the view that is the target.
+    pub check: Option<Arc<ViewCheck>>,
+    /// The views that it reads or writes through.
+    pub views: Vec<Arc<View>>,
     /// Optimizer hints.
     pub hints: Hints,
 }
@@ -78,6 +91,10 @@ pub struct SingleUpdate {
     pub limit: Option<Expr>,
     /// What index hints leave.
     pub indexes: IndexChoice,
+    /// CHECK OPTION of the view that is the target.
+    pub check: Option<Arc<ViewCheck>>,
+    /// The views that it reads or writes through.
+    pub views: Vec<Arc<View>>,
     /// Optimizer hints.
     pub hints: Hints,
 }
@@ -139,6 +156,8 @@ pub struct SingleDelete {
     pub limit: Option<Expr>,
     /// What index hints leave.
     pub indexes: IndexChoice,
+    /// The views that it reads or writes through.
+    pub views: Vec<Arc<View>>,
     /// Optimizer hints.
     pub hints: Hints,
 }
@@ -173,4 +192,8 @@ pub struct BoundLoad {
     pub targets: Vec<BoundLoadTarget>,
     /// SET: expressions over the table's columns as loaded so far.
     pub assignments: Vec<(usize, AssignedValue)>,
+    /// CHECK OPTION of the view that is the target.
+    pub check: Option<Arc<ViewCheck>>,
+    /// The views that it reads or writes through.
+    pub views: Vec<Arc<View>>,
 }

@@ -20,7 +20,11 @@ impl Binder<'_> {
     fn expr_inner(&mut self, expr: &ast::Expr) -> Result<Expr> {
         match &expr.kind {
             Ast::Literal(value) => self.literal(value),
-            Ast::Column(name) => self.column(name),
+            Ast::Column(name) => {
+                let column = self.column(name)?;
+                self.note_column(expr.span.start, &column);
+                Ok(column)
+            }
             Ast::Param(index) => Ok(self.param(*index)),
             Ast::UserVar(name) => Ok(self.user_variable(name)),
             Ast::SystemVar { scope, name } => {
@@ -458,6 +462,7 @@ impl Binder<'_> {
         };
         let (collation, _) = collation::aggregate(&[&expr, &pattern], self.cx.collation(), true, "like")?;
         let nullable = expr.ty.nullable || pattern.ty.nullable;
+        let (expr, pattern) = (self.shown(expr), self.shown(pattern));
         Ok(self.folder.fold(Expr {
             kind: ExprKind::Like { expr: Box::new(expr), pattern: Box::new(pattern), escape, collation, negated },
             ty: ExprType::boolean(nullable),
@@ -505,6 +510,7 @@ impl Binder<'_> {
     pub fn convert_using(&mut self, expr: Expr, charset: Charset) -> Result<Expr> {
         let collation = Collation::default_of(charset);
         let ty = ExprType::text(expr.ty.char_length(), collation, true).with_coercibility(Coercibility::Implicit);
+        let expr = self.shown(expr);
         let name = self.text(charset.name());
         Ok(self.folder.fold(Expr::call(FuncId::ConvertUsing, vec![expr, name], ty)))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{IndexKind, Table, TableDef};
+use highkey_table::{IndexKind, Table, TableDef, View};
 use highkey_types::{MySqlError, Str, column_flags};
 
 use super::binder::{Binder, Result};
@@ -81,6 +81,12 @@ impl Binder<'_> {
                 if !partitions.is_empty() {
                     return Err(MySqlError::with_message(1747, "PARTITION () clause on non partitioned table"));
                 }
+                if self.exposing
+                    && let Some(view) = self.named_view(name)?
+                    && let Some(exposed) = self.exposed_ref(&view, alias.as_deref().unwrap_or(&name.name))?
+                {
+                    return Ok(exposed);
+                }
                 let rel = self.named_table(name, alias.as_deref(), index_hints, locks)?;
                 let mut scope = FromScope::of(rel.fields.clone());
                 scope.star.retain(|i| !rel.fields[*i].invisible);
@@ -94,6 +100,7 @@ impl Binder<'_> {
                 let changing = self.changing.take();
                 let rel = self.query_expression(query);
                 self.changing = changing;
+                self.merges = true;
                 let mut rel = rel?;
                 rename(&mut rel, alias, columns)?;
                 let scope = FromScope::of(rel.fields.clone());
@@ -109,6 +116,17 @@ impl Binder<'_> {
                 Ok((rel, scope))
             }
         }
+    }
+
+    /// The view that a name means, if it means one.
+    pub fn named_view(&self, name: &ObjectName) -> Result<Option<Arc<View>>> {
+        if name.schema.is_none() && self.ctes.iter().any(|c| same_name(&c.name, &name.name)) {
+            return Ok(None);
+        }
+        Ok(match self.table_source(name)? {
+            TableSource::View(view) => Some(view),
+            _ => None,
+        })
     }
 
     fn named_table(&mut self, name: &ObjectName, alias: Option<&str>, hints: &[ast::IndexHint], locks: &[ast::LockClause]) -> Result<Rel> {
@@ -137,6 +155,16 @@ impl Binder<'_> {
                 let lock = lock.map(|l| LockSpec { exclusive: l.exclusive, wait: l.wait });
                 self.locking |= lock.is_some();
                 Ok(Rel { kind: RelKind::Scan { table, alias, columns, indexes, lock }, fields })
+            }
+            TableSource::View(view) => {
+                let def = view.def();
+                if self.defining && self.expanding.first().is_some_and(|(schema, name)| *schema == def.schema && *name == def.name) {
+                    return Err(MySqlError::with_message(1146, format!("Table '{}.{}' doesn't exist", def.schema, def.name)));
+                }
+                if let Some(index) = hints.iter().flat_map(|h| &h.indexes).next() {
+                    return Err(MySqlError::with_message(1176, format!("Key '{index}' doesn't exist in table '{alias}'")));
+                }
+                self.view_rel(&view, &alias, locks)
             }
             TableSource::Virtual(table) => {
                 let fields = table
@@ -183,6 +211,7 @@ impl Binder<'_> {
     pub fn target_table(&self, name: &ObjectName) -> Result<Arc<Table>> {
         match self.table_source(name)? {
             TableSource::Base(table) => Ok(table),
+            TableSource::View(view) => Err(super::view::not_updatable(&view.def().name, &self.operation)),
             TableSource::Virtual(table) => Err(MySqlError::with_message(
                 1044,
                 format!("Access denied for user '{}'@'%' to database '{}'", "", table.schema),
@@ -219,11 +248,12 @@ impl Binder<'_> {
                 let (on, _) = self.within(inner, |binder| binder.condition(expr))?;
                 Some(on)
             }
-            JoinCondition::Using(names) => {
-                let pairs = names.iter().map(|n| shared_column(n, &left_scope, &right_scope)).collect::<Result<Vec<_>>>()?;
+            JoinCondition::Using { columns, at } => {
+                let pairs = columns.iter().map(|n| shared_column(n, &left_scope, &right_scope)).collect::<Result<Vec<_>>>()?;
+                self.note_shared(*at, &pairs, &left_scope, &right_scope);
                 self.join_shared(&pairs, kind, width, &fields, &mut scope)?
             }
-            JoinCondition::Natural => {
+            JoinCondition::Natural { at } => {
                 let mut pairs = Vec::new();
                 for l in &left_scope.star {
                     let name = &left_scope.fields[*l].name;
@@ -231,6 +261,7 @@ impl Binder<'_> {
                         pairs.push(shared_column(name, &left_scope, &right_scope)?);
                     }
                 }
+                self.note_shared(*at, &pairs, &left_scope, &right_scope);
                 self.join_shared(&pairs, kind, width, &fields, &mut scope)?
             }
         };
@@ -260,6 +291,15 @@ impl Binder<'_> {
             }
         };
         Ok((rel, scope))
+    }
+
+    fn note_shared(&mut self, at: usize, pairs: &[(usize, usize)], left: &FromScope, right: &FromScope) {
+        if self.names.is_some() {
+            let resolved = pairs.iter().map(|(l, r)| (self.resolved(&left.fields[*l]), self.resolved(&right.fields[*r]))).collect();
+            if let Some(names) = &mut self.names {
+                names.shared.insert(at, resolved);
+            }
+        }
     }
 
     /// The condition of USING and NATURAL; the shared columns come first in `*` and once.

@@ -1,40 +1,132 @@
 //! INSERT, REPLACE and LOAD DATA.
 
+use std::sync::Arc;
+
 use highkey_table::{Table, TableDef};
 use highkey_types::{ColumnType, MySqlError, Str};
 
 use super::binder::{Binder, Result};
-use super::dml::{AssignedValue, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource};
+use super::dml::{AssignedValue, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, ViewCheck};
 use super::errors;
 use super::from::table_fields;
 use super::scope::{Clause, FromScope, Scope, same_name};
+use super::view::{not_updatable_column, root};
 use crate::parse::ast::{self, ColumnRef, ExprKind as Ast, InsertSource, LoadTarget};
+use crate::plan::{Expr, Field, Rel, RelKind};
 
 impl Binder<'_> {
     pub fn insert(&mut self, insert: &ast::Insert) -> Result<BoundInsert> {
-        let table = self.target_table(&insert.table)?;
+        self.operation = if insert.replace { "REPLACE" } else { "INSERT" };
+        let target = self.row_target(&insert.table, insert.columns.as_deref())?;
         if !insert.partitions.is_empty() {
             return Err(MySqlError::with_message(1747, "PARTITION () clause on non partitioned table"));
         }
-        let def = table.def().clone();
-        let columns = target_columns(insert, &def)?;
+        let def = target.table.def().clone();
+        let empty = matches!(&insert.source, InsertSource::Values(rows) if rows.iter().all(Vec::is_empty));
+        let columns = target.columns(insert.columns.as_deref(), empty)?;
+        if !insert.ignore {
+            self.check_view_defaults(&target, &columns)?;
+        }
         let source = match &insert.source {
             InsertSource::Values(rows) => {
-                let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(table_fields(&def, &def.name))) };
+                let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(target.fields.clone())) };
                 let (rows, _) = self.within(scope, |binder| binder.insert_rows(rows, &columns, &def))?;
                 BoundSource::Rows(rows)
             }
             InsertSource::Query(query) => {
-                let query = self.statement_query(query)?;
+                let mut query = self.statement_query(query)?;
                 if query.rel.fields.len() != columns.len() {
                     return Err(count_mismatch(1));
                 }
+                self.show_for(&mut query.rel, &columns, &def);
                 BoundSource::Query(Box::new(query))
             }
         };
         // INSERT INTO t VALUES () means a row of defaults whatever the column list.
-        let on_duplicate = self.on_duplicate(insert, &table)?;
-        Ok(BoundInsert { table, replace: insert.replace, ignore: insert.ignore, columns, source, on_duplicate, hints: super::hints::hints(&insert.hints) })
+        let on_duplicate = self.on_duplicate(insert, &target, &columns)?;
+        let hints = super::hints::hints(&insert.hints);
+        let views = self.views.clone();
+        Ok(BoundInsert { table: target.table, replace: insert.replace, ignore: insert.ignore, columns, source, on_duplicate, check: target.check, views, hints })
+    }
+
+    /// What rows are put into: a table, or one behind a view. `listed`: the columns that the statement names.
+    fn row_target(&mut self, name: &ast::ObjectName, listed: Option<&[ColumnRef]>) -> Result<RowTarget> {
+        let Some(view) = self.named_view(name)? else {
+            let table = self.target_table(name)?;
+            let fields = table_fields(table.def(), &table.def().name);
+            let visible = table.def().columns.iter().enumerate().filter(|(_, c)| !c.invisible).map(|(i, _)| i).collect();
+            return Ok(RowTarget { table, fields, visible, view: None, check: None });
+        };
+        let def = view.def();
+        let full_name = format!("{}.{}", def.schema, def.name);
+        let not_insertable = MySqlError::with_message(1471, format!("The target table {} of the {} is not insertable-into", def.name, self.operation));
+        let Some(exposed) = self.exposed_view(&view, &def.name)? else { return Err(not_insertable) };
+        let check = self.single_target(&exposed, def, self.operation)?.and_then(|target| target.check);
+        let columns: Vec<(&Field, Option<(&Rel, usize)>)> =
+            exposed.scope.star.iter().map(|i| (&exposed.scope.fields[*i], root(&exposed.rel, *i).filter(|(scan, _)| matches!(scan.kind, RelKind::Scan { .. })))).collect();
+        let find = |name: &ColumnRef| {
+            let found = columns.iter().position(|(field, _)| same_name(&field.name, &name.column));
+            found.ok_or_else(|| errors::unknown_column(&name.to_string(), "field list"))
+        };
+        let chosen: Vec<usize> = match listed {
+            Some(names) => names.iter().map(find).collect::<Result<_>>()?,
+            None => (0..columns.len()).collect(),
+        };
+        if let Some(i) = chosen.iter().find(|i| columns[**i].1.is_none()) {
+            return Err(not_updatable_column(&columns[*i].0.name));
+        }
+        let places: Option<Vec<(*const Rel, usize)>> = columns.iter().map(|(_, place)| place.map(|(scan, column)| (std::ptr::from_ref(scan), column))).collect();
+        let Some(places) = places.filter(|places| (1..places.len()).all(|i| !places[..i].contains(&places[i]))) else { return Err(not_insertable) };
+        if places.iter().any(|(scan, _)| *scan != places[0].0) {
+            if listed.is_none() {
+                return Err(MySqlError::with_message(1394, format!("Can not insert into join view '{full_name}' without fields list")));
+            }
+            if chosen.iter().any(|i| places[*i].0 != places[chosen[0]].0) {
+                return Err(MySqlError::with_message(1393, format!("Can not modify more than one base table through a join view '{full_name}'")));
+            }
+        }
+        let first = chosen.first().copied().unwrap_or(0);
+        let Some((Rel { kind: RelKind::Scan { table, .. }, .. }, _)) = columns.get(first).and_then(|(_, place)| *place) else { return Err(not_insertable) };
+        let mut fields: Vec<Field> = table_fields(table.def(), &def.name).into_iter().map(|f| Field { name: Str::from(""), ..f }).collect();
+        let mut visible = Vec::new();
+        for ((field, _), (scan, column)) in columns.iter().zip(&places) {
+            if *scan == places[first].0 {
+                fields[*column].name = field.name.clone();
+                visible.push(*column);
+            }
+        }
+        Ok(RowTarget { table: table.clone(), fields, visible, view: Some(full_name), check })
+    }
+
+    /// Error 1423: a column that has no default, and that the statement does not give through the view.
+    fn check_view_defaults(&self, target: &RowTarget, columns: &[usize]) -> Result<()> {
+        let Some(view) = &target.view else { return Ok(()) };
+        if !self.cx.strict() {
+            return Ok(());
+        }
+        let lacks = |(i, column): (usize, &highkey_table::ColumnDef)| {
+            let none = matches!(column.default, highkey_table::Default::None) && !column.nullable && !column.auto_increment && column.generated.is_none();
+            none && !columns.contains(&i)
+        };
+        if target.table.def().columns.iter().enumerate().any(lacks) {
+            return Err(MySqlError::with_message(1423, format!("Field of view '{view}' underlying table doesn't have a default value")));
+        }
+        Ok(())
+    }
+
+    /// The outputs of a query as the columns take them: see `shown`.
+    fn show_for(&self, rel: &mut Rel, columns: &[usize], def: &TableDef) {
+        let shows = |(field, column): (&Field, &usize)| field.ty.ty.is_temporal() && field.ty.ty.fsp() > 0 && def.columns[*column].ty.is_string();
+        if !rel.fields.iter().zip(columns).any(shows) {
+            return;
+        }
+        let outputs = rel.fields.iter().zip(columns).enumerate().map(|(i, (field, column))| {
+            let output = Expr::column(i, field.ty.clone());
+            if shows((field, column)) { self.shown(output) } else { output }
+        });
+        let exprs: Vec<Expr> = outputs.collect();
+        let fields = exprs.iter().zip(&rel.fields).map(|(e, f)| Field { ty: e.ty.clone(), ..f.clone() }).collect();
+        *rel = std::mem::replace(rel, Rel::dual()).project(exprs, fields);
     }
 
     fn insert_rows(&mut self, rows: &[Vec<ast::Expr>], columns: &[usize], def: &TableDef) -> Result<Vec<Vec<AssignedValue>>> {
@@ -77,7 +169,7 @@ impl Binder<'_> {
                 format!("The value specified for generated column '{}' in table '{}' is not allowed.", target.name, def.name),
             ));
         }
-        Ok(AssignedValue::Expr(value))
+        Ok(AssignedValue::Expr(if target.ty.is_string() { self.shown(value) } else { value }))
     }
 
     /// DEFAULT(column) as an expression.
@@ -97,25 +189,24 @@ impl Binder<'_> {
     }
 
     /// ON DUPLICATE KEY UPDATE over the existing row followed by the proposed one.
-    fn on_duplicate(&mut self, insert: &ast::Insert, table: &Table) -> Result<Vec<(usize, AssignedValue)>> {
+    fn on_duplicate(&mut self, insert: &ast::Insert, target: &RowTarget, columns: &[usize]) -> Result<Vec<(usize, AssignedValue)>> {
         if insert.on_duplicate.is_empty() {
             return Ok(Vec::new());
         }
-        let def = table.def();
+        let def = target.table.def();
         let width = def.columns.len();
-        let mut fields = table_fields(def, &def.name);
+        let mut fields = target.fields.clone();
         let (alias, names) = match &insert.row_alias {
             Some((alias, names)) => (alias.as_str(), names.as_slice()),
             None => ("", [].as_slice()),
         };
-        let mut proposed = table_fields(def, alias);
+        let mut proposed: Vec<Field> = target.fields.iter().map(|f| Field { table: Str::from(alias), ..f.clone() }).collect();
         if !names.is_empty() {
-            let targets = target_columns(insert, def)?;
-            if names.len() != targets.len() {
+            if names.len() != columns.len() {
                 return Err(MySqlError::with_message(1353, "Column list of the row alias does not match"));
             }
-            for (name, column) in names.iter().zip(targets) {
-                proposed[column].name = Str::from(name.as_str());
+            for (name, column) in names.iter().zip(columns) {
+                proposed[*column].name = Str::from(name.as_str());
             }
         }
         fields.extend(proposed);
@@ -125,7 +216,7 @@ impl Binder<'_> {
         let (bound, _) = self.within(scope, |binder| {
             let mut bound = Vec::new();
             for assignment in &insert.on_duplicate {
-                let column = assigned_column(def, &assignment.column)?;
+                let column = target.column(&assignment.column)?;
                 bound.push((column, binder.assigned(&assignment.value, def, column)?));
             }
             Ok(bound)
@@ -134,18 +225,23 @@ impl Binder<'_> {
     }
 
     pub fn load(&mut self, load: &ast::LoadData) -> Result<BoundLoad> {
-        let table = self.target_table(&load.table)?;
-        let def = table.def().clone();
+        self.operation = "LOAD";
+        let listed = load.targets.iter().filter_map(|target| match target {
+            LoadTarget::Column(name) => Some(ColumnRef { schema: None, table: None, column: name.clone() }),
+            LoadTarget::Variable(_) => None,
+        });
+        let listed: Vec<ColumnRef> = listed.collect();
+        let target = self.row_target(&load.table, (!load.targets.is_empty()).then_some(&listed))?;
+        let def = target.table.def().clone();
         let targets = if load.targets.is_empty() {
-            let all = def.columns.iter().enumerate().filter(|(_, c)| !c.invisible && c.generated.is_none());
-            all.map(|(i, _)| BoundLoadTarget::Column(i)).collect()
+            target.columns(None, false)?.into_iter().filter(|i| def.columns[*i].generated.is_none()).map(BoundLoadTarget::Column).collect()
         } else {
             load.targets
                 .iter()
-                .map(|target| match target {
+                .map(|field| match field {
                     LoadTarget::Column(name) => {
-                        let column = def.column(name).ok_or_else(|| errors::unknown_column(name, "field list"))?;
-                        Ok(BoundLoadTarget::Column(column))
+                        let name = ColumnRef { schema: None, table: None, column: name.clone() };
+                        Ok(BoundLoadTarget::Column(target.column(&name)?))
                     }
                     LoadTarget::Variable(name) => Ok(BoundLoadTarget::Variable(Str::from(name.to_lowercase()))),
                 })
@@ -163,17 +259,19 @@ impl Binder<'_> {
         if let Some(name) = &load.charset {
             super::collation::charset_by_name(name)?;
         }
-        let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(table_fields(&def, &def.name))) };
+        let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(target.fields.clone())) };
         let (assignments, _) = self.within(scope, |binder| {
             let mut bound = Vec::new();
             for assignment in &load.assignments {
-                let column = assigned_column(&def, &assignment.column)?;
+                let column = target.column(&assignment.column)?;
                 bound.push((column, binder.assigned(&assignment.value, &def, column)?));
             }
             Ok(bound)
         })?;
         Ok(BoundLoad {
-            table,
+            table: target.table,
+            check: target.check,
+            views: self.views.clone(),
             local: load.local,
             path: load.path.clone(),
             duplicates: load.duplicates,
@@ -186,33 +284,43 @@ impl Binder<'_> {
     }
 }
 
-/// Positions of the columns that an INSERT names, or of all visible ones.
-fn target_columns(insert: &ast::Insert, def: &TableDef) -> Result<Vec<usize>> {
-    let Some(names) = &insert.columns else {
-        let empty = matches!(&insert.source, InsertSource::Values(rows) if rows.iter().all(Vec::is_empty));
-        let visible = def.columns.iter().enumerate().filter(|(_, c)| !c.invisible);
-        return Ok(if empty { Vec::new() } else { visible.map(|(i, _)| i).collect() });
-    };
-    let mut columns = Vec::with_capacity(names.len());
-    for name in names {
-        let column = assigned_column(def, name)?;
-        if columns.contains(&column) {
-            return Err(MySqlError::with_message(1110, format!("Column '{}' specified twice", name.column)));
-        }
-        columns.push(column);
-    }
-    Ok(columns)
+/// What rows are put into, by the names that the statement may use.
+struct RowTarget {
+    table: Arc<Table>,
+    /// The table's columns; those that a view does not have, without a name.
+    fields: Vec<Field>,
+    /// The columns that are meant without a list.
+    visible: Vec<usize>,
+    /// Schema and name of the view, with a dot.
+    view: Option<String>,
+    check: Option<Arc<ViewCheck>>,
 }
 
-/// The column that an assignment names.
-pub(super) fn assigned_column(def: &TableDef, name: &ColumnRef) -> Result<usize> {
-    let unknown = || errors::unknown_column(&name.to_string(), "field list");
-    if let Some(table) = &name.table
-        && !same_name(table, &def.name)
-    {
-        return Err(unknown());
+impl RowTarget {
+    /// The column that an assignment names.
+    fn column(&self, name: &ColumnRef) -> Result<usize> {
+        let unknown = || errors::unknown_column(&name.to_string(), "field list");
+        if let Some(table) = &name.table
+            && !self.fields.first().is_some_and(|field| same_name(table, &field.table))
+        {
+            return Err(unknown());
+        }
+        self.fields.iter().position(|field| same_name(&field.name, &name.column)).ok_or_else(unknown)
     }
-    def.column(&name.column).ok_or_else(unknown)
+
+    /// Positions of the columns that an INSERT names, or of all visible ones. `empty`: it gives no values.
+    fn columns(&self, names: Option<&[ColumnRef]>, empty: bool) -> Result<Vec<usize>> {
+        let Some(names) = names else { return Ok(if empty { Vec::new() } else { self.visible.clone() }) };
+        let mut columns = Vec::with_capacity(names.len());
+        for name in names {
+            let column = self.column(name)?;
+            if columns.contains(&column) {
+                return Err(MySqlError::with_message(1110, format!("Column '{}' specified twice", name.column)));
+            }
+            columns.push(column);
+        }
+        Ok(columns)
+    }
 }
 
 fn wants_number(ty: &ColumnType) -> bool {

@@ -22,12 +22,14 @@ mod select;
 mod subquery;
 mod types;
 mod update;
+mod view;
 
 pub use context::{BindContext, TableSource};
 pub use dml::{
     AssignedValue, BoundDelete, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate,
-    UpdateTarget,
+    UpdateTarget, ViewCheck,
 };
+pub use view::BoundView;
 pub(crate) use literal::param_type;
 pub use types::resolve_type;
 
@@ -57,6 +59,18 @@ pub fn bind_update(update: &ast::Update, cx: &dyn BindContext) -> Result<BoundUp
 /// Binds DELETE.
 pub fn bind_delete(delete: &ast::Delete, cx: &dyn BindContext) -> Result<BoundDelete, MySqlError> {
     Binder::new(cx).delete(delete)
+}
+
+/// Binds the query of CREATE VIEW or ALTER VIEW; `schema` is the view's.
+pub fn bind_view(view: &ast::CreateView, schema: &highkey_types::Str, cx: &dyn BindContext) -> Result<BoundView, MySqlError> {
+    Binder::new(cx).new_view(view, schema)
+}
+
+/// Binds `SELECT * FROM view`.
+pub fn bind_view_columns(view: &std::sync::Arc<highkey_table::View>, cx: &dyn BindContext) -> Result<(crate::plan::Rel, Vec<std::sync::Arc<highkey_table::View>>), MySqlError> {
+    let mut binder = Binder::new(cx);
+    let rel = binder.view_rel(view, &view.def().name, &[])?;
+    Ok((rel, binder.views))
 }
 
 /// Binds LOAD DATA.

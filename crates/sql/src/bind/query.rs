@@ -1,6 +1,6 @@
 //! Query expressions: WITH, set operations, VALUES, TABLE, and what surrounds them.
 
-use highkey_types::{MySqlError, Str};
+use highkey_types::{MySqlError, Str, TypeKind};
 
 use super::binder::{Binder, CteBinding, Result};
 use super::errors;
@@ -9,12 +9,13 @@ use super::merge::{coerce, merge};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::select::{Surroundings, ordinal};
 use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
-use crate::plan::{BoundQuery, Expr, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
+use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
 
 impl Binder<'_> {
     /// A whole statement's query.
     pub fn statement_query(&mut self, query: &ast::Query) -> Result<BoundQuery> {
         let rel = self.query_expression(query)?;
+        let rel = if self.merges { rel.merged() } else { rel };
         let into = query.into.as_ref().map(|into| match into {
             ast::Into::Outfile { path, charset, format } => IntoTarget::Outfile { path: path.clone(), charset: charset.clone(), format: format.clone() },
             ast::Into::Dumpfile(path) => IntoTarget::Dumpfile(path.clone()),
@@ -31,6 +32,7 @@ impl Binder<'_> {
             calc_found_rows: first.is_some_and(|s| s.calc_found_rows),
             into,
             locking: self.locking,
+            views: self.views.clone(),
             rel,
         })
     }
@@ -49,7 +51,9 @@ impl Binder<'_> {
     pub fn query_expression(&mut self, query: &ast::Query) -> Result<Rel> {
         stacker::maybe_grow(128 << 10, 1 << 20, || {
             let visible = self.ctes.len();
+            let exposing = std::mem::take(&mut self.exposing);
             let result = self.define_ctes(query.with.as_ref()).and_then(|()| self.query_body(query));
+            self.exposing = exposing;
             self.ctes.truncate(visible);
             result
         })
@@ -213,7 +217,14 @@ impl Binder<'_> {
 
 /// `rel` with its columns converted to the types of `fields`.
 fn conform(rel: Rel, fields: &[Field]) -> Rel {
-    let exprs: Vec<Expr> = rel.fields.iter().zip(fields).enumerate().map(|(i, (from, to))| coerce(Expr::column(i, from.ty.clone()), &to.ty)).collect();
+    // Decimals of more than 38 digits are another thing in Arrow.
+    let wide = |ty: &ExprType| matches!(ty.ty.kind, TypeKind::Decimal { precision, .. } if precision > 38);
+    let conform = |(i, (from, to)): (usize, (&Field, &Field))| {
+        let column = Expr::column(i, from.ty.clone());
+        let expr = coerce(column.clone(), &to.ty);
+        if expr.as_column().is_some() && wide(&from.ty) != wide(&to.ty) { Expr { kind: ExprKind::Cast(Box::new(column)), ty: expr.ty } } else { expr }
+    };
+    let exprs: Vec<Expr> = rel.fields.iter().zip(fields).enumerate().map(conform).collect();
     if exprs.iter().all(|e| e.as_column().is_some()) {
         return Rel { fields: rel.fields.iter().zip(fields).map(|(from, to)| Field { ty: to.ty.clone().with_nullable(from.ty.nullable), ..to.clone() }).collect(), ..rel };
     }
@@ -231,7 +242,7 @@ fn table_select(name: &ast::ObjectName) -> ast::Select {
         distinct: false,
         calc_found_rows: false,
         straight_join: false,
-        items: vec![ast::SelectItem::Star],
+        items: vec![ast::SelectItem::Star { at: 0 }],
         from: vec![ast::TableRef::Table { name: name.clone(), alias: None, partitions: Vec::new(), index_hints: Vec::new() }],
         filter: None,
         group_by: Vec::new(),

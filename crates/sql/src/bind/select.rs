@@ -68,7 +68,7 @@ impl Binder<'_> {
             having = Some(self.in_clause(Clause::Having, |b| b.condition(condition))?);
             self.scope().aliases_first = false;
         }
-        let mut keys = self.order_keys(around.order_by, &items, &fields, &aliases)?;
+        let (mut keys, selected) = self.order_keys(around.order_by, &items, &fields, &aliases)?;
         self.scope().aliases.clear();
 
         let groups = std::mem::take(&mut self.scope().groups);
@@ -135,20 +135,20 @@ impl Binder<'_> {
         for (field, item) in fields.iter_mut().zip(&items) {
             field.ty = item.ty.clone();
         }
-        self.finish(rel, items, fields, keys, select.distinct, around.limit)
+        self.finish(rel, items, fields, keys.into_iter().zip(selected).collect(), select.distinct, around.limit)
     }
 
-    /// Projection, DISTINCT, ORDER BY and LIMIT over the bound select list.
-    fn finish(&mut self, rel: Rel, items: Vec<Expr>, fields: Vec<Field>, keys: Vec<SortKey>, distinct: bool, limit: Option<&ast::Limit>) -> Result<Rel> {
+    /// Projection, DISTINCT, ORDER BY and LIMIT over the bound select list. `keys`: with the element of the list that each one names, if it names one.
+    fn finish(&mut self, rel: Rel, items: Vec<Expr>, fields: Vec<Field>, keys: Vec<(SortKey, Option<usize>)>, distinct: bool, limit: Option<&ast::Limit>) -> Result<Rel> {
         let width = items.len();
         let mut exprs = items;
         let mut outputs = fields;
         let mut sort = Vec::new();
-        for (i, key) in keys.into_iter().enumerate() {
+        for (i, (key, named)) in keys.into_iter().enumerate() {
             if key.expr.is_constant() {
                 continue;
             }
-            let position = match exprs.iter().position(|e| same_expr(e, &key.expr)) {
+            let position = match named.or_else(|| exprs.iter().position(|e| same_expr(e, &key.expr))) {
                 Some(position) => position,
                 None if distinct => {
                     // An expression over selected columns sorts what is left of them.
@@ -181,24 +181,35 @@ impl Binder<'_> {
         Ok(rel.truncate(width))
     }
 
-    fn select_items(&mut self, select: &ast::Select) -> Result<(Vec<Expr>, Vec<Field>)> {
+    fn note_star(&mut self, at: usize, fields: &[Field]) {
+        if self.names.is_some() {
+            let columns = fields.iter().map(|f| self.resolved(f)).collect();
+            if let Some(names) = &mut self.names {
+                names.stars.insert(at, columns);
+            }
+        }
+    }
+
+    pub fn select_items(&mut self, select: &ast::Select) -> Result<(Vec<Expr>, Vec<Field>)> {
         let mut items = Vec::new();
         let mut fields = Vec::new();
         for item in &select.items {
             match item {
-                SelectItem::Star => {
+                SelectItem::Star { at } => {
                     let scope = self.scope();
                     if scope.from.fields.is_empty() {
                         return Err(MySqlError::with_message(1096, "No tables used"));
                     }
                     let from: &FromScope = &scope.from;
+                    let before = fields.len();
                     for i in &from.star {
                         let field = from.fields[*i].clone();
                         items.push(Expr::column(*i, field.ty.clone()));
                         fields.push(field);
                     }
+                    self.note_star(*at, &fields[before..]);
                 }
-                SelectItem::QualifiedStar(name) => {
+                SelectItem::QualifiedStar { name, at } => {
                     let scope = self.scope();
                     let before = items.len();
                     for (i, field) in scope.from.fields.iter().enumerate() {
@@ -211,6 +222,7 @@ impl Binder<'_> {
                     if items.len() == before {
                         return Err(errors::unknown_table(&name.to_string()));
                     }
+                    self.note_star(*at, &fields[before..]);
                 }
                 SelectItem::Expr { expr, name, .. } => {
                     let bound = self.in_clause(Clause::FieldList, |b| b.expr(expr))?;
@@ -259,7 +271,9 @@ impl Binder<'_> {
                 if let SelectItem::Expr { name: alias, .. } = item
                     && same_name(alias, &name.column)
                 {
-                    return self.item_at(select, items, i);
+                    let item = self.item_at(select, items, i)?;
+                    self.note_column(expr.span.start, &item);
+                    return Ok(item);
                 }
             }
         }
@@ -290,27 +304,34 @@ impl Binder<'_> {
         }
     }
 
-    /// ORDER BY: ordinals, aliases, then expressions over FROM that may name aliases too.
-    fn order_keys(&mut self, order_by: &[ast::OrderItem], items: &[Expr], fields: &[Field], aliases: &[(String, Expr)]) -> Result<Vec<SortKey>> {
+    /// ORDER BY: ordinals, aliases, then expressions over FROM that may name aliases too. Gives the elements of the select list that are named as well.
+    fn order_keys(&mut self, order_by: &[ast::OrderItem], items: &[Expr], fields: &[Field], aliases: &[(String, Expr)]) -> Result<(Vec<SortKey>, Vec<Option<usize>>)> {
         let mut keys = Vec::new();
+        let mut selected = Vec::new();
         self.scope().aliases = aliases.to_vec();
         for item in order_by {
+            let named;
             let expr = if let Some(n) = ordinal(&item.expr) {
                 if n == 0 || n > items.len() as u64 {
                     return Err(errors::unknown_column(&n.to_string(), "order clause"));
                 }
+                named = Some(n as usize - 1);
                 items[n as usize - 1].clone()
             } else if let Ast::Column(name) = &item.expr.kind
                 && name.table.is_none()
                 && let Some(position) = alias_position(&name.column, items, fields)?
             {
+                self.note_column(item.expr.span.start, &items[position]);
+                named = Some(position);
                 items[position].clone()
             } else {
+                named = None;
                 self.in_clause(Clause::Order, |b| b.expr(&item.expr))?
             };
             keys.push(SortKey { expr, desc: item.desc });
+            selected.push(named);
         }
-        Ok(keys)
+        Ok((keys, selected))
     }
 
     /// LIMIT over `rel`.

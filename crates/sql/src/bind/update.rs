@@ -9,7 +9,7 @@ use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundDelete, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate, UpdateTarget};
 use super::errors;
 use super::from::{index_choice, table_fields};
-use super::insert::assigned_column;
+use super::view::{Conditions, Target, not_updatable, not_updatable_column, root};
 use super::scope::{Clause, FromScope, Scope, same_name, same_table};
 use crate::parse::ast::{self, LockWait, ObjectName, TableRef};
 use crate::plan::{BoundQuery, Expr, ExprType, Field, Hints, Rel, RelKind, SortKey};
@@ -22,40 +22,66 @@ struct Restriction {
 }
 
 impl Binder<'_> {
+    /// The one table that a statement changes, by its name or a view's. None for a view of several tables.
+    fn change_target(&mut self, name: &ObjectName, alias: &str) -> Result<Option<Target>> {
+        if let Some(view) = self.named_view(name)? {
+            let exposed = self.exposed_view(&view, alias)?;
+            let exposed = exposed.ok_or_else(|| not_updatable(alias, self.operation))?;
+            return self.single_target(&exposed, view.def(), self.operation);
+        }
+        let table = self.target_table(name)?;
+        let fields = table_fields(table.def(), alias);
+        let exprs = fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
+        Ok(Some(Target { table, scope: FromScope::of(fields), exprs, filter: None, check: None, view: None }))
+    }
+
     pub fn update(&mut self, update: &ast::Update) -> Result<BoundUpdate> {
+        self.operation = "UPDATE";
         let hints = super::hints::hints(&update.hints);
         if let ([TableRef::Table { name, alias, index_hints, .. }], None) = (update.tables.as_slice(), &update.with) {
-            let table = self.target_table(name)?;
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
+            let Some(target) = self.change_target(name, &alias)? else {
+                if !update.order_by.is_empty() || update.limit.is_some() {
+                    let clause = if update.order_by.is_empty() { "LIMIT" } else { "ORDER BY" };
+                    return Err(MySqlError::with_message(1221, format!("Incorrect usage of UPDATE and {clause}")));
+                }
+                return self.multi_update(update, hints).map(|u| BoundUpdate::Multi(Box::new(u)));
+            };
+            let table = target.table.clone();
             let indexes = index_choice(&table, index_hints)?;
             self.changing = Some((table.clone(), alias.clone()));
             let def = table.def().clone();
-            let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(table_fields(&def, &alias))) };
+            let scope = Scope { clause: Some(Clause::Values), ..Scope::new(target.scope.clone()) };
             let ((assignments, restriction), _) = self.within(scope, |binder| {
                 let mut assignments = Vec::new();
                 for assignment in &update.assignments {
-                    let mut target = assignment.column.clone();
-                    if target.table.as_deref().is_some_and(|t| same_table(t, &alias)) {
-                        target.table = None;
-                    } else if target.table.is_some() {
-                        return Err(errors::unknown_column(&target.to_string(), "field list"));
-                    }
-                    let column = assigned_column(&def, &target)?;
-                    assignments.push((column, binder.assigned(&assignment.value, &def, column)?));
+                    let position = binder.scope().find(&assignment.column)?;
+                    let position = position.ok_or_else(|| errors::unknown_column(&assignment.column.to_string(), "field list"))?;
+                    let column = target.column(position)?;
+                    let value = match binder.assigned(&assignment.value, &def, column)? {
+                        AssignedValue::Expr(expr) => AssignedValue::Expr(target.over_table(expr)?),
+                        AssignedValue::Default => AssignedValue::Default,
+                    };
+                    assignments.push((column, value));
                 }
-                Ok((assignments, binder.restriction(update.filter.as_ref(), &update.order_by, update.limit.as_ref())?))
+                Ok((assignments, binder.restriction(&target, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?))
             })?;
             let Restriction { filter, order_by, limit } = restriction;
-            return Ok(BoundUpdate::Single(Box::new(SingleUpdate { table, alias, ignore: update.ignore, assignments, filter, order_by, limit, indexes, hints })));
+            let (check, views) = (target.check, self.views.clone());
+            return Ok(BoundUpdate::Single(Box::new(SingleUpdate { table, alias, ignore: update.ignore, assignments, filter, order_by, limit, indexes, check, views, hints })));
         }
         self.with_ctes(update.with.as_ref(), |binder| binder.multi_update(update, hints)).map(|u| BoundUpdate::Multi(Box::new(u)))
     }
 
-    fn restriction(&mut self, filter: Option<&ast::Expr>, order_by: &[ast::OrderItem], limit: Option<&ast::Limit>) -> Result<Restriction> {
+    fn restriction(&mut self, target: &Target, filter: Option<&ast::Expr>, order_by: &[ast::OrderItem], limit: Option<&ast::Limit>) -> Result<Restriction> {
         self.scope().clause = Some(Clause::Where);
-        let filter = filter.map(|f| self.condition(f)).transpose()?;
+        let filter = filter.map(|f| self.condition(f).and_then(|f| target.over_table(f))).transpose()?;
+        let filter = Expr::and(target.filter.iter().cloned().chain(filter));
         self.scope().clause = Some(Clause::Order);
-        let order_by = self.sort_keys(order_by)?;
+        let mut order_by = self.sort_keys(order_by)?;
+        for key in &mut order_by {
+            key.expr = target.over_table(key.expr.clone())?;
+        }
         let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
         Ok(Restriction { filter, order_by, limit })
     }
@@ -69,7 +95,13 @@ impl Binder<'_> {
 
     fn multi_update(&mut self, update: &ast::Update, hints: Hints) -> Result<MultiUpdate> {
         let locks = exclusive_locks();
-        let (from, names) = self.from_clause(&update.tables, &locks)?;
+        self.exposing = true;
+        let from = self.from_clause(&update.tables, &locks);
+        self.exposing = false;
+        let (from, names) = from?;
+        if self.exposed.iter().any(Conditions::has_check) {
+            return Err(highkey_types::errors::not_supported_yet("changes of several tables through a view WITH CHECK OPTION"));
+        }
         let bases = base_tables(&from);
         let scope = Scope { clause: Some(Clause::Values), ..Scope::new(names) };
         let ((assignments, filter), _) = self.within(scope, |binder| {
@@ -79,11 +111,15 @@ impl Binder<'_> {
                     Some(position) => position,
                     None => return Err(errors::unknown_column(&assignment.column.to_string(), "field list")),
                 };
-                let Some(base) = bases.iter().position(|b| b.range().contains(&position)) else {
-                    let table = binder.scope().from.fields[position].table.clone();
-                    return Err(MySqlError::with_message(1288, format!("The target table {table} of the UPDATE is not updatable")));
+                let Some((base, column)) = place(&from, &bases, position) else {
+                    let field = &binder.scope().from.fields[position];
+                    let of_view = bases.iter().any(|b| b.alias == field.table);
+                    return Err(if of_view { not_updatable_column(&field.name) } else { not_updatable(&field.table, "UPDATE") });
                 };
-                let column = position - bases[base].offset;
+                let several = assignments.iter().any(|(b, ..)| *b != base && bases[*b].alias == bases[base].alias);
+                if several {
+                    return Err(one_base_only(&bases[base]));
+                }
                 let value = binder.assigned(&assignment.value, bases[base].table.def(), column)?;
                 assignments.push((base, column, value));
             }
@@ -124,7 +160,10 @@ impl Binder<'_> {
                 fields.push(from.fields[position].clone());
             }
             if base.table.def().indexes.first().is_none_or(|i| i.kind == IndexKind::RowId) {
-                let at = expose_row_id(from, base).ok_or_else(|| highkey_types::errors::not_supported_yet("multi-table changes of tables without primary key here"))?;
+                // Views over one table scan it under one alias.
+                let twins = bases.iter().filter(|b| b.scanned_as == base.scanned_as && Arc::ptr_eq(&b.table, &base.table)).count();
+                let at = if twins > 1 { None } else { expose_row_id(from, base) };
+                let at = at.ok_or_else(|| highkey_types::errors::not_supported_yet("multi-table changes of tables without primary key here"))?;
                 exprs.push(Expr::column(at, ExprType::column(ColumnType::ubigint(), true)));
                 fields.push(Field::computed("DB_ROW_ID", ExprType::ubigint(true)));
             }
@@ -134,28 +173,34 @@ impl Binder<'_> {
     }
 
     fn dml_query(&mut self, rel: Rel, hints: Hints) -> BoundQuery {
-        BoundQuery { rel, hints, into: None, locking: true, calc_found_rows: false }
+        BoundQuery { rel, hints, into: None, views: self.views.clone(), locking: true, calc_found_rows: false }
     }
 
     pub fn delete(&mut self, delete: &ast::Delete) -> Result<BoundDelete> {
+        self.operation = "DELETE";
         let hints = super::hints::hints(&delete.hints);
         if let ([TableRef::Table { name, alias, index_hints, .. }], true, None) = (delete.tables.as_slice(), delete.targets.is_empty(), &delete.with) {
-            let table = self.target_table(name)?;
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
+            let Some(target) = self.change_target(name, &alias)? else { return Err(delete_from_join(name, self.cx.current_schema())) };
+            let table = target.table.clone();
             let indexes = index_choice(&table, index_hints)?;
             self.changing = Some((table.clone(), alias.clone()));
-            let scope = Scope::new(FromScope::of(table_fields(table.def(), &alias)));
+            let scope = Scope::new(target.scope.clone());
             let (restriction, _) =
-                self.within(scope, |binder| binder.restriction(delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref()))?;
+                self.within(scope, |binder| binder.restriction(&target, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref()))?;
+            let views = self.views.clone();
             let Restriction { filter, order_by, limit } = restriction;
-            return Ok(BoundDelete::Single(Box::new(SingleDelete { table, alias, ignore: delete.ignore, filter, order_by, limit, indexes, hints })));
+            return Ok(BoundDelete::Single(Box::new(SingleDelete { table, alias, ignore: delete.ignore, filter, order_by, limit, indexes, views, hints })));
         }
         self.with_ctes(delete.with.as_ref(), |binder| binder.multi_delete(delete, hints))
     }
 
     fn multi_delete(&mut self, delete: &ast::Delete, hints: Hints) -> Result<BoundDelete> {
         let locks = exclusive_locks();
-        let (mut from, names) = self.from_clause(&delete.tables, &locks)?;
+        self.exposing = true;
+        let from = self.from_clause(&delete.tables, &locks);
+        self.exposing = false;
+        let (mut from, names) = from?;
         let bases = base_tables(&from);
         let scope = Scope { clause: Some(Clause::Where), ..Scope::new(names) };
         let (filter, _) = self.within(scope, |binder| delete.filter.as_ref().map(|f| binder.condition(f)).transpose())?;
@@ -167,9 +212,16 @@ impl Binder<'_> {
             chosen = (0..bases.len()).collect();
         }
         for target in &delete.targets {
-            let Some(base) = bases.iter().position(|b| b.is_named(target)) else {
+            let mut named = bases.iter().enumerate().filter(|(_, b)| b.is_named(target)).map(|(i, _)| i);
+            let Some(base) = named.next() else {
+                if from.fields.iter().any(|f| same_table(&f.table, &target.name)) {
+                    return Err(not_updatable(&target.name, "DELETE"));
+                }
                 return Err(MySqlError::with_message(1109, format!("Unknown table '{}' in MULTI DELETE", target.name)));
             };
+            if named.next().is_some() {
+                return Err(delete_from_join(target, self.cx.current_schema()));
+            }
             if !chosen.contains(&base) {
                 chosen.push(base);
             }
@@ -183,7 +235,12 @@ impl Binder<'_> {
 /// A base table of a join and where its columns stand.
 struct BaseTable {
     table: Arc<Table>,
+    /// Of the table, or of the view that it stands in.
     alias: Str,
+    /// The table's own alias.
+    scanned_as: Str,
+    /// Schema and name of the table or view.
+    name: (Str, Str),
     offset: usize,
     width: usize,
 }
@@ -194,8 +251,8 @@ impl BaseTable {
     }
 
     fn is_named(&self, name: &ObjectName) -> bool {
-        let schema = name.schema.as_ref().is_none_or(|s| same_name(s, &self.table.def().schema));
-        schema && (same_table(&self.alias, &name.name) || (name.schema.is_some() && same_table(&self.table.def().name, &name.name)))
+        let schema = name.schema.as_ref().is_none_or(|s| same_name(s, &self.name.0));
+        schema && (same_table(&self.alias, &name.name) || (name.schema.is_some() && same_table(&self.name.1, &name.name)))
     }
 }
 
@@ -206,12 +263,41 @@ fn exclusive_locks() -> Vec<ast::LockClause> {
 fn base_tables(from: &Rel) -> Vec<BaseTable> {
     let mut found = Vec::new();
     collect_bases(from, 0, &mut found);
+    for base in &mut found {
+        // Tables of a view are shown as the view.
+        let field = &from.fields[base.offset];
+        base.alias = field.table.clone();
+        base.name = (field.schema.clone(), if field.name.is_empty() { field.table.clone() } else { field.org_table.clone() });
+    }
     found
+}
+
+/// The base table and its column that an output of FROM is, be it under a view's name.
+fn place(from: &Rel, bases: &[BaseTable], position: usize) -> Option<(usize, usize)> {
+    let (scan, column) = root(from, position)?;
+    let base = bases.iter().position(|b| root(from, b.offset).is_some_and(|(own, _)| std::ptr::eq(own, scan)))?;
+    Some((base, column))
+}
+
+fn one_base_only(base: &BaseTable) -> MySqlError {
+    MySqlError::with_message(1393, format!("Can not modify more than one base table through a join view '{}.{}'", base.name.0, base.name.1))
+}
+
+fn delete_from_join(name: &ObjectName, schema: Option<Str>) -> MySqlError {
+    let schema = name.schema.clone().or(schema.map(|s| s.to_string())).unwrap_or_default();
+    MySqlError::with_message(1395, format!("Can not delete from join view '{schema}.{}'", name.name))
 }
 
 fn collect_bases(rel: &Rel, offset: usize, found: &mut Vec<BaseTable>) {
     match &rel.kind {
-        RelKind::Scan { table, alias, .. } => found.push(BaseTable { table: table.clone(), alias: alias.clone(), offset, width: rel.fields.len() }),
+        RelKind::Scan { table, alias, .. } => found.push(BaseTable {
+            table: table.clone(),
+            alias: alias.clone(),
+            scanned_as: alias.clone(),
+            name: (table.def().schema.clone(), table.def().name.clone()),
+            offset,
+            width: rel.fields.len(),
+        }),
         RelKind::Join { left, right, .. } => {
             collect_bases(left, offset, found);
             collect_bases(right, offset + left.fields.len(), found);
@@ -238,7 +324,7 @@ fn expose_row_id(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
     let field = Field::computed("DB_ROW_ID", ExprType::column(ColumnType::ubigint(), true));
     match &mut rel.kind {
         RelKind::Scan { table, alias, columns, .. } => {
-            if *alias != base.alias || !Arc::ptr_eq(table, &base.table) || columns.contains(&ROW_ID) {
+            if *alias != base.scanned_as || !Arc::ptr_eq(table, &base.table) || columns.contains(&ROW_ID) {
                 return None;
             }
             columns.push(ROW_ID);

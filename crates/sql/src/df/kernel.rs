@@ -15,7 +15,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use highkey_types::{Collation, Decimal, I256};
 
 use super::repr::{Repr, from_i256, unpack_date};
@@ -177,6 +177,12 @@ impl KernelFunction {
 impl ScalarUDFImpl for KernelFunction {
     fn name(&self) -> &str {
         self.kernel.name()
+    }
+
+    /// Two kernels of one name over one argument are two columns: their parameters are part of what names the column.
+    fn schema_name(&self, args: &[DfExpr]) -> Result<String> {
+        let args: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        Ok(format!("{:?}({})", self.kernel, args.join(",")))
     }
 
     fn signature(&self) -> &Signature {

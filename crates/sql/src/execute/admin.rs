@@ -3,7 +3,7 @@
 use highkey_table::TableName;
 use highkey_types::{MySqlError, Value, errors};
 
-use super::{Failure, Outcome};
+use super::{BoundTables, Failure, Outcome};
 use crate::bind;
 use crate::expr;
 use crate::information_schema;
@@ -101,11 +101,24 @@ impl Session {
         let mut wanted: Vec<(TableName, bool)> = Vec::new();
         for lock in tables {
             let (schema, name) = self.table_name(&lock.name)?;
-            let table = self.state.instance.database().catalog().table(&schema, &name)?;
-            let key = (table.def().schema.clone(), table.def().name.clone());
-            match wanted.iter_mut().find(|(k, _)| *k == key) {
-                Some((_, write)) => *write |= lock.write,
-                None => wanted.push((key, lock.write)),
+            let catalog = self.state.instance.database().catalog();
+            let mut names = vec![(schema, name)];
+            match catalog.find_view(&names[0].0, &names[0].1) {
+                // What a view reads is locked like the view.
+                Some(view) => {
+                    let (rel, views) = bind::bind_view_columns(&view, &self.state)?;
+                    names.extend(views.iter().map(|view| (view.def().schema.clone(), view.def().name.clone())));
+                    names.extend(BoundTables::of(&rel).tables.iter().map(|(table, _)| (table.def().schema.clone(), table.def().name.clone())));
+                }
+                None => {
+                    catalog.table(&names[0].0, &names[0].1)?;
+                }
+            }
+            for key in names {
+                match wanted.iter_mut().find(|(k, _)| *k == key) {
+                    Some((_, write)) => *write |= lock.write,
+                    None => wanted.push((key, lock.write)),
+                }
             }
         }
         let (locks, process) = (&self.state.locks, &self.state.process);
@@ -113,7 +126,7 @@ impl Session {
         locks.lock_tables(&wanted, self.state.config.metadata_timeout, &process.flag()).await?;
         // One may have been dropped while it was waited for.
         let catalog = self.state.instance.database().catalog();
-        if let Some(e) = wanted.iter().find_map(|((schema, name), _)| catalog.table(schema, name).err()) {
+        if let Some(e) = wanted.iter().filter(|((schema, name), _)| !catalog.has(schema, name)).find_map(|((schema, name), _)| catalog.table(schema, name).err()) {
             locks.unlock_tables();
             return Err(e.into());
         }

@@ -18,6 +18,7 @@ use crate::session::{Session, SessionState, error, error::err};
 impl Session {
     pub(crate) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<Outcome, Failure> {
         let (schema, name) = self.table_name(&alter.name)?;
+        self.check_base_table(&schema, &name)?;
         let database = self.state.instance.database().clone();
         if let Some(engine) = only_rebuilds(alter) {
             let table = database.catalog().table(&schema, &name)?;

@@ -23,7 +23,7 @@ impl Session {
         let (schema, name) = self.table_name(&create.name)?;
         let collation = self.schema_collation(&schema)?;
         let database = self.state.instance.database().clone();
-        if database.catalog().find_table(&schema, &name).is_some() {
+        if database.catalog().has(&schema, &name) {
             let error = error::table_exists(&name);
             if !create.if_not_exists {
                 return Err(error.into());
@@ -33,6 +33,7 @@ impl Session {
         }
         if let Some(like) = &create.like {
             let (from_schema, from) = self.table_name(like)?;
+            self.check_base_table(&from_schema, &from)?;
             let source = database.catalog().table(&from_schema, &from)?;
             table_spec::check_table_name(&name)?;
             let mut spec = TableSpec::like(source.def(), &schema, &name);

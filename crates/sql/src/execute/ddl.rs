@@ -101,13 +101,7 @@ impl Session {
             names.push(name);
         }
         if drop.view {
-            let missing: Vec<String> = names.iter().map(|(s, n)| format!("{s}.{n}")).collect();
-            let error = error::bad_table(&missing.join(","));
-            if !drop.if_exists {
-                return Err(error.into());
-            }
-            self.state.note(error.code, error.message);
-            return Ok(Outcome::ok());
+            return self.drop_view(&names, drop.if_exists).await;
         }
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
@@ -148,6 +142,7 @@ impl Session {
 
     pub(crate) async fn create_index(&mut self, create: &ast::CreateIndex) -> Result<Outcome, Failure> {
         let (schema, name) = self.table_name(&create.table)?;
+        self.check_base_table(&schema, &name)?;
         let table = self.state.instance.database().catalog().table(&schema, &name)?;
         let mut columns = table.def().columns.clone();
         let index = table_spec::index(&create.index, &mut columns, &[])?;
@@ -167,6 +162,7 @@ impl Session {
 
     pub(crate) async fn drop_index(&mut self, index: &str, table: &ObjectName) -> Result<Outcome, Failure> {
         let (schema, name) = self.table_name(table)?;
+        self.check_base_table(&schema, &name)?;
         let database = self.state.instance.database().clone();
         let current = database.catalog().table(&schema, &name)?;
         let known = if index.eq_ignore_ascii_case("primary") { current.def().primary_key().is_some() } else { current.def().index(index).is_some() };

@@ -138,10 +138,10 @@ impl Session {
 pub(crate) fn delete_tables(bound: &BoundDelete) -> BoundTables {
     match bound {
         BoundDelete::Single(single) => {
-            let mut tables = BoundTables::one(&single.table);
+            let mut tables = BoundTables::one(&single.table, &single.views);
             single.filter.iter().chain(single.order_by.iter().map(|k| &k.expr)).for_each(|e| tables.collect_expr(e));
             tables
         }
-        BoundDelete::Multi { targets, query, .. } => BoundTables::changing(&query.rel, targets.iter().map(|target| &target.table)),
+        BoundDelete::Multi { targets, query, .. } => BoundTables::changing(query, targets.iter().map(|target| &target.table)),
     }
 }

@@ -9,7 +9,6 @@ use highkey_types::{MySqlError, Value};
 use super::{Failure, Outcome, insert, update};
 use crate::bind::{self, BoundDelete, BoundSource, BoundUpdate};
 use crate::df;
-use crate::fast::FastQuery;
 use crate::parse::ast::{ExplainFormat, Statement};
 use crate::plan::{self, BoundQuery, Expr, IndexChoice, Rel, RelKind};
 use crate::session::{ResultSink, Session, error};
@@ -90,9 +89,12 @@ impl Session {
     }
 
     async fn tree(&mut self, bound: &BoundQuery) -> Result<Vec<String>, Failure> {
-        if FastQuery::compile(bound, self.state.config.executor).is_some() {
+        if let Some(fast) = self.compile_fast(bound)? {
             let mut lines = vec!["-> Fast path".to_owned()];
-            lines.extend(plan::describe_rel(&bound.rel).lines().map(|l| format!("    {l}")));
+            match fast.describe_join() {
+                Some(join) => lines.extend(join.into_iter().map(|l| format!("    {l}"))),
+                None => lines.extend(plan::describe_rel(&bound.rel).lines().map(|l| format!("    {l}"))),
+            }
             return Ok(lines);
         }
         let cx = self.query_context(&bound.hints);

@@ -10,7 +10,6 @@ use super::target::{Target, implicit_default};
 use super::{Failure, Outcome};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
-use crate::fast::FastQuery;
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
 use crate::session::{Executor, Session, SessionState, StatusCounter, error};
@@ -307,6 +306,7 @@ impl Session {
             _ => OnDuplicate::Error,
         };
         let mut inserter = Inserter::new(&mut self.state, &bound.table, &bound.columns, bound.ignore, mode)?;
+        inserter.target.check = bound.check.clone();
         if !bound.on_duplicate.is_empty() {
             inserter.on_duplicate = bound.on_duplicate.clone();
             for (column, value) in &inserter.on_duplicate {
@@ -406,10 +406,15 @@ impl Session {
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
         self.begin_bulk(inserter)?;
         let mut batch = Vec::with_capacity(BATCH_ROWS);
-        let fast = FastQuery::compile(query, self.state.config.executor);
-        if reads_target || fast.is_some() {
-            let mut rows = Vec::new();
+        let fast = self.compile_fast(query)?;
+        let mut rows = Vec::new();
+        let in_memory = if reads_target {
             self.collect(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
+            true
+        } else {
+            self.try_fast(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?.is_some()
+        };
+        if in_memory {
             for values in rows {
                 self.take_row(inserter, values, lenient, &mut batch)?;
                 if batch.len() >= BATCH_ROWS {
@@ -635,7 +640,7 @@ impl AssignedValue {
 
 /// The tables of a bound INSERT.
 pub(crate) fn insert_tables(bound: &BoundInsert) -> BoundTables {
-    let mut tables = BoundTables::one(&bound.table);
+    let mut tables = BoundTables::one(&bound.table, &bound.views);
     match &bound.source {
         BoundSource::Rows(rows) => rows.iter().flatten().filter_map(AssignedValue::expr).for_each(|e| tables.collect_expr(e)),
         BoundSource::Query(query) => tables.collect(&query.rel),

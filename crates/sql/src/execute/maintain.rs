@@ -42,6 +42,20 @@ impl Session {
                 _ => "repair",
             };
             let mut line = |kind: &str, text: &str| rows.push(vec![Value::text(shown.as_str()), Value::text(op), Value::text(kind), Value::text(text)]);
+            if let Some(view) = self.state.instance.database().catalog().find_view(&schema, &table) {
+                match (operation, super::view::columns(&self.state, &view)) {
+                    (Maintenance::Check, Ok(_)) => line("status", "OK"),
+                    (Maintenance::Check, Err(e)) => {
+                        line("Error", &e.message);
+                        line("error", "Corrupt");
+                    }
+                    _ => {
+                        line("Error", &errors::wrong_object(&schema, &table, "BASE TABLE").message);
+                        line("status", "Operation failed");
+                    }
+                }
+                continue;
+            }
             let table = match found {
                 Ok(table) => table,
                 Err(e) => {

@@ -25,6 +25,7 @@ mod table_spec;
 mod target;
 mod update;
 mod users;
+pub(crate) mod view;
 
 use highkey_types::MySqlError;
 
@@ -106,7 +107,7 @@ fn commits_first(statement: &Statement) -> bool {
     match statement {
         CreateTable(create) => !create.temporary,
         DropTable(drop) => !drop.temporary,
-        AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. } | AlterDatabase { .. } | DropDatabase { .. } => true,
+        CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. } | AlterDatabase { .. } | DropDatabase { .. } => true,
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
@@ -120,7 +121,7 @@ fn is_definition(statement: &Statement) -> bool {
     use Statement::*;
     matches!(
         statement,
-        CreateTable(_) | DropTable(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. }
+        CreateTable(_) | DropTable(_) | CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. }
             | AlterDatabase { .. } | DropDatabase { .. } | CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. }
     )
 }
@@ -153,6 +154,7 @@ impl Session {
             Statement::Delete(delete) => self.delete(delete).await,
             Statement::LoadData(load) => self.load_data(load, sink).await,
             Statement::CreateTable(create) => self.create_table(create).await,
+            Statement::CreateView(view) => self.create_view(view).await,
             Statement::AlterTable(alter) => self.alter_table(alter).await,
             Statement::DropTable(drop) => self.drop_table(drop).await,
             Statement::RenameTable(renames) => self.rename_table(renames).await,
@@ -254,7 +256,9 @@ impl Session {
             Statement::Delete(_) => C::ComDeleteMulti,
             Statement::LoadData(_) => C::ComLoad,
             Statement::CreateTable(_) => C::ComCreateTable,
+            Statement::CreateView(_) => C::ComCreateView,
             Statement::AlterTable(_) => C::ComAlterTable,
+            Statement::DropTable(drop) if drop.view => C::ComDropView,
             Statement::DropTable(_) => C::ComDropTable,
             Statement::RenameTable(_) => C::ComRenameTable,
             Statement::TruncateTable(_) => C::ComTruncate,

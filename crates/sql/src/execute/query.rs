@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use highkey_table::{Snapshot, Table};
+use highkey_table::{Snapshot, Table, View};
 use highkey_types::{MySqlError, Value};
 use parking_lot::Mutex;
 
@@ -13,17 +13,23 @@ use crate::df::{self, ParallelSettings, QueryContext, RowStream};
 use crate::fast::{FastQuery, Progress};
 use crate::information_schema;
 use crate::parse::ast;
-use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IntoTarget, LockSpec, Rel, RelKind};
+use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
-/// The base tables of a plan, those of its subqueries too, each once.
+/// The base tables of a plan, those of its subqueries too, each once, and the views that it was bound through.
 #[derive(Default)]
 pub struct BoundTables {
     /// With whether the statement locks its rows.
     pub tables: Vec<(Arc<Table>, bool)>,
+    /// The views that names stood for.
+    pub views: Vec<Arc<View>>,
 }
 
 impl BoundTables {
+    pub fn of_query(query: &BoundQuery) -> BoundTables {
+        BoundTables { views: query.views.clone(), ..BoundTables::of(&query.rel) }
+    }
+
     pub fn of(rel: &Rel) -> BoundTables {
         let mut found = BoundTables::default();
         found.collect(rel);
@@ -31,15 +37,15 @@ impl BoundTables {
     }
 
     /// Of the query that finds the rows which a statement changes: `targets` are changed, whatever is locked on the way.
-    pub fn changing<'t>(rel: &Rel, targets: impl Iterator<Item = &'t Arc<Table>>) -> BoundTables {
-        let mut found = BoundTables::of(rel);
+    pub fn changing<'t>(query: &BoundQuery, targets: impl Iterator<Item = &'t Arc<Table>>) -> BoundTables {
+        let mut found = BoundTables::of_query(query);
         found.tables.iter_mut().for_each(|(_, write)| *write = false);
         targets.for_each(|table| found.add(table, true));
         found
     }
 
-    pub fn one(table: &Arc<Table>) -> BoundTables {
-        BoundTables { tables: vec![(table.clone(), true)] }
+    pub fn one(table: &Arc<Table>, views: &[Arc<View>]) -> BoundTables {
+        BoundTables { tables: vec![(table.clone(), true)], views: views.to_vec() }
     }
 
     pub fn add(&mut self, table: &Arc<Table>, write: bool) {
@@ -57,6 +63,14 @@ impl BoundTables {
             self.collect(input);
         }
         rel.for_each_root(&mut |expr| self.collect_expr(expr));
+    }
+
+    /// Those that are joined with others.
+    fn collect_joined(&mut self, rel: &Rel) {
+        match &rel.kind {
+            RelKind::Join { .. } => self.collect(rel),
+            _ => rel.inputs().into_iter().for_each(|input| self.collect_joined(input)),
+        }
     }
 
     pub fn collect_expr(&mut self, expr: &Expr) {
@@ -93,6 +107,11 @@ impl Session {
         if tables.tables.iter().any(|(_, write)| *write) {
             self.check_transaction_writable()?;
             self.begin_change(false).await?;
+        }
+        for view in &tables.views {
+            if !self.txn().open_view(view).await? {
+                return Ok(false);
+            }
         }
         for (table, write) in &tables.tables {
             let txn = self.txn();
@@ -136,8 +155,26 @@ impl Session {
 
     /// Runs a query as `bind_query` has bound it: on the fast path if that can. `cursor` as for `run_query`.
     pub(crate) async fn run_bound(&mut self, bound: &BoundQuery, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        let fast = FastQuery::compile(bound, self.state.config.executor);
+        let fast = self.compile_fast(bound)?;
         self.run_query(bound, fast.as_ref(), cursor, sink).await
+    }
+
+    /// The query for the fast path, if that can run it and is the faster way.
+    pub(crate) fn compile_fast(&mut self, bound: &BoundQuery) -> Result<Option<FastQuery>, MySqlError> {
+        let mut tables = BoundTables::default();
+        tables.collect_joined(&bound.rel);
+        for (table, _) in &tables.tables {
+            table.statistics(self.txn())?;
+        }
+        let state = &mut self.state;
+        let executor = state.config.executor;
+        // Not every value of a range may be known yet: then it is a guess.
+        let mut estimate = |table: &Arc<Table>, access: &IndexAccess| -> Option<f64> {
+            let ranges = plan::key_ranges(access, table.def(), state).ok()?;
+            let rows: Result<u64, MySqlError> = ranges.iter().map(|range| table.estimate_range(access.index, range)).sum();
+            Some(rows.ok()? as f64)
+        };
+        Ok(FastQuery::compile(bound, executor, &mut estimate))
     }
 
     /// Binds a query and opens its tables, again if DDL came between.
@@ -145,7 +182,7 @@ impl Session {
         loop {
             let mut bound = bind::bind_query(query, &self.state)?;
             self.adjust(&mut bound);
-            let tables = BoundTables::of(&bound.rel);
+            let tables = BoundTables::of_query(&bound);
             if self.open_tables(&tables).await? {
                 self.note_hints(&bound.hints);
                 return Ok(bound);
@@ -204,17 +241,8 @@ impl Session {
 
     /// Runs the query into a destination; how many rows.
     pub(crate) async fn collect(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, destination: &mut Destination<'_>) -> Result<u64, Failure> {
-        if let Some(fast) = fast
-            && !(fast.shares_whole_table() && self.locks_gaps())
-        {
-            match self.run_fast(fast, bound.fields(), destination).await? {
-                Progress::Done(rows) => {
-                    self.state.instance.count(StatusCounter::SelectFastPath, 1);
-                    return Ok(rows);
-                }
-                // Too much for one thread and rows of values: nothing has been sent, DataFusion starts anew.
-                Progress::TooLarge => {}
-            }
+        if let Some(rows) = self.try_fast(bound, fast, destination).await? {
+            return Ok(rows);
         }
         self.state.instance.count(StatusCounter::SelectDataFusion, 1);
         let mut stream = Box::pin(self.stream(bound.clone(), false)).await?;
@@ -247,6 +275,19 @@ impl Session {
         stream.finish(&mut self.state);
         outcome?;
         Ok(count)
+    }
+
+    /// Runs the query on the fast path; how many rows. `None`: that is too much for one thread and rows of values. Nothing has been sent, DataFusion
+    /// starts anew.
+    pub(crate) async fn try_fast(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, destination: &mut Destination<'_>) -> Result<Option<u64>, Failure> {
+        let Some(fast) = fast.filter(|fast| !(fast.shares_whole_table() && self.locks_gaps())) else { return Ok(None) };
+        match self.run_fast(fast, bound.fields(), destination).await? {
+            Progress::Done(rows) => {
+                self.state.instance.count(StatusCounter::SelectFastPath, 1);
+                Ok(Some(rows))
+            }
+            Progress::TooLarge => Ok(None),
+        }
     }
 
     /// Starts a query on DataFusion, once what it locks is locked. `ordered`: the order of its rows is seen even if nothing asks for one.
@@ -309,7 +350,7 @@ impl Session {
 
     /// All rows of a query in memory, for statements that need them so.
     pub(crate) async fn rows_of(&mut self, bound: &BoundQuery) -> Result<Vec<Vec<Value>>, Failure> {
-        let fast = FastQuery::compile(bound, self.state.config.executor);
+        let fast = self.compile_fast(bound)?;
         let mut rows = Vec::new();
         self.collect(bound, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
         Ok(rows)

@@ -11,7 +11,7 @@ use crate::session::{Session, error};
 /// A plan as a query of its own.
 pub(crate) fn query_of(rel: Rel) -> BoundQuery {
     let locking = has_lock(&rel);
-    BoundQuery { rel, hints: Hints::default(), into: None, locking, calc_found_rows: false }
+    BoundQuery { rel, hints: Hints::default(), into: None, views: Vec::new(), locking, calc_found_rows: false }
 }
 
 fn has_lock(rel: &Rel) -> bool {

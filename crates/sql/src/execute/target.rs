@@ -7,20 +7,50 @@ use std::sync::Arc;
 use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
 use highkey_types::{ColumnType, Date, DateTime, Decimal, MySqlError, Time, TimeZone, TypeKind, Value};
 
-use crate::bind::{AssignedValue, TableExprs};
+use crate::bind::{AssignedValue, TableExprs, ViewCheck};
 use crate::expr;
 use crate::session::{SessionState, error, error::err};
 
 /// A table with what its rows need.
 pub struct Target {
     pub table: Arc<Table>,
+    /// CHECK OPTION of the view that rows are written through.
+    pub check: Option<Arc<ViewCheck>>,
     rules: RowRules,
 }
 
 impl Target {
     pub fn new(table: &Arc<Table>, state: &SessionState) -> Result<Target, MySqlError> {
         let exprs = state.instance.exprs().get(table.def(), state)?;
-        Ok(Target { table: table.clone(), rules: RowRules::new(table.def().clone(), exprs) })
+        Ok(Target { table: table.clone(), check: None, rules: RowRules::new(table.def().clone(), exprs) })
+    }
+
+    /// The table as it is written through a view with this CHECK OPTION.
+    pub fn through(table: &Arc<Table>, check: Option<&Arc<ViewCheck>>, state: &SessionState) -> Result<Target, MySqlError> {
+        Ok(Target { check: check.cloned(), ..Target::new(table, state)? })
+    }
+
+    /// Something is asked or computed of each row: a generated column, a CHECK, a CHECK OPTION.
+    pub fn computes(&self) -> bool {
+        self.check.is_some() || self.rules.computes()
+    }
+
+    /// CHECK constraints, then CHECK OPTION. False: violated under IGNORE, the row is to be left out (a warning tells).
+    pub fn check_constraints(&self, state: &mut SessionState, row: &[Value], ignore: bool) -> Result<bool, MySqlError> {
+        if !self.rules.check_constraints(state, row, ignore)? {
+            return Ok(false);
+        }
+        let Some(check) = &self.check else { return Ok(true) };
+        let seen = self.session_row(row, &state.config.time_zone);
+        if expr::eval_condition(&check.condition, &seen, state)? {
+            return Ok(true);
+        }
+        let error = err(1369, format!("CHECK OPTION failed '{}'", check.view));
+        if !ignore {
+            return Err(error);
+        }
+        state.push_ignored(error);
+        Ok(false)
     }
 
     /// True if rows have a key of their own.

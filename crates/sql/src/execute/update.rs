@@ -87,7 +87,7 @@ impl Session {
     /// Expressions without subqueries: rows are found by an index, locked and changed one after the other.
     async fn update_rows(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
         self.state.strict_dml = self.state.strict() && !single.ignore;
-        let target = Target::new(&single.table, &self.state)?;
+        let target = Target::through(&single.table, single.check.as_ref(), &self.state)?;
         for (column, value) in &single.assignments {
             target.check_generated(*column, value)?;
         }
@@ -249,7 +249,7 @@ impl Session {
 
     /// DataFusion finds the rows and computes the subqueries over them; the assignments are evaluated here, row by row.
     async fn update_through_query(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
-        let target = Target::new(&single.table, &self.state)?;
+        let target = Target::through(&single.table, single.check.as_ref(), &self.state)?;
         for (column, value) in &single.assignments {
             target.check_generated(*column, value)?;
         }
@@ -424,10 +424,10 @@ pub(crate) fn lock_targets(rel: &mut Rel, targets: &[UpdateTarget]) {
 pub(crate) fn update_tables(bound: &BoundUpdate) -> BoundTables {
     match bound {
         BoundUpdate::Single(single) => {
-            let mut tables = BoundTables::one(&single.table);
+            let mut tables = BoundTables::one(&single.table, &single.views);
             single.exprs().for_each(|e| tables.collect_expr(e));
             tables
         }
-        BoundUpdate::Multi(multi) => BoundTables::changing(&multi.query.rel, multi.targets.iter().map(|target| &target.table)),
+        BoundUpdate::Multi(multi) => BoundTables::changing(&multi.query, multi.targets.iter().map(|target| &target.table)),
     }
 }

@@ -86,8 +86,30 @@ fn year(value: &Value, cx: &mut dyn EvalContext) -> Value {
     }
 }
 
+/// The text of a value whose type says how many digits it shows: of a second, or behind the point.
+fn shown(value: &Value, from: Option<&ColumnType>) -> Option<String> {
+    let from = from?;
+    let digits = matches!(
+        (value, &from.kind),
+        (Value::DateTime(_), TypeKind::DateTime(_) | TypeKind::Timestamp(_)) | (Value::Time(_), TypeKind::Time(_)) | (Value::Decimal(_), TypeKind::Decimal { .. })
+    );
+    if !digits {
+        return None;
+    }
+    let value = match (value, &from.kind) {
+        (Value::Decimal(d), TypeKind::Decimal { scale, .. }) => Value::Decimal(d.rescale(*scale).unwrap_or(*d)),
+        _ => value.clone(),
+    };
+    let mut text = Vec::new();
+    value.to_text(from, &mut text);
+    String::from_utf8(text).ok()
+}
+
 /// Bytes of a string in its own character set.
 fn encoded(value: &Value, from: Option<&ColumnType>) -> Vec<u8> {
+    if let Some(text) = shown(value, from) {
+        return text.into_bytes();
+    }
     match (value, from) {
         (Value::Text(text), Some(ty)) => ty.charset().encode(text).into_owned(),
         _ => to_bytes(value).unwrap_or_default().into_owned(),
@@ -95,7 +117,10 @@ fn encoded(value: &Value, from: Option<&ColumnType>) -> Vec<u8> {
 }
 
 /// Text of a value; bytes are read in the target's character set (`Err` shows those that are not valid in it).
-fn text_of(value: &Value, charset: Charset, _from: Option<&ColumnType>) -> Result<Str, String> {
+fn text_of(value: &Value, charset: Charset, from: Option<&ColumnType>) -> Result<Str, String> {
+    if let Some(text) = shown(value, from) {
+        return Ok(text.into());
+    }
     match value {
         Value::Text(text) => Ok(text.clone()),
         Value::Bytes(bytes) => match charset.decode(bytes) {

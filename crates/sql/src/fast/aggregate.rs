@@ -1,21 +1,62 @@
-//! Aggregates over all rows: COUNT, SUM, AVG, MIN, MAX.
+//! Aggregates over all rows, or over groups of them: COUNT, SUM, AVG, MIN, MAX, any value.
 
-use highkey_types::{Decimal, MySqlError, TypeKind, Value};
+use ahash::{AHashMap, AHashSet};
+use highkey_types::{Decimal, KeyPart, MySqlError, TypeKind, Value, encode_key_part};
 
 use crate::expr;
-use crate::plan::{Aggregate, AggregateFunc};
+use crate::plan::{Aggregate, AggregateFunc, Expr};
 use crate::session::SessionState;
+
+/// Groups under way, in the order in which they were met.
+pub(super) struct Groups<'a> {
+    exprs: &'a [Expr],
+    keys: &'a [KeyPart],
+    aggregates: &'a [Aggregate],
+    positions: AHashMap<Vec<u8>, usize>,
+    found: Vec<(Vec<Value>, Vec<Accumulator<'a>>)>,
+}
+
+impl<'a> Groups<'a> {
+    pub fn new(exprs: &'a [Expr], keys: &'a [KeyPart], aggregates: &'a [Aggregate]) -> Groups<'a> {
+        Groups { exprs, keys, aggregates, positions: AHashMap::new(), found: Vec::new() }
+    }
+
+    pub fn add(&mut self, row: &[Value], state: &mut SessionState) -> Result<(), MySqlError> {
+        let mut values = Vec::with_capacity(self.exprs.len());
+        let mut key = Vec::new();
+        for (expr, part) in self.exprs.iter().zip(self.keys) {
+            let value = expr::eval(expr, row, state)?;
+            encode_key_part(&value, part, &mut key);
+            values.push(value);
+        }
+        let position = *self.positions.entry(key).or_insert(self.found.len());
+        if position == self.found.len() {
+            self.found.push((values, self.aggregates.iter().map(Accumulator::new).collect()));
+        }
+        self.found[position].1.iter_mut().try_for_each(|accumulator| accumulator.add(row, state))
+    }
+
+    pub fn finish(self, state: &mut SessionState) -> Vec<Vec<Value>> {
+        let finish = |(mut values, accumulators): (Vec<Value>, Vec<Accumulator<'_>>)| {
+            values.extend(accumulators.into_iter().map(|a| a.finish(state)));
+            values
+        };
+        self.found.into_iter().map(finish).collect()
+    }
+}
 
 /// One aggregate under way.
 pub(super) struct Accumulator<'a> {
     aggregate: &'a Aggregate,
     count: u64,
     value: Value,
+    /// With DISTINCT, what has been met.
+    met: Option<AHashSet<Vec<u8>>>,
 }
 
 impl<'a> Accumulator<'a> {
     pub fn new(aggregate: &'a Aggregate) -> Accumulator<'a> {
-        Accumulator { aggregate, count: 0, value: Value::Null }
+        Accumulator { aggregate, count: 0, value: Value::Null, met: aggregate.distinct.then(AHashSet::new) }
     }
 
     /// For COUNT(*) where rows are counted elsewhere.
@@ -34,12 +75,19 @@ impl<'a> Accumulator<'a> {
             return Ok(());
         };
         let value = expr::eval(arg, row, state)?;
-        if value.is_null() {
+        if self.aggregate.func == AggregateFunc::AnyValue {
+            if self.count == 0 {
+                self.value = value;
+            }
+            self.count += 1;
+            return Ok(());
+        }
+        if value.is_null() || !self.is_new(&value, row, state)? {
             return Ok(());
         }
         self.count += 1;
         match self.aggregate.func {
-            AggregateFunc::CountStar | AggregateFunc::Count => {}
+            AggregateFunc::CountStar | AggregateFunc::Count | AggregateFunc::AnyValue => {}
             AggregateFunc::Min | AggregateFunc::Max => {
                 let keep = match &self.value {
                     Value::Null => false,
@@ -60,6 +108,22 @@ impl<'a> Accumulator<'a> {
             _ => self.value = add(std::mem::take(&mut self.value), value, state)?,
         }
         Ok(())
+    }
+
+    /// The row counts: without DISTINCT always, with it if no argument is NULL and no row had the same ones. `first` is the first one's value.
+    fn is_new(&mut self, first: &Value, row: &[Value], state: &mut SessionState) -> Result<bool, MySqlError> {
+        let Some(met) = &mut self.met else { return Ok(true) };
+        let mut key = Vec::new();
+        for (i, arg) in self.aggregate.args.iter().enumerate() {
+            let part = KeyPart { ty: arg.ty.ty.clone(), descending: false, prefix: None, nullable: true };
+            let other = if i > 0 { expr::eval(arg, row, state)? } else { Value::Null };
+            let value = if i > 0 { &other } else { first };
+            if value.is_null() {
+                return Ok(false);
+            }
+            encode_key_part(value, &part, &mut key);
+        }
+        Ok(met.insert(key))
     }
 
     pub fn finish(self, state: &mut SessionState) -> Value {

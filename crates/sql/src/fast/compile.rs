@@ -2,18 +2,27 @@
 
 use highkey_types::{KeyPart, TypeKind};
 
+use highkey_table::TableDef;
+
+use super::join::{Estimator, JoinSource};
 use super::{FastQuery, Source, Stage, TableSource};
 use crate::bind::ROW_ID;
 use crate::parse::ast::LockWait;
-use crate::plan::{self, AggregateFunc, BoundQuery, Expr, ExprKind, Rel, RelKind, SortKey};
+use crate::plan::{self, Aggregate, AggregateFunc, BoundQuery, Expr, ExprKind, IndexAccess, IndexChoice, JoinGraph, Rel, RelKind, SortKey};
 use crate::session::Executor;
 
 /// Rows of the source that a blocking stage may hold.
 const BUDGET: u64 = 20_000;
 /// A table of at most this many rows is read whole without an index.
-const SMALL_TABLE: u64 = 2_000;
+pub(super) const SMALL_TABLE: u64 = 2_000;
 /// LIMIT of at most this many rows without an index: reading stops early.
 const SMALL_LIMIT: u64 = 10_000;
+/// A join whose sort an index could give is read in that index's order, if it would read more rows than this without.
+const MANY_TO_SORT: f64 = 1_000.0;
+/// Rows that a join may read at least, and the share of its tables' rows that it may read besides: looking a row up costs as much as
+/// scanning some dozens.
+const JOIN_BUDGET: u64 = 2_000;
+const JOIN_BUDGET_SHARE: u64 = 64;
 
 impl FastQuery {
     /// It would lock all rows of a table in share mode, one by one. DataFusion's way locks them as one range, and reads them in parallel.
@@ -23,8 +32,8 @@ impl FastQuery {
         shares && source.access.is_none() && !self.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. }))
     }
 
-    /// `None`: DataFusion's.
-    pub fn compile(bound: &BoundQuery, executor: Executor) -> Option<FastQuery> {
+    /// `None`: DataFusion's. `estimate` tells what accesses by constants would read.
+    pub(crate) fn compile(bound: &BoundQuery, executor: Executor, estimate: Estimator<'_>) -> Option<FastQuery> {
         if executor == Executor::DataFusion || bound.calc_found_rows || bound.into.as_ref().is_some_and(|i| !matches!(i, plan::IntoTarget::Variables(_))) {
             return None;
         }
@@ -32,6 +41,7 @@ impl FastQuery {
         let mut rel = &bound.rel;
         let source = loop {
             match &rel.kind {
+                _ if is_join(rel) => break Source::Rows(Vec::new()),
                 RelKind::Filter { input, predicate } => {
                     runs_here(predicate)?;
                     stages.push(Stage::Filter(predicate.clone()));
@@ -55,18 +65,15 @@ impl FastQuery {
                     stages.push(Stage::Distinct(rel.fields.iter().map(|f| KeyPart { ty: f.ty.ty.clone(), descending: false, prefix: None, nullable: true }).collect()));
                     rel = input;
                 }
-                RelKind::Aggregate { input, groups, aggregates, rollup: false } if groups.is_empty() => {
-                    for aggregate in aggregates {
-                        let known = matches!(
-                            aggregate.func,
-                            AggregateFunc::CountStar | AggregateFunc::Count | AggregateFunc::Sum | AggregateFunc::Avg | AggregateFunc::Min | AggregateFunc::Max
-                        );
-                        if !known || aggregate.distinct || aggregate.args.len() > 1 {
-                            return None;
-                        }
-                        aggregate.args.iter().try_for_each(runs_here)?;
-                    }
-                    stages.push(Stage::Aggregate(aggregates.clone()));
+                RelKind::Aggregate { input, groups, aggregates, rollup: false } => {
+                    aggregates.iter().try_for_each(aggregates_here)?;
+                    groups.iter().try_for_each(runs_here)?;
+                    stages.push(if groups.is_empty() {
+                        Stage::Aggregate(aggregates.clone())
+                    } else {
+                        let keys = groups.iter().map(group_key).collect::<Option<_>>()?;
+                        Stage::Group { groups: groups.clone(), keys, aggregates: aggregates.clone() }
+                    });
                     rel = input;
                 }
                 RelKind::Values { rows } => {
@@ -79,9 +86,41 @@ impl FastQuery {
         };
         stages.reverse();
         let forced = executor == Executor::Fast;
-        let mut query = FastQuery { source, stages, budget: if forced { u64::MAX } else { BUDGET } };
-        let faster = query.shape()?;
+        let mut query = FastQuery { source, stages, budget: BUDGET };
+        let faster = if is_join(rel) { query.join(rel, estimate)? } else { query.shape()? };
+        if forced {
+            query.budget = u64::MAX;
+        }
         (faster || forced).then_some(query)
+    }
+
+    /// Makes `rel` the source, a join; false if the fast path would be the slower one.
+    fn join(&mut self, rel: &Rel, estimate: Estimator<'_>) -> Option<bool> {
+        let graph = JoinGraph::of(rel)?;
+        graph.conditions.iter().chain(graph.tables.iter().filter_map(|t| t.on.as_ref()).flatten()).try_for_each(runs_here)?;
+        let needed = over_tables(&mut self.stages, &graph.outputs);
+        let mut source = JoinSource::compile(&graph, &needed, &mut *estimate)?;
+        self.budget = JOIN_BUDGET + source.tables().map(|t| t.row_count_estimate().unwrap_or(0)).sum::<u64>() / JOIN_BUDGET_SHARE;
+        if let Some((at, keys)) = self.sort_keys((0..graph.width()).map(Some).collect()) {
+            let limited = self.is_limited(at + 1);
+            let ordered = source.follow(&keys, limited)
+                || limited && source.reads > MANY_TO_SORT && JoinSource::compile_ordered(&graph, &needed, &keys, limited, estimate).is_some_and(|ordered| {
+                    source = ordered;
+                    true
+                });
+            if ordered {
+                self.stages.remove(at);
+            }
+        }
+        let stops_early = self.is_limited(0) && !self.stages.iter().any(Stage::blocks);
+        let faster = stops_early || source.reads * 2.0 <= self.budget as f64;
+        self.source = Source::Join(source);
+        Some(faster)
+    }
+
+    /// A small LIMIT comes at `from` or after.
+    fn is_limited(&self, from: usize) -> bool {
+        self.stages[from..].iter().any(|s| matches!(s, Stage::Limit { count: Some(count), .. } if small_limit(count)))
     }
 
     /// Finds the index; false if the fast path would be the slower one.
@@ -114,8 +153,7 @@ impl FastQuery {
         }
         let blocks = self.stages.iter().any(Stage::blocks) || self.stages.iter().any(|s| matches!(s, Stage::Distinct(_)));
         if !blocks {
-            let limited = self.stages.iter().any(|s| matches!(s, Stage::Limit { count: Some(count), .. } if small_limit(count)));
-            if limited || source.residual.is_none() {
+            if self.is_limited(0) || source.residual.is_none() {
                 return Some(true);
             }
         }
@@ -156,28 +194,95 @@ impl FastQuery {
 
     /// A sort whose order the index has already is none.
     fn drop_sort(&mut self) {
+        let Source::Table(source) = &self.source else { return };
+        let Some((at, keys)) = self.sort_keys(source.columns.iter().map(|c| Some(*c)).collect()) else { return };
+        let limited = self.is_limited(at + 1);
         let Source::Table(source) = &mut self.source else { return };
-        let mut columns: Vec<Option<usize>> = source.columns.iter().map(|c| Some(*c)).collect();
-        let mut at = 0;
-        while let Some(stage) = self.stages.get(at) {
-            match stage {
-                Stage::Filter(_) => {}
-                Stage::Project(exprs) => columns = exprs.iter().map(|e| e.as_column().and_then(|i| columns[i])).collect(),
-                Stage::Sort(keys) => {
-                    let Some(keys) = sort_columns(keys, &columns) else { return };
-                    let limited = self.stages[at + 1..].iter().any(|s| matches!(s, Stage::Limit { count: Some(count), .. } if small_limit(count)));
-                    if let Some((index, backward)) = ordered_index(source, &keys, limited) {
-                        source.index = index;
-                        source.backward = backward;
-                        self.stages.remove(at);
-                    }
-                    return;
-                }
-                _ => return,
-            }
-            at += 1;
+        if let Some((index, backward)) = ordered_index(source.table.def(), &source.choice, source.access.as_ref(), &keys, limited) {
+            source.index = index;
+            source.backward = backward;
+            self.stages.remove(at);
         }
     }
+
+    /// The position and the keys of the sort that the source's rows come to first, if its keys are nothing but fields of the source: (what
+    /// `fields` has for it, descending).
+    fn sort_keys(&self, mut fields: Vec<Option<usize>>) -> Option<(usize, Vec<(usize, bool)>)> {
+        for (at, stage) in self.stages.iter().enumerate() {
+            match stage {
+                Stage::Filter(_) => {}
+                Stage::Project(exprs) => fields = exprs.iter().map(|e| e.as_column().and_then(|i| fields[i])).collect(),
+                Stage::Sort(keys) => return sort_columns(keys, &fields).map(|keys| (at, keys)),
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// A join, filtered and its columns picked.
+fn is_join(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Join { .. } => true,
+        RelKind::Filter { input, .. } => is_join(input),
+        RelKind::Project { input, exprs } => exprs.iter().all(|e| e.as_column().is_some()) && is_join(input),
+        _ => false,
+    }
+}
+
+/// Lets stages over `outputs` read what the outputs are made of instead; the fields that they read.
+fn over_tables(stages: &mut Vec<Stage>, outputs: &[Expr]) -> Vec<usize> {
+    let mut read = Vec::new();
+    let mut rebase = |e: &mut Expr| {
+        e.walk_mut(&mut |e| {
+            if let ExprKind::Column(i) = e.kind {
+                *e = outputs[i].clone();
+            }
+        });
+        read.extend(e.columns());
+    };
+    let mut project_at = Some(stages.len());
+    for (at, stage) in stages.iter_mut().enumerate() {
+        match stage {
+            Stage::Filter(predicate) => rebase(predicate),
+            Stage::Sort(keys) => keys.iter_mut().for_each(|key| rebase(&mut key.expr)),
+            Stage::Limit { .. } => continue,
+            Stage::Distinct(_) => {
+                project_at = Some(at);
+                break;
+            }
+            Stage::Project(exprs) => exprs.iter_mut().for_each(&mut rebase),
+            Stage::Aggregate(aggregates) => aggregates.iter_mut().flat_map(|a| &mut a.args).for_each(&mut rebase),
+            Stage::Group { groups, aggregates, .. } => groups.iter_mut().chain(aggregates.iter_mut().flat_map(|a| &mut a.args)).for_each(&mut rebase),
+        }
+        if matches!(stage, Stage::Project(_) | Stage::Aggregate(_) | Stage::Group { .. }) {
+            project_at = None;
+            break;
+        }
+    }
+    if let Some(at) = project_at {
+        read.extend(outputs.iter().flat_map(Expr::columns));
+        stages.insert(at, Stage::Project(outputs.to_vec()));
+    }
+    read
+}
+
+/// The accumulators know it.
+fn aggregates_here(aggregate: &Aggregate) -> Option<()> {
+    use AggregateFunc::{AnyValue, Avg, Count, CountStar, Max, Min, Sum};
+    let known = matches!(aggregate.func, CountStar | Count | Sum | Avg | Min | Max | AnyValue);
+    let keyed = !aggregate.distinct || aggregate.args.iter().all(|e| group_key(e).is_some());
+    if !known || !keyed || (aggregate.args.len() > 1 && !aggregate.distinct) {
+        return None;
+    }
+    aggregate.args.iter().try_for_each(runs_here)
+}
+
+/// How values of an expression are told apart; None where their key would not do.
+fn group_key(expr: &Expr) -> Option<KeyPart> {
+    let ty = &expr.ty.ty;
+    let told = !matches!(ty.kind, TypeKind::Json | TypeKind::Null) && !expr.has_hidden_digits();
+    told.then(|| KeyPart { ty: ty.clone(), descending: false, prefix: None, nullable: true })
 }
 
 /// Sort keys as (table column, descending), if they are nothing but columns.
@@ -186,10 +291,9 @@ fn sort_columns(keys: &[SortKey], columns: &[Option<usize>]) -> Option<Vec<(usiz
 }
 
 /// The index (and direction) that reads in the order of `keys`: the one of the access, or any, if only few rows are wanted of all.
-fn ordered_index(source: &TableSource, keys: &[(usize, bool)], limited: bool) -> Option<(usize, bool)> {
-    let def = source.table.def();
+pub(super) fn ordered_index(def: &TableDef, choice: &IndexChoice, access: Option<&IndexAccess>, keys: &[(usize, bool)], limited: bool) -> Option<(usize, bool)> {
     let fits = |index: usize, skip: usize| -> Option<bool> {
-        if !source.choice.orders(index) {
+        if !choice.orders(index) {
             return None;
         }
         let parts = def.indexes[index].parts.get(skip..)?;
@@ -206,7 +310,7 @@ fn ordered_index(source: &TableSource, keys: &[(usize, bool)], limited: bool) ->
         }
         direction
     };
-    match &source.access {
+    match access {
         Some(access) => {
             // Equal leading parts order nothing if there is one range; several are in the order of the whole key.
             let skip = if access.ranges.len() == 1 { access.ranges[0].prefix.len() } else { 0 };

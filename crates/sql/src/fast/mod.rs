@@ -1,7 +1,8 @@
-//! The fast path: queries over one table by an index, and over none, without DataFusion. See `README.md`.
+//! The fast path: short queries over tables by their indexes, and over none, without DataFusion. See `README.md`.
 
 mod aggregate;
 mod compile;
+mod join;
 mod run;
 
 use std::sync::Arc;
@@ -9,13 +10,15 @@ use std::sync::Arc;
 use highkey_table::Table;
 use highkey_types::{KeyPart, Value, cast::CastContext};
 
+use join::JoinSource;
+
 use crate::plan::{Aggregate, Expr, IndexAccess, IndexChoice, LockSpec, SortKey};
 
 /// A query that the fast path can run.
 pub struct FastQuery {
     source: Source,
     stages: Vec<Stage>,
-    /// Rows of the source after which a query with a blocking stage is left to DataFusion.
+    /// Rows of the source after which a query with a blocking stage, or a join, is left to DataFusion.
     budget: u64,
 }
 
@@ -25,6 +28,8 @@ enum Source {
     Rows(Vec<Vec<Expr>>),
     /// Rows of a table, in the order of an index.
     Table(TableSource),
+    /// Rows of several tables.
+    Join(JoinSource),
     /// COUNT(*) of a whole table: leaves are counted, no row is read.
     Count(Arc<Table>),
     /// MIN or MAX of the leading column of an index: one end of it.
@@ -48,6 +53,16 @@ struct TableSource {
     lock: Option<LockSpec>,
 }
 
+impl FastQuery {
+    /// How EXPLAIN FORMAT=TREE shows its join, if it is one.
+    pub(crate) fn describe_join(&self) -> Option<Vec<String>> {
+        match &self.source {
+            Source::Join(join) => Some(join.describe()),
+            _ => None,
+        }
+    }
+}
+
 /// What happens to rows, bottom up.
 enum Stage {
     Filter(Expr),
@@ -57,12 +72,14 @@ enum Stage {
     Distinct(Vec<KeyPart>),
     /// Without groups: exactly one row.
     Aggregate(Vec<Aggregate>),
+    /// One row for each group: the groups, then the aggregates.
+    Group { groups: Vec<Expr>, keys: Vec<KeyPart>, aggregates: Vec<Aggregate> },
 }
 
 impl Stage {
     /// Must see all rows before it gives one.
     fn blocks(&self) -> bool {
-        matches!(self, Stage::Sort(_) | Stage::Aggregate(_))
+        matches!(self, Stage::Sort(_) | Stage::Aggregate(_) | Stage::Group { .. })
     }
 }
 

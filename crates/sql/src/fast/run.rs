@@ -3,7 +3,7 @@
 use highkey_table::{Direction, KeyRange, Row, RowBatch};
 use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
 
-use super::aggregate::Accumulator;
+use super::aggregate::{Accumulator, Groups};
 use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys, sort_form};
 use crate::bind::ROW_ID;
 use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, row_id, to_session, whole_key};
@@ -71,18 +71,70 @@ impl Step<'_> {
 enum Held<'a> {
     Sort(&'a [SortKey], Vec<(Vec<Value>, Vec<Value>)>),
     Aggregate(Vec<Accumulator<'a>>),
+    Groups(Groups<'a>),
     /// Nothing blocks: rows go straight to their destination.
     Nothing,
 }
 
+impl<'a> Held<'a> {
+    /// For a stage that blocks.
+    fn new(stage: &'a Stage) -> Held<'a> {
+        match stage {
+            Stage::Sort(keys) => Held::Sort(keys, Vec::new()),
+            Stage::Aggregate(aggregates) => Held::Aggregate(aggregates.iter().map(Accumulator::new).collect()),
+            Stage::Group { groups, keys, aggregates } => Held::Groups(Groups::new(groups, keys, aggregates)),
+            _ => Held::Nothing,
+        }
+    }
+
+    /// Takes a row; gives it back if nothing holds it.
+    fn take(&mut self, row: Vec<Value>, state: &mut SessionState) -> Result<Option<Vec<Value>>, MySqlError> {
+        match self {
+            Held::Sort(keys, rows) => {
+                let mut key = Vec::with_capacity(keys.len());
+                for k in *keys {
+                    let value = match k.expr.as_column() {
+                        Some(i) => row[i].clone(),
+                        None => expr::eval(&k.expr, &row, state)?,
+                    };
+                    key.push(sort_form(value, k));
+                }
+                rows.push((key, row));
+            }
+            Held::Aggregate(accumulators) => {
+                for accumulator in accumulators {
+                    accumulator.add(&row, state)?;
+                }
+            }
+            Held::Groups(groups) => groups.add(&row, state)?,
+            Held::Nothing => return Ok(Some(row)),
+        }
+        Ok(None)
+    }
+}
+
 /// The state of a run.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     steps: Vec<Step<'a>>,
     held: Held<'a>,
     sent: u64,
-    scanned: u64,
-    budget: u64,
-    stopped: bool,
+    pub scanned: u64,
+    /// Rows of joined tables that were met again in memory.
+    pub met_again: u64,
+    pub budget: u64,
+    pub stopped: bool,
+}
+
+impl Run<'_> {
+    /// Rows in memory cost less.
+    pub fn over_budget(&self) -> bool {
+        self.scanned + self.met_again / 8 > self.budget
+    }
+
+    /// It may have enough before it has read everything.
+    pub fn may_stop_early(&self) -> bool {
+        matches!(self.held, Held::Nothing) && self.steps.iter().any(|step| matches!(step, Step::Limit { .. }))
+    }
 }
 
 impl Session {
@@ -90,17 +142,14 @@ impl Session {
         let blocking = query.stages.iter().position(Stage::blocks);
         let streaming = &query.stages[..blocking.unwrap_or(query.stages.len())];
         let steps = self.steps(streaming)?;
-        let held = match blocking.map(|at| &query.stages[at]) {
-            Some(Stage::Sort(keys)) => Held::Sort(keys, Vec::new()),
-            Some(Stage::Aggregate(aggregates)) => Held::Aggregate(aggregates.iter().map(Accumulator::new).collect()),
-            _ => Held::Nothing,
-        };
-        let mut run = Run { steps, held, sent: 0, scanned: 0, budget: query.budget, stopped: false };
-        if blocking.is_none()
-            && let Destination::Sink(sink) = destination
-        {
+        let held = blocking.map_or(Held::Nothing, |at| Held::new(&query.stages[at]));
+        let mut run = Run { steps, held, sent: 0, scanned: 0, met_again: 0, budget: query.budget, stopped: false };
+        // A join holds its rows until it is known to be within its budget.
+        let holds = blocking.is_some() || matches!(query.source, Source::Join(_));
+        if !holds && let Destination::Sink(sink) = destination {
             sink.columns(&columns(&self.state, fields));
         }
+        let mut joined = Vec::new();
         if run.steps.iter().any(Step::is_full) {
             run.stopped = true;
         }
@@ -121,6 +170,13 @@ impl Session {
                 let complete = if source.lock.is_some() { Box::pin(self.scan_locked(source, &mut run, destination)).await? } else { self.scan(source, &mut run, destination).await? };
                 self.note_read(run.scanned);
                 if !complete {
+                    return Ok(Progress::TooLarge);
+                }
+            }
+            Source::Join(source) => {
+                let complete = self.join(source, &mut run, &mut Destination::Memory(&mut joined));
+                self.note_read(run.scanned);
+                if !complete? {
                     return Ok(Progress::TooLarge);
                 }
             }
@@ -167,9 +223,16 @@ impl Session {
                 }
             }
         }
-        let Some(at) = blocking else { return Ok(Progress::Done(run.sent)) };
-        let rows = self.release(run.held)?;
-        let rows = self.finish_stages(rows, &query.stages[at + 1..])?;
+        if !holds {
+            return Ok(Progress::Done(run.sent));
+        }
+        let rows = match blocking {
+            Some(at) => {
+                let rows = self.release(run.held)?;
+                self.finish_stages(rows, &query.stages[at + 1..])?
+            }
+            None => joined,
+        };
         if let Destination::Sink(sink) = destination {
             sink.columns(&columns(&self.state, fields));
         }
@@ -200,14 +263,14 @@ impl Session {
                         left: self.limit_value(count.as_ref())?.unwrap_or(u64::MAX),
                     },
                     Stage::Distinct(parts) => Step::Distinct { parts, seen: ahash::AHashSet::new() },
-                    Stage::Sort(_) | Stage::Aggregate(_) => unreachable!("the streaming stages end before the first that blocks"),
+                    Stage::Sort(_) | Stage::Aggregate(_) | Stage::Group { .. } => unreachable!("the streaming stages end before the first that blocks"),
                 })
             })
             .collect()
     }
 
     /// One row of the source through the streaming stages to where it is held or sent.
-    fn push(&mut self, run: &mut Run<'_>, mut row: Vec<Value>, destination: &mut Destination<'_>) -> Result<(), MySqlError> {
+    pub(super) fn push(&mut self, run: &mut Run<'_>, mut row: Vec<Value>, destination: &mut Destination<'_>) -> Result<(), MySqlError> {
         for step in &mut run.steps {
             match step.apply(&mut row, &mut self.state)? {
                 Flow::Pass => {}
@@ -221,29 +284,11 @@ impl Session {
         if run.steps.iter().any(Step::is_full) {
             run.stopped = true;
         }
-        match &mut run.held {
-            Held::Sort(keys, rows) => {
-                let mut key = Vec::with_capacity(keys.len());
-                for k in *keys {
-                    let value = match k.expr.as_column() {
-                        Some(i) => row[i].clone(),
-                        None => expr::eval(&k.expr, &row, &mut self.state)?,
-                    };
-                    key.push(sort_form(value, k));
-                }
-                rows.push((key, row));
-            }
-            Held::Aggregate(accumulators) => {
-                for accumulator in accumulators {
-                    accumulator.add(&row, &mut self.state)?;
-                }
-            }
-            Held::Nothing => {
-                run.sent += 1;
-                match destination {
-                    Destination::Sink(sink) => sink.row(&row),
-                    Destination::Memory(kept) => kept.push(row),
-                }
+        if let Some(row) = run.held.take(row, &mut self.state)? {
+            run.sent += 1;
+            match destination {
+                Destination::Sink(sink) => sink.row(&row),
+                Destination::Memory(kept) => kept.push(row),
             }
         }
         Ok(())
@@ -372,6 +417,7 @@ impl Session {
                 rows.into_iter().map(|(_, row)| row).collect()
             }
             Held::Aggregate(accumulators) => vec![accumulators.into_iter().map(|a| a.finish(&mut self.state)).collect()],
+            Held::Groups(groups) => groups.finish(&mut self.state),
             Held::Nothing => Vec::new(),
         })
     }
@@ -392,27 +438,9 @@ impl Session {
                 rows = kept;
                 continue;
             }
-            let mut held = match stage {
-                Stage::Sort(keys) => Held::Sort(keys, Vec::with_capacity(rows.len())),
-                Stage::Aggregate(aggregates) => Held::Aggregate(aggregates.iter().map(Accumulator::new).collect()),
-                _ => unreachable!("only these block"),
-            };
+            let mut held = Held::new(stage);
             for row in rows {
-                match &mut held {
-                    Held::Sort(keys, sorted) => {
-                        let mut key = Vec::with_capacity(keys.len());
-                        for k in *keys {
-                            key.push(sort_form(expr::eval(&k.expr, &row, &mut self.state)?, k));
-                        }
-                        sorted.push((key, row));
-                    }
-                    Held::Aggregate(accumulators) => {
-                        for accumulator in accumulators {
-                            accumulator.add(&row, &mut self.state)?;
-                        }
-                    }
-                    Held::Nothing => {}
-                }
+                held.take(row, &mut self.state)?;
             }
             rows = self.release(held)?;
         }

@@ -55,10 +55,22 @@ impl FuncId {
         )
     }
 
+    /// It takes its arguments as text, whatever they are.
+    pub(crate) fn reads_text(self) -> bool {
+        use FuncId::*;
+        matches!(
+            self,
+            Ascii | BitLength | CharLength | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | FindInSet | Hex | Insert | Instr | Left
+                | Length | Locate | Lower | Lpad | Ltrim | MakeSet | Md5 | Ord | PadBytes | Quote | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr
+                | Repeat | Replace | Reverse | Right | Rpad | Rtrim | Sha1 | Sha2 | Soundex | Strcmp | Substring | SubstringIndex | ToBase64 | TrimBoth
+                | TrimLeading | TrimTrailing | Upper | WeightString
+        )
+    }
+
     /// It computes with decimals: its arguments keep the digits beyond their types' scale.
     pub(crate) fn is_arithmetic(self) -> bool {
         use FuncId::*;
-        matches!(self, Add | Sub | Mul | Div | IntDiv | Mod | Neg | Abs | Round | Truncate | Ceiling | Floor | Coalesce)
+        matches!(self, Add | Sub | Mul | Div | IntDiv | Mod | Neg | Abs | Round | Truncate | Ceiling | Floor | Sign | Coalesce)
     }
 
     /// Its string arguments meet: their collations are aggregated. Otherwise the first argument's counts.

@@ -1,7 +1,7 @@
 //! information_schema, the few tables of performance_schema that clients read, and mysql.user: tables whose rows are made when a query asks.
 //!
 //! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `locks.rs` those about transactions and their locks,
-//! `indexes.rs` and `waits.rs` those of our own tables and of the statement digests. Tables about what Highkey does not have (views, triggers, routines,
+//! `indexes.rs` and `waits.rs` those of our own tables and of the statement digests. Tables about what Highkey does not have (triggers, routines,
 //! events, partitions) are there and empty, because tools join them.
 
 mod definitions;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use highkey_table::{ColumnDef, Default, IndexKind, ReferenceAction, Table, TableDef};
+use highkey_table::{CheckOption, ColumnDef, Default, IndexKind, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
 use super::{histograms, indexes, locks, waits};
+use crate::execute;
 use crate::plan::{VirtualTable, Wanted};
 use crate::replica;
 use crate::session::{ProcessEntry, SessionState, stage_name};
@@ -32,6 +33,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "schemata") => schemata(state),
         ("information_schema", "tables") => tables(state, wanted),
         ("information_schema", "columns") => columns(state, wanted),
+        ("information_schema", "views") => views(state, wanted),
         ("information_schema", "statistics") => each_table(state, wanted, statistics),
         ("information_schema", "key_column_usage") => each_table(state, wanted, key_column_usage),
         ("information_schema", "table_constraints") => each_table(state, wanted, table_constraints),
@@ -54,7 +56,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status" | "session_status") => show::status_rows(state),
         ("mysql", "user") => users(state),
-        // What Highkey does not have: views, triggers, routines, events, narrower privileges.
+        // What Highkey does not have: triggers, routines, events, narrower privileges.
         _ => Vec::new(),
     })
 }
@@ -115,6 +117,37 @@ pub(super) fn wanted_tables(state: &SessionState, wanted: &Wanted) -> Vec<Arc<Ta
     schemas.flat_map(|schema| catalog.tables(&schema.name)).filter(|table| wanted.table(&table.def().name)).collect()
 }
 
+/// The views asked about, by schema and name.
+fn wanted_views(state: &SessionState, wanted: &Wanted) -> Vec<Arc<View>> {
+    let catalog = state.instance.database().catalog();
+    let schemas = catalog.schemas().into_iter().filter(|schema| wanted.schema(&schema.name));
+    schemas.flat_map(|schema| catalog.views(&schema.name)).filter(|view| wanted.table(&view.def().name)).collect()
+}
+
+fn views(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
+    let row = |view: Arc<View>| {
+        let def = view.def();
+        let check = match def.check {
+            CheckOption::None => "NONE",
+            CheckOption::Local => "LOCAL",
+            CheckOption::Cascaded => "CASCADED",
+        };
+        vec![
+            t("def"),
+            t(&def.schema),
+            t(&def.name),
+            t(&def.text),
+            t(check),
+            t(if def.updatable { "YES" } else { "NO" }),
+            t(format!("{}@{}", def.definer.0, def.definer.1)),
+            t(if def.invoker { "INVOKER" } else { "DEFINER" }),
+            t(def.charset.name()),
+            t(def.collation.name),
+        ]
+    };
+    wanted_views(state, wanted).into_iter().map(row).collect()
+}
+
 fn each_table(state: &SessionState, wanted: &Wanted, f: impl Fn(&SessionState, &Arc<Table>, &mut Vec<Vec<Value>>)) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for table in wanted_tables(state, wanted) {
@@ -151,6 +184,15 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
             t(&def.comment),
         ]);
     });
+    for view in wanted_views(state, wanted) {
+        let def = view.def();
+        let mut row = vec![t("def"), t(&def.schema), t(&def.name), t("VIEW")];
+        row.resize(20, Value::Null);
+        row[7] = u(0u64);
+        row[14] = Value::DateTime(wall_clock(state, def.created_at));
+        row.push(t("VIEW"));
+        rows.push(row);
+    }
     for schema in ["information_schema", "performance_schema"] {
         for table in super::tables_of(schema) {
             let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t("SYSTEM VIEW"), Value::Null, Value::Int(10), Value::Null];
@@ -201,6 +243,17 @@ fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
             rows.push(column_row(def, i, column));
         }
     });
+    for view in wanted_views(state, wanted) {
+        // One that is no longer valid has no columns to show.
+        let columns = execute::view::columns(state, &view).unwrap_or_default();
+        for (i, column) in columns.iter().enumerate() {
+            let def = view.def();
+            let default = column_default(column).map_or(Value::Null, t);
+            let mut row = vec![t("def"), t(&def.schema), t(&def.name), t(&column.name), u(i as u64 + 1), default];
+            row.extend(type_cells(column, ""));
+            rows.push(row);
+        }
+    }
     for schema in ["information_schema", "performance_schema"] {
         for table in super::tables_of(schema) {
             for (i, (name, ty, nullable)) in table.columns.iter().enumerate() {

@@ -7,6 +7,13 @@ use super::parser::{Parser, Result, unsupported};
 impl Parser<'_> {
     pub(super) fn alter(&mut self) -> Result<Statement> {
         self.expect_kw("ALTER")?;
+        let attributes = self.view_attributes()?;
+        if self.is_kw("VIEW") {
+            return self.view(attributes, false, true);
+        }
+        if attributes.is_written() && !self.is_kw("EVENT") {
+            return self.fail();
+        }
         match self.word().unwrap_or_default().to_ascii_uppercase().as_str() {
             "TABLE" => {
                 self.advance();
@@ -24,7 +31,6 @@ impl Parser<'_> {
                 let (users, options) = self.user_specs()?;
                 Ok(Statement::AlterUser { if_exists, users, options })
             }
-            "VIEW" | "ALGORITHM" | "DEFINER" | "SQL" => unsupported("ALTER VIEW"),
             "PROCEDURE" | "FUNCTION" => unsupported("stored programs"),
             "EVENT" => unsupported("ALTER EVENT"),
             "INSTANCE" => unsupported("ALTER INSTANCE"),

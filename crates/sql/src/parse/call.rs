@@ -212,6 +212,9 @@ impl Parser<'_> {
                 } else if self.kw("BINARY") {
                     charset = None;
                 }
+                if charset.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("binary")) {
+                    return Ok(CastType::Binary(length));
+                }
                 CastType::Char { length, charset }
             }
             "DATE" => CastType::Date,

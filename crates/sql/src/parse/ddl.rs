@@ -8,14 +8,14 @@ impl Parser<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
         self.expect_kw("CREATE")?;
         let replace = self.kws(&["OR", "REPLACE"]);
-        if self.kw("DEFINER") {
-            self.expect_sym("=")?;
-            self.user_name()?;
+        let attributes = self.view_attributes()?;
+        if self.is_kw("VIEW") {
+            return self.view(attributes, replace, false);
         }
-        let temporary = self.kw("TEMPORARY");
-        if replace && !self.is_any_kw(&["VIEW", "SQL", "ALGORITHM"]) {
+        if replace || attributes.algorithm.is_some() || attributes.invoker.is_some() {
             return self.fail();
         }
+        let temporary = self.kw("TEMPORARY");
         if temporary && !self.is_kw("TABLE") {
             return self.fail();
         }
@@ -37,7 +37,6 @@ impl Parser<'_> {
                 let (users, options) = self.user_specs()?;
                 Ok(Statement::CreateUser { if_not_exists, users, options })
             }
-            "VIEW" | "ALGORITHM" | "SQL" => unsupported("CREATE VIEW"),
             "PROCEDURE" | "FUNCTION" | "AGGREGATE" => unsupported("stored programs"),
             "TRIGGER" => unsupported("CREATE TRIGGER"),
             "EVENT" => unsupported("CREATE EVENT"),

@@ -14,11 +14,11 @@ impl Parser<'_> {
                 // `a JOIN b JOIN c ON x ON y`: a following join with its own ON belongs to the right side.
                 let right = p.nested_right(right, kind, natural)?;
                 let condition = if natural {
-                    JoinCondition::Natural
+                    JoinCondition::Natural { at: p.previous_end() }
                 } else if p.kw("ON") {
                     JoinCondition::On(p.expr()?)
                 } else if p.kw("USING") {
-                    JoinCondition::Using(p.parenthesised_list(Self::ident)?)
+                    JoinCondition::Using { at: p.start(), columns: p.parenthesised_list(Self::ident)? }
                 } else if matches!(kind, JoinKind::Left | JoinKind::Right) {
                     return p.fail();
                 } else {
@@ -40,11 +40,11 @@ impl Parser<'_> {
             let inner = self.table_factor()?;
             let inner = self.nested_right(inner, kind, natural)?;
             let condition = if natural {
-                JoinCondition::Natural
+                JoinCondition::Natural { at: self.previous_end() }
             } else if self.kw("ON") {
                 JoinCondition::On(self.expr()?)
             } else if self.kw("USING") {
-                JoinCondition::Using(self.parenthesised_list(Self::ident)?)
+                JoinCondition::Using { at: self.start(), columns: self.parenthesised_list(Self::ident)? }
             } else {
                 JoinCondition::None
             };
@@ -94,7 +94,9 @@ impl Parser<'_> {
             }
             let mut tables = self.list(Self::table_ref)?;
             self.expect_sym(")")?;
-            return Ok(if tables.len() == 1 { tables.pop().expect("one table") } else { TableRef::List(tables) });
+            // `(a JOIN b)` stays in its parentheses: a view's text tells it from `a, b` by them.
+            let alone = tables.len() == 1 && !matches!(tables[0], TableRef::Join { condition: JoinCondition::None, .. });
+            return Ok(if alone { tables.pop().expect("one table") } else { TableRef::List(tables) });
         }
         if lateral {
             return self.fail();

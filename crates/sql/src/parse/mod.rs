@@ -13,11 +13,13 @@ mod from;
 mod hints;
 mod lexer;
 mod parser;
+pub mod print;
 mod query;
 mod replica;
 mod set;
 mod show;
 mod types;
+mod view;
 mod words;
 mod xa;
 
@@ -76,6 +78,13 @@ pub fn digest_text(sql: &str, from: usize, options: ParseOptions) -> Option<(Box
     let end = tokens.last().map_or(sql.len(), |t| t.start);
     let start = tokens.first().map_or(end, |t| t.start);
     Some((digest::text(sql, &tokens), start..end))
+}
+
+/// Parses a query that the catalog keeps as text.
+pub fn parse_query(text: &str) -> Result<ast::Query, MySqlError> {
+    let (mut parser, _) = parser::Parser::new(text, 0, ParseOptions::default())?;
+    let query = parser.query()?;
+    if parser.at_end() { Ok(query) } else { Err(parser.error()) }
 }
 
 /// Parses an expression that the catalog keeps as text.

@@ -179,15 +179,16 @@ impl Parser<'_> {
     }
 
     fn select_item(&mut self) -> Result<SelectItem> {
+        let at = self.start();
         if self.sym("*") {
-            return Ok(SelectItem::Star);
+            return Ok(SelectItem::Star { at });
         }
         if self.is_ident() && self.is_sym_at(1, ".") {
             if self.is_sym_at(2, "*") {
                 let name = self.ident()?;
                 self.advance();
                 self.advance();
-                return Ok(SelectItem::QualifiedStar(ObjectName { schema: None, name }));
+                return Ok(SelectItem::QualifiedStar { name: ObjectName { schema: None, name }, at });
             }
             if self.is_sym_at(3, ".") && self.is_sym_at(4, "*") {
                 let schema = Some(self.ident()?);
@@ -195,7 +196,7 @@ impl Parser<'_> {
                 let name = self.ident_after_dot()?;
                 self.advance();
                 self.advance();
-                return Ok(SelectItem::QualifiedStar(ObjectName { schema, name }));
+                return Ok(SelectItem::QualifiedStar { name: ObjectName { schema, name }, at });
             }
         }
         // A string of several pieces is named by the first one; an introducer may stand before it.

@@ -53,15 +53,42 @@ enum Sarg<'a> {
 
 /// How `index` can answer `filter`, which is over a row whose field i is table column `columns[i]`. `None`: not at all.
 pub fn index_access(filter: &Expr, table: &TableDef, columns: &[usize], index: usize) -> Option<IndexAccess> {
-    let def = &table.indexes[index];
-    if def.kind == IndexKind::RowId || (def.invisible && index != 0) {
-        return None;
-    }
-    let conjuncts: Vec<&Expr> = filter.conjuncts().iter().collect();
-    conjunction(&conjuncts, table, columns, index).or_else(|| disjunction(&conjuncts, table, columns, index))
+    Row { table, columns, known: &Expr::is_known }.access(&filter.conjuncts().iter().collect::<Vec<_>>(), index)
 }
 
-fn conjunction(conjuncts: &[&Expr], table: &TableDef, columns: &[usize], index: usize) -> Option<IndexAccess> {
+/// The row that conditions are about: one of a table, or several tables' side by side.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// The table whose index is asked.
+    pub table: &'a TableDef,
+    /// Field i is the table's column `columns[i]`; a number that no column has stands for a field of another table.
+    pub columns: &'a [usize],
+    /// What has a value before the index is asked.
+    pub known: &'a dyn Fn(&Expr) -> bool,
+}
+
+impl Row<'_> {
+    /// How `index` can answer the conjunction of conditions over this row.
+    pub fn access(self, conjuncts: &[&Expr], index: usize) -> Option<IndexAccess> {
+        let def = &self.table.indexes[index];
+        if def.kind == IndexKind::RowId || (def.invisible && index != 0) {
+            return None;
+        }
+        conjunction(conjuncts, self, index).or_else(|| disjunction(conjuncts, self, index))
+    }
+
+    /// The access that answers most of the conditions: unique first, then more equal parts, then a range, the clustered one at a tie.
+    pub fn best_access(self, conjuncts: &[&Expr], choice: &IndexChoice) -> Option<IndexAccess> {
+        let accesses = (0..self.table.indexes.len()).filter(|index| choice.finds(*index)).filter_map(|index| self.access(conjuncts, index));
+        accesses.reduce(|best, next| {
+            let rank = |a: &IndexAccess| (a.unique, a.equalities, a.matched);
+            if rank(&next) > rank(&best) { next } else { best }
+        })
+    }
+}
+
+fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexAccess> {
+    let table = row.table;
     let def = &table.indexes[index];
     let mut used = vec![false; conjuncts.len()];
     let mut ranges = vec![KeyRangeExpr { prefix: Vec::new(), null_matches: Vec::new(), lower: Bound::Unbounded, upper: Bound::Unbounded }];
@@ -70,7 +97,7 @@ fn conjunction(conjuncts: &[&Expr], table: &TableDef, columns: &[usize], index: 
         let ty = &table.columns[part.column].ty;
         // What an inexact part answers must be checked again.
         let exact = part.prefix.is_none() && !matches!(ty.kind, TypeKind::Float | TypeKind::Timestamp(_));
-        let on_part = |i: usize| sarg(conjuncts[i], part.column, columns, ty);
+        let on_part = |i: usize| sarg(conjuncts[i], part.column, row, ty);
         for (i, taken) in used.iter_mut().enumerate() {
             match on_part(i) {
                 Some(Sarg::Equal { value, null_matches }) => {
@@ -134,10 +161,10 @@ fn conjunction(conjuncts: &[&Expr], table: &TableDef, columns: &[usize], index: 
 }
 
 /// `a OR b` where every side has an access: their ranges together; the condition is checked again.
-fn disjunction(conjuncts: &[&Expr], table: &TableDef, columns: &[usize], index: usize) -> Option<IndexAccess> {
+fn disjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexAccess> {
     for conjunct in conjuncts {
         let ExprKind::Or(sides) = &conjunct.kind else { continue };
-        let accesses: Option<Vec<IndexAccess>> = sides.iter().map(|side| conjunction(&side.conjuncts().iter().collect::<Vec<_>>(), table, columns, index)).collect();
+        let accesses: Option<Vec<IndexAccess>> = sides.iter().map(|side| conjunction(&side.conjuncts().iter().collect::<Vec<_>>(), row, index)).collect();
         let Some(accesses) = accesses else { continue };
         let (matched, equalities) = (accesses.iter().map(|a| a.matched).min()?, accesses.iter().map(|a| a.equalities).min()?);
         let unique = accesses.iter().all(|a| a.unique);
@@ -152,8 +179,8 @@ fn disjunction(conjuncts: &[&Expr], table: &TableDef, columns: &[usize], index: 
 }
 
 /// What a condition says about one column, if it compares the column with constants in the column's own domain.
-fn sarg<'a>(condition: &'a Expr, column: usize, columns: &[usize], ty: &ColumnType) -> Option<Sarg<'a>> {
-    let is_column = |e: &Expr| e.as_column().is_some_and(|i| columns.get(i) == Some(&column));
+fn sarg<'a>(condition: &'a Expr, column: usize, row: Row<'_>, ty: &ColumnType) -> Option<Sarg<'a>> {
+    let is_column = |e: &Expr| e.as_column().is_some_and(|i| row.columns.get(i) == Some(&column));
     match &condition.kind {
         ExprKind::Compare { op, by, left, right } => {
             let (op, value) = match (is_column(left), is_column(right)) {
@@ -161,7 +188,7 @@ fn sarg<'a>(condition: &'a Expr, column: usize, columns: &[usize], ty: &ColumnTy
                 (false, true) => (op.flip(), &**left),
                 _ => return None,
             };
-            if !value.is_known() || !usable(*by, ty, matches!(op, CompareOp::Eq | CompareOp::NullSafeEq)) {
+            if !(row.known)(value) || !usable(*by, ty, matches!(op, CompareOp::Eq | CompareOp::NullSafeEq)) {
                 return None;
             }
             Some(match op {
@@ -178,7 +205,7 @@ fn sarg<'a>(condition: &'a Expr, column: usize, columns: &[usize], ty: &ColumnTy
             // The column itself has the type of the NULL that it equals.
             Some(Sarg::Equal { value: null_of(expr), null_matches: true })
         }
-        ExprKind::In { expr, list, by, negated: false } if is_column(expr) && usable(*by, ty, true) && list.iter().all(Expr::is_known) => {
+        ExprKind::In { expr, list, by, negated: false } if is_column(expr) && usable(*by, ty, true) && list.iter().all(row.known) => {
             Some(Sarg::OneOf(list.iter().collect()))
         }
         _ => None,
@@ -207,11 +234,7 @@ pub(super) fn usable(by: CompareBy, ty: &ColumnType, equality: bool) -> bool {
     }
 }
 
-/// The index that answers most of `filter`: unique first, then more equal parts, then a range, the clustered one at a tie.
+/// The index that answers most of `filter`, as [`Row::best_access`] chooses.
 pub fn best_access(filter: &Expr, table: &TableDef, columns: &[usize], choice: &IndexChoice) -> Option<IndexAccess> {
-    let accesses = (0..table.indexes.len()).filter(|index| choice.finds(*index)).filter_map(|index| index_access(filter, table, columns, index));
-    accesses.reduce(|best, next| {
-        let rank = |a: &IndexAccess| (a.unique, a.equalities, a.matched);
-        if rank(&next) > rank(&best) { next } else { best }
-    })
+    Row { table, columns, known: &Expr::is_known }.best_access(&filter.conjuncts().iter().collect::<Vec<_>>(), choice)
 }

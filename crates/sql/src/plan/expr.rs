@@ -261,10 +261,16 @@ impl Expr {
     /// Constant, where user variables count as constants too: what an index can be asked for. (A statement that assigns
     /// a variable while it reads by it has no defined order in MySQL either.)
     pub fn is_known(&self) -> bool {
+        self.is_known_given(&|_| false)
+    }
+
+    /// Known once the fields of the row that `has_value` says have their values.
+    pub fn is_known_given(&self, has_value: &dyn Fn(usize) -> bool) -> bool {
         match &self.kind {
             ExprKind::UserVar(_) => true,
-            ExprKind::Cast(inner) => inner.is_known(),
-            ExprKind::Call { func, args } => !func.is_volatile() && args.iter().all(Expr::is_known),
+            ExprKind::Column(i) => has_value(*i),
+            ExprKind::Cast(inner) => inner.is_known_given(has_value),
+            ExprKind::Call { func, args } => !func.is_volatile() && args.iter().all(|arg| arg.is_known_given(has_value)),
             _ => self.is_constant(),
         }
     }

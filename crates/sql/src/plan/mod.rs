@@ -5,6 +5,8 @@
 mod access;
 mod display;
 mod expr;
+mod joins;
+mod merge;
 mod query;
 mod ranges;
 mod rel;
@@ -13,10 +15,11 @@ mod types;
 mod visit;
 mod wanted;
 
-pub use access::{IndexAccess, KeyRangeExpr, best_access, index_access};
+pub use access::{IndexAccess, KeyRangeExpr, Row, best_access, index_access};
 pub use display::describe_rel;
 pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unresolved};
-pub use ranges::key_ranges;
+pub use joins::{JoinGraph, JoinedTable};
+pub use ranges::{key_ranges, key_ranges_for};
 pub use query::{BoundQuery, Hints, IntoTarget, PqHint};
 pub use rel::{
     IndexChoice,     Aggregate, AggregateFunc, Field, FrameBoundary, JoinKind, LockSpec, Rel, RelKind, SetOperator, SortKey, VirtualTable, WindowExpr, WindowFrame,

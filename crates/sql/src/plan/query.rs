@@ -1,5 +1,9 @@
 //! A bound query with what surrounds its plan.
 
+use std::sync::Arc;
+
+use highkey_table::View;
+
 use super::{Field, Rel};
 use crate::parse::ast::{FileFormat, VariableScope};
 use highkey_types::Str;
@@ -13,6 +17,8 @@ pub struct BoundQuery {
     pub hints: Hints,
     /// INTO.
     pub into: Option<IntoTarget>,
+    /// The views that it reads through.
+    pub views: Vec<Arc<View>>,
     /// Some scan locks rows.
     pub locking: bool,
     /// SQL_CALC_FOUND_ROWS: FOUND_ROWS() counts without the LIMIT, which is then the root of `rel`.

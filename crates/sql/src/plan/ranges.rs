@@ -22,10 +22,15 @@ pub(super) enum Key {
 
 /// The ranges with their values in the column types, ascending and disjoint; those that cannot match are left out.
 pub fn key_ranges(access: &IndexAccess, table: &TableDef, cx: &mut dyn EvalContext) -> Result<Vec<KeyRange>, MySqlError> {
+    key_ranges_for(access, table, &[], cx)
+}
+
+/// As [`key_ranges`], where the bounds may read the fields of `row`.
+pub fn key_ranges_for(access: &IndexAccess, table: &TableDef, row: &[Value], cx: &mut dyn EvalContext) -> Result<Vec<KeyRange>, MySqlError> {
     let index = &table.indexes[access.index];
     let mut found = Vec::with_capacity(access.ranges.len());
     for range in &access.ranges {
-        if let Some(range) = key_range(range, index, table, cx)? {
+        if let Some(range) = key_range(range, index, table, row, cx)? {
             found.push(range);
         }
     }
@@ -35,11 +40,11 @@ pub fn key_ranges(access: &IndexAccess, table: &TableDef, cx: &mut dyn EvalConte
     Ok(disjoint(found, index, table))
 }
 
-fn key_range(range: &KeyRangeExpr, index: &IndexDef, table: &TableDef, cx: &mut dyn EvalContext) -> Result<Option<KeyRange>, MySqlError> {
+fn key_range(range: &KeyRangeExpr, index: &IndexDef, table: &TableDef, row: &[Value], cx: &mut dyn EvalContext) -> Result<Option<KeyRange>, MySqlError> {
     let mut prefix = Vec::with_capacity(range.prefix.len() + 1);
     for (position, expr) in range.prefix.iter().enumerate() {
         let column = &table.columns[index.parts[position].column];
-        let value = eval(expr, &[], cx)?;
+        let value = eval(expr, row, cx)?;
         match key(&value, &column.ty, cx) {
             Key::Null if range.null_matches[position] && value.is_null() && column.nullable => prefix.push(Value::Null),
             Key::Near(value, Ordering::Equal) => prefix.push(value),
@@ -50,8 +55,8 @@ fn key_range(range: &KeyRangeExpr, index: &IndexDef, table: &TableDef, cx: &mut 
     }
     let Some(part) = index.parts.get(range.prefix.len()) else { return Ok(Some(prefix_range(prefix))) };
     let column = &table.columns[part.column];
-    let Some(lower) = bound(&range.lower, &column.ty, true, cx)? else { return Ok(None) };
-    let Some(upper) = bound(&range.upper, &column.ty, false, cx)? else { return Ok(None) };
+    let Some(lower) = bound(&range.lower, &column.ty, true, row, cx)? else { return Ok(None) };
+    let Some(upper) = bound(&range.upper, &column.ty, false, row, cx)? else { return Ok(None) };
     if matches!((&lower, &upper), (Bound::Unbounded, Bound::Unbounded)) && matches!((&range.lower, &range.upper), (Bound::Unbounded, Bound::Unbounded)) {
         return Ok(Some(prefix_range(prefix)));
     }
@@ -78,13 +83,13 @@ fn prefix_range(prefix: Vec<Value>) -> KeyRange {
 }
 
 /// A bound in the column's type; `None` if nothing can satisfy it.
-fn bound(bound: &Bound<Expr>, ty: &ColumnType, lower: bool, cx: &mut dyn EvalContext) -> Result<Option<Bound<Value>>, MySqlError> {
+fn bound(bound: &Bound<Expr>, ty: &ColumnType, lower: bool, row: &[Value], cx: &mut dyn EvalContext) -> Result<Option<Bound<Value>>, MySqlError> {
     let (expr, included) = match bound {
         Bound::Unbounded => return Ok(Some(Bound::Unbounded)),
         Bound::Included(expr) => (expr, true),
         Bound::Excluded(expr) => (expr, false),
     };
-    let value = eval(expr, &[], cx)?;
+    let value = eval(expr, row, cx)?;
     Ok(Some(match key(&value, ty, cx) {
         Key::Null => return Ok(None),
         Key::Unknown => Bound::Unbounded,

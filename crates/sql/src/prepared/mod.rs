@@ -135,7 +135,7 @@ impl Session {
         match &parsed.statement {
             Statement::Empty => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Xa(_) => {
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Xa(_) => {
                 return Err(error::unsupported_ps());
             }
             _ => {}
@@ -265,8 +265,8 @@ impl Session {
                     if reads_variables(&bound) {
                         return Ok(None);
                     }
-                    let Some(fast) = FastQuery::compile(&bound, self.state.config.executor) else { return Ok(None) };
-                    let tables = BoundTables::of(&bound.rel);
+                    let Some(fast) = self.compile_fast(&bound)? else { return Ok(None) };
+                    let tables = BoundTables::of_query(&bound);
                     (Plan::Query(Box::new(bound), Box::new(fast)), tables)
                 }
                 Statement::Insert(insert) if insert.partitions.is_empty() => {

@@ -152,6 +152,7 @@ impl Applier {
         let names: Vec<&ObjectName> = match &parsed.statement {
             Statement::CreateTable(create) => vec![&create.name],
             Statement::AlterTable(alter) => vec![&alter.name],
+            Statement::CreateView(view) => vec![&view.name],
             Statement::DropTable(drop) => drop.names.iter().collect(),
             Statement::RenameTable(renames) => renames.iter().flat_map(|(from, to)| [from, to]).collect(),
             Statement::TruncateTable(name) | Statement::DropIndex { table: name, .. } => vec![name],

@@ -27,7 +27,6 @@ errors! {
     1046 no_db() "No database selected";
     1049 bad_db(name) "Unknown database '{name}'";
     1050 table_exists(name) "Table '{name}' already exists";
-    1051 bad_table(name) "Unknown table '{name}'";
     1054 bad_field(name, place) "Unknown column '{name}' in '{place}'";
     1059 too_long_ident(name) "Identifier name '{name}' is too long";
     1060 dup_fieldname(name) "Duplicate column name '{name}'";

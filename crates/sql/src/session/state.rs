@@ -278,11 +278,19 @@ impl BindContext for SessionState {
         if self.locks.has_tables() {
             self.locks.check_table(schema, name, false)?;
         }
-        Ok(TableSource::Base(self.instance.database().catalog().table(schema, name)?))
+        let catalog = self.instance.database().catalog();
+        if let Some(view) = catalog.find_view(schema, name) {
+            return Ok(TableSource::View(view));
+        }
+        Ok(TableSource::Base(catalog.table(schema, name)?))
     }
 
     fn current_schema(&self) -> Option<Str> {
         self.database.clone()
+    }
+
+    fn has_account(&self, user: &str, host: &str) -> bool {
+        self.instance.database().catalog().user(user, host).is_some()
     }
 
     fn collation(&self) -> &'static Collation {

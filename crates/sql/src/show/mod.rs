@@ -8,7 +8,7 @@ mod facts;
 
 use std::sync::Arc;
 
-use highkey_table::{Table, WaitKind, WaitSum};
+use highkey_table::{Table, View, WaitKind, WaitSum};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -113,7 +113,9 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ShowWhat::TableStatus { schema } => {
             let schema = known_schema(state, schema.as_deref())?;
             let tables = state.instance.database().catalog().tables(&schema);
-            let rows = tables.iter().map(|table| table_status(state, table)).collect();
+            let mut rows: Vec<Vec<Value>> = tables.iter().map(|table| table_status(state, table)).collect();
+            rows.extend(state.instance.database().catalog().views(&schema).iter().map(|view| view_status(state, view)));
+            rows.sort_by(|a, b| a[0].as_str().cmp(&b[0].as_str()));
             Answer::new(
                 "Name s64;Engine s64?;Version u?;Row_format s10?;Rows u?;Avg_row_length u?;Data_length u?;Max_data_length u?;Index_length u?;Data_free u?;Auto_increment u?;Create_time d?;Update_time d?;Check_time d?;Collation s64?;Checksum u?;Create_options s255?;Comment s2048",
                 rows,
@@ -122,11 +124,17 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ShowWhat::Columns { full, table } => columns(state, table, *full)?,
         ShowWhat::Index { table } => index(state, table)?,
         ShowWhat::CreateTable(name) => {
+            if let Some(view) = view(state, name)? {
+                return Ok(create_view(state, &view));
+            }
             let table = base_table(state, name)?;
             let text = create::table(state, &table);
             Answer::new("Table s64;Create Table S", vec![vec![t(&table.def().name), t(text)]])
         }
         ShowWhat::CreateView(name) => {
+            if let Some(view) = view(state, name)? {
+                return Ok(create_view(state, &view));
+            }
             let table = base_table(state, name)?;
             return Err(err(1347, format!("'{}.{}' is not VIEW", table.def().schema, table.def().name)));
         }
@@ -238,6 +246,7 @@ pub fn known_schema(state: &SessionState, schema: Option<&str>) -> Result<Str, M
 
 fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)> {
     let mut names: Vec<(String, &'static str)> = state.instance.database().catalog().tables(schema).iter().map(|t| (t.def().name.to_string(), "BASE TABLE")).collect();
+    names.extend(state.instance.database().catalog().views(schema).iter().map(|v| (v.def().name.to_string(), "VIEW")));
     names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), if schema == "mysql" { "BASE TABLE" } else { "SYSTEM VIEW" })));
     names.sort();
     names
@@ -246,6 +255,26 @@ fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)
 fn base_table(state: &SessionState, name: &ObjectName) -> Result<Arc<Table>, MySqlError> {
     let schema = state.schema_of(name.schema.as_deref())?;
     state.instance.database().catalog().table(&schema, &name.name)
+}
+
+/// The view that a name means, if it means one.
+fn view(state: &SessionState, name: &ObjectName) -> Result<Option<Arc<View>>, MySqlError> {
+    let schema = state.schema_of(name.schema.as_deref())?;
+    Ok(state.instance.database().catalog().find_view(&schema, &name.name))
+}
+
+fn create_view(state: &SessionState, view: &View) -> Answer {
+    let def = view.def();
+    let row = vec![t(&def.name), t(execute::view::definition(state, view)), t(def.charset.name()), t(def.collation.name)];
+    Answer::new("View s64;Create View S;character_set_client s32;collation_connection s32", vec![row])
+}
+
+fn view_status(state: &SessionState, view: &View) -> Vec<Value> {
+    let mut row = vec![t(&view.def().name)];
+    row.resize(17, Value::Null);
+    row[11] = Value::DateTime(information_schema::wall_clock(state, view.def().created_at));
+    row.push(t("VIEW"));
+    row
 }
 
 fn table_status(state: &SessionState, table: &Arc<Table>) -> Vec<Value> {
@@ -296,13 +325,16 @@ fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer
                 push(&def, "");
             }
         }
-        None => {
-            let table = base_table(state, name)?;
-            let def = table.def();
-            for (i, column) in def.columns.iter().enumerate() {
-                push(column, information_schema::column_key(def, i));
+        None => match view(state, name)? {
+            Some(view) => execute::view::columns(state, &view)?.iter().for_each(|column| push(column, "")),
+            None => {
+                let table = base_table(state, name)?;
+                let def = table.def();
+                for (i, column) in def.columns.iter().enumerate() {
+                    push(column, information_schema::column_key(def, i));
+                }
             }
-        }
+        },
     }
     let columns = if full {
         "Field s64;Type S;Collation s64?;Null s3;Key s3;Default S?;Extra s256;Privileges s154;Comment S"
@@ -313,13 +345,14 @@ fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer
 }
 
 fn index(state: &SessionState, name: &ObjectName) -> Result<Answer, MySqlError> {
+    const COLUMNS: &str = "Table s64;Non_unique I;Key_name s64;Seq_in_index n;Column_name s64?;Collation s1?;Cardinality i?;Sub_part i?;Packed s64?;Null s3;Index_type s11;Comment s8;Index_comment s2048;Visible s3;Expression S?";
+    if view(state, name)?.is_some() {
+        return Ok(Answer::new(COLUMNS, Vec::new()));
+    }
     let table = base_table(state, name)?;
     let def = table.def();
     let rows = index_rows(state, &table).into_iter().map(|row| std::iter::once(t(&def.name)).chain(row).collect()).collect();
-    Ok(Answer::new(
-        "Table s64;Non_unique I;Key_name s64;Seq_in_index n;Column_name s64?;Collation s1?;Cardinality i?;Sub_part i?;Packed s64?;Null s3;Index_type s11;Comment s8;Index_comment s2048;Visible s3;Expression S?",
-        rows,
-    ))
+    Ok(Answer::new(COLUMNS, rows))
 }
 
 fn conditions(state: &SessionState, limit: Option<(u64, u64)>, errors_only: bool) -> Answer {

@@ -11,6 +11,7 @@ pub(crate) const ROW_ID: u8 = b'R';
 pub(crate) const STATISTICS: u8 = b'P';
 pub(crate) const HISTOGRAM: u8 = b'H';
 pub(crate) const REPLICA: u8 = b'C';
+pub(crate) const VIEW: u8 = b'V';
 
 fn of_table(kind: u8, id: TableId) -> Vec<u8> {
     let mut key = vec![kind];
@@ -72,6 +73,11 @@ pub(crate) fn histogram_of(key: &[u8]) -> Option<(TableId, &str)> {
 
 pub(crate) fn user(user: &str, host: &str) -> Vec<u8> {
     [&[USER], user.as_bytes(), &[0], host.as_bytes()].concat()
+}
+
+/// Schema and name, each without a zero byte.
+pub(crate) fn view(schema: &str, name: &str) -> Vec<u8> {
+    [&[VIEW], schema.as_bytes(), &[0], name.as_bytes()].concat()
 }
 
 pub(crate) fn replica(name: &[u8]) -> Vec<u8> {

@@ -14,6 +14,7 @@ use crate::histogram;
 use crate::metadata_lock::MetadataLocks;
 use crate::statistics::Statistics;
 use crate::table::{Table, TableState};
+use crate::view::{View, ViewDef};
 
 /// Written at the first open; another one is a database of another version.
 const FORMAT: &[u8] = b"highkey catalog 1";
@@ -28,6 +29,7 @@ struct Records {
     statistics: BTreeMap<TableId, Statistics>,
     histograms: Vec<histogram::Stored>,
     tables: Vec<crate::def::TableDef>,
+    views: Vec<ViewDef>,
     catalog: Catalog,
 }
 
@@ -70,6 +72,16 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<(Catalog, U
         }
         let lock = locks.lock_of(&def.schema, &def.name);
         catalog.put_table(Arc::new(Table::new(engine.clone(), def, Arc::new(state), lock, 0)));
+    }
+    for def in records.views {
+        if catalog.schema(&def.schema).is_none() {
+            return Err(corrupt(&format!("view {}.{} has no schema", def.schema, def.name)));
+        }
+        if catalog.find_table(&def.schema, &def.name).is_some() {
+            return Err(corrupt(&format!("{}.{} is a table and a view", def.schema, def.name)));
+        }
+        let lock = locks.lock_of(&def.schema, &def.name);
+        catalog.put_view(Arc::new(View::new(def, lock)));
     }
     catalog.settle_links();
     if records.clean {
@@ -130,6 +142,7 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
         }
         keys::SCHEMA => records.catalog.put_schema(record::decode_schema(value)?),
         keys::TABLE => records.tables.push(record::decode_table(value)?),
+        keys::VIEW => records.views.push(record::decode_view(value)?),
         keys::USER => {
             let user: UserDef = serde_json::from_slice(value).map_err(|e| format!("an account does not decode: {e}"))?;
             records.catalog.put_user(user);

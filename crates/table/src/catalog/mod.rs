@@ -14,6 +14,7 @@ use crate::error;
 use crate::foreign::Links;
 use crate::metadata_lock::Name;
 use crate::table::Table;
+use crate::view::View;
 
 /// All committed definitions at one moment. `Database::catalog` gives the present one; it never changes.
 #[derive(Clone, Default)]
@@ -30,6 +31,7 @@ pub struct Catalog {
 struct Schema {
     def: Arc<SchemaDef>,
     tables: BTreeMap<Str, Arc<Table>>,
+    views: BTreeMap<Str, Arc<View>>,
 }
 
 impl Catalog {
@@ -61,6 +63,20 @@ impl Catalog {
         self.schemas.get(schema)?.tables.get(name).cloned()
     }
 
+    pub fn find_view(&self, schema: &str, name: &str) -> Option<Arc<View>> {
+        self.schemas.get(schema)?.views.get(name).cloned()
+    }
+
+    /// There is a table or a view of that name.
+    pub fn has(&self, schema: &str, name: &str) -> bool {
+        self.schemas.get(schema).is_some_and(|s| s.tables.contains_key(name) || s.views.contains_key(name))
+    }
+
+    /// The views of a schema by name.
+    pub fn views(&self, schema: &str) -> Vec<Arc<View>> {
+        self.schemas.get(schema).map_or_else(Vec::new, |s| s.views.values().cloned().collect())
+    }
+
     /// The tables of a schema by name.
     pub fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
         self.schemas.get(schema).map_or_else(Vec::new, |s| s.tables.values().cloned().collect())
@@ -81,8 +97,8 @@ impl Catalog {
     }
 
     pub(crate) fn put_schema(&mut self, def: SchemaDef) {
-        let tables = self.schemas.get(&def.name).map_or_else(BTreeMap::new, |s| s.tables.clone());
-        self.schemas.insert(def.name.clone(), Arc::new(Schema { def: Arc::new(def), tables }));
+        let (tables, views) = self.schemas.get(&def.name).map_or_else(Default::default, |s| (s.tables.clone(), s.views.clone()));
+        self.schemas.insert(def.name.clone(), Arc::new(Schema { def: Arc::new(def), tables, views }));
     }
 
     pub(crate) fn remove_schema(&mut self, name: &str) {
@@ -164,6 +180,17 @@ impl Catalog {
         }
         if let Some(schema) = self.schemas.get_mut(schema) {
             Arc::make_mut(schema).tables.remove(name);
+        }
+    }
+
+    pub(crate) fn put_view(&mut self, view: Arc<View>) {
+        let schema = self.schemas.get_mut(&view.def().schema).expect("a view's schema exists while it is locked");
+        Arc::make_mut(schema).views.insert(view.def().name.clone(), view);
+    }
+
+    pub(crate) fn remove_view(&mut self, schema: &str, name: &str) {
+        if let Some(schema) = self.schemas.get_mut(schema) {
+            Arc::make_mut(schema).views.remove(name);
         }
     }
 

@@ -3,12 +3,13 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_storage::IndexId;
-use highkey_types::{Collation, ColumnType, RowLayout, Str, TypeKind, Value};
+use highkey_types::{Charset, Collation, ColumnType, RowLayout, Str, TypeKind, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::def::{
     CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId,
 };
+use crate::view::{CheckOption, ViewAlgorithm, ViewDef};
 
 #[derive(Serialize, Deserialize)]
 struct SchemaRecord {
@@ -178,6 +179,38 @@ struct ForeignKeyRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+struct ViewRecord {
+    schema: String,
+    name: String,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    columns: Vec<String>,
+    text: String,
+    algorithm: AlgorithmRecord,
+    check: CheckOptionRecord,
+    definer: (String, String),
+    #[serde(skip_serializing_if = "is_false", default)]
+    invoker: bool,
+    updatable: bool,
+    charset: String,
+    collation: u16,
+    created_micros: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum AlgorithmRecord {
+    Undefined,
+    Merge,
+    TempTable,
+}
+
+#[derive(Serialize, Deserialize)]
+enum CheckOptionRecord {
+    None,
+    Local,
+    Cascaded,
+}
+
+#[derive(Serialize, Deserialize)]
 enum ActionRecord {
     NoAction,
     Restrict,
@@ -211,7 +244,7 @@ pub(crate) fn encode_table(def: &TableDef) -> Vec<u8> {
         collation: def.collation.id,
         comment: def.comment.to_string(),
         row_format: def.row_format.as_ref().map(ToString::to_string),
-        created_micros: def.created_at.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64),
+        created_micros: micros(def.created_at),
     })
 }
 
@@ -248,8 +281,68 @@ pub(crate) fn decode_table(bytes: &[u8]) -> Result<TableDef, String> {
         collation: collation(record.collation)?,
         comment: record.comment.into(),
         row_format: record.row_format.map(Into::into),
-        created_at: SystemTime::UNIX_EPOCH + Duration::from_micros(record.created_micros),
+        created_at: moment(record.created_micros),
     })
+}
+
+pub(crate) fn encode_view(def: &ViewDef) -> Vec<u8> {
+    json(&ViewRecord {
+        schema: def.schema.to_string(),
+        name: def.name.to_string(),
+        columns: def.columns.iter().map(ToString::to_string).collect(),
+        text: def.text.to_string(),
+        algorithm: match def.algorithm {
+            ViewAlgorithm::Undefined => AlgorithmRecord::Undefined,
+            ViewAlgorithm::Merge => AlgorithmRecord::Merge,
+            ViewAlgorithm::TempTable => AlgorithmRecord::TempTable,
+        },
+        check: match def.check {
+            CheckOption::None => CheckOptionRecord::None,
+            CheckOption::Local => CheckOptionRecord::Local,
+            CheckOption::Cascaded => CheckOptionRecord::Cascaded,
+        },
+        definer: (def.definer.0.to_string(), def.definer.1.to_string()),
+        invoker: def.invoker,
+        updatable: def.updatable,
+        charset: def.charset.name().to_string(),
+        collation: def.collation.id,
+        created_micros: micros(def.created_at),
+    })
+}
+
+pub(crate) fn decode_view(bytes: &[u8]) -> Result<ViewDef, String> {
+    let record: ViewRecord = parse(bytes)?;
+    Ok(ViewDef {
+        charset: Charset::by_name(&record.charset).ok_or_else(|| format!("view {}.{} has an unknown character set", record.schema, record.name))?,
+        schema: record.schema.into(),
+        name: record.name.into(),
+        columns: record.columns.into_iter().map(Str::from).collect(),
+        text: record.text.into(),
+        algorithm: match record.algorithm {
+            AlgorithmRecord::Undefined => ViewAlgorithm::Undefined,
+            AlgorithmRecord::Merge => ViewAlgorithm::Merge,
+            AlgorithmRecord::TempTable => ViewAlgorithm::TempTable,
+        },
+        check: match record.check {
+            CheckOptionRecord::None => CheckOption::None,
+            CheckOptionRecord::Local => CheckOption::Local,
+            CheckOptionRecord::Cascaded => CheckOption::Cascaded,
+        },
+        definer: (record.definer.0.into(), record.definer.1.into()),
+        invoker: record.invoker,
+        updatable: record.updatable,
+        collation: collation(record.collation)?,
+        created_at: moment(record.created_micros),
+    })
+}
+
+/// Microseconds since 1970.
+fn micros(moment: SystemTime) -> u64 {
+    moment.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64)
+}
+
+fn moment(micros: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(micros)
 }
 
 fn json(record: &impl Serialize) -> Vec<u8> {

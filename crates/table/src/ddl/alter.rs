@@ -76,7 +76,7 @@ impl Database {
         let from = (plan.schema.clone(), plan.name.clone());
         let to = (plan.spec.schema.clone(), plan.spec.name.clone());
         // As it is now; asked again when nobody else can change it.
-        if from != to && self.catalog().find_table(&to.0, &to.1).is_some() {
+        if from != to && self.catalog().has(&to.0, &to.1) {
             return Err(error::table_exists(&to.1));
         }
         let added: Vec<_> = plan.spec.foreign_keys.iter().filter(|key| plan.added_keys.contains(&key.name)).cloned().collect();
@@ -89,7 +89,7 @@ impl Database {
         if catalog.schema(&to.0).is_none() {
             return Err(error::unknown_schema(&to.0));
         }
-        if from != to && catalog.find_table(&to.0, &to.1).is_some() {
+        if from != to && catalog.has(&to.0, &to.1) {
             return Err(error::table_exists(&to.1));
         }
         let mut def = spec::define(&plan.spec)?;

@@ -9,6 +9,7 @@ mod build;
 mod schema;
 mod spec;
 mod table;
+mod view;
 
 use std::sync::Arc;
 use std::time::Duration;

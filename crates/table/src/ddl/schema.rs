@@ -44,7 +44,7 @@ impl Database {
         self.store_schema(cx, def)
     }
 
-    /// Drops the schema and its tables; returns how many tables. Errors: 1008, 3552, 3730.
+    /// Drops the schema with its tables and views; returns how many of both. Errors: 1008, 3552, 3730.
     pub async fn drop_schema(self: &Arc<Self>, cx: &DdlContext, name: &str) -> Result<u64, MySqlError> {
         if is_system_schema(name) {
             return Err(error::system_schema(name));
@@ -55,18 +55,23 @@ impl Database {
         }
         // Nobody makes tables in the schema any more; wait for those who use the ones that are there.
         loop {
-            let names: Vec<_> = self.catalog().tables(name).iter().map(|t| (t.def.schema.clone(), t.def.name.clone())).collect();
+            let catalog = self.catalog();
+            let mut names: Vec<_> = catalog.tables(name).iter().map(|t| (t.def.schema.clone(), t.def.name.clone())).collect();
+            names.extend(catalog.views(name).iter().map(|v| (v.def().schema.clone(), v.def().name.clone())));
             let related = self.catalog().related(&names);
             locks.acquire_exclusive(related.iter().cloned().collect(), cx.lock_wait_timeout, &cx.interrupt).await?;
             if self.catalog().related(&names).is_subset(&related) {
                 break;
             }
         }
-        let tables = self.catalog().tables(name);
+        let (tables, views) = (self.catalog().tables(name), self.catalog().views(name));
         define::check_dropped(cx, &tables)?;
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         for table in &tables {
             self.drop_records(&mut txn, table)?;
+        }
+        for view in &views {
+            high_water::remove(&mut txn, self.catalog_index(), &keys::view(name, &view.def().name))?;
         }
         high_water::remove(&mut txn, self.catalog_index(), &keys::schema(name))?;
         cx.commit(txn)?;
@@ -74,7 +79,8 @@ impl Database {
         for table in &tables {
             table.retire();
         }
-        Ok(tables.len() as u64)
+        views.iter().for_each(|view| view.retire());
+        Ok((tables.len() + views.len()) as u64)
     }
 
     fn store_schema(&self, cx: &DdlContext, def: SchemaDef) -> Result<(), MySqlError> {

@@ -16,6 +16,7 @@ use crate::high_water;
 use crate::metadata_lock::Name;
 use crate::table::{Table, TableState};
 use crate::transaction::Transaction;
+use crate::view::{View, ViewDef};
 
 /// A table name: schema, table.
 pub type TableName = Name;
@@ -46,7 +47,7 @@ impl Database {
         if catalog.schema(&wanted.schema).is_none() {
             return Err(error::unknown_schema(&wanted.schema));
         }
-        if catalog.find_table(&wanted.schema, &wanted.name).is_some() {
+        if catalog.has(&wanted.schema, &wanted.name) {
             return Err(error::table_exists(&wanted.name));
         }
         let mut def = spec::define(wanted)?;
@@ -126,8 +127,8 @@ impl Database {
         Ok(())
     }
 
-    /// RENAME TABLE: renames from left to right, all or none; names may be exchanged through a third one.
-    /// Foreign keys follow. Errors: 1049, 1050, 1146, 1822, 1826, 3734, 3780.
+    /// RENAME TABLE of tables and views: renames from left to right, all or none; names may be exchanged through a third one.
+    /// Foreign keys follow; views over what is renamed do not. Errors: 1049, 1050, 1146, 1450, 1822, 1826, 3734, 3780.
     pub async fn rename_tables(
         self: &Arc<Self>,
         cx: &DdlContext,
@@ -143,6 +144,7 @@ impl Database {
         let catalog = self.catalog();
         // What each name stands for after the renames so far, where that differs from the catalog.
         let mut places: BTreeMap<TableName, Option<Arc<Table>>> = BTreeMap::new();
+        let mut view_places: BTreeMap<TableName, Option<Arc<View>>> = BTreeMap::new();
         for (from, to) in renames {
             if catalog.schema(&to.0).is_none() {
                 return Err(error::unknown_schema(&to.0));
@@ -151,10 +153,22 @@ impl Database {
                 Some(place) => place.clone(),
                 None => catalog.find_table(&name.0, &name.1),
             };
-            let table = at(from).ok_or_else(|| error::no_such_table(&from.0, &from.1))?;
-            if at(to).is_some() {
+            let view_at = |name: &TableName| match view_places.get(name) {
+                Some(place) => place.clone(),
+                None => catalog.find_view(&name.0, &name.1),
+            };
+            if at(to).is_some() || view_at(to).is_some() {
                 return Err(error::table_exists(&to.1));
             }
+            if let Some(view) = view_at(from) {
+                if from.0 != to.0 {
+                    return Err(error::other_schema(&from.0, &to.0));
+                }
+                view_places.insert(from.clone(), None);
+                view_places.insert(to.clone(), Some(view));
+                continue;
+            }
+            let table = at(from).ok_or_else(|| error::no_such_table(&from.0, &from.1))?;
             places.insert(from.clone(), None);
             places.insert(to.clone(), Some(table));
         }
@@ -169,9 +183,35 @@ impl Database {
         let others = define::check_renamed(&catalog, cx, &mut renamed)?;
         renamed.extend(others);
         renamed.iter().try_for_each(|(_, def)| self.write_table(&mut txn, def))?;
+        let views = self.rename_views(&mut txn, &view_places)?;
         cx.commit(txn)?;
-        self.publish(|catalog, _| self.replace_definitions(catalog, renamed));
+        self.publish(|catalog, _| {
+            self.replace_definitions(catalog, renamed);
+            for ((schema, name), place) in &view_places {
+                catalog.remove_view(schema, name);
+                if let Some(old) = place {
+                    old.retire();
+                }
+            }
+            views.into_iter().for_each(|view| catalog.put_view(view));
+        });
         Ok(())
+    }
+
+    /// Writes the records of views under their new names, and takes those under the old ones away.
+    fn rename_views(&self, txn: &mut Txn, places: &BTreeMap<TableName, Option<Arc<View>>>) -> Result<Vec<Arc<View>>, MySqlError> {
+        let mut views = Vec::new();
+        for ((schema, name), view) in places {
+            let key = keys::view(schema, name);
+            let Some(view) = view else {
+                high_water::remove(txn, self.catalog_index(), &key)?;
+                continue;
+            };
+            let def = ViewDef { name: name.clone(), ..view.def().clone() };
+            high_water::put(txn, self.catalog_index(), &key, &record::encode_view(&def))?;
+            views.push(Arc::new(View::new(def, self.metadata_locks.lock_of(schema, name))));
+        }
+        Ok(views)
     }
 
     /// Replaces tables by their next definitions, whose names may be other ones and whose rows stay.

@@ -60,6 +60,24 @@ pub fn try_create(
     block_on(db.create_table(&DdlContext::default(), TableSpec::new("s", name, columns, indexes)))
 }
 
+/// A view of the schema `s`.
+pub fn view(name: &str, text: &str) -> ViewDef {
+    ViewDef {
+        schema: "s".into(),
+        name: name.into(),
+        columns: vec!["c".into()],
+        text: text.into(),
+        algorithm: ViewAlgorithm::Merge,
+        check: CheckOption::Cascaded,
+        definer: ("root".into(), "localhost".into()),
+        invoker: true,
+        updatable: true,
+        charset: highkey_types::Charset::Utf8mb4,
+        collation: Collation::utf8mb4(),
+        created_at: std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000),
+    }
+}
+
 pub fn table(db: &Arc<Database>, name: &str) -> Arc<Table> {
     db.catalog().table("s", name).unwrap()
 }

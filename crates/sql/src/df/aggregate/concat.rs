@@ -13,14 +13,14 @@ use crate::df::error::{null_object_key, user};
 
 #[derive(Debug)]
 enum Form {
-    /// `max_bytes` is `group_concat_max_len`.
-    Text { separator: Arc<str>, max_bytes: u64 },
+    /// `max_bytes` is `group_concat_max_len`; `binary`: bytes, not text.
+    Text { separator: Arc<str>, max_bytes: u64, binary: bool },
     JsonArray,
     JsonObject,
 }
 
 /// Two byte strings per row: order key and text, or object key and JSON.
-type Entry = (Box<[u8]>, Box<str>);
+type Entry = (Box<[u8]>, Box<[u8]>);
 
 #[derive(Debug)]
 pub(super) struct Concat {
@@ -30,8 +30,8 @@ pub(super) struct Concat {
 }
 
 impl Concat {
-    pub fn text(separator: Arc<str>, max_bytes: u64) -> Concat {
-        Concat { form: Form::Text { separator, max_bytes }, entries: Vec::new(), bytes: 0 }
+    pub fn text(separator: Arc<str>, max_bytes: u64, binary: bool) -> Concat {
+        Concat { form: Form::Text { separator, max_bytes, binary }, entries: Vec::new(), bytes: 0 }
     }
 
     pub fn json_array() -> Concat {
@@ -42,27 +42,28 @@ impl Concat {
         Concat { form: Form::JsonObject, entries: Vec::new(), bytes: 0 }
     }
 
-    fn add(&mut self, group: usize, key: &[u8], text: &str) {
+    fn add(&mut self, group: usize, key: &[u8], text: &[u8]) {
         self.bytes += key.len() + text.len() + 32;
         self.entries[group].push((key.into(), text.into()));
     }
 
-    fn result(&self, entries: &mut [Entry]) -> Option<String> {
+    fn result(&self, entries: &mut [Entry]) -> Option<Vec<u8>> {
         if entries.is_empty() {
             return None;
         }
-        let mut out = String::new();
+        let mut out = Vec::new();
         match &self.form {
-            Form::Text { separator, max_bytes } => {
+            Form::Text { separator, max_bytes, binary } => {
                 entries.sort_by(|a, b| a.0.cmp(&b.0));
                 for (i, (_, text)) in entries.iter().enumerate() {
                     if i > 0 {
-                        out.push_str(separator);
+                        out.extend_from_slice(separator.as_bytes());
                     }
-                    out.push_str(text);
+                    out.extend_from_slice(text);
                     if out.len() as u64 > *max_bytes {
                         let mut end = *max_bytes as usize;
-                        while !out.is_char_boundary(end) {
+                        // Text is cut between characters.
+                        while !*binary && out[end] & 0xC0 == 0x80 {
                             end -= 1;
                         }
                         out.truncate(end);
@@ -72,28 +73,30 @@ impl Concat {
             }
             Form::JsonArray => {
                 entries.sort_by(|a, b| a.0.cmp(&b.0));
-                out.push('[');
+                out.push(b'[');
                 for (i, (_, json)) in entries.iter().enumerate() {
                     if i > 0 {
-                        out.push_str(", ");
+                        out.extend_from_slice(b", ");
                     }
-                    out.push_str(json);
+                    out.extend_from_slice(json);
                 }
-                out.push(']');
+                out.push(b']');
             }
             Form::JsonObject => {
                 // MySQL's object: the last of equal keys, ordered by length, then bytes.
-                let members: BTreeMap<(usize, &[u8]), &str> = entries.iter().map(|(key, json)| ((key.len(), key.as_ref()), json.as_ref())).collect();
-                out.push('{');
+                let members: BTreeMap<(usize, &[u8]), &[u8]> = entries.iter().map(|(key, json)| ((key.len(), key.as_ref()), json.as_ref())).collect();
+                out.push(b'{');
                 for (i, ((_, key), json)) in members.iter().enumerate() {
                     if i > 0 {
-                        out.push_str(", ");
+                        out.extend_from_slice(b", ");
                     }
-                    json::push_quoted(&String::from_utf8_lossy(key), &mut out);
-                    out.push_str(": ");
-                    out.push_str(json);
+                    let mut quoted = String::new();
+                    json::push_quoted(&String::from_utf8_lossy(key), &mut quoted);
+                    out.extend_from_slice(quoted.as_bytes());
+                    out.extend_from_slice(b": ");
+                    out.extend_from_slice(json);
                 }
-                out.push('}');
+                out.push(b'}');
             }
         }
         Some(out)
@@ -118,7 +121,15 @@ impl GroupState for Concat {
                     if keys.is_null(row) {
                         return Err(user(null_object_key()));
                     }
-                    self.add(group, keys.value(row).as_bytes(), element(values.value(row)));
+                    self.add(group, keys.value(row).as_bytes(), element(values.value(row)).as_bytes());
+                }
+            }
+            Form::Text { binary: true, .. } => {
+                let blobs = args[0].as_binary_view();
+                let orders: Option<&BinaryViewArray> = args.get(1).and_then(|a| a.as_binary_view_opt());
+                for (row, &group) in groups.iter().enumerate().filter(|(row, _)| blobs.is_valid(*row)) {
+                    let order = orders.filter(|o| o.is_valid(row)).map_or(&[][..], |o| o.value(row));
+                    self.add(group, order, blobs.value(row));
                 }
             }
             _ => {
@@ -128,9 +139,9 @@ impl GroupState for Concat {
                 for (row, &group) in groups.iter().enumerate() {
                     let order = orders.filter(|o| o.is_valid(row)).map_or(&[][..], |o| o.value(row));
                     if json {
-                        self.add(group, order, element(texts.value(row)));
+                        self.add(group, order, element(texts.value(row)).as_bytes());
                     } else if texts.is_valid(row) {
-                        self.add(group, order, texts.value(row));
+                        self.add(group, order, texts.value(row).as_bytes());
                     }
                 }
             }
@@ -149,19 +160,24 @@ impl GroupState for Concat {
                 Some(bytes)
             };
             while let (Some(key), Some(text)) = (part(), part()) {
-                self.add(group, key, &String::from_utf8_lossy(text));
+                self.add(group, key, text);
             }
         }
         Ok(())
     }
 
     fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
-        let mut out = StringViewBuilder::with_capacity(len);
+        let mut results = Vec::with_capacity(len);
         for group in 0..len {
             let mut entries = std::mem::take(&mut self.entries[group]);
-            out.append_option(self.result(&mut entries));
+            results.push(self.result(&mut entries));
             self.entries[group] = entries;
         }
+        if matches!(self.form, Form::Text { binary: true, .. }) {
+            return Ok(Arc::new(BinaryViewArray::from_iter(results)));
+        }
+        let mut out = StringViewBuilder::with_capacity(len);
+        results.into_iter().for_each(|result| out.append_option(result.map(|text| String::from_utf8_lossy(&text).into_owned())));
         Ok(Arc::new(out.finish()))
     }
 
@@ -171,7 +187,7 @@ impl GroupState for Concat {
         for entries in &self.entries[..len] {
             blob.clear();
             for (key, text) in entries {
-                for part in [key.as_ref(), text.as_bytes()] {
+                for part in [key.as_ref(), text.as_ref()] {
                     blob.extend_from_slice(&(part.len() as u32).to_le_bytes());
                     blob.extend_from_slice(part);
                 }

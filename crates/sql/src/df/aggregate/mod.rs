@@ -39,8 +39,8 @@ pub(super) enum AggregateKind {
     Variance { sample: bool, root: bool },
     /// BIT_AND, BIT_OR, BIT_XOR. `(x: UInt64)`
     Bits(BitOperation),
-    /// GROUP_CONCAT. `(text: Utf8View, order: Binary or NULL)`
-    Concat { separator: Arc<str>, max_bytes: u64 },
+    /// GROUP_CONCAT. `(text: Utf8View, or BinaryView if binary, order: Binary or NULL)`
+    Concat { separator: Arc<str>, max_bytes: u64, binary: bool },
     /// JSON_ARRAYAGG. `(array: Utf8View, order: BinaryView)`; the array has the row's value as its only element.
     JsonArray,
     /// JSON_OBJECTAGG. `(key: Utf8View, array: Utf8View)`
@@ -84,7 +84,7 @@ impl AggregateKind {
             AggregateKind::TextExtreme { collation, max, watch } => Box::new(minmax::TextExtreme::new(collation, *max, watch.clone())),
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
-            AggregateKind::Concat { separator, max_bytes } => Box::new(concat::Concat::text(separator.clone(), *max_bytes)),
+            AggregateKind::Concat { separator, max_bytes, binary } => Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary)),
             AggregateKind::JsonArray => Box::new(concat::Concat::json_array()),
             AggregateKind::JsonObject => Box::new(concat::Concat::json_object()),
             AggregateKind::Distinct(inner) => Box::new(distinct::Distinct::new(inner.state(&inputs[1..], output)?, inputs)?),

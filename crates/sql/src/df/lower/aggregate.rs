@@ -225,10 +225,12 @@ impl Lowerer {
                     Some(Value::Text(separator)) => separator.clone(),
                     _ => ",".into(),
                 };
-                let text = ColumnType::with_collation(TypeKind::LongText, ty.ty.collation);
+                let binary = Repr::of(&ty.ty) == Repr::Bytes;
+                let kind = if binary { TypeKind::LongBlob } else { TypeKind::LongText };
+                let text = ColumnType::with_collation(kind, ty.ty.collation);
                 let mut values = vec![self.value_as(&args[0], &text, scope)?];
                 values.extend(self.concat_order(order_by, scope)?);
-                maybe_distinct(AggregateKind::Concat { separator, max_bytes: self.shared.group_concat_max_len }, values)?
+                maybe_distinct(AggregateKind::Concat { separator, max_bytes: self.shared.group_concat_max_len, binary }, values)?
             }
             AggregateFunc::AnyValue => own(AggregateKind::First(self.shared.order.clone()), vec![self.value_as(&args[0], &ty.ty, scope)?]),
             AggregateFunc::JsonArrayAgg => {

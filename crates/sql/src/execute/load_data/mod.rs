@@ -88,7 +88,7 @@ impl Session {
         }
         loop {
             let bound = bind::bind_load(ast, &self.state)?;
-            let mut tables = BoundTables::one(&bound.table);
+            let mut tables = BoundTables::one(&bound.table, &bound.views);
             bound.assignments.iter().filter_map(|(_, v)| v.expr()).for_each(|e| tables.collect_expr(e));
             if self.open_tables(&tables).await? {
                 return self.run_load(bound, sink).await;
@@ -144,6 +144,7 @@ impl Session {
             }
         }
         let mut inserter = Inserter::new(&mut self.state, &bound.table, &columns, ignore, mode)?;
+        inserter.target.check = bound.check.clone();
         for (column, value) in &bound.assignments {
             inserter.target.check_generated(*column, value)?;
         }

@@ -1,6 +1,8 @@
 //! Statements that define schemas, tables and indexes.
 
-use super::{Expr, ObjectName, Query};
+use highkey_table::{CheckOption, ViewAlgorithm};
+
+use super::{Expr, ObjectName, Query, UserName};
 
 /// Default character set and collation of a schema, as named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -283,6 +285,29 @@ pub struct DropTable {
     pub if_exists: bool,
     /// Names.
     pub names: Vec<ObjectName>,
+}
+
+/// CREATE VIEW and ALTER VIEW.
+#[derive(Debug, Clone)]
+pub struct CreateView {
+    /// ALTER.
+    pub alter: bool,
+    /// OR REPLACE.
+    pub replace: bool,
+    /// ALGORITHM.
+    pub algorithm: ViewAlgorithm,
+    /// DEFINER.
+    pub definer: Option<UserName>,
+    /// SQL SECURITY INVOKER.
+    pub invoker: bool,
+    /// Name.
+    pub name: ObjectName,
+    /// The column list, if given.
+    pub columns: Vec<String>,
+    /// AS SELECT.
+    pub query: Box<Query>,
+    /// WITH … CHECK OPTION.
+    pub check: CheckOption,
 }
 
 /// CREATE INDEX.

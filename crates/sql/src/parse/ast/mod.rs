@@ -55,6 +55,8 @@ pub enum Statement {
     LoadData(Box<LoadData>),
     /// CREATE TABLE in its three forms.
     CreateTable(Box<CreateTable>),
+    /// CREATE VIEW and ALTER VIEW.
+    CreateView(Box<CreateView>),
     /// ALTER TABLE.
     AlterTable(Box<AlterTable>),
     /// DROP TABLE.

@@ -93,10 +93,10 @@ pub struct Select {
 /// An element of the select list.
 #[derive(Debug, Clone)]
 pub enum SelectItem {
-    /// `*`
-    Star,
-    /// `[schema.]table.*`
-    QualifiedStar(ObjectName),
+    /// `*`, at a byte of the text.
+    Star { at: usize },
+    /// `[schema.]table.*`, at a byte of the text.
+    QualifiedStar { name: ObjectName, at: usize },
     /// An expression. `name` is the result column's name: the alias, else what MySQL makes of the source text.
     Expr { expr: Expr, name: String },
 }
@@ -132,8 +132,10 @@ pub enum JoinKind {
 pub enum JoinCondition {
     None,
     On(Expr),
-    Using(Vec<String>),
-    Natural,
+    /// The columns, at a byte of the text.
+    Using { columns: Vec<String>, at: usize },
+    /// The join ends at a byte of the text.
+    Natural { at: usize },
 }
 
 /// USE, FORCE and IGNORE INDEX.

@@ -7,6 +7,7 @@ mod dml;
 mod foreign_keys;
 mod histograms;
 mod indexes;
+mod joins;
 mod locks;
 mod metadata;
 mod optimize;
@@ -15,6 +16,7 @@ mod prepared;
 mod progress;
 mod row_locks;
 mod transactions;
+mod views;
 mod waits;
 
 use std::sync::Arc;

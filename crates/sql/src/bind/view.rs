@@ -1,0 +1,438 @@
+//! Views: what their names stand for in a query, what may be written through them, and the text that a new one is kept as.
+
+use std::sync::Arc;
+
+use highkey_table::{CheckOption, Table, TableId, View, ViewAlgorithm, ViewDef};
+use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
+
+use super::binder::{Binder, Result};
+use super::from::rename;
+use super::scope::{Clause, FromScope, Scope};
+use super::{BindContext, TableSource, ViewCheck};
+use crate::parse::ast::{self, QueryBody};
+use crate::parse::print::{self, ResolvedColumn, ResolvedNames};
+use crate::plan::{Expr, ExprKind, ExprType, Field, LockSpec, Rel, RelKind};
+
+/// The surroundings of a view's own query: the session's, but what its names and literals mean is the view's.
+struct ViewContext<'a> {
+    cx: &'a dyn BindContext,
+    view: &'a ViewDef,
+}
+
+impl BindContext for ViewContext<'_> {
+    fn table(&self, schema: &str, name: &str) -> Result<TableSource> {
+        self.cx.table(schema, name)
+    }
+
+    fn current_schema(&self) -> Option<Str> {
+        Some(self.view.schema.clone())
+    }
+
+    fn collation(&self) -> &'static Collation {
+        self.view.collation
+    }
+
+    fn sql_mode(&self) -> SqlMode {
+        self.cx.sql_mode()
+    }
+
+    fn only_full_group_by(&self) -> bool {
+        self.cx.only_full_group_by()
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        self.cx.time_zone()
+    }
+
+    fn system_var(&self, scope: Option<ast::VariableScope>, name: &str) -> Result<Value> {
+        self.cx.system_var(scope, name)
+    }
+
+    fn user_var(&self, name: &str) -> Option<Value> {
+        self.cx.user_var(name)
+    }
+
+    fn strict(&self) -> bool {
+        self.cx.strict()
+    }
+
+    fn div_precision_increment(&self) -> u8 {
+        self.cx.div_precision_increment()
+    }
+
+    fn group_concat_max_len(&self) -> u64 {
+        self.cx.group_concat_max_len()
+    }
+
+    fn has_account(&self, user: &str, host: &str) -> bool {
+        self.cx.has_account(user, host)
+    }
+}
+
+/// A view that is made: its query as text, and what can be done with it.
+pub struct BoundView {
+    /// The query, every name qualified.
+    pub text: String,
+    /// Its rows are rows of tables.
+    pub mergeable: bool,
+    /// Rows can be changed through it.
+    pub updatable: bool,
+}
+
+/// A view whose rows are rows of its base tables: its columns stand behind all of theirs.
+pub(super) struct Exposed {
+    pub rel: Rel,
+    /// The columns of the tables below have no names here.
+    pub scope: FromScope,
+    /// The conditions of the view and of those below, over `rel`'s row; only of a view over one table.
+    conditions: Conditions,
+}
+
+/// Conditions of a view over one table.
+#[derive(Default, Clone)]
+pub(super) struct Conditions {
+    /// Of the view and all below.
+    all: Option<Expr>,
+    /// What CHECK OPTION asks of rows that are written.
+    check: Option<Expr>,
+}
+
+impl Conditions {
+    pub fn has_check(&self) -> bool {
+        self.check.is_some()
+    }
+}
+
+/// The table that a statement changes through a view, or itself.
+pub(super) struct Target {
+    pub table: Arc<Table>,
+    /// What statements over one table are bound over: the view's columns, or the table's.
+    pub scope: FromScope,
+    /// What each column of the scope is, over the table's row.
+    pub exprs: Vec<Expr>,
+    /// Which rows the view has.
+    pub filter: Option<Expr>,
+    pub check: Option<Arc<ViewCheck>>,
+    /// The name of the view.
+    pub view: Option<Str>,
+}
+
+impl Target {
+    /// A bound expression over the scope, over the table's row.
+    pub fn over_table(&self, expr: Expr) -> Result<Expr> {
+        if self.view.is_none() {
+            return Ok(expr);
+        }
+        expr.over(&self.exprs).ok_or_else(|| highkey_types::errors::not_supported_yet("a subquery over a computed column of a view in this statement"))
+    }
+
+    /// The table's column that a position of the scope is, or 1348.
+    pub fn column(&self, position: usize) -> Result<usize> {
+        self.exprs[position].as_column().ok_or_else(|| not_updatable_column(&self.scope.fields[position].name))
+    }
+}
+
+pub(super) fn not_updatable_column(name: &str) -> MySqlError {
+    MySqlError::with_message(1348, format!("Column '{name}' is not updatable"))
+}
+
+pub(super) fn not_updatable(view: &str, statement: &str) -> MySqlError {
+    MySqlError::with_message(1288, format!("The target table {view} of the {statement} is not updatable"))
+}
+
+fn invalid_view(view: &ViewDef) -> MySqlError {
+    MySqlError::with_message(
+        1356,
+        format!("View '{}.{}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them", view.schema, view.name),
+    )
+}
+
+/// Errors of a view's own query that mean that the view is no longer what it was.
+const LOST: &[u16] = &[1046, 1049, 1051, 1054, 1064, 1109, 1146, 1305, 1356];
+
+impl Binder<'_> {
+    /// Binds a view's own query by `f`.
+    fn in_view<T>(&mut self, view: &Arc<View>, f: impl FnOnce(&mut Binder<'_>, &ast::Query) -> Result<T>) -> Result<T> {
+        let def = view.def();
+        let name = (def.schema.clone(), def.name.clone());
+        if self.expanding.contains(&name) {
+            return Err(MySqlError::with_message(1462, format!("`{}`.`{}` contains view recursion", def.schema, def.name)));
+        }
+        if !def.invoker && !self.cx.has_account(&def.definer.0, &def.definer.1) {
+            return Err(MySqlError::with_message(1449, format!("The user specified as a definer ('{}'@'{}') does not exist", def.definer.0, def.definer.1)));
+        }
+        let query = crate::parse::parse_query(&def.text).map_err(|_| invalid_view(def))?;
+        let cx = ViewContext { cx: self.cx, view: def };
+        let mut inner = Binder::new(&cx);
+        inner.next_recursion = self.next_recursion;
+        inner.expanding = self.expanding.clone();
+        inner.expanding.push(name);
+        let bound = stacker::maybe_grow(128 << 10, 1 << 20, || f(&mut inner, &query));
+        self.next_recursion = inner.next_recursion;
+        self.views.push(view.clone());
+        self.views.append(&mut inner.views);
+        bound.map_err(|e| if LOST.contains(&e.code) { invalid_view(def) } else { e })
+    }
+
+    /// What a view's name stands for in a query.
+    pub fn view_rel(&mut self, view: &Arc<View>, alias: &str, locks: &[ast::LockClause]) -> Result<Rel> {
+        let def = view.def();
+        let mut rel = self.in_view(view, |binder, query| {
+            let mut rel = binder.query_expression(query)?;
+            rename(&mut rel, alias, &column_names(def))?;
+            Ok(rel)
+        })?;
+        for field in &mut rel.fields {
+            field.schema = def.schema.clone();
+            field.org_table = def.name.clone();
+        }
+        if let Some((table, _)) = &self.changing
+            && def.algorithm != ViewAlgorithm::TempTable
+            && reads_rows(&rel)
+            && reads_table(&rel, table.id())
+        {
+            return Err(MySqlError::with_message(
+                1443,
+                format!("The definition of table '{alias}' prevents operation {} on table '{}'.", self.operation, table.def().name),
+            ));
+        }
+        let lock = locks.iter().find(|l| l.of.is_empty() || l.of.iter().any(|t| super::scope::same_table(t, alias)));
+        if let Some(lock) = lock {
+            lock_scans(&mut rel, LockSpec { exclusive: lock.exclusive, wait: lock.wait });
+            self.locking = true;
+        }
+        self.merges = true;
+        Ok(rel)
+    }
+
+    /// A view with the columns of its base tables; None if its rows are not theirs.
+    pub fn exposed_view(&mut self, view: &Arc<View>, alias: &str) -> Result<Option<Exposed>> {
+        let def = view.def();
+        if def.algorithm != ViewAlgorithm::TempTable
+            && let Some(exposed) = self.in_view(view, |binder, query| binder.exposed_query(query, def, alias))?
+        {
+            return Ok(Some(exposed));
+        }
+        // It may be no view at all any more.
+        self.view_rel(view, alias, &[])?;
+        Ok(None)
+    }
+
+    fn exposed_query(&mut self, query: &ast::Query, def: &ViewDef, alias: &str) -> Result<Option<Exposed>> {
+        let QueryBody::Select(select) = &query.body else { return Ok(None) };
+        let plain = !select.distinct && select.group_by.is_empty() && select.having.is_none() && select.windows.is_empty() && query.limit.is_none();
+        if !plain || select.from.is_empty() {
+            return Ok(None);
+        }
+        self.define_ctes(query.with.as_ref())?;
+        self.exposing = true;
+        let from = self.from_clause(&select.from, &[]);
+        self.exposing = false;
+        let (rel, names) = from?;
+        let single = matches!(select.from.as_slice(), [ast::TableRef::Table { .. }]);
+        let below = self.exposed.pop().filter(|_| single).unwrap_or_default();
+        self.exposed.clear();
+        let width = rel.fields.len();
+        let (bound, scope) = self.within(Scope::new(names), |binder| {
+            binder.scope().clause = Some(Clause::Where);
+            let filter = select.filter.as_ref().map(|f| binder.condition(f)).transpose()?;
+            let (items, fields) = binder.select_items(select)?;
+            Ok((filter, items, fields))
+        })?;
+        let (filter, items, fields) = bound;
+        if !scope.aggregates.is_empty() || !scope.windows.is_empty() || items.iter().any(Expr::has_subquery) {
+            return Ok(None);
+        }
+        let mut named = Rel { kind: RelKind::Values { rows: Vec::new() }, fields };
+        rename(&mut named, alias, &column_names(def))?;
+        let all = Expr::and(below.all.iter().chain(&filter).cloned());
+        let check = match def.check {
+            CheckOption::None => below.check.clone(),
+            CheckOption::Local => Expr::and(below.check.iter().chain(&filter).cloned()),
+            CheckOption::Cascaded => all.clone(),
+        };
+        if check.is_some() && !single {
+            return Err(highkey_types::errors::not_supported_yet("changes through a view of several tables WITH CHECK OPTION"));
+        }
+        let mut exprs: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
+        let mut fields: Vec<Field> = rel.fields.iter().map(|f| Field { name: Str::from(""), ..f.clone() }).collect();
+        for (field, item) in named.fields.into_iter().zip(items) {
+            fields.push(Field { ty: item.ty.clone(), ..field });
+            exprs.push(item);
+        }
+        for field in &mut fields {
+            field.table = Str::from(alias);
+            field.schema = def.schema.clone();
+        }
+        let rel = match filter {
+            Some(filter) => rel.filter(filter),
+            None => rel,
+        };
+        let star = (width..fields.len()).collect();
+        let scope = FromScope { fields: fields.clone(), star, hidden: Vec::new() };
+        Ok(Some(Exposed { rel: rel.project(exprs, fields), scope, conditions: Conditions { all, check } }))
+    }
+
+    /// For FROM of a statement that changes rows: a view by its base tables, if that is possible.
+    pub fn exposed_ref(&mut self, view: &Arc<View>, alias: &str) -> Result<Option<(Rel, FromScope)>> {
+        Ok(self.exposed_view(view, alias)?.map(|exposed| {
+            self.exposed.push(exposed.conditions);
+            (exposed.rel, exposed.scope)
+        }))
+    }
+
+    /// The one table behind an exposed view; None for a join.
+    pub fn single_target(&mut self, exposed: &Exposed, view: &ViewDef, statement: &str) -> Result<Option<Target>> {
+        let Some((scan, exprs, filter)) = flatten(exposed.rel.clone()) else { return Ok(None) };
+        let RelKind::Scan { table, .. } = &scan.kind else { return Ok(None) };
+        let reads_itself = |e: &Expr| {
+            let mut found = false;
+            e.walk(&mut |e| {
+                if let ExprKind::Subquery(sub) = &e.kind {
+                    found |= reads_table(&sub.plan, table.id());
+                }
+            });
+            found
+        };
+        if filter.as_ref().is_some_and(reads_itself) {
+            return Err(not_updatable(&view.name, statement));
+        }
+        let check = match exposed.conditions.check.clone() {
+            None => None,
+            Some(check) => {
+                let condition = check.over(&exprs).filter(|c| !c.has_subquery());
+                let condition = condition.ok_or_else(|| highkey_types::errors::not_supported_yet("subqueries in a view WITH CHECK OPTION that is written"))?;
+                Some(Arc::new(ViewCheck { view: format!("{}.{}", view.schema, view.name).into(), condition }))
+            }
+        };
+        Ok(Some(Target { table: table.clone(), scope: exposed.scope.clone(), exprs, filter, check, view: Some(view.name.clone()) }))
+    }
+
+    /// CREATE VIEW: the query bound, and written down with what its names mean.
+    pub fn new_view(&mut self, view: &ast::CreateView, schema: &Str) -> Result<BoundView> {
+        let name = (schema.clone(), Str::from(view.name.name.as_str()));
+        self.expanding.push(name);
+        self.defining = true;
+        self.names = Some(Box::new(ResolvedNames {
+            schema: self.cx.current_schema(),
+            charset: self.cx.collation().charset.name(),
+            ..ResolvedNames::default()
+        }));
+        let mut rel = self.query_expression(&view.query)?;
+        let names = self.names.take().expect("set above");
+        let text = print::resolved(&view.query, &names)?;
+        let columns = print::column_names(&view.query, &names)?;
+        let columns = if view.columns.is_empty() { columns } else { view.columns.clone() };
+        rename(&mut rel, &view.name.name, &columns)?;
+        let mergeable = reads_rows(&rel);
+        let direct = mergeable && view.algorithm != ViewAlgorithm::TempTable;
+        if !direct && view.check != CheckOption::None {
+            return Err(MySqlError::with_message(1368, format!("CHECK OPTION on non-updatable view '{}.{}'", schema, view.name.name)));
+        }
+        let updatable = direct && is_updatable(&rel);
+        Ok(BoundView { text, mergeable, updatable })
+    }
+
+    /// Notes what a column reference has been found to be, if that is wanted.
+    pub fn note_column(&mut self, at: usize, expr: &Expr) {
+        if self.names.is_none() {
+            return;
+        }
+        let field = match expr.kind {
+            ExprKind::Column(index) => self.scopes.last().and_then(|scope| scope.from.fields.get(index)),
+            ExprKind::Outer { depth, index } => self.scopes.iter().rev().nth(depth).and_then(|scope| scope.from.fields.get(index)),
+            _ => None,
+        };
+        if let Some(column) = field.map(|f| self.resolved(f))
+            && let Some(names) = &mut self.names
+        {
+            names.columns.insert(at, column);
+        }
+    }
+
+    /// A field of FROM as it is written.
+    pub fn resolved(&self, field: &Field) -> ResolvedColumn {
+        let of_view = self.views.iter().any(|v| v.def().schema == field.schema && v.def().name == field.org_table);
+        let own_name = !field.schema.is_empty() && field.table == field.org_table && !of_view;
+        let table = (!field.table.is_empty()).then(|| field.table.clone());
+        ResolvedColumn { schema: own_name.then(|| field.schema.clone()), table, column: field.name.clone() }
+    }
+}
+
+fn column_names(def: &ViewDef) -> Vec<String> {
+    def.columns.iter().map(ToString::to_string).collect()
+}
+
+/// Its rows are rows of tables: nothing grouped, cut, made distinct or united.
+fn reads_rows(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } => true,
+        RelKind::Project { input, exprs } => !exprs.iter().any(Expr::has_subquery) && reads_rows(input),
+        RelKind::Filter { input, .. } | RelKind::Sort { input, .. } => reads_rows(input),
+        _ => false,
+    }
+}
+
+/// Some column is a base table's, and no subquery reads that table.
+fn is_updatable(rel: &Rel) -> bool {
+    (0..rel.fields.len()).any(|i| root(rel, i).is_some_and(|(scan, _)| matches!(&scan.kind, RelKind::Scan { table, .. } if !subquery_reads(rel, table.id()))))
+}
+
+fn subquery_reads(rel: &Rel, table: TableId) -> bool {
+    let mut found = false;
+    rel.for_each_root(&mut |root| {
+        root.walk(&mut |e| {
+            if let ExprKind::Subquery(sub) = &e.kind {
+                found |= reads_table(&sub.plan, table);
+            }
+        });
+    });
+    found
+}
+
+fn reads_table(rel: &Rel, id: TableId) -> bool {
+    let own = matches!(&rel.kind, RelKind::Scan { table, .. } if table.id() == id);
+    own || rel.inputs().into_iter().any(|input| reads_table(input, id)) || subquery_reads(rel, id)
+}
+
+fn lock_scans(rel: &mut Rel, spec: LockSpec) {
+    if let RelKind::Scan { lock, .. } = &mut rel.kind {
+        *lock = Some(spec);
+    }
+    rel.inputs_mut().into_iter().for_each(|input| lock_scans(input, spec));
+}
+
+/// The scan that an output comes from as it is, and the table's column.
+pub(super) fn root(rel: &Rel, position: usize) -> Option<(&Rel, usize)> {
+    match &rel.kind {
+        RelKind::Scan { columns, .. } => Some((rel, *columns.get(position)?)),
+        RelKind::Filter { input, .. } | RelKind::Sort { input, .. } | RelKind::Limit { input, .. } => root(input, position),
+        RelKind::Project { input, exprs } => root(input, exprs[position].as_column()?),
+        RelKind::Join { left, right, .. } => {
+            let width = left.fields.len();
+            if position < width { root(left, position) } else { root(right, position - width) }
+        }
+        _ => None,
+    }
+}
+
+/// The columns, over the row of the only scan, and the condition over it.
+fn flatten(rel: Rel) -> Option<(Rel, Vec<Expr>, Option<Expr>)> {
+    match rel.kind {
+        RelKind::Scan { .. } => {
+            let exprs = rel.fields.iter().enumerate().map(|(i, f)| Expr::column(i, ExprType::clone(&f.ty))).collect();
+            Some((rel, exprs, None))
+        }
+        RelKind::Filter { input, predicate } => {
+            let (scan, exprs, filter) = flatten(*input)?;
+            let predicate = predicate.over(&exprs)?;
+            Some((scan, exprs, Expr::and(filter.into_iter().chain([predicate]))))
+        }
+        RelKind::Project { input, exprs: outputs } => {
+            let (scan, exprs, filter) = flatten(*input)?;
+            let exprs = outputs.into_iter().map(|e| e.over(&exprs)).collect::<Option<Vec<_>>>()?;
+            Some((scan, exprs, filter))
+        }
+        _ => None,
+    }
+}

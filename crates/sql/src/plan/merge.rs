@@ -1,0 +1,142 @@
+//! Derived tables and views made one with what reads them, as far as they only choose columns and rows: so a condition reaches the scan below, and its index.
+
+use super::{Expr, ExprKind, JoinKind, Rel, RelKind};
+
+impl Expr {
+    /// The expression over the row that `exprs` are over, each column of its own row being what `exprs` says. None if a subquery would have to move into another.
+    pub fn over(mut self, exprs: &[Expr]) -> Option<Expr> {
+        let mut possible = true;
+        place(&mut self, 0, exprs, &mut possible);
+        possible.then_some(self)
+    }
+
+    fn is_plain(&self) -> bool {
+        matches!(self.kind, ExprKind::Column(_) | ExprKind::Literal(_))
+    }
+
+    /// It does nothing, and gives the same whenever it is computed for a row.
+    fn is_steady(&self) -> bool {
+        let mut steady = true;
+        self.walk(&mut |e| {
+            steady &= match &e.kind {
+                ExprKind::AssignUserVar { .. } | ExprKind::UserVar(_) => false,
+                ExprKind::Call { func, .. } => !func.is_volatile(),
+                _ => true,
+            };
+        });
+        steady
+    }
+
+    /// All columns that it reads are plain in `exprs`.
+    fn reads_plain(&self, exprs: &[Expr]) -> bool {
+        self.columns().iter().all(|c| exprs[*c].is_plain())
+    }
+}
+
+fn place(expr: &mut Expr, depth: usize, exprs: &[Expr], possible: &mut bool) {
+    let replaced = match &mut expr.kind {
+        ExprKind::Column(i) if depth == 0 => Some(exprs[*i].kind.clone()),
+        ExprKind::Outer { depth: d, index } if depth > 0 && *d == depth => {
+            let mut outer = exprs[*index].clone();
+            *possible &= !outer.has_subquery();
+            outer.walk_mut(&mut |e| match &mut e.kind {
+                ExprKind::Column(i) => e.kind = ExprKind::Outer { depth, index: *i },
+                ExprKind::Outer { depth: d, .. } => *d += depth,
+                _ => {}
+            });
+            Some(outer.kind)
+        }
+        ExprKind::Subquery(sub) => {
+            sub.plan.for_each_root_mut(&mut |e| place(e, depth + 1, exprs, possible));
+            None
+        }
+        _ => None,
+    };
+    match replaced {
+        Some(kind) => expr.kind = kind,
+        None => expr.children_mut().into_iter().for_each(|child| place(child, depth, exprs, possible)),
+    }
+}
+
+impl Rel {
+    /// The same rows from fewer operators.
+    pub fn merged(mut self) -> Rel {
+        stacker::maybe_grow(128 << 10, 1 << 20, || {
+            for input in self.inputs_mut() {
+                let taken = std::mem::replace(input, Rel::dual());
+                *input = taken.merged();
+            }
+            self.merged_here()
+        })
+    }
+
+    fn merged_here(self) -> Rel {
+        let Rel { kind, fields } = self;
+        match kind {
+            RelKind::Filter { input, predicate } => match input.kind {
+                RelKind::Filter { input, predicate: first } => match Expr::and([first, predicate]) {
+                    Some(both) => Rel { kind: RelKind::Filter { input, predicate: both }, fields },
+                    None => *input,
+                },
+                RelKind::Project { input: below, exprs } if exprs.iter().all(Expr::is_steady) && predicate.reads_plain(&exprs) && predicate.clone().over(&exprs).is_some() => {
+                    let predicate = predicate.over(&exprs).expect("asked above");
+                    Rel { kind: RelKind::Project { input: Box::new(below.filter(predicate).merged_here()), exprs }, fields }
+                }
+                kind => Rel { kind: RelKind::Filter { input: Box::new(Rel { kind, fields: input.fields }), predicate }, fields },
+            },
+            RelKind::Project { input, exprs } => {
+                let RelKind::Project { input: below, exprs: inner } = input.kind else {
+                    return Rel { kind: RelKind::Project { input, exprs }, fields };
+                };
+                // What is computed is computed once.
+                let once = |i: usize| exprs.iter().filter(|e| e.columns().contains(&i)).count() <= 1;
+                let fits = |e: &Expr| match e.as_column() {
+                    Some(i) => inner[i].is_plain() || once(i),
+                    None => e.reads_plain(&inner) && e.clone().over(&inner).is_some(),
+                };
+                if exprs.iter().all(fits) {
+                    let exprs = exprs.into_iter().map(|e| e.over(&inner).expect("asked above")).collect();
+                    return Rel { kind: RelKind::Project { input: below, exprs }, fields };
+                }
+                let input = Box::new(Rel { kind: RelKind::Project { input: below, exprs: inner }, fields: input.fields });
+                Rel { kind: RelKind::Project { input, exprs }, fields }
+            }
+            RelKind::Join { kind, left, right, on } => join(kind, *left, *right, on, fields),
+            kind => Rel { kind, fields },
+        }
+    }
+}
+
+/// A join with the choice of columns of its sides above it.
+fn join(kind: JoinKind, left: Rel, right: Rel, on: Option<Expr>, fields: Vec<super::Field>) -> Rel {
+    let chosen = |rel: &Rel| match &rel.kind {
+        RelKind::Project { exprs, .. } => exprs.iter().map(Expr::as_column).collect::<Option<Vec<usize>>>(),
+        _ => None,
+    };
+    let (of_left, of_right) = (chosen(&left), chosen(&right));
+    if of_left.is_none() && of_right.is_none() {
+        return Rel { kind: RelKind::Join { kind, left: Box::new(left), right: Box::new(right), on }, fields };
+    }
+    let below = |rel: Rel, chosen: Option<Vec<usize>>| match (rel.kind, chosen) {
+        (RelKind::Project { input, .. }, Some(chosen)) => (*input, chosen),
+        (kind, _) => {
+            let all = (0..rel.fields.len()).collect();
+            (Rel { kind, fields: rel.fields }, all)
+        }
+    };
+    let (left, mut columns) = below(left, of_left);
+    let (right, of_right) = below(right, of_right);
+    let width = left.fields.len();
+    columns.extend(of_right.into_iter().map(|c| c + width));
+    let on = on.map(|mut on| {
+        on.map_columns(&mut |i| columns[i]);
+        on
+    });
+    let mut joined: Vec<super::Field> = left.fields.iter().chain(&right.fields).cloned().collect();
+    if kind == JoinKind::Left {
+        joined[width..].iter_mut().for_each(|field| field.ty.nullable = true);
+    }
+    let exprs = columns.iter().zip(&fields).map(|(c, field)| Expr::column(*c, field.ty.clone())).collect();
+    let rel = Rel { kind: RelKind::Join { kind, left: Box::new(left), right: Box::new(right), on }, fields: joined };
+    Rel { kind: RelKind::Project { input: Box::new(rel), exprs }, fields }
+}

@@ -1,0 +1,84 @@
+//! Views: a query's text under a name. What the text means is for the layer above.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use highkey_types::{Charset, Collation, Str};
+
+use crate::metadata_lock::MetadataLock;
+
+/// How a view is asked to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ViewAlgorithm {
+    Undefined,
+    Merge,
+    TempTable,
+}
+
+/// Which conditions rows that are written through a view have to satisfy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckOption {
+    None,
+    /// The view's own, and those of views below that have a check option themselves.
+    Local,
+    /// Those of all views below too.
+    Cascaded,
+}
+
+/// A committed view definition. Immutable: DDL makes a new one.
+#[derive(Clone, Debug)]
+pub struct ViewDef {
+    pub schema: Str,
+    pub name: Str,
+    /// Names of the columns, if the definition gave a list.
+    pub columns: Vec<Str>,
+    /// The query, every name in it qualified.
+    pub text: Str,
+    pub algorithm: ViewAlgorithm,
+    pub check: CheckOption,
+    /// DEFINER: user and host.
+    pub definer: (Str, Str),
+    /// SQL SECURITY INVOKER.
+    pub invoker: bool,
+    /// Rows can be changed through it.
+    pub updatable: bool,
+    /// `character_set_client` when it was made.
+    pub charset: Charset,
+    /// `collation_connection` when it was made: of its literals.
+    pub collation: &'static Collation,
+    pub created_at: SystemTime,
+}
+
+/// A view by one of its definitions. DDL replaces the `View`.
+pub struct View {
+    def: ViewDef,
+    pub(crate) lock: Arc<MetadataLock>,
+    current: AtomicBool,
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "View({}.{})", self.def.schema, self.def.name)
+    }
+}
+
+impl View {
+    pub(crate) fn new(def: ViewDef, lock: Arc<MetadataLock>) -> View {
+        View { def, lock, current: AtomicBool::new(true) }
+    }
+
+    pub fn def(&self) -> &ViewDef {
+        &self.def
+    }
+
+    /// False once DDL has replaced or dropped this definition.
+    pub fn is_current(&self) -> bool {
+        self.current.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn retire(&self) {
+        self.current.store(false, Ordering::Release);
+    }
+}

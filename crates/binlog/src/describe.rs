@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::event::{EventType, Header, header_flags};
 use crate::rows::rows_flags;
-use crate::{GtidSet, Uuid};
+use crate::{GtidSet, Uuid, xa};
 
 /// `Event_type` and `Info` of SHOW BINLOG EVENTS for an event without its checksum. `None`: the event is too short for what it says it
 /// holds. Types that this server never writes have no info.
@@ -42,6 +42,10 @@ pub fn describe(raw: &[u8]) -> Option<(&'static str, String)> {
             format!("table_id: {table_id}{}", if last { " flags: STMT_END_F" } else { "" })
         }
         EventType::XID => format!("COMMIT /* xid={} */", body.u64()?),
+        EventType::XA_PREPARE => match xa::decode_prepare(body.0)? {
+            (xid, false) => format!("XA PREPARE {xid}"),
+            (xid, true) => format!("XA COMMIT {xid} ONE PHASE"),
+        },
         EventType::ROTATE => {
             let position = body.u64()?;
             format!("{};pos={position}", text(body.0))

@@ -33,6 +33,7 @@ impl EventType {
     pub const GTID: u8 = 33;
     pub const ANONYMOUS_GTID: u8 = 34;
     pub const PREVIOUS_GTIDS: u8 = 35;
+    pub const XA_PREPARE: u8 = 38;
 
     /// `Event_type` of SHOW BINLOG EVENTS; `Unknown` for types that this server never writes.
     pub fn name(event_type: u8) -> &'static str {
@@ -51,6 +52,7 @@ impl EventType {
             Self::GTID => "Gtid",
             Self::ANONYMOUS_GTID => "Anonymous_Gtid",
             Self::PREVIOUS_GTIDS => "Previous_gtids",
+            Self::XA_PREPARE => "XA_prepare",
             _ => "Unknown",
         }
     }

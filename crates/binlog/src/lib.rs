@@ -16,6 +16,7 @@ mod row;
 pub mod rows;
 mod table_map;
 pub mod transaction;
+pub mod xa;
 
 pub use bitmap::Bitmap;
 pub use describe::describe;
@@ -25,3 +26,4 @@ pub use metadata::RowMetadata;
 pub use reader::{FileEvent, FileReader, ReadError};
 pub use rows::{RowImage, RowsKind, RowsWriter};
 pub use table_map::{Column, PrimaryKeyPart, TableMap};
+pub use xa::Xid;

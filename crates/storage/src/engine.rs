@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::stats::Stats;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
-use crate::txn::{Bounds, DeadlockReport, ForCheckpoint, Isolation, LockReport, Pace, ROOT_INDEX, System, Txn, TxnSize};
+use crate::txn::{Bounds, DeadlockReport, ForCheckpoint, Isolation, LockReport, Pace, Prepared, ROOT_INDEX, System, Txn, TxnSize};
 use crate::waits::Waits;
 use crate::wal::{ControlFile, LogFollower};
 
@@ -70,6 +70,7 @@ impl Engine {
         let dropped = store.space.dropping();
         store.start(Arc::new(ForCheckpoint(Arc::downgrade(&system))));
         system.create_system_trees()?;
+        system.settle_prepared()?;
         if !background {
             system.finish_open(losers, dropped, &engine.inner.stop)?;
             return Ok(engine);
@@ -111,6 +112,11 @@ impl Engine {
     /// Starts a transaction. It costs nothing until it reads or writes.
     pub fn begin(&self, isolation: Isolation) -> Txn {
         Txn::begin(self.inner.system.clone(), isolation)
+    }
+
+    /// The transactions that an earlier life left prepared, each with what [`Txn::prepare`] was told of it. Once: whoever takes them decides.
+    pub fn take_prepared(&self) -> Vec<(Prepared, Vec<u8>)> {
+        Prepared::take(&self.inner.system)
     }
 
     /// The index that every new database has: the owner's catalog starts here.

@@ -47,9 +47,9 @@ pub use progress::{Progress, Stage};
 pub use stats::Stats;
 pub use txn::{
     ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, Loaded, LockExtent, LockMode,
-    LockReport, LockWaitPolicy, Locked, Op, Savepoint, Scan, ShareRange, Snapshot, SortedRows, Txn, TxnActivity, TxnSize, WaitReport,
+    LockReport, LockWaitPolicy, Locked, Op, Prepared, Savepoint, Scan, ShareRange, Snapshot, SortedRows, Txn, TxnActivity, TxnSize, WaitReport,
 };
 pub use waits::{
     Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,
 };
-pub use wal::{LogFollower, Record as LogRecord};
+pub use wal::{CommitAnatomy, HistogramBucket, HistogramReport, LogFollower, Record as LogRecord};

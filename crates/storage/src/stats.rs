@@ -4,6 +4,7 @@ use crate::btree::TreeCounters;
 use crate::sync::{AtomicU64, Ordering};
 use crate::txn::System;
 use crate::waits::{LatchWaits, WaitKind, WaitSum};
+use crate::wal::CommitAnatomy;
 
 /// Counters since the start unless they say otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +54,7 @@ pub struct Stats {
     /// What statements waited for, by [`WaitKind`], and for which latches, the longest first.
     pub waits: [WaitSum; WaitKind::ALL.len()],
     pub latch_waits: Vec<LatchWaits>,
+    pub commits_cost: CommitAnatomy,
     /// What log, pages and space count, by name.
     pub counters: Vec<(&'static str, u64)>,
 }
@@ -94,6 +96,7 @@ impl Stats {
             log_durable: system.store.wal.durable().0,
             waits: system.waits.get(),
             latch_waits: system.waits.latches(),
+            commits_cost: system.store.wal.anatomy.get(),
             counters: system.store.counters().all(),
         }
     }

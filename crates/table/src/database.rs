@@ -18,6 +18,7 @@ use crate::session_locks::SessionLocks;
 use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::transaction::Transaction;
+use crate::xa::XaBranches;
 
 /// An open database. Shared by all sessions; needs no server.
 pub struct Database {
@@ -30,6 +31,7 @@ pub struct Database {
     pub(crate) metadata_locks: Arc<MetadataLocks>,
     server_uuid: Uuid,
     binlog: Option<Arc<Binlog>>,
+    pub(crate) xa: XaBranches,
 }
 
 /// Why a database does not open.
@@ -93,6 +95,7 @@ impl Database {
         let metadata_locks = Arc::new(MetadataLocks::new());
         let (catalog, server_uuid) = load::load(&engine, &metadata_locks)?;
         let binlog = Binlog::open_or_close(&engine, server_uuid, binlog)?;
+        let xa = XaBranches::open(&engine, &catalog, &metadata_locks)?;
         Ok(Arc::new(Database {
             engine,
             catalog: ArcSwap::from_pointee(catalog),
@@ -101,6 +104,7 @@ impl Database {
             metadata_locks,
             server_uuid,
             binlog,
+            xa,
         }))
     }
 
@@ -132,7 +136,7 @@ impl Database {
         Transaction::new(self.clone(), isolation, Some(session.clone()))
     }
 
-    /// Writes counters and statistics, then closes the engine cleanly. No transaction may be open.
+    /// Writes counters and statistics, then closes the engine cleanly. No transaction may be open, but prepared ones that nobody holds.
     pub fn shutdown(&self) -> Result<(), OpenError> {
         if let Some(binlog) = &self.binlog {
             binlog.shutdown()?;

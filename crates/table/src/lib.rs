@@ -37,12 +37,13 @@ mod timer;
 mod transaction;
 mod users;
 mod view;
+mod xa;
 
 pub use auto_increment::{AutoIncrement, Reservation};
 pub use block_on::block_on;
 pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;
-pub use commit::{Binlog, BinlogBytes, BinlogOptions, BinlogPosition, BinlogWait, BinlogWritten, EventSource, GtidChoice, Settings as BinlogSettings, WatchGuard};
+pub use commit::{Binlog, BinlogBytes, BinlogOptions, BinlogPosition, BinlogWait, BinlogWritten, EventSource, GtidChoice, OwnedGtid, Owning, Settings as BinlogSettings, WatchGuard};
 pub use check::TableCheck;
 pub use database::{Database, OpenError};
 pub use ddl::{AlterPlan, DdlContext, LoggedStatement, RowConversion, TableName};
@@ -51,6 +52,7 @@ pub use def::{
     TableDef, TableId, TableSpec, UserDef, is_system_schema,
 };
 pub use foreign::Generator;
+pub use highkey_binlog::Xid;
 pub use highkey_storage::{
     ActiveTxn, Blocked, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport, LockExtent,
     LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked, waiting,
@@ -65,3 +67,4 @@ pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;
 pub use transaction::{Snapshot, StatementSavepoint, Transaction};
 pub use view::{CheckOption, View, ViewAlgorithm, ViewDef};
+pub use xa::XaBranch;

@@ -183,6 +183,11 @@ impl MetadataLocks {
         names.entry((schema.into(), table.into())).or_default().clone()
     }
 
+    /// The names of those locks of tables that `wanted` picks.
+    pub(crate) fn names_of(&self, wanted: impl Fn(&Arc<MetadataLock>) -> bool) -> Vec<Name> {
+        self.names.lock().iter().filter(|((_, table), lock)| !table.is_empty() && wanted(lock)).map(|(name, _)| name.clone()).collect()
+    }
+
     /// Waits until `owner` has `lock` in this mode, which covers the one that it may have already.
     pub(crate) async fn acquire(
         &self,

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, Txn, TxnActivity, TxnId};
+use highkey_binlog::Xid;
 use highkey_types::MySqlError;
 
 use crate::commit::{Change, EventCache, EventMark, EventSource};
@@ -19,6 +20,7 @@ use crate::row_id::Lease;
 use crate::session_locks::SessionLocks;
 use crate::table::{Table, TableState};
 use crate::view::View;
+use crate::xa::{ChangedTable, PreparedInfo, PreparedTransaction};
 
 /// One transaction of one session. Dropping it without `commit` rolls it back.
 pub struct Transaction {
@@ -37,6 +39,8 @@ pub struct Transaction {
     savepoints: Vec<(String, StatementSavepoint)>,
     /// The binary log's events, if they are wanted.
     pub(crate) events: Option<Box<EventCache>>,
+    /// Its name, if it is in two phases.
+    xid: Option<Arc<Xid>>,
     /// A table that comes with this transaction.
     pub(crate) created: Option<Arc<Table>>,
     /// Row ids that this transaction may hand out; what is left goes back to the table.
@@ -92,6 +96,7 @@ impl Transaction {
             deltas: Vec::new(),
             savepoints: Vec::new(),
             events: None,
+            xid: None,
             created: None,
             leases: Vec::new(),
             scratch: Scratch::default(),
@@ -307,6 +312,10 @@ impl Transaction {
         Ok(())
     }
 
+    pub fn has_savepoint(&self, name: &str) -> bool {
+        self.find_savepoint(name).is_ok()
+    }
+
     fn find_savepoint(&self, name: &str) -> Result<usize, MySqlError> {
         let found = self.savepoints.iter().position(|(n, _)| n.eq_ignore_ascii_case(name));
         found.ok_or_else(|| error::no_such_savepoint(name))
@@ -314,7 +323,27 @@ impl Transaction {
 
     /// The changes of the statement that begins are events of the binary log. To be called before a statement's first change.
     pub fn log_statement(&mut self, source: EventSource) {
-        self.events.get_or_insert_default().begin_statement(source);
+        let xid = &self.xid;
+        let events = self.events.get_or_insert_with(|| Box::new(EventCache::new(xid.clone())));
+        events.begin_statement(source);
+    }
+
+    /// The binary log is to tell of the transaction even if it changes nothing.
+    pub fn log_empty(&mut self, source: EventSource) {
+        self.log_statement(source);
+        if let Some(events) = &mut self.events {
+            events.begin_empty();
+        }
+    }
+
+    /// Whether its commit has something to make durable: changes, or what the binary log is to tell.
+    pub fn has_something_to_commit(&self) -> bool {
+        self.has_writes() || self.events.as_ref().is_some_and(|events| events.is_empty_transaction())
+    }
+
+    /// The transaction is one in two phases. To be called before its first change.
+    pub fn set_xid(&mut self, xid: Arc<Xid>) {
+        self.xid = Some(xid);
     }
 
     /// A statement that is logged as its text, before any row of the transaction: the CREATE TABLE of CREATE TABLE … SELECT.
@@ -354,7 +383,7 @@ impl Transaction {
     pub async fn commit(mut self) -> Result<(), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
         let events = match self.events.take() {
-            Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing()),
+            Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing(), false),
             None => Vec::new(),
         };
         let wait = inner.commit(&events).map_err(|e| error::storage(e, "transaction"))?;
@@ -369,6 +398,26 @@ impl Transaction {
             table.add_rows(delta);
         }
         Ok(())
+    }
+
+    /// Prepares a transaction that has changed something. What is returned is prepared whatever becomes of the wait.
+    pub(crate) fn prepare(mut self, xid: &Xid) -> Result<(PreparedTransaction, Committing), MySqlError> {
+        let inner = self.inner.take().expect("the transaction has not ended");
+        let events = match self.events.take() {
+            Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing(), true),
+            None => Vec::new(),
+        };
+        let locks = std::mem::replace(&mut self.locks, HeldLocks::new(self.db.metadata_locks.clone(), None));
+        let deltas = std::mem::take(&mut self.deltas);
+        let catalog = self.db.catalog();
+        let tables = locks.changed().into_iter().map(|(schema, table)| {
+            let found = catalog.table(&schema, &table).ok();
+            let added = found.and_then(|found| deltas.iter().find(|(state, _)| Arc::ptr_eq(state, &found.state)).map(|(_, added)| *added));
+            ChangedTable { schema: schema.to_string(), table: table.to_string(), added: added.unwrap_or(0) }
+        });
+        let info = PreparedInfo { xid: xid.clone(), logged: !events.is_empty(), tables: tables.collect() };
+        let (prepared, wait) = inner.prepare(info.encode(), &events).map_err(|e| error::storage(e, "transaction"))?;
+        Ok((PreparedTransaction { inner: prepared, deltas, logged: info.logged, _locks: locks }, Committing(Some(wait))))
     }
 
     /// As `commit`, of a transaction that has written nothing: nothing has to become durable, so there is nothing to wait for.
@@ -441,7 +490,7 @@ const DEFAULT_METADATA_TIMEOUT: Duration = Duration::from_secs(31_536_000);
 
 /// The wait for a commit. If its future is dropped the wait ends on the spot, blocking: metadata locks may only go
 /// when the rows are visible, because DDL copies what it sees.
-struct Committing(Option<CommitWait>);
+pub(crate) struct Committing(pub(crate) Option<CommitWait>);
 
 impl Future for Committing {
     type Output = highkey_storage::Result<()>;
@@ -560,6 +609,21 @@ impl HeldLocks {
         self.locks.acquire_all(self.owner, &wanted, timeout, interrupt).await?;
         self.held.extend(wanted);
         Ok(())
+    }
+
+    /// The tables that it may have changed.
+    fn changed(&self) -> Vec<Name> {
+        self.locks.names_of(|lock| self.held.iter().any(|(held, mode)| Arc::ptr_eq(held, lock) && mode.covers(MetadataMode::Write)))
+    }
+
+    /// Of an earlier life: the locks of tables that nobody else has yet.
+    pub(crate) fn restored(locks: &Arc<MetadataLocks>, tables: &[ChangedTable]) -> HeldLocks {
+        let mut held = HeldLocks::new(locks.clone(), None);
+        for ChangedTable { schema, table, .. } in tables {
+            let got = held.try_acquire(&locks.lock_of(schema, table), MetadataMode::Write);
+            debug_assert!(matches!(got, Ok(Got::New)), "nobody has it but those who change it");
+        }
+        held
     }
 
     fn release_last(&mut self) {

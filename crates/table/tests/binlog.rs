@@ -1,17 +1,19 @@
 //! The binary log: its files say exactly what the database holds, also after a crash at any write.
 
 mod common;
+#[path = "common/replay.rs"]
+mod replay;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
 use common::*;
-use highkey_binlog::event::{self, check_crc32};
-use highkey_binlog::{EventType, Header};
+use highkey_binlog::event;
 use highkey_storage::{Error, SimClock, SimDisk};
 use highkey_table::*;
 use highkey_types::MySqlError;
+use replay::replay;
 
 /// Small files, so that every few transactions begin another one.
 fn small() -> BinlogOptions {
@@ -28,107 +30,6 @@ fn source(text: &str) -> EventSource {
 
 fn logged(text: &str) -> DdlContext {
     DdlContext { log: Some(Arc::new(LoggedStatement { source: source(text), text: text.into() })), ..DdlContext::default() }
-}
-
-/// What the binary log's files say.
-#[derive(Debug, Default)]
-struct Replayed {
-    rows: BTreeMap<i64, i64>,
-    /// By type.
-    events: BTreeMap<&'static str, usize>,
-    transactions: u64,
-    statements: Vec<String>,
-    files: usize,
-}
-
-/// Reads every file, checks each event and the order of events, and applies them to an empty table `t (id int primary key, v int)`.
-fn replay(db: &Arc<Database>) -> Replayed {
-    let binlog = db.binlog().expect("the binary log is on");
-    binlog.catch_up().unwrap();
-    let mut replayed = Replayed::default();
-    let mut names = binlog.files();
-    for (name, size) in names.drain(..) {
-        let mut bytes = Vec::new();
-        binlog.read_file(&name, 0).unwrap().expect("listed").read_to_end(&mut bytes).unwrap();
-        assert_eq!(bytes.len() as u64, size, "{name}");
-        replay_file(&name, &bytes, &mut replayed);
-        replayed.files += 1;
-    }
-    assert_eq!(binlog.executed().count(), replayed.transactions, "GTIDs");
-    replayed
-}
-
-fn replay_file(name: &str, bytes: &[u8], replayed: &mut Replayed) {
-    assert_eq!(bytes[..4], *b"\xfebin", "{name}");
-    let (mut at, mut sequence, mut in_transaction, mut ended) = (4, 0, false, false);
-    for (n, sealed) in event::split(&bytes[4..]).enumerate() {
-        at += sealed.len();
-        let header = Header::parse(sealed).unwrap();
-        assert_eq!(header.log_pos as usize, at, "{name}: where event {n} ends");
-        let (raw, right) = check_crc32(sealed).unwrap();
-        assert!(right, "{name}: checksum of event {n}");
-        assert!(!ended, "{name}: nothing behind the end");
-        let body = &raw[Header::LEN..];
-        *replayed.events.entry(EventType::name(header.event_type)).or_default() += 1;
-        match header.event_type {
-            EventType::FORMAT_DESCRIPTION => assert_eq!(n, 0, "{name}"),
-            EventType::PREVIOUS_GTIDS => assert_eq!(n, 1, "{name}"),
-            EventType::GTID => {
-                assert!(!in_transaction, "{name}");
-                replayed.transactions += 1;
-                let number = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().unwrap());
-                assert_eq!(number(17), replayed.transactions, "{name}: GTIDs have no gaps");
-                sequence += 1;
-                assert_eq!(number(34), sequence, "{name}: sequence number");
-                assert!(number(26) < sequence, "{name}: a transaction follows what it depends on");
-                in_transaction = true;
-            }
-            EventType::QUERY => {
-                assert!(in_transaction, "{name}");
-                let schema = body[8] as usize;
-                let status = u16::from_le_bytes(body[11..13].try_into().unwrap()) as usize;
-                let sql = String::from_utf8(body[13 + status + schema + 1..].to_vec()).unwrap();
-                in_transaction = sql == "BEGIN";
-                if !in_transaction {
-                    replayed.statements.push(sql);
-                }
-            }
-            EventType::WRITE_ROWS | EventType::UPDATE_ROWS | EventType::DELETE_ROWS => {
-                assert!(in_transaction, "{name}");
-                replay_rows(header.event_type, &body[10..], &mut replayed.rows);
-            }
-            EventType::XID => in_transaction = !std::mem::replace(&mut in_transaction, false),
-            EventType::ROTATE | EventType::STOP => {
-                assert!(!in_transaction, "{name}");
-                ended = true;
-            }
-            EventType::TABLE_MAP | EventType::ROWS_QUERY => assert!(in_transaction, "{name}"),
-            other => panic!("{name}: an event of type {other}"),
-        }
-    }
-    assert_eq!(at, bytes.len(), "{name} has whole events only");
-    assert!(!in_transaction, "{name} has whole transactions only");
-}
-
-/// Rows of (INT, INT), both NOT NULL.
-fn replay_rows(event_type: u8, body: &[u8], rows: &mut BTreeMap<i64, i64>) {
-    let images = if event_type == EventType::UPDATE_ROWS { 2 } else { 1 };
-    assert_eq!(body[0], 2, "columns");
-    let images_of: Vec<(i64, i64)> = body[1 + images..]
-        .chunks(9)
-        .map(|image| {
-            let int = |at: usize| i64::from(i32::from_le_bytes(image[at..at + 4].try_into().unwrap()));
-            (int(1), int(5))
-        })
-        .collect();
-    match event_type {
-        EventType::WRITE_ROWS => images_of.iter().for_each(|(id, v)| assert_eq!(rows.insert(*id, *v), None, "row {id} is new")),
-        EventType::DELETE_ROWS => images_of.iter().for_each(|(id, v)| assert_eq!(rows.remove(id), Some(*v), "row {id} is there")),
-        _ => images_of.chunks(2).for_each(|pair| {
-            assert_eq!(rows.remove(&pair[0].0), Some(pair[0].1), "row {} is there", pair[0].0);
-            assert_eq!(rows.insert(pair[1].0, pair[1].1), None, "row {} is new", pair[1].0);
-        }),
-    }
 }
 
 /// What a file has behind the events that every file begins with.
@@ -510,4 +411,59 @@ fn a_server_without_the_binary_log_completes_the_files_and_forgets_them() {
     block_on(transaction(&db, &[("insert", 40..41)])).unwrap();
     assert_eq!(replay(&db).transactions, 4);
     assert_eq!(stored(&db).len(), 21);
+}
+
+/// GTIDs that are given, not made: they count as executed, also after a crash; and this server's own numbers go around them.
+#[test]
+fn assigned_and_declared_gtids_are_executed() {
+    let disk = disk(71);
+    let db = open_on(&disk, BinlogOptions { assigns_gtids: true, ..small() }).unwrap();
+    create_table(&db).unwrap();
+    let own = db.server_uuid();
+    let other: highkey_binlog::Uuid = "11111111-1111-1111-1111-111111111111".parse().unwrap();
+    let insert = |db: &Arc<Database>, id: i64, gtid: GtidChoice| {
+        block_on(async {
+            let table = db.catalog().table("s", "t").unwrap();
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            txn.open_to_write(&table).await.unwrap();
+            txn.log_statement(EventSource { gtid, ..source("insert") });
+            statement(&table, &mut txn, "insert", id..id + 1).await.unwrap();
+            txn.commit().await.unwrap();
+        });
+    };
+    insert(&db, 1, GtidChoice::Assigned(other, 7));
+    insert(&db, 2, GtidChoice::Assigned(own, 4));
+    insert(&db, 3, GtidChoice::Automatic);
+    // 1 and 2 are the definitions, 4 is taken.
+    insert(&db, 4, GtidChoice::Automatic);
+    block_on(async {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        txn.log_empty(EventSource { gtid: GtidChoice::Assigned(other, 9), ..source("commit") });
+        assert!(txn.has_something_to_commit() && !txn.has_writes());
+        txn.commit().await.unwrap();
+    });
+    let binlog = db.binlog().unwrap();
+    binlog.catch_up().unwrap();
+    let executed: highkey_binlog::GtidSet = format!("{other}:7:9,{own}:1-5").parse().unwrap();
+    assert_eq!(binlog.executed(), executed);
+    assert!(matches!(binlog.own(other, 9, 1).unwrap(), Owning::Executed));
+    let owned = binlog.own(other, 8, 1).unwrap();
+    assert!(matches!(owned, Owning::Owned(_)) && matches!(binlog.own(other, 8, 2).unwrap(), Owning::Busy));
+    drop(owned);
+    assert!(binlog.owned().is_empty());
+    let set = |text: &str| text.parse::<highkey_binlog::GtidSet>().unwrap();
+    let third = "33333333-1111-1111-1111-111111111111";
+    assert_eq!(binlog.declare_purged(true, &set(&format!("{other}:9-10"))).unwrap_err().code, 3546, "one is executed");
+    binlog.declare_purged(false, &set(&format!("{third}:1-5"))).unwrap();
+    assert_eq!(binlog.declare_purged(false, &set(&format!("{third}:1-3"))).unwrap_err().code, 3546, "not all that is purged");
+    binlog.declare_purged(true, &set(&format!("{third}:6"))).unwrap();
+    assert_eq!(binlog.find_start(&executed).unwrap(), None, "who lacks what is purged cannot be served");
+    let all = set(&format!("{executed},{third}:1-6"));
+    for db in [db.clone(), open_on(&disk.crash(), small()).unwrap()] {
+        let binlog = db.binlog().unwrap();
+        assert_eq!((binlog.executed(), binlog.purged()), (all.clone(), set(&format!("{third}:1-6"))));
+        assert!(binlog.find_start(&all).unwrap().is_some());
+    }
+    binlog.reset().unwrap();
+    assert!(binlog.executed().is_empty() && binlog.purged().is_empty());
 }

@@ -102,6 +102,11 @@ impl Query<'_> {
         self.sql.eq_ignore_ascii_case(word.as_bytes())
     }
 
+    /// XA START, which begins a transaction as BEGIN does.
+    pub fn begins_branch(&self) -> bool {
+        self.sql.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"XA START "))
+    }
+
     /// The text for messages.
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(self.sql).into_owned()
@@ -390,7 +395,7 @@ impl Grouping {
             kind::QUERY => {
                 let query = event.query()?;
                 match self.begun {
-                    false if query.is("BEGIN") => {
+                    false if query.is("BEGIN") || query.begins_branch() => {
                         self.begun = true;
                         Part::Begin
                     }
@@ -400,7 +405,7 @@ impl Grouping {
                     true => Part::Inside,
                 }
             }
-            kind::XID => Part::Commit,
+            kind::XID | kind::XA_PREPARE => Part::Commit,
             kind::INTVAR
             | kind::RAND
             | kind::USER_VAR
@@ -410,8 +415,7 @@ impl Grouping {
             | kind::PARTIAL_UPDATE_ROWS
             | kind::APPEND_BLOCK
             | kind::BEGIN_LOAD_QUERY
-            | kind::EXECUTE_LOAD_QUERY
-            | kind::XA_PREPARE => Part::Inside,
+            | kind::EXECUTE_LOAD_QUERY => Part::Inside,
             kind if kind::MARIADB_COMPRESSED.contains(&kind) => Part::Inside,
             _ => Part::Log,
         };
@@ -516,6 +520,8 @@ mod tests {
         assert_eq!(parts(vec![gtid.clone(), query("CREATE TABLE t (a INT)"), plain(kind::ROTATE)]), [Start, Alone, Log]);
         // Without GTIDs, with a table that knows no transactions.
         assert_eq!(parts(vec![query("begin"), query("SAVEPOINT a"), query("ROLLBACK TO a"), query("COMMIT"), query("DROP TABLE t")]), [Begin, Inside, Inside, Commit, Alone]);
+        assert_eq!(parts(vec![gtid.clone(), query("XA START X'61',X'',1"), plain(kind::TABLE_MAP), query("XA END X'61',X'',1"), plain(kind::XA_PREPARE)]), [Start, Begin, Inside, Inside, Commit]);
+        assert_eq!(parts(vec![gtid.clone(), query("XA COMMIT X'61',X'',1")]), [Start, Alone]);
         // MariaDB's GTID is a BEGIN unless it says standalone.
         let begins = event(kind::MARIADB_GTID, "0300000000000000000000000c000000000000");
         assert_eq!(begins.transaction_start().unwrap().gtid.unwrap().to_string(), "0-9-3");

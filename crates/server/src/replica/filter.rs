@@ -67,6 +67,11 @@ impl Filters {
         if !self.do_db.is_empty() { self.do_db.iter().any(|name| name == schema) } else { !self.ignore_db.iter().any(|name| name == schema) }
     }
 
+    /// Whether there is any rule by which a change is left out.
+    pub fn leaves_out(&self) -> bool {
+        self.names_tables() || !self.do_db.is_empty() || !self.ignore_db.is_empty()
+    }
+
     /// Whether there is a rule of tables.
     pub fn names_tables(&self) -> bool {
         [&self.do_table, &self.ignore_table, &self.wild_do_table, &self.wild_ignore_table].iter().any(|rules| !rules.is_empty())

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use highkey_sql::replica::{Applier, RowsChange, RowsKind, StatementContext};
+use highkey_binlog::{Xid, xa};
+use highkey_sql::replica::{Applier, BranchStatement, RowsChange, RowsKind, StatementContext};
 use highkey_types::MySqlError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -79,6 +80,10 @@ struct Transaction {
     start: Start,
     /// It is its turn: nothing is before it.
     at_turn: bool,
+    /// Its name, if it is in two phases.
+    branch: Option<Xid>,
+    /// It is prepared here already: only its position is missing.
+    done_before: bool,
     /// What has come of it, to be applied again.
     events: Vec<(Event, Part)>,
     bytes: usize,
@@ -129,7 +134,7 @@ impl Worker {
                 self.channel.worker_started(self.number, start.gtid.as_ref(), start.timestamp);
                 self.variables = StatementContext::default();
                 self.tables.trim();
-                self.transaction = Some(Transaction { start, at_turn: false, events: Vec::new(), bytes: 0 });
+                self.transaction = Some(Transaction { start, at_turn: false, branch: None, done_before: false, events: Vec::new(), bytes: 0 });
                 return Ok(());
             }
             Work::Abort => {
@@ -248,16 +253,81 @@ impl Worker {
                 true => self.applier.begin().await.map_err(plain),
                 false => Ok(()),
             },
-            Part::Begin => self.applier.begin().await.map_err(plain),
+            Part::Begin => self.begin(event).await,
+            Part::Inside if self.transaction()?.done_before => Ok(()),
             Part::Alone if !ignored => self.alone(event, end).await,
-            Part::Inside if !ignored => self.inside(event).await,
+            Part::Inside if !ignored || event.kind == kind::QUERY && branch_statement(event)?.is_some() => self.inside(event).await,
             Part::Inside => Ok(()),
+            Part::Commit if event.kind == kind::XA_PREPARE => self.prepare(event, end).await,
+            Part::Alone if branch_statement(event)?.is_some() => self.alone(event, end).await,
             Part::Commit | Part::Alone => self.commit(end).await,
             Part::Rollback => {
                 self.undo().await;
                 self.commit(end).await
             }
         }
+    }
+
+    async fn begin(&mut self, event: &Event) -> Result {
+        let Some(statement) = branch_statement(event)? else { return self.applier.begin().await.map_err(plain) };
+        let BranchStatement::Start(xid) = statement else { return Err(damaged("a transaction begins with its end".into())) };
+        let new = self.applier.begin_branch(&xid).await.map_err(plain)?;
+        let transaction = self.transaction()?;
+        (transaction.branch, transaction.done_before) = (Some(xid), !new);
+        Ok(())
+    }
+
+    /// The end of a transaction that is prepared, or committed in one phase.
+    async fn prepare(&mut self, event: &Event, end: Option<&Position>) -> Result {
+        let Some(end) = end else { return Err(damaged("a transaction ends twice".into())) };
+        let (xid, one_phase) = xa::decode_prepare(&event.body).ok_or_else(|| damaged("an XA PREPARE without a name".into()))?;
+        let transaction = self.transaction()?;
+        let Some(branch) = transaction.branch.take() else { return Err(unsupported("XA transactions of MariaDB")) };
+        if (branch.format as i32, &branch.gtrid, &branch.bqual) != (xid.format as i32, &xid.gtrid, &xid.bqual) {
+            return Err(damaged("a transaction is prepared under another name than it began with".into()));
+        }
+        let done_before = transaction.done_before;
+        // Should it be applied again.
+        transaction.branch = Some(branch.clone());
+        self.wait_for_turn().await?;
+        let ticket = self.transaction()?.start.ticket;
+        let order = self.order.clone();
+        let (record, value) = (worker_record(self.number), end.encode());
+        let appended = || order.appended(ticket);
+        let prepared = match (done_before, one_phase) {
+            (true, _) => {
+                appended();
+                self.applier.note(&record, value)
+            }
+            (false, false) => self.applier.prepare_branch(&branch, &record, value, appended).await,
+            (false, true) => self.applier.commit_branch(&record, value, appended).await,
+        };
+        prepared.map_err(plain)?;
+        self.is_over(ticket, end);
+        Ok(())
+    }
+
+    /// The transaction is done, and so is everything before it.
+    fn is_over(&mut self, ticket: u64, end: &Position) {
+        self.order.done(ticket, end.clone(), |position| self.channel.note_applied(position));
+        self.channel.worker_rests(self.number);
+    }
+
+    /// XA COMMIT and XA ROLLBACK of what was prepared before.
+    async fn end_branch(&mut self, xid: &Xid, commit: bool, end: Option<&Position>) -> Result {
+        let Some(end) = end else { return Err(damaged("a transaction ends twice".into())) };
+        self.wait_for_turn().await?;
+        let start = &self.transaction()?.start;
+        let (ticket, ignored) = (start.ticket, start.ignored);
+        let (record, value) = (worker_record(self.number), end.encode());
+        match self.applier.end_branch(xid, commit, &record, value.clone()).await {
+            // Nothing of it was for us, and a restart has forgotten its name.
+            Err(e) if e.code == 1397 && (ignored || self.filters.leaves_out()) => self.applier.note(&record, value).map_err(plain)?,
+            ended => ended.map_err(plain)?,
+        }
+        self.order.appended(ticket);
+        self.is_over(ticket, end);
+        Ok(())
     }
 
     async fn commit(&mut self, end: Option<&Position>) -> Result {
@@ -274,6 +344,11 @@ impl Worker {
     /// A statement that is a transaction. A definition commits with its own change and the position, so it has to be its turn; any other statement
     /// is a transaction with the position here.
     async fn alone(&mut self, event: &Event, end: Option<&Position>) -> Result {
+        match branch_statement(event)? {
+            Some(BranchStatement::Commit(xid)) => return self.end_branch(&xid, true, end).await,
+            Some(BranchStatement::Rollback(xid)) => return self.end_branch(&xid, false, end).await,
+            _ => {}
+        }
         self.wait_for_turn().await?;
         self.applier.begin().await.map_err(plain)?;
         self.statement(event, end.map(Position::encode)).await?;
@@ -283,6 +358,9 @@ impl Worker {
     async fn inside(&mut self, event: &Event) -> Result {
         match event.kind {
             kind::QUERY => {
+                if let Some(BranchStatement::End(xid)) = branch_statement(event)? {
+                    return self.applier.finish_branch(&xid).map_err(plain);
+                }
                 // It may be a definition, which commits at once.
                 self.wait_for_turn().await?;
                 self.statement(event, None).await
@@ -307,7 +385,6 @@ impl Worker {
             kind::WRITE_ROWS..=kind::DELETE_ROWS | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1 => self.rows(event).await,
             kind::PARTIAL_UPDATE_ROWS => Err(unsupported("parts of JSON documents (binlog_row_value_options = PARTIAL_JSON on the source)")),
             kind::RAND | kind::USER_VAR => Err(unsupported("statements that use user variables or RAND() (binlog_format on the source must be ROW)")),
-            kind::XA_PREPARE => Err(unsupported("XA transactions")),
             kind if kind::MARIADB_COMPRESSED.contains(&kind) => Err(unsupported("compressed events (log_bin_compress on the source)")),
             _ => Err(unsupported("LOAD DATA as a statement (binlog_format on the source must be ROW)")),
         }
@@ -368,6 +445,14 @@ impl Worker {
                 ),
             ),
         })
+    }
+}
+
+/// What an event says about a transaction in two phases; `None` for all other statements.
+fn branch_statement(event: &Event) -> Result<Option<BranchStatement>> {
+    match event.kind {
+        kind::QUERY => Ok(BranchStatement::parse(event.query().map_err(damaged)?.sql)),
+        _ => Ok(None),
     }
 }
 

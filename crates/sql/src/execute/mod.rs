@@ -29,7 +29,7 @@ pub(crate) mod view;
 
 use highkey_types::MySqlError;
 
-use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement};
+use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, XaStatement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
 
@@ -129,7 +129,12 @@ fn is_definition(statement: &Statement) -> bool {
 impl Session {
     /// Runs a statement.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        if commits_first(statement) {
+        let commits = commits_first(statement);
+        self.check_xa(statement, commits)?;
+        if self.check_gtid(statement, commits)? {
+            return Ok(Outcome::ok());
+        }
+        if commits {
             if is_definition(statement) {
                 self.check_writable()?;
             }
@@ -185,6 +190,7 @@ impl Session {
                 self.release_savepoint(name)?;
                 Ok(Outcome::ok())
             }
+            Statement::Xa(statement) => self.xa(statement, sink).await,
             Statement::LockTables(locks) => self.lock_tables(locks).await,
             Statement::UnlockTables => self.unlock().await,
             Statement::Use(name) => {
@@ -271,6 +277,14 @@ impl Session {
             Statement::Savepoint(_) => C::ComSavepoint,
             Statement::RollbackTo(_) => C::ComRollbackToSavepoint,
             Statement::ReleaseSavepoint(_) => C::ComReleaseSavepoint,
+            Statement::Xa(statement) => match statement {
+                XaStatement::Start { .. } => C::ComXaStart,
+                XaStatement::End { .. } => C::ComXaEnd,
+                XaStatement::Prepare(_) => C::ComXaPrepare,
+                XaStatement::Commit { .. } => C::ComXaCommit,
+                XaStatement::Rollback(_) => C::ComXaRollback,
+                XaStatement::Recover { .. } => C::ComXaRecover,
+            },
             Statement::LockTables(_) => C::ComLockTables,
             Statement::UnlockTables => C::ComUnlockTables,
             Statement::Use(_) => C::ComChangeDb,

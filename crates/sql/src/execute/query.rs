@@ -96,6 +96,9 @@ pub(crate) enum Destination<'a> {
 impl Session {
     /// Opens the tables for this transaction: their definitions stay until it ends. False: a definition changed since binding.
     pub(crate) async fn open_tables(&mut self, tables: &BoundTables) -> Result<bool, MySqlError> {
+        if !tables.tables.is_empty() {
+            self.state.check_tables_allowed()?;
+        }
         if self.state.locks.has_tables() {
             for (table, write) in &tables.tables {
                 self.state.locks.check_table(&table.def().schema, &table.def().name, *write)?;

@@ -131,6 +131,14 @@ impl Session {
             }
         }
         let Some(binlog) = self.state.instance.database().binlog() else { return Ok(()) };
+        if let ("gtid_purged", VarValue::Text(text)) = (name, value) {
+            if self.in_explicit_transaction() {
+                return Err(highkey_types::errors::variable_not_settable_in_transaction("gtid_purged"));
+            }
+            let (add, set) = text.strip_prefix('+').map_or((false, &**text), |set| (true, set));
+            let set = set.parse().map_err(|_| error::wrong_value_for_var("gtid_purged", text))?;
+            return binlog.declare_purged(add, &set);
+        }
         let settings = binlog.settings();
         match (name, value) {
             ("server_id", VarValue::UInt(id)) => settings.server_id.store(*id as u32, Ordering::Relaxed),
@@ -164,6 +172,13 @@ impl Session {
                 self.state.next_insert_id = Some(number);
                 return Ok(());
             }
+            "gtid_next" => {
+                let VarValue::Text(text) = &value else { return Err(error::wrong_type_for_var("gtid_next")) };
+                self.set_gtid_next(text).await?;
+                let text = self.gtid.text();
+                Arc::make_mut(&mut self.state.variables).set(id, VarValue::Text(text.into()));
+                return Ok(());
+            }
             "sql_log_bin" if self.in_explicit_transaction() => {
                 return Err(error::err(1694, "Cannot modify @@session.sql_log_bin inside a transaction"));
             }
@@ -173,6 +188,9 @@ impl Session {
             _ => {}
         }
         let was_autocommit = self.state.config.autocommit;
+        if name == "autocommit" && !was_autocommit && number != 0 {
+            self.check_outside_xa()?;
+        }
         if *self.state.variables.get(id) != value {
             let values = Arc::make_mut(&mut self.state.variables);
             values.set(id, value.clone());

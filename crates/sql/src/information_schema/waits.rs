@@ -52,6 +52,18 @@ pub(super) fn latches(state: &SessionState) -> Vec<Vec<Value>> {
     latch_rows(state, &state.instance.database().engine().stats().latch_waits)
 }
 
+/// What commits cost in the log: a row per figure and power of two that there were values of. SUM and MAX are the figure's.
+pub(super) fn commit_anatomy(state: &SessionState) -> Vec<Vec<Value>> {
+    let cost = state.instance.database().engine().stats().commits_cost;
+    let figures =
+        [("group size", "commits", cost.group_size), ("sync time", "us", cost.sync_us), ("log wait", "us", cost.wait_us), ("binlog events", "bytes", cost.binlog_bytes)];
+    let mut rows = Vec::new();
+    for (measure, unit, figure) in figures {
+        rows.extend(figure.buckets.iter().map(|b| vec![t(measure), t(unit), u(b.low), u(b.high), u(b.count), u(figure.sum), u(figure.max)]));
+    }
+    rows
+}
+
 pub(crate) fn latch_rows(state: &SessionState, waits: &[LatchWaits]) -> Vec<Vec<Value>> {
     let names = show::index_names(state);
     waits

@@ -64,7 +64,7 @@ impl Parser<'_> {
                 }
                 Ok(Statement::UnlockTables)
             }
-            _ => unsupported("XA"),
+            _ => self.xa(),
         }
     }
 

@@ -21,6 +21,7 @@ mod show;
 mod types;
 mod view;
 mod words;
+mod xa;
 
 use highkey_types::MySqlError;
 

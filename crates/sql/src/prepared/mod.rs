@@ -135,7 +135,7 @@ impl Session {
         match &parsed.statement {
             Statement::Empty => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables => {
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Xa(_) => {
                 return Err(error::unsupported_ps());
             }
             _ => {}
@@ -190,6 +190,9 @@ impl Session {
 
     /// Runs a prepared statement with the parameters in `state.params`. `cursor`: keep a result set for that statement's COM_STMT_FETCH.
     pub(crate) async fn run_prepared(&mut self, statement: &PreparedStatement, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        if self.check_gtid(&statement.parsed.statement, false)? {
+            return Ok(Outcome::ok());
+        }
         if let Some(plan) = self.cached_plan(statement).await? {
             self.count_prepared(&statement.parsed.statement);
             return match &plan.plan {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use highkey_table::Xid;
 use highkey_types::{Charset, Collation, MySqlError};
 
 use super::rows::{MappedTables, RowsChange};
 use crate::execute::DiscardingSink;
 use crate::parse::{
     self,
-    ast::{ObjectName, Statement},
+    ast::{ObjectName, Statement, XaStart, XaStatement},
 };
 use crate::session::{decode, ClientInfo, Instance, Interruption, ProcessEntry, Session, error};
 use crate::variables::{self, SqlModes, VarValue};
@@ -75,6 +76,51 @@ impl Applier {
     /// Starts a transaction of the source.
     pub async fn begin(&mut self) -> Result<(), MySqlError> {
         self.session.begin(false, None).await
+    }
+
+    /// Starts a transaction of the source in two phases: `begin` of those. The end of its rows, XA END, is `finish_branch`.
+    /// False: it has been prepared by an earlier life of this server, which did not get to note it.
+    pub async fn begin_branch(&mut self, xid: &Xid) -> Result<bool, MySqlError> {
+        if self.session.state.instance.database().xa_was_found(xid) {
+            return Ok(false);
+        }
+        self.session.xa_start(xid, XaStart::New).await.map(|()| true)
+    }
+
+    /// The rows of such a transaction have come to their end.
+    pub fn finish_branch(&mut self, xid: &Xid) -> Result<(), MySqlError> {
+        self.session.xa_end(xid, false)
+    }
+
+    /// Prepares it. The record is committed behind it: after a crash in between `begin_branch` says that it is prepared.
+    pub async fn prepare_branch(&mut self, xid: &Xid, name: &[u8], value: Vec<u8>, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
+        self.session.xa_prepare(xid, appended).await?;
+        self.session.xa_over().await?;
+        self.note(name, value)
+    }
+
+    /// Commits it in one phase, as `commit`.
+    pub async fn commit_branch(&mut self, name: &[u8], value: Vec<u8>, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
+        let committed = self.commit(name, value, appended).await;
+        self.session.xa_over().await.and(committed)
+    }
+
+    /// Commits what was prepared together with the record, or rolls it back and commits the record then.
+    pub async fn end_branch(&mut self, xid: &Xid, commit: bool, name: &[u8], value: Vec<u8>) -> Result<(), MySqlError> {
+        let record = self.session.state.instance.database().replica_record(name, value.clone());
+        match self.session.xa_end_other(xid, commit, Some(&record)).await {
+            // A crash came before the record was written.
+            Err(e) if e.code == 1397 && !commit => {}
+            Ok(true) => return Ok(()),
+            ended => drop(ended?),
+        }
+        self.note(name, value)
+    }
+
+    /// Commits a record alone.
+    pub fn note(&mut self, name: &[u8], value: Vec<u8>) -> Result<(), MySqlError> {
+        let database = self.session.state.instance.database();
+        database.change_replica_records(&[database.replica_record(name, value)], &[])
     }
 
     /// Runs a statement. `record`, a name and a value, is written into the catalog by a definition, with it; all others leave it to `commit`.
@@ -172,6 +218,7 @@ impl Applier {
 
     /// Undoes the transaction.
     pub async fn rollback(&mut self) -> Result<(), MySqlError> {
+        self.session.xa_over().await?;
         self.session.end_transaction(false, false, true).await.map(drop)
     }
 
@@ -230,6 +277,32 @@ impl Applier {
             }
         }
         Ok(())
+    }
+}
+
+/// A source's statement about a transaction in two phases, without XA RECOVER, which is in no log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BranchStatement {
+    Start(Xid),
+    End(Xid),
+    Commit(Xid),
+    Rollback(Xid),
+}
+
+impl BranchStatement {
+    /// `None`: it is another statement.
+    pub fn parse(sql: &[u8]) -> Option<BranchStatement> {
+        if !sql.get(..3)?.eq_ignore_ascii_case(b"XA ") {
+            return None;
+        }
+        let parsed = parse::parse_single(std::str::from_utf8(sql).ok()?, Default::default()).ok()?;
+        match parsed.statement {
+            Statement::Xa(XaStatement::Start { xid, how: XaStart::New }) => Some(BranchStatement::Start(xid)),
+            Statement::Xa(XaStatement::End { xid, suspend: false }) => Some(BranchStatement::End(xid)),
+            Statement::Xa(XaStatement::Commit { xid, one_phase: false }) => Some(BranchStatement::Commit(xid)),
+            Statement::Xa(XaStatement::Rollback(xid)) => Some(BranchStatement::Rollback(xid)),
+            _ => None,
+        }
     }
 }
 

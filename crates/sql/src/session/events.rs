@@ -45,6 +45,10 @@ impl SessionState {
                 Value::text(binlog.executed().to_string())
             }
             "gtid_purged" => Value::text(binlog.purged().to_string()),
+            "gtid_owned" => {
+                let owned: Vec<String> = binlog.owned().iter().map(|(uuid, number, connection)| format!("{uuid}:{number}#{connection}")).collect();
+                Value::text(owned.join(",\n"))
+            }
             _ => return None,
         })
     }
@@ -73,7 +77,8 @@ impl Session {
             return None;
         }
         let settings = binlog.settings();
-        let gtid = if settings.assigns_gtids.load(Ordering::Relaxed) { GtidChoice::Automatic } else { GtidChoice::Anonymous };
+        let automatic = if settings.assigns_gtids.load(Ordering::Relaxed) { GtidChoice::Automatic } else { GtidChoice::Anonymous };
+        let gtid = self.gtid.choice(automatic);
         Some(EventSource {
             server_id: settings.server_id.load(Ordering::Relaxed),
             thread_id: state.client.connection_id as u32,

@@ -8,6 +8,7 @@ mod digests;
 pub mod error;
 mod events;
 mod files;
+mod gtid;
 mod instance;
 mod process;
 mod sink;
@@ -18,6 +19,7 @@ mod table_exprs;
 pub(crate) mod tests;
 mod transaction;
 mod user_locks;
+mod xa;
 
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -116,6 +118,8 @@ pub struct Session {
     started: Instant,
     /// Set in the sessions that apply a source's transactions: `read_only` is not for them.
     pub(crate) replica: Option<ReplicaSession>,
+    /// `gtid_next`.
+    pub(crate) gtid: gtid::NextGtid,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
     pub(crate) rows_sent: Option<u64>,
 }
@@ -177,6 +181,7 @@ impl Session {
             about_conditions: false,
             schema_changed: false,
             replica: None,
+            gtid: gtid::NextGtid::default(),
         }
     }
 
@@ -272,6 +277,7 @@ impl Session {
         self.state.begin_statement(keep_diagnostics);
         self.about_conditions = keep_diagnostics;
         self.transaction_begin_statement();
+        self.gtid.begin_statement(self.transaction.is_open(self.state.config.autocommit));
         self.schema_changed = false;
     }
 
@@ -537,7 +543,7 @@ impl Session {
         self.close().await;
         let state = &self.state;
         self.state = SessionState::new(state.instance.clone(), state.client.clone(), state.process.clone());
-        self.transaction = TransactionState::default();
+        self.gtid = gtid::NextGtid::default();
         self.state.database = database;
         Ok(())
     }
@@ -547,7 +553,7 @@ impl Session {
         self.close().await;
         self.state.process.set_user(&client.user);
         self.state = SessionState::new(self.state.instance.clone(), client, self.state.process.clone());
-        self.transaction = TransactionState::default();
+        self.gtid = gtid::NextGtid::default();
         self.state.process.set_db(None);
         Ok(())
     }
@@ -572,7 +578,7 @@ impl Session {
     /// Rolls back an open transaction and gives up everything the session holds; the last call before dropping a session.
     pub async fn close(&mut self) {
         let _ = self.rollback_current().await;
-        self.transaction = TransactionState::default();
+        self.forget_transaction();
         self.unlock_tables();
         self.state.instance.user_locks().release_all(self.state.client.connection_id);
         let closed = self.prepared.clear();

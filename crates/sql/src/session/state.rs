@@ -56,6 +56,8 @@ pub struct SessionState {
     pub strict_dml: bool,
     /// The first truncation (1292) of an expression in such a statement: an error once its value is stored.
     pub strict_truncation: Option<MySqlError>,
+    /// No table may be read or changed: the state of the session's transaction in two phases.
+    pub tables_refused: Option<&'static str>,
     random_states: HashMap<usize, Option<(u32, u32)>>,
 }
 
@@ -83,6 +85,7 @@ impl SessionState {
             now_micros: 0,
             strict_dml: false,
             strict_truncation: None,
+            tables_refused: None,
             random_states: HashMap::new(),
         };
         state.apply_client_collation();
@@ -192,6 +195,11 @@ impl SessionState {
         self.config.modes.has(bit)
     }
 
+    /// Error 1399 where no table may be read or changed.
+    pub fn check_tables_allowed(&self) -> Result<(), MySqlError> {
+        self.tables_refused.map_or(Ok(()), |state| Err(highkey_types::errors::xaer_rmfail(state)))
+    }
+
     /// The current database or error 1046.
     pub fn require_database(&self) -> Result<Str, MySqlError> {
         self.database.clone().ok_or_else(error::no_db)
@@ -257,6 +265,7 @@ pub fn clock_micros() -> i64 {
 
 impl BindContext for SessionState {
     fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError> {
+        self.check_tables_allowed()?;
         if let Some(table) = information_schema::find(schema, name) {
             return Ok(TableSource::Virtual(table));
         }

@@ -88,6 +88,12 @@ counters! {
     ComUnlockTables => "Com_unlock_tables",
     ComUpdate => "Com_update",
     ComUpdateMulti => "Com_update_multi",
+    ComXaCommit => "Com_xa_commit",
+    ComXaEnd => "Com_xa_end",
+    ComXaPrepare => "Com_xa_prepare",
+    ComXaRecover => "Com_xa_recover",
+    ComXaRollback => "Com_xa_rollback",
+    ComXaStart => "Com_xa_start",
 }
 
 /// The counters of one instance.

@@ -6,6 +6,7 @@ use highkey_types::MySqlError;
 use super::Session;
 use super::config::CompletionType;
 use super::error;
+use super::xa::Xa;
 use crate::parse::ast::{AccessMode, IsolationLevel};
 
 /// Characteristics of a transaction to come.
@@ -19,17 +20,19 @@ pub struct Characteristics {
 #[derive(Default)]
 pub struct TransactionState {
     /// Made when the first statement needs it.
-    current: Option<Transaction>,
+    pub(super) current: Option<Transaction>,
     /// BEGIN was executed; ends with COMMIT or ROLLBACK.
-    explicit: bool,
+    pub(super) explicit: bool,
     /// START TRANSACTION READ ONLY, or the session's default.
     read_only: bool,
     /// SET TRANSACTION without a scope: for the next one only.
     next: Characteristics,
     /// Where the running statement began.
-    statement: Option<StatementSavepoint>,
+    pub(super) statement: Option<StatementSavepoint>,
     /// The running statement changes something: the global read lock waits for its end.
     change: Option<Passage>,
+    /// It is one in two phases. Declared after `current`: the name is free once that is undone.
+    pub(super) xa: Option<Xa>,
 }
 
 pub fn isolation(level: IsolationLevel) -> Isolation {
@@ -73,6 +76,9 @@ impl Session {
             txn.set_activity(self.state.process.activity().clone());
             let goes_on = self.transaction.outlives_statements(self.state.config.autocommit);
             self.state.process.set_transaction_mode(self.transaction.read_only, goes_on);
+            if let Some(xa) = &self.transaction.xa {
+                txn.set_xid(xa.xid().clone());
+            }
             self.transaction.current = Some(txn);
         }
         self.transaction.current.as_mut().expect("made above")
@@ -187,6 +193,8 @@ impl Session {
     pub(crate) async fn transaction_end_statement(&mut self, outcome: Result<(), MySqlError>) -> Result<(), MySqlError> {
         let ended = self.commit_or_undo_statement(outcome).await;
         self.end_change();
+        let open = self.transaction.is_open(self.state.config.autocommit);
+        self.gtid.end_statement(open);
         ended
     }
 
@@ -200,8 +208,11 @@ impl Session {
                 let whole = e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout);
                 if whole || alone {
                     self.rollback_current().await?;
-                    if whole {
-                        self.transaction.explicit = false;
+                    match &mut self.transaction.xa {
+                        // What comes until its end is for nothing.
+                        Some(xa) => xa.note_rolled_back(e.code),
+                        None if whole => self.transaction.explicit = false,
+                        None => {}
                     }
                 } else if let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current) {
                     txn.rollback_to_statement(&savepoint)?;
@@ -211,9 +222,9 @@ impl Session {
         }
     }
 
-    async fn commit_current(&mut self) -> Result<(), MySqlError> {
+    pub(super) async fn commit_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
-            Some(txn) if !txn.has_writes() => txn.commit_unwritten(),
+            Some(txn) if !txn.has_something_to_commit() => txn.commit_unwritten(),
             Some(txn) if self.transaction.change.is_some() => txn.commit().await,
             Some(txn) => {
                 let committed = match self.begin_commit().await {
@@ -230,7 +241,13 @@ impl Session {
 
     /// After a panic, and at the end of a session: the transaction is dropped, which rolls it back.
     pub(crate) fn abandon_transaction(&mut self) {
+        self.forget_transaction();
+    }
+
+    /// Ends what is left of the transaction. A prepared one is anybody's from now on.
+    pub(crate) fn forget_transaction(&mut self) {
         self.transaction = TransactionState::default();
+        self.state.tables_refused = None;
     }
 
     pub(crate) async fn rollback_current(&mut self) -> Result<(), MySqlError> {
@@ -274,6 +291,13 @@ impl Session {
         let read_only = self.transaction.read_only;
         self.transaction.explicit = false;
         self.transaction.statement = None;
+        if commit && self.gtid.is_owned() && let Some(source) = self.event_source() {
+            // It is told of even if it has changed nothing: the GTID counts as executed.
+            self.txn().log_empty(source);
+        }
+        if !commit {
+            self.gtid.give_up();
+        }
         if commit { self.commit_current().await? } else { self.rollback_current().await? }
         if chained {
             self.transaction.explicit = true;
@@ -281,6 +305,10 @@ impl Session {
             self.transaction.next.isolation = isolation;
         }
         Ok(release)
+    }
+
+    pub(crate) fn has_savepoint(&self, name: &str) -> bool {
+        self.transaction.current.as_ref().is_some_and(|txn| txn.has_savepoint(name))
     }
 
     pub(crate) fn savepoint(&mut self, name: &str) {

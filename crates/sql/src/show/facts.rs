@@ -226,7 +226,21 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Binlog_group_commits", if binlog.transactions > 0 { stats.counter("log_fsyncs") } else { 0 }),
         ("Highkey_binlog_bytes", binlog.bytes),
     ];
-    let named = named.into_iter().chain(binlog);
+    let cost = &stats.commits_cost;
+    let commits = [
+        ("Highkey_commit_groups", cost.group_size.count),
+        ("Highkey_commit_group_commits", cost.group_size.sum),
+        ("Highkey_commit_group_size_max", cost.group_size.max),
+        ("Highkey_commit_sync_us", cost.sync_us.sum),
+        ("Highkey_commit_sync_us_max", cost.sync_us.max),
+        ("Highkey_commit_wait_count", cost.wait_us.count),
+        ("Highkey_commit_wait_us", cost.wait_us.sum),
+        ("Highkey_commit_wait_us_max", cost.wait_us.max),
+        ("Highkey_commit_binlog_count", cost.binlog_bytes.count),
+        ("Highkey_commit_binlog_bytes", cost.binlog_bytes.sum),
+        ("Highkey_commit_binlog_bytes_max", cost.binlog_bytes.max),
+    ];
+    let named = named.into_iter().chain(binlog).chain(commits);
     let waits = WAITS.iter().flat_map(|(kind, name)| {
         let sum = stats.waits[*kind as usize];
         [(format!("Highkey_{name}_wait_count"), sum.count), (format!("Highkey_{name}_wait_us"), sum.nanos / 1000)]

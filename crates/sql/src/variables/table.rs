@@ -88,9 +88,9 @@ variables! {
     "group_concat_max_len" Both UInt(4, U64), "1024", true, Real;
     "gtid_executed" Global Text, "", false, Fact;
     "gtid_mode" Global Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]), "OFF", true, Real;
-    "gtid_next" SessionOnly Text, "AUTOMATIC", true, Ignored;
+    "gtid_next" SessionOnly Text, "AUTOMATIC", true, Real;
     "gtid_owned" Both Text, "", false, Fact;
-    "gtid_purged" Global Text, "", true, Fact;
+    "gtid_purged" Global Text, "", true, Real;
     "have_compress" Global Text, "YES", false, Fact;
     "have_dynamic_loading" Global Text, "NO", false, Fact;
     "have_geometry" Global Text, "NO", false, Fact;

@@ -11,8 +11,8 @@ use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 /// The part of a transaction that others may touch. Exists from the moment the transaction has an id until its end is visible.
 pub(crate) struct Owner {
     pub id: TxnId,
-    /// Log end before the transaction's first record: what a checkpoint must keep.
-    pub first_lsn: u64,
+    /// Log end before the transaction's first record, or before the copy of them that a prepared one lives from: what a checkpoint must keep.
+    first_lsn: AtomicU64,
     /// Rows changed: a deadlock's victim is the one with the least.
     pub work: AtomicU64,
     pub(super) held: Mutex<Held>,
@@ -31,7 +31,16 @@ pub(super) struct Held {
 
 impl Owner {
     pub fn new(id: TxnId, first_lsn: u64) -> Owner {
-        Owner { id, first_lsn, work: AtomicU64::new(0), held: Mutex::default(), waiting: Mutex::new(None) }
+        Owner { id, first_lsn: AtomicU64::new(first_lsn), work: AtomicU64::new(0), held: Mutex::default(), waiting: Mutex::new(None) }
+    }
+
+    pub fn first_lsn(&self) -> u64 {
+        self.first_lsn.load(Ordering::SeqCst)
+    }
+
+    /// Nothing before `lsn` is needed any more.
+    pub fn set_first_lsn(&self, lsn: u64) {
+        self.first_lsn.store(lsn, Ordering::SeqCst);
     }
 
     pub fn add_work(&self, rows: u64) {
@@ -86,6 +95,6 @@ impl Owners {
 
     /// The smallest `first_lsn`.
     pub fn oldest_lsn(&self) -> Option<u64> {
-        self.shards.iter().filter_map(|s| s.lock().values().map(|o| o.first_lsn).min()).min()
+        self.shards.iter().filter_map(|s| s.lock().values().map(|o| o.first_lsn()).min()).min()
     }
 }

@@ -38,12 +38,14 @@ pub struct Loser {
     pub id: TxnId,
     pub first_lsn: Lsn,
     pub last_lsn: Lsn,
+    /// The record that prepared it, if it is prepared and was not being taken back: what comes behind that record only is to be undone.
+    pub prepared: Option<Lsn>,
 }
 
 /// What recovery found.
 #[derive(Clone, Debug, Default)]
 pub struct Recovered {
-    /// To be undone, in the background, with their rows locked meanwhile.
+    /// To be undone, in the background, with their rows locked meanwhile; or prepared.
     pub losers: Vec<Loser>,
     pub next_txn_id: TxnId,
     pub max_ts: u64,

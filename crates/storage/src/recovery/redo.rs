@@ -68,7 +68,7 @@ fn analyse(wal: &Wal, control: &Control, visit: &mut dyn FnMut(&Record)) -> Resu
             Kind::Data | Kind::Clr => {
                 let lsn = record.lsn;
                 let open = a.open.entry(record.txn);
-                open.and_modify(|l| l.last_lsn = lsn).or_insert(Loser { id: record.txn, first_lsn: lsn, last_lsn: lsn });
+                open.and_modify(|l| l.last_lsn = lsn).or_insert(Loser { id: record.txn, first_lsn: lsn, last_lsn: lsn, prepared: None });
             }
             Kind::Commit => {
                 a.max_ts = a.max_ts.max(record.commit_ts());
@@ -77,7 +77,22 @@ fn analyse(wal: &Wal, control: &Control, visit: &mut dyn FnMut(&Record)) -> Resu
             Kind::Abort => {
                 a.open.remove(&record.txn);
             }
-            Kind::System | Kind::Events => {}
+            Kind::Prepare => {
+                let (lsn, (first, _)) = (record.lsn, record.prepared());
+                let begun = if first.is_none() { lsn } else { first };
+                let loser = a.open.entry(record.txn).or_insert(Loser { id: record.txn, first_lsn: begun, last_lsn: lsn, prepared: None });
+                if !first.is_none() {
+                    // A copy: what came before it is not needed any more.
+                    loser.first_lsn = first;
+                }
+                (loser.last_lsn, loser.prepared) = (lsn, Some(lsn));
+            }
+            Kind::RollBack => {
+                if let Some(loser) = a.open.get_mut(&record.txn) {
+                    (loser.last_lsn, loser.prepared) = (record.lsn, None);
+                }
+            }
+            Kind::System | Kind::Events | Kind::Undo => {}
         }
         for part in record.parts() {
             let (page, op, _) = part?;

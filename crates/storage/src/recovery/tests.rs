@@ -478,7 +478,7 @@ fn losers_and_numbers_are_found() {
     let mut seen = Vec::new();
     let (store, found) =
         Store::open(Arc::new(disk), &small_options(), &mut |r| seen.push(r.kind)).unwrap();
-    assert_eq!(found.losers, vec![super::Loser { id: TxnId(2), first_lsn: first_of_2, last_lsn: last_of_2 }]);
+    assert_eq!(found.losers, vec![super::Loser { id: TxnId(2), first_lsn: first_of_2, last_lsn: last_of_2, prepared: None }]);
     assert_eq!((found.next_txn_id, found.max_ts), (TxnId(4), ts));
     assert!(seen.len() >= 7);
     assert_eq!(store.wal.read(last_of_2).unwrap().prev_lsn, first_of_2);

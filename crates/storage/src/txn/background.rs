@@ -38,6 +38,7 @@ impl System {
         }
         self.status.advance_low_water(self.views.oldest(&self.status));
         let done = self.purge(STEP)?;
+        self.copy_prepared()?;
         if self.versions.over_budget() {
             self.versions.spill()?;
         }
@@ -69,6 +70,7 @@ impl System {
                 return Ok(());
             }
             self.roll_back(&owner, last_lsn, None)?;
+            self.status.loser_is_undone();
             self.counters.losers_undone.fetch_add(1, Ordering::Relaxed);
         }
         for index in dropped {

@@ -68,6 +68,11 @@ impl Commits {
         Lsn(self.releasing.load(Ordering::SeqCst))
     }
 
+    /// The locks of a transaction whose end is at `lsn` are about to be released.
+    pub fn note_releasing(&self, lsn: Lsn) {
+        self.releasing.fetch_max(lsn.0, Ordering::SeqCst);
+    }
+
     fn is_published(&self, lsn: Lsn) -> bool {
         self.published.load(Ordering::Acquire) >= lsn.0
     }
@@ -94,7 +99,7 @@ impl System {
         let limit = lsn.max(Lsn(self.store.wal.durable().0.saturating_sub(1)));
         while let Some(commit) = self.commits.next(limit) {
             // First: from the next line on others may change its rows.
-            self.commits.releasing.store(commit.lsn.0, Ordering::SeqCst);
+            self.commits.note_releasing(commit.lsn);
             self.status.commit(commit.owner.id, commit.ts);
             self.status.set_visible_ts(commit.ts);
             self.history.push(commit.ts, commit.owner.id, commit.purge);

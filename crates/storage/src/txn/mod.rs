@@ -5,6 +5,7 @@ mod background;
 mod commit;
 mod load;
 mod long;
+mod prepared;
 mod purge;
 mod ranges;
 mod read;
@@ -27,6 +28,7 @@ mod write;
 pub use activity::{ActiveTxn, TxnActivity};
 pub use commit::CommitWait;
 pub use load::{Load, Loaded};
+pub use prepared::Prepared;
 pub use ranges::ShareRange;
 pub use report::{DeadlockReport, LockExtent, LockReport, TxnSize, WaitReport};
 pub use rows::{

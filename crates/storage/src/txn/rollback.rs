@@ -28,7 +28,7 @@ impl System {
         let start = last_lsn.0;
         let mut next = last_lsn;
         if let Some(progress) = progress {
-            progress.enter(Stage::RollingBack, start.saturating_sub(until.0.max(owner.first_lsn)));
+            progress.enter(Stage::RollingBack, start.saturating_sub(until.0.max(owner.first_lsn())));
         }
         while next > until {
             if let Some(progress) = progress {
@@ -40,7 +40,8 @@ impl System {
             }
             next = match record.kind {
                 Kind::Clr => record.undo_next(),
-                Kind::Data => {
+                Kind::Prepare | Kind::RollBack => record.prev_lsn,
+                Kind::Data | Kind::Undo => {
                     let entries = Undo::decode(record.undo())?;
                     for (n, entry) in entries.iter().enumerate().rev() {
                         let undo_next = if n == 0 { record.prev_lsn } else { record.lsn };
@@ -120,17 +121,20 @@ impl System {
         Ok(())
     }
 
-    /// At open, before anybody reads: the losers' owners, so that their rows are locked, and the versions their records hide.
+    /// At open, before anybody reads: the losers' owners, so that their rows are locked, and the versions their records hide. Those to be
+    /// undone are returned.
     pub fn adopt_losers(&self, losers: &[Loser]) -> Result<Vec<(Arc<Owner>, Lsn)>> {
-        losers
-            .iter()
-            .map(|loser| {
-                let owner = Arc::new(Owner::new(loser.id, loser.first_lsn.0));
-                self.locks.owners.insert(owner.clone());
-                self.restore_versions(loser)?;
-                Ok((owner, loser.last_lsn))
-            })
-            .collect()
+        let mut unfinished = Vec::new();
+        for loser in losers {
+            let owner = Arc::new(Owner::new(loser.id, loser.first_lsn.0));
+            self.locks.owners.insert(owner.clone());
+            self.restore_versions(loser)?;
+            match loser.prepared {
+                None => unfinished.push((owner, loser.last_lsn)),
+                Some(prepare) => self.adopt_prepared(owner, prepare, loser.last_lsn)?,
+            }
+        }
+        Ok(unfinished)
     }
 
     fn restore_versions(&self, loser: &Loser) -> Result<()> {

@@ -2,14 +2,18 @@
 //!
 //! A transaction is *open* from its id to its end. Its end is one store of its timestamp (or of `ABORTED`, once nothing of it is left in
 //! any page). All ids below the low-water mark have ended and are seen by every snapshot, so most reads ask nothing else.
+//!
+//! A transaction that stays open for very long, a forgotten one or a prepared one, holds the low-water mark. So that nothing grows meanwhile,
+//! what is open far behind the newest id, and what an earlier life of the database left, is kept by itself: below the *settled* mark all
+//! but those have ended and are seen by everybody.
 
 use std::collections::HashMap;
 
-use ahash::AHashSet;
+use ahash::AHashMap;
 use crossbeam::utils::CachePadded;
 
 use crate::ids::TxnId;
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
 
 const RING: u64 = 1 << 20;
 const CHUNK: u64 = 1 << 10;
@@ -37,32 +41,43 @@ struct Slot {
 pub(crate) struct StatusTable {
     /// Made a chunk at a time, so that a small engine does not pay for the whole ring.
     ring: Vec<std::sync::OnceLock<Box<[Slot]>>>,
-    /// Ids that a newer one pushed out of the ring before the low-water mark passed them. The mutex also orders `end` against that push.
+    /// Ids that a newer one pushed out of the ring before the settled mark passed them. The mutex also orders `end` against that push, and
+    /// against the mark's passing.
     overflow: Vec<CachePadded<Mutex<HashMap<u64, u64>>>>,
     next_id: AtomicU64,
     low_water: AtomicU64,
+    /// At or above the low-water mark.
+    settled: AtomicU64,
+    /// The states of ids below the settled mark that are open, or not seen by everybody.
+    old: RwLock<AHashMap<u64, u64>>,
+    old_len: AtomicU64,
     visible_ts: AtomicU64,
-    /// Ids below this were given before the engine opened: committed, but for the losers.
+    /// Ids below this were given before the engine opened.
     opened_at: u64,
-    losers: Mutex<AHashSet<u64>>,
+    /// Of those, how many are to be undone.
     losers_left: AtomicU64,
 }
 
+/// An id that is open this far behind the newest one is kept by itself.
+const FAR_BEHIND: u64 = RING / 2;
+
 impl StatusTable {
-    /// `losers` stay open until `end` is called for them.
-    pub fn new(next_id: TxnId, visible_ts: u64, losers: impl IntoIterator<Item = TxnId>) -> StatusTable {
-        let losers: AHashSet<u64> = losers.into_iter().map(|id| id.0).collect();
+    /// `open`: what an earlier life of the database left open, `losers` of them to be undone.
+    pub fn new(next_id: TxnId, visible_ts: u64, open: impl IntoIterator<Item = TxnId>, losers: u64) -> StatusTable {
+        let old: AHashMap<u64, u64> = open.into_iter().map(|id| (id.0, OPEN)).collect();
         let opened_at = next_id.0.max(1);
-        let low_water = losers.iter().copied().min().unwrap_or(opened_at);
+        let low_water = old.keys().copied().min().unwrap_or(opened_at);
         StatusTable {
             ring: (0..RING / CHUNK).map(|_| std::sync::OnceLock::new()).collect(),
             overflow: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             next_id: AtomicU64::new(opened_at),
             low_water: AtomicU64::new(low_water),
+            settled: AtomicU64::new(opened_at),
+            old_len: AtomicU64::new(old.len() as u64),
+            old: RwLock::new(old),
             visible_ts: AtomicU64::new(visible_ts),
             opened_at,
-            losers_left: AtomicU64::new(losers.len() as u64),
-            losers: Mutex::new(losers),
+            losers_left: AtomicU64::new(losers),
         }
     }
 
@@ -83,7 +98,7 @@ impl StatusTable {
         // The two ids of a slot differ by a multiple of the ring, hence of SHARDS: one mutex guards both.
         let mut overflow = self.overflow(id).lock();
         let old = slot.id.load(Ordering::Relaxed);
-        if old != 0 && old >= self.low_water.load(Ordering::Acquire) {
+        if old != 0 && old >= self.settled.load(Ordering::Acquire) {
             overflow.insert(old, slot.ts.load(Ordering::Relaxed));
         }
         // Readers load the id, the timestamp, and the id again: no timestamp is taken for another id's.
@@ -103,13 +118,17 @@ impl StatusTable {
     }
 
     fn end(&self, id: TxnId, state: u64) {
-        if id.0 < self.opened_at {
-            if self.losers.lock().remove(&id.0) {
-                self.losers_left.fetch_sub(1, Ordering::SeqCst);
+        let mut overflow = self.overflow(id.0).lock();
+        if id.0 < self.settled.load(Ordering::SeqCst) {
+            let mut old = self.old.write();
+            if state == ABORTED {
+                old.remove(&id.0);
+                self.old_len.store(old.len() as u64, Ordering::SeqCst);
+            } else {
+                old.insert(id.0, state);
             }
             return;
         }
-        let mut overflow = self.overflow(id.0).lock();
         let slot = self.slot(id.0);
         if slot.id.load(Ordering::Relaxed) == id.0 {
             slot.ts.store(state, Ordering::Release);
@@ -118,17 +137,25 @@ impl StatusTable {
         }
     }
 
+    /// What is known of an id below the settled mark.
+    fn old_status(&self, id: u64) -> Status {
+        if self.old_len.load(Ordering::Acquire) == 0 {
+            return Status::Committed(0);
+        }
+        match self.old.read().get(&id) {
+            Some(&OPEN) => Status::Open,
+            Some(&ts) => Status::Committed(ts),
+            None => Status::Committed(0),
+        }
+    }
+
     pub fn status(&self, id: TxnId) -> Status {
         let id = id.0;
         if id < self.low_water.load(Ordering::Acquire) {
             return Status::Committed(0);
         }
-        if id < self.opened_at {
-            return if self.losers_left.load(Ordering::Acquire) > 0 && self.losers.lock().contains(&id) {
-                Status::Open
-            } else {
-                Status::Committed(0)
-            };
+        if id < self.settled.load(Ordering::SeqCst) {
+            return self.old_status(id);
         }
         let slot = self.slot(id);
         let state = if slot.id.load(Ordering::SeqCst) == id {
@@ -149,10 +176,10 @@ impl StatusTable {
             Some(OPEN) => Status::Open,
             Some(ABORTED) => Status::Aborted,
             Some(ts) => Status::Committed(ts),
-            // Neither in the ring nor in the overflow: the low-water mark passed it since it was compared above.
+            // Neither in the ring nor in the overflow: the settled mark passed it since it was compared above.
             None => {
-                assert!(id < self.low_water.load(Ordering::Acquire), "transaction {id} was never begun");
-                Status::Committed(0)
+                assert!(id < self.settled.load(Ordering::SeqCst), "transaction {id} was never begun");
+                self.old_status(id)
             }
         }
     }
@@ -183,9 +210,14 @@ impl StatusTable {
         TxnId(self.next_id.load(Ordering::SeqCst))
     }
 
-    /// True until all that an earlier life of the database left unfinished is undone.
+    /// True until all that an earlier life of the database left unfinished is undone. What it left prepared does not count.
     pub fn has_losers(&self) -> bool {
         self.losers_left.load(Ordering::SeqCst) > 0
+    }
+
+    /// A transaction that an earlier life left unfinished has been undone.
+    pub fn loser_is_undone(&self) {
+        self.losers_left.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// True for ids of an earlier life of the database.
@@ -195,25 +227,29 @@ impl StatusTable {
 
     /// Moves the low-water mark over ids that ended and that snapshots at `purge_ts` and later see. One thread at a time.
     pub fn advance_low_water(&self, purge_ts: u64) {
-        let mut mark = self.low_water.load(Ordering::Acquire);
-        if mark < self.opened_at {
-            let first = self.losers.lock().iter().copied().min();
-            mark = first.unwrap_or(self.opened_at);
-        }
+        let mut mark = self.settled.load(Ordering::Acquire);
+        let before = mark;
         let next = self.next_id.load(Ordering::SeqCst);
         let begun = |id: u64| {
             // An id is given before its slot is set up; the mark waits for that.
             self.slot(id).id.load(Ordering::SeqCst) >= id
         };
-        while mark >= self.opened_at && mark < next && begun(mark) {
+        while mark < next && begun(mark) {
             match self.status(TxnId(mark)) {
+                Status::Open if next - mark > FAR_BEHIND => self.keep_by_itself(mark),
                 Status::Open => break,
                 Status::Committed(ts) if ts > purge_ts => break,
-                _ => mark += 1,
+                _ => {}
             }
+            mark += 1;
         }
-        let old = self.low_water.swap(mark, Ordering::SeqCst);
-        if mark - old > 0 && mark > RING {
+        self.settled.fetch_max(mark, Ordering::SeqCst);
+        let low_water = match self.old_len.load(Ordering::SeqCst) {
+            0 => mark,
+            _ => self.forget_seen(purge_ts).map_or(mark, |oldest| oldest.min(mark)),
+        };
+        self.low_water.store(low_water, Ordering::SeqCst);
+        if mark > before && mark > RING {
             for shard in &self.overflow {
                 let mut shard = shard.lock();
                 if !shard.is_empty() {
@@ -221,6 +257,28 @@ impl StatusTable {
                 }
             }
         }
+    }
+
+    /// Lets the settled mark pass an id that is open, if it still is.
+    fn keep_by_itself(&self, id: u64) {
+        // Whoever ends it has this mutex.
+        let overflow = self.overflow(id).lock();
+        let slot = self.slot(id);
+        let state = if slot.id.load(Ordering::SeqCst) == id { slot.ts.load(Ordering::SeqCst) } else { overflow.get(&id).copied().unwrap_or(OPEN) };
+        if state != ABORTED {
+            let mut old = self.old.write();
+            old.insert(id, state);
+            self.old_len.store(old.len() as u64, Ordering::SeqCst);
+        }
+        self.settled.store(id + 1, Ordering::SeqCst);
+    }
+
+    /// Forgets what everybody sees of the ids that are kept by themselves. The oldest of the rest.
+    fn forget_seen(&self, purge_ts: u64) -> Option<u64> {
+        let mut old = self.old.write();
+        old.retain(|_, state| *state == OPEN || *state > purge_ts);
+        self.old_len.store(old.len() as u64, Ordering::SeqCst);
+        old.keys().copied().min()
     }
 }
 
@@ -230,7 +288,7 @@ mod tests {
 
     #[test]
     fn status_follows_a_transaction() {
-        let table = StatusTable::new(TxnId(10), 5, [TxnId(4), TxnId(7)]);
+        let table = StatusTable::new(TxnId(10), 5, [TxnId(4), TxnId(7), TxnId(8)], 2);
         assert_eq!(table.status(TxnId(3)), Status::Committed(0));
         assert_eq!(table.status(TxnId(4)), Status::Open);
         assert_eq!(table.status(TxnId(5)), Status::Committed(0));
@@ -243,18 +301,26 @@ mod tests {
         table.abort(TxnId(4));
         table.advance_low_water(6);
         assert_eq!(table.low_water(), TxnId(7));
+        assert!(table.has_losers());
+        table.loser_is_undone();
+        table.loser_is_undone();
+        // The one that is left was prepared: it commits like any other.
+        assert!(!table.has_losers() && table.is_open(TxnId(8)));
         table.abort(TxnId(7));
+        table.commit(TxnId(8), 9);
+        assert!(table.visible_at(TxnId(8), 9) && !table.visible_at(TxnId(8), 8));
+        table.advance_low_water(8);
+        assert_eq!(table.low_water(), TxnId(8));
         table.abort(a);
         assert_eq!(table.status(a), Status::Aborted);
-        table.advance_low_water(5);
-        assert_eq!(table.low_water(), TxnId(11));
-        table.advance_low_water(6);
+        table.advance_low_water(9);
         assert_eq!(table.low_water(), TxnId(12));
+        assert_eq!(table.status(TxnId(8)), Status::Committed(0));
     }
 
     #[test]
     fn an_old_open_transaction_survives_the_ring() {
-        let table = StatusTable::new(TxnId(1), 0, []);
+        let table = StatusTable::new(TxnId(1), 0, [], 0);
         let old = table.begin();
         let early = table.begin();
         table.commit(early, 1);
@@ -264,6 +330,10 @@ mod tests {
         }
         assert_eq!(table.status(old), Status::Open);
         assert_eq!(table.status(early), Status::Committed(1));
+        // It is kept by itself, and nothing else is kept for it.
+        table.advance_low_water(RING + 1);
+        assert!(table.low_water() == old && table.overflow.iter().all(|s| s.lock().is_empty()));
+        assert_eq!((table.status(old), table.status(early)), (Status::Open, Status::Committed(0)));
         table.commit(old, RING + 9);
         assert_eq!(table.status(old), Status::Committed(RING + 9));
         table.advance_low_water(RING + 1);

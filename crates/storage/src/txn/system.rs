@@ -5,6 +5,7 @@ use std::sync::Weak;
 use ahash::AHashMap;
 
 use super::commit::Commits;
+use super::prepared::PreparedTransactions;
 use super::purge::History;
 use super::scratch::Scratch;
 use super::status::StatusTable;
@@ -56,6 +57,7 @@ pub(crate) struct System {
     pub locks: Arc<LockTable>,
     pub commits: Commits,
     pub history: History,
+    pub prepared: PreparedTransactions,
     /// `innodb_fill_factor`.
     pub fill_factor: AtomicU8,
     pub counters: Counters,
@@ -69,12 +71,18 @@ impl System {
         let budget = VERSION_BUDGET_MIN.max(options.buffer_pool_bytes as usize / 4);
         System {
             locks: LockTable::new(clock, options.deadlock_detect),
-            status: StatusTable::new(recovered.next_txn_id, recovered.max_ts, recovered.losers.iter().map(|l| l.id)),
+            status: StatusTable::new(
+                recovered.next_txn_id,
+                recovered.max_ts,
+                recovered.losers.iter().map(|l| l.id),
+                recovered.losers.iter().filter(|l| l.prepared.is_none()).count() as u64,
+            ),
             views: Arc::new(Views::new()),
             versions: VersionStore::new(budget, scratch.clone()),
             scratch,
             commits: Commits::new(recovered.max_ts),
             history: History::new(),
+            prepared: PreparedTransactions::default(),
             fill_factor: AtomicU8::new(options.fill_factor),
             trees: RwLock::default(),
             closed_trees: Mutex::default(),

@@ -33,18 +33,22 @@ pub struct Txn {
     pub(super) system: Arc<System>,
     isolation: Isolation,
     /// From the first write or lock on.
-    owner: Option<Arc<Owner>>,
+    pub(super) owner: Option<Arc<Owner>>,
     /// Its newest log record.
     pub(super) last_lsn: Lsn,
-    view: Option<Arc<View>>,
+    pub(super) view: Option<Arc<View>>,
     pub(super) purge: Vec<PurgeItem>,
-    dropped: Vec<IndexId>,
+    pub(super) dropped: Vec<IndexId>,
     /// The first record of binlog events that were logged before the commit.
-    first_events: Option<Lsn>,
+    pub(super) first_events: Option<Lsn>,
+    /// Bytes of those.
+    part_bytes: u64,
     pub(super) lock_wait_timeout: Duration,
     pub(super) interrupt: Option<Arc<Interrupt>>,
     pub(super) progress: Option<Arc<Progress>>,
     activity: Option<Arc<TxnActivity>>,
+    /// Neither a crash nor dropping this ends the transaction any more.
+    pub(super) is_prepared: bool,
     pub(super) cursor: Cursor,
 }
 
@@ -58,10 +62,12 @@ impl Txn {
             purge: Vec::new(),
             dropped: Vec::new(),
             first_events: None,
+            part_bytes: 0,
             lock_wait_timeout: system.options.lock_wait_timeout,
             interrupt: None,
             progress: None,
             activity: None,
+            is_prepared: false,
             cursor: Cursor::new(),
             system,
         }
@@ -136,6 +142,14 @@ impl Txn {
     /// Rows changed so far.
     pub fn rows_changed(&self) -> u64 {
         self.owner.as_ref().map_or(0, |o| o.work.load(crate::sync::Ordering::Relaxed))
+    }
+
+    /// What happens from here on is not the session's that began it.
+    pub(super) fn leave_session(&mut self) {
+        (self.interrupt, self.progress) = (None, None);
+        if let Some(activity) = self.activity.take() {
+            activity.end();
+        }
     }
 
     pub(super) fn owner(&mut self) -> Arc<Owner> {
@@ -263,12 +277,17 @@ impl Txn {
         let draft = Draft { kind: Kind::Events, txn: owner.id, prev_lsn: Lsn::NONE, undo: &[], parts: &[], extra: part };
         let (lsn, _) = wal.append(&draft, |_| 0)?;
         self.first_events.get_or_insert(lsn);
+        self.part_bytes += part.len() as u64;
         Ok(lsn)
     }
 
     /// Appends the commit record with `binlog`, the transaction's binlog events (may be empty). On an error the transaction is rolled
     /// back. A transaction that wrote nothing logs nothing.
     pub fn commit(mut self, binlog: &[u8]) -> Result<CommitWait> {
+        self.append_commit(binlog)
+    }
+
+    pub(super) fn append_commit(&mut self, binlog: &[u8]) -> Result<CommitWait> {
         self.view = None;
         if !self.has_writes() && binlog.is_empty() {
             self.end_unwritten();
@@ -296,7 +315,16 @@ impl Txn {
         })?;
         self.owner = None;
         self.last_lsn = Lsn::NONE;
+        self.note_events(binlog);
         Ok(CommitWait::new(system, lsn))
+    }
+
+    /// A record with these events, and those that were logged in parts before, is in the log.
+    pub(super) fn note_events(&mut self, binlog: &[u8]) {
+        if !binlog.is_empty() {
+            let bytes = binlog.len() as u64 + std::mem::take(&mut self.part_bytes);
+            self.system.store.wal.anatomy.binlog_bytes.note(bytes);
+        }
     }
 
     pub fn rollback(mut self) -> Result<()> {
@@ -310,7 +338,7 @@ impl Txn {
         }
     }
 
-    fn end_rolled_back(&mut self) -> Result<()> {
+    pub(super) fn end_rolled_back(&mut self) -> Result<()> {
         self.view = None;
         self.purge.clear();
         self.dropped.clear();
@@ -353,6 +381,7 @@ impl Drop for Txn {
             activity.end();
         }
         if self.owner.is_some()
+            && !self.is_prepared
             && let Err(error) = self.end_rolled_back()
         {
             // Its rows stay locked; the next open undoes it.

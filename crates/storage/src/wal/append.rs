@@ -17,6 +17,8 @@ pub(super) struct Tail {
     pub writing: Option<(u64, Arc<Vec<u8>>)>,
     /// A buffer to use again.
     pub spare: Vec<u8>,
+    /// Commits in `buf`.
+    pub commits: u64,
 }
 
 impl Wal {
@@ -37,6 +39,7 @@ impl Wal {
         let lsn = Lsn(tail.base + tail.buf.len() as u64);
         let ts = timestamp(lsn);
         draft.write(lsn, checksum, ts, self.durable(), &mut tail.buf);
+        tail.commits += u64::from(draft.kind.is_waited_for());
         self.end.store(lsn.0 + len as u64, Ordering::SeqCst);
         drop(tail);
         self.counters.log_records.add(1);

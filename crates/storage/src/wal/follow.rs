@@ -124,7 +124,7 @@ impl LogFollower {
         self.wal.followed.read.store(u64::MAX, Ordering::SeqCst);
     }
 
-    /// The next durable commit with events. `None`: there is no more as yet.
+    /// The next durable commit, or another end of a transaction or of its preparation, with events. `None`: there is no more as yet.
     pub fn next(&mut self) -> Result<Option<Record>> {
         let durable = self.wal.durable().0;
         let found = self.next_before(durable);
@@ -136,14 +136,14 @@ impl LogFollower {
         while self.at < durable {
             self.have(RECORD_HEADER, durable)?;
             let len = plausible_len(Lsn(self.at), self.rest()).ok_or_else(|| self.broken())?;
-            // Its timestamp and no events.
-            let is_commit = self.rest()[KIND] == Kind::Commit as u8;
-            if is_commit && len > RECORD_HEADER + 8 {
+            let may_carry = Kind::from_u8(self.rest()[KIND]).is_some_and(Kind::may_carry_events);
+            // More than a commit's timestamp.
+            if may_carry && len > RECORD_HEADER + 8 {
                 self.have(len, durable)?;
                 let bytes = self.rest().get(..len).ok_or_else(|| self.broken())?.to_vec();
                 let record = Record::parse(Lsn(self.at), bytes).ok_or_else(|| self.broken())?;
                 self.at += len as u64;
-                if !record.extra().is_empty() {
+                if !record.events().is_empty() {
                     return Ok(Some(record));
                 }
             } else {

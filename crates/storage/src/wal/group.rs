@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
 
 /// Log that is written before anybody waits for it: half of what a core's cache holds, as a rule.
 const EARLY_BYTES: u64 = 1 << 20;
@@ -189,6 +190,7 @@ impl Wal {
             let mut tail = self.tail.lock();
             let spare = std::mem::take(&mut tail.spare);
             let data = Arc::new(std::mem::replace(&mut tail.buf, spare));
+            self.unsynced_commits.fetch_add(std::mem::take(&mut tail.commits), Ordering::Relaxed);
             let base = tail.base;
             tail.base += data.len() as u64;
             tail.writing = Some((base, data.clone()));
@@ -227,9 +229,15 @@ impl Wal {
         if sync {
             let files = segments.take_unsynced();
             drop(segments);
+            let began = Instant::now();
             for file in files {
                 file.sync()?;
                 self.counters.log_fsyncs.add(1);
+            }
+            let commits = self.unsynced_commits.swap(0, Ordering::Relaxed);
+            if commits > 0 {
+                self.anatomy.group_size.note(commits);
+                self.anatomy.sync_us.note(began.elapsed().as_micros() as u64);
             }
         }
         Ok(())
@@ -244,13 +252,18 @@ pub struct DurableWait {
     waiting: Option<u64>,
     led: bool,
     /// From the first look on, unless that one found the record there.
-    counted: Option<FutureWait>,
+    counted: Option<(FutureWait, Instant)>,
 }
 
 impl DurableWait {
     /// Blocks the thread.
     pub fn wait(self) -> Result<()> {
-        self.wal.wait_blocking(self.lsn, self.need)
+        let began = (!self.wal.reached(self.lsn, self.need)).then(Instant::now);
+        self.wal.wait_blocking(self.lsn, self.need)?;
+        if let Some(began) = began {
+            self.wal.anatomy.wait_us.note(began.elapsed().as_micros() as u64);
+        }
+        Ok(())
     }
 }
 
@@ -261,12 +274,13 @@ impl Future for DurableWait {
         if this.counted.is_none() && this.wal.reached(this.lsn, this.need) {
             return Poll::Ready(Ok(()));
         }
-        let counted = this.counted.get_or_insert_with(|| FutureWait::begin(WaitKind::Log));
+        let (counted, _) = this.counted.get_or_insert_with(|| (FutureWait::begin(WaitKind::Log), Instant::now()));
         let answer = counted.hold(|| this.wal.poll_wait(this.lsn, this.need, &mut this.waiting, &mut this.led, cx.waker()));
         if answer.is_ready()
-            && let Some(counted) = this.counted.take()
+            && let Some((counted, began)) = this.counted.take()
         {
             counted.end_with_hold();
+            this.wal.anatomy.wait_us.note(began.elapsed().as_micros() as u64);
         }
         answer
     }

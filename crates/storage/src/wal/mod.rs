@@ -1,5 +1,6 @@
 //! The write-ahead log. See README.md.
 
+mod anatomy;
 mod append;
 mod control;
 mod end;
@@ -15,12 +16,13 @@ mod schedules;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
+pub use anatomy::{CommitAnatomy, HistogramBucket, HistogramReport};
 pub(crate) use append::Draft;
 pub(crate) use control::{Control, ControlFile};
 pub(crate) use end::{Evidence, Remains};
 pub use follow::LogFollower;
 pub use group::DurableWait;
-pub(crate) use record::{Parts, begin_part, end_part, push_part, set_part_page};
+pub(crate) use record::{Parts, begin_part, end_part, prepare_extra, push_part, set_part_page};
 pub use record::{Kind, Record};
 pub use room::Urgency;
 
@@ -59,6 +61,9 @@ pub struct Wal {
     segments: Mutex<Segments>,
     room: room::Room,
     followed: follow::Followed,
+    pub(crate) anatomy: anatomy::Anatomy,
+    /// Commits that have been written and not synced.
+    unsynced_commits: AtomicU64,
 }
 
 impl Wal {
@@ -81,6 +86,8 @@ impl Wal {
             segments: Mutex::new(segments),
             room: room::Room::default(),
             followed: follow::Followed::new(options.hold_log),
+            anatomy: anatomy::Anatomy::default(),
+            unsynced_commits: AtomicU64::new(0),
         })
     }
 

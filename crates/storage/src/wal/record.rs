@@ -5,7 +5,7 @@
 //! 33 durable u32 (how far before this record the log was known durable when it was appended; all ones: further than that)
 //! 37 undo · parts {page_id u64, op u8, payload len u16, payload}* · extra (to the end)
 //! ```
-//! A commit record's extra begins with its timestamp. The stored checksum is that of the bytes from 8 on (a commit's
+//! A commit record's extra begins with its timestamp, that of a prepare record with `first u64 · info len u32 · info`. The stored checksum is that of the bytes from 8 on (a commit's
 //! timestamp and `durable` taken last) and of `len`, XORed with a hash of the record's LSN, so that what an earlier life of
 //! the segment left at the same place never looks like a record.
 
@@ -38,6 +38,13 @@ pub enum Kind {
     Abort = 5,
     /// A part of a transaction's binlog events that came before its commit; `extra` is the part. Redo and undo pass it by.
     Events = 6,
+    /// A transaction is prepared: a crash neither undoes nor ends it. `extra` is where its chain begins if that is not its first record (else
+    /// 0), what its owner wants to know of it, then its binlog events.
+    Prepare = 7,
+    /// A prepared transaction is to be taken back; `extra` is its binlog events.
+    RollBack = 8,
+    /// Undo bytes of a prepared transaction's earlier records, copied. It counts once a `Prepare` leads to it.
+    Undo = 9,
 }
 
 impl Kind {
@@ -49,10 +56,31 @@ impl Kind {
             4 => Kind::Commit,
             5 => Kind::Abort,
             6 => Kind::Events,
+            7 => Kind::Prepare,
+            8 => Kind::RollBack,
+            9 => Kind::Undo,
             _ => return None,
         })
     }
+
+    /// Its records may carry a transaction's binlog events.
+    pub(super) fn may_carry_events(self) -> bool {
+        self.is_waited_for()
+    }
+
+    /// Somebody is told once its record is durable.
+    pub(super) fn is_waited_for(self) -> bool {
+        matches!(self, Kind::Commit | Kind::Prepare | Kind::RollBack)
+    }
 }
+
+/// What a prepare record's extra has before the binlog events. `first`: see [`Kind::Prepare`].
+pub(crate) fn prepare_extra(first: Lsn, info: &[u8], events: &[u8]) -> Vec<u8> {
+    [&first.0.to_le_bytes()[..], &(info.len() as u32).to_le_bytes(), info, events].concat()
+}
+
+/// Before a prepare record's info.
+const PREPARE_HEADER: usize = 12;
 
 /// A record about to be appended, in pieces.
 pub(crate) struct Draft<'a> {
@@ -168,11 +196,12 @@ pub(crate) fn plausible_len(lsn: Lsn, header: &[u8]) -> Option<usize> {
     let prev_lsn = u64::from_le_bytes(header[17..25].try_into().expect("8 bytes"));
     let body = RECORD_HEADER.checked_add(u32_at(25))?.checked_add(u32_at(29))?;
     let fits = match kind {
-        Kind::System | Kind::Data | Kind::Abort => body == len,
+        Kind::System | Kind::Data | Kind::Abort | Kind::Undo => body == len,
         Kind::Clr => body.checked_add(8)? == len,
         // The timestamp, then as many events as there are.
         Kind::Commit => body.checked_add(8)? <= len,
-        Kind::Events => body == RECORD_HEADER,
+        Kind::Events | Kind::RollBack => body == RECORD_HEADER,
+        Kind::Prepare => body == RECORD_HEADER && len >= RECORD_HEADER + PREPARE_HEADER,
     };
     (fits && prev_lsn < lsn.0).then_some(len)
 }
@@ -199,6 +228,9 @@ impl Record {
             u32::MAX => Lsn::NONE,
             behind => Lsn(lsn.0.checked_sub(u64::from(behind))?),
         };
+        if kind == Kind::Prepare && bytes.len() - parts_end - PREPARE_HEADER < u32_at(parts_end + 8) as usize {
+            return None;
+        }
         let (txn, prev_lsn) = (TxnId(u64_at(9)), Lsn(u64_at(17)));
         Some(Record { lsn, kind, txn, prev_lsn, durable, undo_end, parts_end, bytes })
     }
@@ -212,8 +244,8 @@ impl Record {
         &self.bytes[RECORD_HEADER..self.undo_end]
     }
 
-    /// What follows the parts: a `Clr`'s undo_next, binlog events (a `Commit`'s timestamp taken off).
-    pub fn extra(&self) -> &[u8] {
+    /// What follows the parts (a `Commit`'s timestamp taken off).
+    fn extra(&self) -> &[u8] {
         &self.bytes[self.parts_end + if self.kind == Kind::Commit { 8 } else { 0 }..]
     }
 
@@ -231,6 +263,26 @@ impl Record {
     pub fn commit_ts(&self) -> u64 {
         debug_assert_eq!(self.kind, Kind::Commit);
         self.extra_u64()
+    }
+
+    /// A `Prepare`'s: the chain's first record if that is not the transaction's first one, and what its owner wants to know of it.
+    pub(crate) fn prepared(&self) -> (Lsn, &[u8]) {
+        debug_assert_eq!(self.kind, Kind::Prepare);
+        (Lsn(self.extra_u64()), &self.bytes[self.parts_end + PREPARE_HEADER..self.prepare_end()])
+    }
+
+    fn prepare_end(&self) -> usize {
+        let len = &self.bytes[self.parts_end + 8..self.parts_end + PREPARE_HEADER];
+        self.parts_end + PREPARE_HEADER + u32::from_le_bytes(len.try_into().expect("4 bytes")) as usize
+    }
+
+    /// The binlog events that it carries.
+    pub fn events(&self) -> &[u8] {
+        match self.kind {
+            Kind::Commit | Kind::RollBack | Kind::Events => self.extra(),
+            Kind::Prepare => &self.bytes[self.prepare_end()..],
+            _ => &[],
+        }
     }
 
     /// The page operations: page, operation, payload.
@@ -296,6 +348,9 @@ mod tests {
             (Kind::Commit, b"events", b"undo", &parts),
             (Kind::Clr, &[1, 0, 0, 0, 0, 0, 0, 0], b"undo", &parts),
             (Kind::Events, b"events", b"", b""),
+            (Kind::RollBack, b"events", b"", b""),
+            (Kind::Undo, b"", b"undo", b""),
+            (Kind::Prepare, b"\x05\0\0\0\0\0\0\0\x04\0\0\0infoevents", b"", b""),
         ];
         for (kind, extra, undo, parts) in cases {
             let d = draft(kind, undo, parts, extra);
@@ -309,9 +364,10 @@ mod tests {
             let written = [(PageId(5), 0x41, &b"payload"[..]), (PageId(6), 0x42, &b""[..])];
             assert_eq!(read, if parts.is_empty() { &[] } else { &written[..] });
             match kind {
-                Kind::Commit => assert_eq!((r.commit_ts(), r.extra()), (55, &b"events"[..])),
+                Kind::Commit => assert_eq!((r.commit_ts(), r.events()), (55, &b"events"[..])),
                 Kind::Clr => assert_eq!(r.undo_next(), Lsn(1)),
-                Kind::Events => assert_eq!(r.extra(), b"events"),
+                Kind::Events | Kind::RollBack => assert_eq!(r.events(), b"events"),
+                Kind::Prepare => assert_eq!((r.prepared(), r.events()), ((Lsn(5), &b"info"[..]), &b"events"[..])),
                 _ => {}
             }
             assert!(Record::parse(Lsn(1001), out.clone()).is_none());

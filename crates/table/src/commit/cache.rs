@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use highkey_binlog::rows::{rows_flags, set_statement_end};
 use highkey_binlog::transaction::{QueryContext, query, rows_query, xid};
-use highkey_binlog::{Bitmap, Column, PrimaryKeyPart, RowImage, RowMetadata, RowsKind, RowsWriter, Stamp, TableMap, event};
+use highkey_binlog::{Bitmap, Column, PrimaryKeyPart, RowImage, RowMetadata, RowsKind, RowsWriter, Stamp, TableMap, Xid, event, xa};
 use highkey_storage::{Lsn, Result, Txn};
 use highkey_types::{Str, Value};
 
@@ -64,15 +64,43 @@ impl EventSource {
     }
 
     fn begin(&self, out: &mut Vec<u8>) {
+        self.bracket(b"BEGIN", out);
+    }
+
+    fn bracket(&self, sql: &[u8], out: &mut Vec<u8>) {
         let context =
             QueryContext { thread_id: self.thread_id, flags2: self.flags2, sql_mode: self.sql_mode, suppress_use: true, ..QueryContext::default() };
-        query(self.stamp(), &context, &self.schema, b"BEGIN", out);
+        query(self.stamp(), &context, &self.schema, sql, out);
+    }
+
+    /// A statement about a transaction in two phases, as MySQL writes it: `verb` is START, END, COMMIT or ROLLBACK.
+    fn xa(&self, verb: &str, xid: &Xid, out: &mut Vec<u8>) {
+        let context = QueryContext {
+            thread_id: self.thread_id,
+            flags2: self.flags2,
+            sql_mode: self.sql_mode,
+            charset: Some(self.charset),
+            suppress_use: true,
+            ..QueryContext::default()
+        };
+        query(self.stamp(), &context, &self.schema, format!("XA {verb} {xid}").as_bytes(), out);
     }
 
     /// What the commit record of a statement that is logged as its text carries: DDL, account management. `released`: see `Txn::releasing`.
     pub fn statement_payload(&self, sql: &str, released: Lsn) -> Vec<u8> {
         let mut raw = Vec::new();
         self.query(sql, &mut raw);
+        self.one_event_payload(raw, released)
+    }
+
+    /// What the record carries that ends a prepared transaction; `verb` is COMMIT or ROLLBACK.
+    pub(crate) fn xa_payload(&self, verb: &str, xid: &Xid, released: Lsn) -> Vec<u8> {
+        let mut raw = Vec::new();
+        self.xa(verb, xid, &mut raw);
+        self.one_event_payload(raw, released)
+    }
+
+    fn one_event_payload(&self, mut raw: Vec<u8>, released: Lsn) -> Vec<u8> {
         let group = EventGroup { statement: true, events: 1, bytes: raw.len() as u64 };
         let mut out = Vec::new();
         self.payload(released, vec![group], Vec::new()).encode(&mut out);
@@ -141,10 +169,14 @@ pub(crate) struct EventMark {
 #[derive(Default)]
 pub(crate) struct EventCache {
     source: EventSource,
+    /// The name of a transaction in two phases.
+    xid: Option<Arc<Xid>>,
     /// Statements as text that come before the rows as transactions of their own (CREATE TABLE … SELECT).
     groups: Vec<EventGroup>,
     /// A BEGIN has been written.
     begun: bool,
+    /// Nothing will follow it.
+    empty: bool,
     /// The statement's text has been written.
     told: bool,
     buf: Vec<u8>,
@@ -161,6 +193,11 @@ pub(crate) struct EventCache {
 }
 
 impl EventCache {
+    /// `xid`: of a transaction in two phases.
+    pub fn new(xid: Option<Arc<Xid>>) -> EventCache {
+        EventCache { xid, ..EventCache::default() }
+    }
+
     /// A statement begins; the one before has ended.
     pub fn begin_statement(&mut self, source: EventSource) {
         self.end_statement();
@@ -170,6 +207,18 @@ impl EventCache {
 
     pub fn source(&self) -> &EventSource {
         &self.source
+    }
+
+    pub fn is_empty_transaction(&self) -> bool {
+        self.empty
+    }
+
+    /// The transaction is to be told even if it changes nothing: it has a GTID of its own.
+    pub fn begin_empty(&mut self) {
+        if !self.begun && self.groups.is_empty() {
+            (self.begun, self.empty) = (true, true);
+            self.source.begin(&mut self.buf);
+        }
     }
 
     /// The statement is over: its last rows say so.
@@ -239,7 +288,10 @@ impl EventCache {
             if !self.begun {
                 self.begun = true;
                 self.buf.reserve(SMALL_BYTES);
-                self.source.begin(&mut self.buf);
+                match &self.xid {
+                    None => self.source.begin(&mut self.buf),
+                    Some(xid) => self.source.xa("START", xid, &mut self.buf),
+                }
             }
             if let Some(text) = self.source.statement.as_ref().filter(|_| !self.told) {
                 rows_query(stamp, text.as_bytes(), &mut self.buf);
@@ -308,15 +360,22 @@ impl EventCache {
         self.begun = mark.begun;
     }
 
-    /// What the commit record carries; nothing if nothing was changed.
-    pub fn finish(mut self, txn: u64, released: Lsn) -> Vec<u8> {
+    /// What the commit record carries, or with `prepare` that which prepares the transaction; nothing if nothing was changed.
+    pub fn finish(mut self, txn: u64, released: Lsn, prepare: bool) -> Vec<u8> {
         if !self.begun && self.groups.is_empty() {
             return Vec::new();
         }
         self.end_statement();
         let mut groups = std::mem::take(&mut self.groups);
         if self.begun {
-            xid(self.source.stamp(), txn, &mut self.buf);
+            match &self.xid {
+                None if self.empty => self.source.bracket(b"COMMIT", &mut self.buf),
+                None => xid(self.source.stamp(), txn, &mut self.buf),
+                Some(xid) => {
+                    self.source.xa("END", xid, &mut self.buf);
+                    xa::prepare(self.source.stamp(), xid, !prepare, &mut self.buf);
+                }
+            }
             self.count();
             let before: u64 = groups.iter().map(|g| g.bytes).sum();
             let bytes = self.logged + self.buf.len() as u64 - before;

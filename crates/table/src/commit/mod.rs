@@ -10,6 +10,7 @@ mod reader;
 mod state;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -156,6 +157,8 @@ pub struct Binlog {
     generation: AtomicU64,
     /// The newest file when old ones were looked for.
     expired_at: AtomicU64,
+    /// GTIDs that transactions under way have been assigned, and whose they are.
+    owned: Mutex<BTreeMap<(Uuid, u64), u64>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -204,6 +207,7 @@ impl Binlog {
             failed: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             expired_at: AtomicU64::new(0),
+            owned: Mutex::default(),
             thread: Mutex::new(None),
         });
         binlog.publish(&binlog.writer.lock());
@@ -372,6 +376,55 @@ impl Binlog {
         self.shared.lock().purged.clone()
     }
 
+    /// Makes a GTID that is to be assigned the property of `connection`.
+    pub fn own(self: &Arc<Self>, uuid: Uuid, number: u64, connection: u64) -> std::result::Result<Owning, MySqlError> {
+        {
+            let mut owned = self.owned.lock();
+            if owned.contains_key(&(uuid, number)) {
+                return Ok(Owning::Busy);
+            }
+            owned.insert((uuid, number), connection);
+        }
+        let gtid = OwnedGtid { binlog: self.clone(), uuid, number };
+        // Whoever had it before has committed by now.
+        self.catch_up()?;
+        Ok(if self.shared.lock().executed.contains(uuid, number) { Owning::Executed } else { Owning::Owned(gtid) })
+    }
+
+    /// All GTIDs that are owned, with their connections.
+    pub fn owned(&self) -> Vec<(Uuid, u64, u64)> {
+        self.owned.lock().iter().map(|((uuid, number), connection)| (*uuid, *number, *connection)).collect()
+    }
+
+    /// `gtid_purged`: counts transactions as executed and purged that never were in the files. Error 3546 if it may not: `+` adds GTIDs of which
+    /// none is executed; without, the set takes the place of the present one.
+    pub fn declare_purged(&self, add: bool, set: &GtidSet) -> std::result::Result<(), MySqlError> {
+        self.engine.flush_log().map_err(failed)?;
+        let refused = |why: &str| MySqlError::with_message(3546, format!("@@GLOBAL.GTID_PURGED cannot be changed: {why}"));
+        let mut answer = Ok(());
+        self.with_writer(|writer| {
+            writer.step()?;
+            let progress = writer.progress();
+            let mut added = set.clone();
+            if !add {
+                if !progress.purged.is_subset(set) {
+                    answer = Err(refused("the new value must be a superset of the old value"));
+                    return Ok(());
+                }
+                added.subtract(progress.purged);
+            }
+            let mut both = added.clone();
+            both.intersect(progress.executed);
+            if !both.is_empty() {
+                answer = Err(refused("the added gtid set must not overlap with @@GLOBAL.GTID_EXECUTED"));
+                return Ok(());
+            }
+            writer.declare(&added)
+        })
+        .map_err(failed)?;
+        answer
+    }
+
     fn file_number(&self, name: &str) -> Option<u64> {
         let name = name.rsplit('/').next().unwrap_or(name);
         let number = number_of(name)?;
@@ -408,6 +461,9 @@ impl Binlog {
     /// The newest file before which everything is in `known`: where a replica that has `known` begins to read. `None`: something that it
     /// lacks has been purged.
     pub fn find_start(&self, known: &GtidSet) -> std::result::Result<Option<String>, MySqlError> {
+        if !self.purged().is_subset(known) {
+            return Ok(None);
+        }
         let files: Vec<u64> = self.shared.lock().files.iter().map(|f| f.number).collect();
         let disk = self.engine.disk();
         for number in files.iter().rev() {
@@ -482,6 +538,28 @@ fn run(binlog: &Weak<Binlog>, signal: &Signal) {
             }
         };
         signal.wait(wait);
+    }
+}
+
+/// What came of an attempt to own a GTID.
+pub enum Owning {
+    Owned(OwnedGtid),
+    /// A transaction of this GTID has been committed.
+    Executed,
+    /// Somebody else owns it now.
+    Busy,
+}
+
+/// A GTID for the transaction under way.
+pub struct OwnedGtid {
+    binlog: Arc<Binlog>,
+    uuid: Uuid,
+    number: u64,
+}
+
+impl Drop for OwnedGtid {
+    fn drop(&mut self) {
+        self.binlog.owned.lock().remove(&(self.uuid, self.number));
     }
 }
 

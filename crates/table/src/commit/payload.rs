@@ -1,7 +1,8 @@
 //! What a transaction's commit record carries of the binary log.
 //!
 //! ```text
-//! version u8 · flags u8 (1: it has no GTID) · released u64 · commit time in microseconds u64 · server id u32
+//! version u8 · flags u8 (1: it has no GTID, 2: it has the one that follows) · released u64 · commit time in microseconds u64 · server id u32
+//! [ server's uuid 16 bytes · number u64 ]
 //! groups u16 · { statement u8 · events u32 · bytes u64 }*
 //! parts u32 · { lsn u64 · bytes u32 }*
 //! raw events
@@ -9,10 +10,12 @@
 //! The raw events of the parts, each as far as it says, then those of the record itself, are the groups' events one after the other; a group
 //! becomes one transaction of the binary log. An event lies in one part whole.
 
+use highkey_binlog::Uuid;
 use highkey_storage::{Error, Lsn, Result};
 
 const VERSION: u8 = 1;
 const ANONYMOUS: u8 = 1;
+const ASSIGNED: u8 = 2;
 
 /// One transaction of the binary log: a BEGIN … Xid, or a DDL statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub enum GtidChoice {
     Automatic,
     /// None: `gtid_mode=OFF`.
     Anonymous,
+    /// This one: `gtid_next`. Nobody else has it: see `Binlog::own`.
+    Assigned(Uuid, u64),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,10 +63,18 @@ impl Payload {
     /// The record's events follow what this appends.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(VERSION);
-        out.push(if self.gtid == GtidChoice::Anonymous { ANONYMOUS } else { 0 });
+        out.push(match self.gtid {
+            GtidChoice::Automatic => 0,
+            GtidChoice::Anonymous => ANONYMOUS,
+            GtidChoice::Assigned(..) => ASSIGNED,
+        });
         out.extend_from_slice(&self.released.0.to_le_bytes());
         out.extend_from_slice(&self.commit_time.to_le_bytes());
         out.extend_from_slice(&self.server_id.to_le_bytes());
+        if let GtidChoice::Assigned(uuid, number) = self.gtid {
+            out.extend_from_slice(&uuid.0);
+            out.extend_from_slice(&number.to_le_bytes());
+        }
         out.extend_from_slice(&(self.groups.len() as u16).to_le_bytes());
         for group in &self.groups {
             out.push(u8::from(group.statement));
@@ -84,13 +97,17 @@ impl Payload {
 fn decode(bytes: &[u8]) -> Option<(Payload, &[u8])> {
     let mut rest = bytes;
     let [version, flags] = take(&mut rest)?;
-    if version != VERSION || flags > ANONYMOUS {
+    if version != VERSION || flags > ASSIGNED {
         return None;
     }
     let released = Lsn(u64::from_le_bytes(take(&mut rest)?));
     let commit_time = u64::from_le_bytes(take(&mut rest)?);
     let server_id = u32::from_le_bytes(take(&mut rest)?);
-    let gtid = if flags == ANONYMOUS { GtidChoice::Anonymous } else { GtidChoice::Automatic };
+    let gtid = match flags {
+        ANONYMOUS => GtidChoice::Anonymous,
+        ASSIGNED => GtidChoice::Assigned(Uuid(take(&mut rest)?), u64::from_le_bytes(take(&mut rest)?)),
+        _ => GtidChoice::Automatic,
+    };
     let groups = u16::from_le_bytes(take(&mut rest)?);
     let groups = (0..groups)
         .map(|_| {
@@ -121,6 +138,7 @@ mod tests {
         let payloads = [
             Payload::default(),
             Payload { gtid: GtidChoice::Anonymous, ..Payload::default() },
+            Payload { gtid: GtidChoice::Assigned(Uuid([7; 16]), 5), ..Payload::default() },
             Payload {
                 released: Lsn(5),
                 commit_time: 1 << 50,

@@ -26,12 +26,15 @@ pub(crate) struct State {
     pub next_gno: u64,
     /// All files are to be removed: RESET was under way.
     pub reset: bool,
+    /// GTIDs that were declared as executed and purged, as text.
+    #[serde(default)]
+    pub declared: String,
 }
 
 impl State {
     /// Of a database that has never had a binary log.
     pub fn first() -> State {
-        State { file: 0, position: 0, lsn: None, sequence: 0, executed: String::new(), stopped: false, next_gno: 1, reset: false }
+        State { file: 0, position: 0, lsn: None, sequence: 0, executed: String::new(), stopped: false, next_gno: 1, reset: false, declared: String::new() }
     }
 
     pub fn read(engine: &Engine) -> Result<Option<State>> {

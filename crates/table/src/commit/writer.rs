@@ -46,6 +46,8 @@ pub(crate) struct Writer {
     recent: VecDeque<(Lsn, u64)>,
     executed: GtidSet,
     purged: GtidSet,
+    /// The part of `purged` that was in no file: `gtid_purged` was set.
+    declared: GtidSet,
     next_gno: u64,
     written: BinlogWritten,
     saved_lsn: Lsn,
@@ -100,6 +102,7 @@ impl Writer {
             recent: VecDeque::new(),
             executed: gtids(&state.executed)?,
             purged: GtidSet::default(),
+            declared: gtids(&state.declared)?,
             next_gno: state.next_gno,
             written: BinlogWritten::default(),
             saved_lsn: from,
@@ -129,6 +132,7 @@ impl Writer {
         files::write_index(&*writer.disk, &listed)?;
         files::remove_unlisted(&*writer.disk, &listed)?;
         writer.purged = reader::head(&*writer.disk, listed[0])?.previous;
+        writer.purged.union(&writer.declared);
         writer.save()?;
         Ok(writer)
     }
@@ -195,7 +199,7 @@ impl Writer {
     }
 
     fn transaction(&mut self, record: &LogRecord) -> Result<()> {
-        let (payload, own) = Payload::decode(record.extra())?;
+        let (payload, own) = Payload::decode(record.events())?;
         let broken = || Error::corrupt_file(format!("the binary log's events in the log at {} do not add up", record.lsn));
         let mut parts = payload.parts.iter();
         // The part that is being read, and what is left of it; after the last one, the record's own events.
@@ -219,7 +223,7 @@ impl Writer {
                         None => return Err(broken()),
                     };
                 }
-                let bytes = part.as_ref().map_or(own, |part| part.extra()).get(at..end).ok_or_else(broken)?;
+                let bytes = part.as_ref().map_or(own, |part| part.events()).get(at..end).ok_or_else(broken)?;
                 let len = Header::parse(bytes).map(|h| h.event_size as usize).filter(|len| *len <= bytes.len()).ok_or_else(broken)?;
                 self.append(&bytes[..len]);
                 at += len;
@@ -250,7 +254,9 @@ impl Writer {
             self.recent.pop_front();
         }
         let gtid = match payload.gtid {
-            GtidChoice::Automatic => Some((self.settings.uuid, self.next_gno)),
+            // Some of this server's numbers may have been assigned.
+            GtidChoice::Automatic => Some((self.settings.uuid, self.executed.next_free(self.settings.uuid, self.next_gno - 1))),
+            GtidChoice::Assigned(sid, gno) => Some((sid, gno)),
             GtidChoice::Anonymous => None,
         };
         let stamp = Stamp { timestamp: (payload.commit_time / 1_000_000) as u32, server_id: payload.server_id };
@@ -272,7 +278,9 @@ impl Writer {
         self.append(&raw);
         if let Some((sid, gno)) = gtid {
             self.executed.add(sid, gno);
-            self.next_gno = gno + 1;
+            if payload.gtid == GtidChoice::Automatic {
+                self.next_gno = gno + 1;
+            }
         }
     }
 
@@ -302,6 +310,7 @@ impl Writer {
             stopped: self.stopped,
             next_gno: self.next_gno,
             reset: false,
+            declared: self.declared.to_string(),
         }
     }
 
@@ -412,8 +421,17 @@ impl Writer {
         let purged = reader::head(&*self.disk, self.files[keep].number)?.previous;
         files::write_index(&*self.disk, &numbers(&self.files[keep..]))?;
         self.purged = purged;
+        self.purged.union(&self.declared);
         let gone: Vec<String> = self.files.drain(..keep).map(|f| name_of(f.number)).collect();
         files::remove(&*self.disk, gone)
+    }
+
+    /// Counts transactions as executed, though they never were in the files: durable when it returns.
+    pub fn declare(&mut self, purged: &GtidSet) -> Result<()> {
+        for set in [&mut self.executed, &mut self.purged, &mut self.declared] {
+            set.union(purged);
+        }
+        self.save()
     }
 
     /// Removes all files and begins anew with the first; no GTID has been used then.
@@ -422,7 +440,7 @@ impl Writer {
         self.write_state(&State { reset: true, ..self.state() })?;
         begin_reset(&*self.disk)?;
         self.files.clear();
-        (self.executed, self.purged) = (GtidSet::default(), GtidSet::default());
+        (self.executed, self.purged, self.declared) = (GtidSet::default(), GtidSet::default(), GtidSet::default());
         (self.sequence, self.next_gno) = (0, 1);
         self.checksum = self.settings.checksum.load(Ordering::Relaxed);
         self.begin_file(1)?;

@@ -293,6 +293,7 @@ errors! {
     view_delete_merge_view(schema, view) 1395 "HY000" "Can not delete from join view '{schema:.192}.{view:.192}'";
     cannot_user(operation, users) 1396 "HY000" "Operation {operation} failed for {users:.256}";
     xaer_nota() 1397 "XAE04" "XAER_NOTA: Unknown XID";
+    xaer_inval() 1398 "XAE05" "XAER_INVAL: Invalid arguments (or unsupported command)";
     xaer_rmfail(what) 1399 "XAE07" "XAER_RMFAIL: The command cannot be executed when global transaction is in the  {what:.64} state";
     xaer_outside() 1400 "XAE09" "XAER_OUTSIDE: Some work is done outside global transaction";
     xaer_rmerr() 1401 "XAE03" "XAER_RMERR: Fatal error occurred in the transaction branch - check your data for consistency";

@@ -8,6 +8,7 @@ mod dml;
 mod expr;
 mod query;
 mod replica;
+mod xa;
 
 pub use admin::*;
 pub use ddl::*;
@@ -15,6 +16,7 @@ pub use dml::*;
 pub use expr::*;
 pub use query::*;
 pub use replica::*;
+pub use xa::*;
 
 /// A possibly qualified name of a table, index or routine: `[schema.]name`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -111,6 +113,8 @@ pub enum Statement {
     RollbackTo(String),
     /// RELEASE SAVEPOINT name.
     ReleaseSavepoint(String),
+    /// XA ….
+    Xa(XaStatement),
     /// LOCK TABLES.
     LockTables(Vec<TableLock>),
     /// UNLOCK TABLES.

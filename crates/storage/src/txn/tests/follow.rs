@@ -19,13 +19,13 @@ fn step(engine: &Engine, index: IndexId, n: usize, events: &[u8]) {
 fn drain_follower(follower: &mut LogFollower) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(record) = follower.next().unwrap() {
-        seen.push(String::from_utf8(record.extra().to_vec()).unwrap());
+        seen.push(String::from_utf8(record.events().to_vec()).unwrap());
     }
     seen
 }
 
 /// Bytes of the log's files.
-fn log_bytes(disk: &SimDisk) -> u64 {
+pub(super) fn log_bytes(disk: &SimDisk) -> u64 {
     let names = disk.list().unwrap();
     names.iter().filter(|n| n.starts_with("wal.")).map(|n| disk.open(n, false).unwrap().len().unwrap()).sum()
 }
@@ -63,7 +63,7 @@ fn commits_with_events_are_seen_once_and_in_order() {
     assert_eq!(drain_follower(&mut follower), ["not durable"]);
     open.commit(b"with a part").unwrap().wait().unwrap();
     assert_eq!(drain_follower(&mut follower), ["with a part"]);
-    assert_eq!(follower.part(part).unwrap().extra(), b"part");
+    assert_eq!(follower.part(part).unwrap().events(), b"part");
     assert!(follower.part(start).is_err(), "no events there");
     // From the beginning again.
     assert_eq!(drain_follower(&mut engine.follow_log(start)).len(), 202);
@@ -92,9 +92,9 @@ fn what_is_not_released_survives_checkpoints_and_crashes() {
     let engine = open_with(&disk, held()).unwrap();
     engine.checkpoint().unwrap();
     let mut follower = engine.follow_log(start);
-    assert_eq!(follower.next().unwrap().unwrap().extra(), b"large");
+    assert_eq!(follower.next().unwrap().unwrap().events(), b"large");
     for (n, lsn) in parts.iter().enumerate() {
-        assert_eq!(follower.part(*lsn).unwrap().extra(), vec![n as u8; 12_000]);
+        assert_eq!(follower.part(*lsn).unwrap().events(), vec![n as u8; 12_000]);
     }
     let late = (0..80).map(|_| follower.next().unwrap().unwrap().lsn).last().unwrap();
     engine.release_log(Some(late));
@@ -130,8 +130,8 @@ fn a_part_is_kept_though_the_log_behind_it_was_released_before_its_commit() {
         step(&engine, index, n, &vec![b'e'; 60_000]);
         engine.checkpoint().unwrap();
     }
-    assert_eq!(follower.next().unwrap().unwrap().extra(), b"large");
-    assert_eq!(follower.part(part).unwrap().extra(), b"part");
+    assert_eq!(follower.next().unwrap().unwrap().events(), b"large");
+    assert_eq!(follower.part(part).unwrap().events(), b"part");
     while follower.next().unwrap().is_some() {}
     engine.release_log(Some(follower.at()));
     engine.checkpoint().unwrap();

@@ -8,6 +8,7 @@ mod isolation;
 mod load;
 mod locking;
 mod model;
+mod prepared;
 mod purge;
 mod threads;
 mod waits;

@@ -1,0 +1,25 @@
+//! Transactions in two phases.
+
+use highkey_table::Xid;
+
+/// An XA statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum XaStatement {
+    /// XA START or BEGIN.
+    Start { xid: Xid, how: XaStart },
+    /// XA END. `suspend`: SUSPEND [FOR MIGRATE] was said.
+    End { xid: Xid, suspend: bool },
+    Prepare(Xid),
+    Commit { xid: Xid, one_phase: bool },
+    Rollback(Xid),
+    /// XA RECOVER [CONVERT XID].
+    Recover { convert: bool },
+}
+
+/// What XA START is to begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum XaStart {
+    New,
+    Join,
+    Resume,
+}

@@ -1,0 +1,195 @@
+//! `gtid_next`: which GTID the session's next transaction gets, and what it means to give it one.
+//!
+//! A GTID that was set is owned until its transaction has ended; then it has been used, and whatever would be a transaction needs another
+//! one. If it had been executed before, statements that would change something do nothing: so a log can be applied twice.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use highkey_binlog::Uuid;
+use highkey_table::{GtidChoice, OwnedGtid, Owning};
+use highkey_types::{MySqlError, errors};
+
+use super::Session;
+use super::error::err;
+use crate::parse::ast::{Statement, XaStatement};
+
+/// Between two looks at a GTID that another session owns.
+const BUSY_WAIT: Duration = Duration::from_millis(10);
+
+/// The session's `gtid_next`.
+#[derive(Default)]
+pub(crate) struct NextGtid {
+    next: Next,
+    /// The running statement has made events that have it.
+    given: AtomicBool,
+    /// A transaction was open when the statement began.
+    was_open: bool,
+}
+
+#[derive(Default)]
+enum Next {
+    #[default]
+    Automatic,
+    Anonymous,
+    Assigned { uuid: Uuid, number: u64, state: Assigned },
+}
+
+enum Assigned {
+    Owned { _gtid: OwnedGtid },
+    /// Without a binary log nobody remembers it.
+    Unkept,
+    /// A transaction of this GTID has been committed before.
+    Executed,
+    /// By a transaction that has ended.
+    Used,
+}
+
+impl NextGtid {
+    pub fn begin_statement(&mut self, open: bool) {
+        *self.given.get_mut() = false;
+        self.was_open = open;
+    }
+
+    /// As `@@gtid_next`.
+    pub fn text(&self) -> String {
+        match &self.next {
+            Next::Automatic => "AUTOMATIC".into(),
+            Next::Anonymous => "ANONYMOUS".into(),
+            Next::Assigned { uuid, number, .. } => format!("{uuid}:{number}"),
+        }
+    }
+
+    /// What the events of a change say.
+    pub fn choice(&self, automatic: GtidChoice) -> GtidChoice {
+        match &self.next {
+            Next::Automatic => automatic,
+            Next::Anonymous => GtidChoice::Anonymous,
+            Next::Assigned { uuid, number, .. } => {
+                self.given.store(true, Ordering::Relaxed);
+                GtidChoice::Assigned(*uuid, *number)
+            }
+        }
+    }
+
+    pub fn is_owned(&self) -> bool {
+        matches!(self.next, Next::Assigned { state: Assigned::Owned { .. }, .. })
+    }
+
+    /// ROLLBACK gives it up, whatever came before.
+    pub fn give_up(&mut self) {
+        *self.given.get_mut() = true;
+    }
+
+    /// The transaction that had it has ended.
+    pub fn end_transaction(&mut self) {
+        if let Next::Assigned { state, .. } = &mut self.next {
+            *state = Assigned::Used;
+        }
+    }
+
+    /// At a statement's end. `open`: a transaction goes on.
+    pub fn end_statement(&mut self, open: bool) {
+        if !open && (self.was_open || *self.given.get_mut()) {
+            self.end_transaction();
+        }
+    }
+}
+
+/// `UUID:NUMBER`.
+fn parse(text: &str) -> Option<(Uuid, u64)> {
+    let (uuid, number) = text.trim().rsplit_once(':')?;
+    let number = number.trim().parse().ok().filter(|n| (1..i64::MAX as u64).contains(n))?;
+    Some((uuid.trim().parse().ok()?, number))
+}
+
+/// Whether a statement changes something that the binary log would tell of.
+fn changes(statement: &Statement, commits: bool) -> bool {
+    use Statement::*;
+    match statement {
+        Insert(_) | Update(_) | Delete(_) | LoadData(_) => true,
+        Xa(XaStatement::Prepare(_) | XaStatement::Commit { .. } | XaStatement::Rollback(_)) => true,
+        Flush(_) | Reset | ResetBinaryLogs | Replica(_) | LockTables(_) => false,
+        _ => commits,
+    }
+}
+
+impl Session {
+    /// SET gtid_next. Errors 1231, 1766, 1781, 1782, 1790.
+    pub(crate) async fn set_gtid_next(&mut self, text: &str) -> Result<(), MySqlError> {
+        if self.transaction.is_open(self.state.config.autocommit) {
+            return Err(errors::variable_not_settable_in_transaction("gtid_next"));
+        }
+        let mode = self.state.instance.global_text("gtid_mode");
+        let next = if text.eq_ignore_ascii_case("AUTOMATIC") {
+            Next::Automatic
+        } else if text.eq_ignore_ascii_case("ANONYMOUS") {
+            if mode == "ON" {
+                return Err(errors::cant_set_gtid_next_to_anonymous_when_gtid_mode_is_on());
+            }
+            Next::Anonymous
+        } else {
+            let (uuid, number) = parse(text).ok_or_else(|| super::error::wrong_value_for_var("gtid_next", text))?;
+            if mode == "OFF" {
+                return Err(err(1781, "@@SESSION.GTID_NEXT cannot be set to UUID:NUMBER when @@GLOBAL.GTID_MODE = OFF."));
+            }
+            if let (true, Next::Assigned { uuid: owned, number: at, .. }) = (self.gtid.is_owned(), &self.gtid.next) {
+                if (*owned, *at) == (uuid, number) {
+                    return Ok(());
+                }
+                return Err(errors::cant_set_gtid_next_when_owning_gtid(&format!("{owned}:{at}")));
+            }
+            Next::Assigned { uuid, number, state: self.own(uuid, number).await? }
+        };
+        if self.gtid.is_owned() {
+            return Err(errors::cant_set_gtid_next_when_owning_gtid(&self.gtid.text()));
+        }
+        self.gtid.next = next;
+        Ok(())
+    }
+
+    /// Waits until nobody else owns it. Error 1317.
+    async fn own(&mut self, uuid: Uuid, number: u64) -> Result<Assigned, MySqlError> {
+        let Some(binlog) = self.state.instance.database().binlog() else { return Ok(Assigned::Unkept) };
+        loop {
+            match binlog.own(uuid, number, self.state.client.connection_id)? {
+                Owning::Owned(gtid) => return Ok(Assigned::Owned { _gtid: gtid }),
+                Owning::Executed => return Ok(Assigned::Executed),
+                Owning::Busy => {
+                    self.state.process.check()?;
+                    tokio::time::sleep(BUSY_WAIT).await;
+                }
+            }
+        }
+    }
+
+    /// Before a statement: whether it is left out, because the transaction with this GTID has been executed before. Errors: 1837 once it has been used, 1778
+    /// for a statement that would commit it in its middle, 1786 for one that is two transactions.
+    pub(crate) fn check_gtid(&self, statement: &Statement, commits: bool) -> Result<bool, MySqlError> {
+        let Next::Assigned { state, .. } = &self.gtid.next else { return Ok(false) };
+        if !changes(statement, commits) {
+            return Ok(false);
+        }
+        match state {
+            Assigned::Used => return Err(errors::gtid_next_type_undefined_gtid(&self.gtid.text())),
+            // A transaction in two phases goes through its states, of nothing.
+            Assigned::Executed => return Ok(!matches!(statement, Statement::Xa(_))),
+            Assigned::Owned { .. } | Assigned::Unkept => {}
+        }
+        if commits && self.transaction.is_open(self.state.config.autocommit) {
+            return Err(err(1778, "Cannot execute statements with implicit commit inside a transaction when @@SESSION.GTID_NEXT == 'UUID:NUMBER'."));
+        }
+        match statement {
+            Statement::CreateTable(create) if create.select.is_some() => Err(errors::gtid_unsafe_create_select()),
+            Statement::CreateUser { users, .. } | Statement::AlterUser { users, .. } if users.len() > 1 => Err(several_accounts()),
+            Statement::DropUser { users, .. } if users.len() > 1 => Err(several_accounts()),
+            Statement::RenameUser(renames) if renames.len() > 1 => Err(several_accounts()),
+            _ => Ok(false),
+        }
+    }
+}
+
+/// Each account is a transaction here.
+fn several_accounts() -> MySqlError {
+    super::error::not_supported("several accounts in a statement with @@SESSION.GTID_NEXT == 'UUID:NUMBER'")
+}

@@ -1,0 +1,249 @@
+//! Transactions in two phases: who has which name, and what is prepared (README.md, "Two phases").
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use highkey_binlog::Xid;
+use highkey_storage::{Engine, Prepared};
+use highkey_types::MySqlError;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Catalog;
+use crate::commit::EventSource;
+use crate::database::{Database, OpenError};
+use crate::error;
+use crate::metadata_lock::MetadataLocks;
+use crate::replica::ReplicaRecord;
+use crate::table::TableState;
+use crate::transaction::{Committing, HeldLocks, Transaction};
+
+/// What the record that prepares a transaction tells a later life of the database.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Xid")]
+struct XidRecord {
+    format: i64,
+    gtrid: Vec<u8>,
+    bqual: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PreparedInfo {
+    #[serde(with = "XidRecord")]
+    pub xid: Xid,
+    /// The binary log tells of it, and is to be told how it ended.
+    pub logged: bool,
+    pub tables: Vec<ChangedTable>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ChangedTable {
+    pub schema: String,
+    pub table: String,
+    /// Rows more than before.
+    pub added: i64,
+}
+
+impl PreparedInfo {
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("it has string keys only")
+    }
+}
+
+/// A prepared transaction that has changed something, with the metadata locks of what it has changed.
+pub(crate) struct PreparedTransaction {
+    pub inner: Prepared,
+    pub deltas: Vec<(Arc<TableState>, i64)>,
+    pub logged: bool,
+    /// Declared after `inner`: they go when the rows have been committed or rolled back.
+    pub _locks: HeldLocks,
+}
+
+/// What a name stands for.
+#[derive(Default)]
+enum Work {
+    /// Not prepared.
+    #[default]
+    Open,
+    /// Prepared, and has changed nothing; it keeps what it has read as long as somebody holds it.
+    Unchanged { _held: Option<Box<Transaction>> },
+    Changed(Box<PreparedTransaction>),
+}
+
+struct Named {
+    xid: Arc<Xid>,
+    prepared: bool,
+    /// Prepared, and held by no session.
+    left: Option<Work>,
+    /// An earlier life of the database prepared it.
+    found: bool,
+}
+
+/// All transactions in two phases, by the parts of their names that tell them apart. As in MySQL the format does not.
+#[derive(Default)]
+pub(crate) struct XaBranches {
+    named: Mutex<BTreeMap<(Vec<u8>, Vec<u8>), Named>>,
+}
+
+fn key(xid: &Xid) -> (Vec<u8>, Vec<u8>) {
+    (xid.gtrid.clone(), xid.bqual.clone())
+}
+
+impl XaBranches {
+    /// Takes over what an earlier life left prepared.
+    pub fn open(engine: &Engine, catalog: &Catalog, locks: &Arc<MetadataLocks>) -> Result<XaBranches, OpenError> {
+        let branches = XaBranches::default();
+        for (inner, info) in engine.take_prepared() {
+            let info: PreparedInfo =
+                serde_json::from_slice(&info).map_err(|e| OpenError::Catalog(format!("a prepared transaction does not decode: {e}")))?;
+            let state = |changed: &ChangedTable| Some((catalog.table(&changed.schema, &changed.table).ok()?.state.clone(), changed.added));
+            let deltas = info.tables.iter().filter_map(state).collect();
+            let prepared = PreparedTransaction { inner, deltas, logged: info.logged, _locks: HeldLocks::restored(locks, &info.tables) };
+            let left = Some(Work::Changed(Box::new(prepared)));
+            let named = Named { xid: Arc::new(info.xid), prepared: true, left, found: true };
+            branches.named.lock().insert(key(&named.xid), named);
+        }
+        Ok(branches)
+    }
+}
+
+/// A transaction in two phases, in the hands of somebody. If those let it go it is prepared and anybody's, if it is prepared, else over.
+pub struct XaBranch {
+    db: Arc<Database>,
+    xid: Arc<Xid>,
+    work: Work,
+}
+
+impl Database {
+    /// A new transaction's name. `None`: there is one of this name.
+    pub fn xa_start(self: &Arc<Self>, xid: Xid) -> Option<XaBranch> {
+        let mut named = self.xa.named.lock();
+        let std::collections::btree_map::Entry::Vacant(free) = named.entry(key(&xid)) else { return None };
+        let xid = Arc::new(xid);
+        free.insert(Named { xid: xid.clone(), prepared: false, left: None, found: false });
+        Some(XaBranch { db: self.clone(), xid, work: Work::Open })
+    }
+
+    /// A prepared transaction that nobody holds.
+    pub fn xa_take(self: &Arc<Self>, xid: &Xid) -> Option<XaBranch> {
+        let mut named = self.xa.named.lock();
+        let found = named.get_mut(&key(xid)).filter(|found| *found.xid == *xid)?;
+        let work = found.left.take()?;
+        Some(XaBranch { db: self.clone(), xid: found.xid.clone(), work })
+    }
+
+    /// The names of all prepared transactions: XA RECOVER.
+    pub fn xa_prepared(&self) -> Vec<Arc<Xid>> {
+        self.xa.named.lock().values().filter(|named| named.prepared).map(|named| named.xid.clone()).collect()
+    }
+
+    /// Whether an earlier life of the database prepared a transaction of this name, and nobody has ended it since.
+    pub fn xa_was_found(&self, xid: &Xid) -> bool {
+        self.xa.named.lock().get(&key(xid)).is_some_and(|named| named.found && *named.xid == *xid)
+    }
+}
+
+impl XaBranch {
+    pub fn xid(&self) -> &Arc<Xid> {
+        &self.xid
+    }
+
+    /// Whether its end changes something.
+    pub fn has_changes(&self) -> bool {
+        matches!(self.work, Work::Changed(_))
+    }
+
+    /// Prepared, and not ended yet.
+    pub fn is_prepared(&self) -> bool {
+        !matches!(self.work, Work::Open)
+    }
+
+    /// Prepares what has been done. On an error the transaction is rolled back. `appended` is called before the wait for the disk.
+    pub async fn prepare(&mut self, txn: Transaction, appended: impl FnOnce()) -> Result<(), MySqlError> {
+        let wait = if txn.has_writes() {
+            let (prepared, wait) = txn.prepare(&self.xid)?;
+            self.work = Work::Changed(Box::new(prepared));
+            Some(wait)
+        } else {
+            self.work = Work::Unchanged { _held: Some(Box::new(txn)) };
+            None
+        };
+        if let Some(named) = self.db.xa.named.lock().get_mut(&key(&self.xid)) {
+            named.prepared = true;
+        }
+        appended();
+        match wait {
+            Some(wait) => wait.await.map_err(failed),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits what is prepared, durably as `Transaction::commit`. With `log` the binary log is told, if it was told of the preparation.
+    /// On an error before the commit it stays prepared.
+    pub async fn commit(&mut self, log: Option<&EventSource>, record: Option<&ReplicaRecord>) -> Result<(), MySqlError> {
+        if let Work::Changed(prepared) = &mut self.work {
+            if let Some(record) = record {
+                prepared.inner.add(|txn| record.put(txn))?;
+            }
+            let events = prepared.events(log, "COMMIT", &self.xid);
+            let wait = prepared.inner.commit(&events).map_err(failed)?;
+            self.ended(wait).await?;
+        }
+        self.work = Work::Open;
+        Ok(())
+    }
+
+    /// As `commit`.
+    pub async fn rollback(&mut self, log: Option<&EventSource>) -> Result<(), MySqlError> {
+        if let Work::Changed(prepared) = &mut self.work {
+            prepared.deltas.clear();
+            let events = prepared.events(log, "ROLLBACK", &self.xid);
+            let wait = prepared.inner.rollback(&events).map_err(failed)?;
+            self.ended(wait).await?;
+        }
+        self.work = Work::Open;
+        Ok(())
+    }
+
+    /// The record that ends it is in the log.
+    async fn ended(&mut self, wait: highkey_storage::CommitWait) -> Result<(), MySqlError> {
+        let Work::Changed(prepared) = std::mem::take(&mut self.work) else { unreachable!("it has ended something") };
+        Committing(Some(wait)).await.map_err(failed)?;
+        prepared.deltas.into_iter().for_each(|(table, added)| table.add_rows(added));
+        Ok(())
+    }
+}
+
+impl PreparedTransaction {
+    fn events(&self, log: Option<&EventSource>, verb: &str, xid: &Xid) -> Vec<u8> {
+        match log.filter(|_| self.logged) {
+            // A replica must not end it before it is prepared there.
+            Some(source) => source.xa_payload(verb, xid, self.inner.releasing().max(self.inner.lsn())),
+            None => Vec::new(),
+        }
+    }
+}
+
+fn failed(cause: highkey_storage::Error) -> MySqlError {
+    error::storage(cause, "transaction")
+}
+
+impl Drop for XaBranch {
+    fn drop(&mut self) {
+        let left = match std::mem::take(&mut self.work) {
+            Work::Open => {
+                self.db.xa.named.lock().remove(&key(&self.xid));
+                return;
+            }
+            Work::Unchanged { .. } => Work::Unchanged { _held: None },
+            Work::Changed(mut prepared) => {
+                prepared.inner.leave_session();
+                Work::Changed(prepared)
+            }
+        };
+        let mut named = self.db.xa.named.lock();
+        if let Some(named) = named.get_mut(&key(&self.xid)) {
+            named.left = Some(left);
+        }
+    }
+}

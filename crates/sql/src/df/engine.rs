@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 
 use super::append::UnionInOrder;
+use super::build_side::BuildSmallerSide;
 use super::memory::{MemoryUse, QueryMemory};
 use super::merge_join::JoinsBySorting;
 use super::outer_join::ForgetBelowOuterJoins;
@@ -171,7 +172,13 @@ fn physical_rules(merge_joins: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send
     if merge_joins {
         rules.push(Arc::new(JoinsBySorting));
     }
-    rules.extend(PhysicalOptimizer::new().rules);
+    for rule in PhysicalOptimizer::new().rules {
+        let chooses_sides = rule.name() == "join_selection";
+        rules.push(rule);
+        if chooses_sides {
+            rules.push(Arc::new(BuildSmallerSide));
+        }
+    }
     rules
 }
 

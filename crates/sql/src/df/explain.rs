@@ -90,7 +90,7 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         return None;
     }
     match plan.name() {
-        "CoalesceBatchesExec" | "CoalescePartitionsExec" | "CompactTexts" | "NothingKnown" | "RepartitionExec" | "CooperativeExec" | "SortPreservingMergeExec" => None,
+        "CoalesceBatchesExec" | "CoalescePartitionsExec" | "CompactTexts" | "GatherKeys" | "NothingKnown" | "RepartitionExec" | "CooperativeExec" | "SortPreservingMergeExec" => None,
         "DataSourceExec" => Some("Rows fetched before execution".to_string()),
         "PlaceholderRowExec" => Some("Rows fetched before execution  (rows=1)".to_string()),
         "EmptyExec" => Some("Zero rows".to_string()),

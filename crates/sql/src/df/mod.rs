@@ -5,11 +5,12 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `parallel`: which queries run on several threads. `engine`, `memory`: what they run on.
+//! - `build_side`, `sideways`: which side of a join is built, and what its keys spare the other. `parallel`: which queries run on several threads. `engine`, `memory`: what they run on.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod aggregate;
 mod append;
+mod build_side;
 mod compact;
 mod context;
 mod engine;
@@ -24,6 +25,7 @@ mod parallel;
 mod recursion;
 mod repr;
 mod scan;
+mod sideways;
 mod stream;
 mod subquery;
 #[cfg(test)]
@@ -222,7 +224,7 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
         shared.engine.workers().stayed_serial(reason);
     }
     let state = shared.planned(degree.unwrap_or(1));
-    let physical = yielding(state.create_physical_plan(&plan).await?)?;
+    let physical = sideways::pass_keys(yielding(state.create_physical_plan(&plan).await?)?)?;
     Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 

@@ -478,7 +478,7 @@ impl Session {
         if run.over_budget() {
             return Ok(false);
         }
-        if run.scanned % KILL_EVERY == 0 {
+        if (run.scanned + run.met_again) % KILL_EVERY == 0 {
             self.state.process.check()?;
         }
         if let Some(residual) = &level.residual

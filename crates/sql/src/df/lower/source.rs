@@ -23,13 +23,13 @@ impl Lowerer {
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), f.ty.nullable)).collect();
         let access = self.access(table, columns, choice, hints)?;
-        let provider = BaseTable::new(self.shared.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access);
+        let provider = BaseTable::new(self.shared.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, choice.clone());
         self.table(Arc::new(provider), alias)
     }
 
     /// The index ranges that hold every row which satisfies `hints`.
     fn access(&self, table: &Arc<Table>, columns: &[usize], choice: &IndexChoice, hints: &[Expr]) -> Result<Access> {
-        let whole = Access { index: 0, ranges: vec![KeyRange::all()], rows: None };
+        let whole = Access { index: 0, ranges: vec![KeyRange::all()], rows: None, scattered: false };
         let Some(filter) = Expr::and(self.known_hints(hints)) else { return Ok(whole) };
         let def = table.def();
         let total = table.row_count_estimate().unwrap_or(0);
@@ -53,7 +53,7 @@ impl Lowerer {
             let cost = if index == 0 { rows } else { rows * 20.0 };
             if cost < best.as_ref().map_or(total.max(1) as f64, |(cost, _)| *cost) || (index == 0 && best.is_none()) {
                 let ranges = key_ranges(&found, def, &mut *self.shared.eval.lock()).map_err(user)?;
-                best = Some((cost, Access { index, ranges, rows: Some(rows as u64) }));
+                best = Some((cost, Access { index, ranges, rows: Some(rows as u64), scattered: false }));
             }
         }
         Ok(best.map_or(whole, |(_, access)| access))

@@ -62,7 +62,7 @@ impl Batches {
     pub fn new(source: BaseTable, pieces: Pieces, limit: Option<usize>, filter: Option<Filter>, batch_rows: usize) -> Batches {
         let decoder = Decoder::new(&source.table, &source.columns, batch_rows);
         // Whole blocks are too much for a few rows and where memory is short; rows behind a secondary index lie anywhere.
-        let keeps = source.access.index == 0 && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_ID);
+        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_ID);
         let kept = if keeps { source.shared.engine.columns().table(&source.table) } else { None };
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);

@@ -1,10 +1,11 @@
 //! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `columns`: arrays that are kept.
-//! `filter`: conditions evaluated by the scan.
+//! `filter`: conditions evaluated by the scan. `keys`: rows found by the keys of a join.
 
 mod batches;
 mod columns;
 mod decode;
 mod filter;
+mod keys;
 
 use std::any::Any;
 use std::fmt;
@@ -31,6 +32,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
 };
+use futures::{FutureExt, StreamExt};
 use highkey_table::{KeyRange, ScanPartition, Table};
 use highkey_types::{TypeKind, Value};
 use parking_lot::Mutex;
@@ -38,11 +40,14 @@ use parking_lot::Mutex;
 use super::context::Shared;
 use super::error::user;
 use super::repr::scalar;
+use super::sideways::JoinKeys;
 use crate::bind::ROW_ID;
+use crate::plan::IndexChoice;
 
 use batches::{Batches, Pieces};
 pub(super) use columns::ColumnCache;
 use filter::Filter;
+use keys::ByKeys;
 
 /// Which rows of a table are read, and by which index.
 #[derive(Clone, Debug)]
@@ -51,6 +56,8 @@ pub(super) struct Access {
     pub ranges: Vec<KeyRange>,
     /// An estimate of how many rows are in the ranges; `None` for the whole table.
     pub rows: Option<u64>,
+    /// Single keys: few rows of a leaf, each for itself.
+    pub scattered: bool,
 }
 
 /// A table under the query's snapshot.
@@ -63,6 +70,8 @@ pub(super) struct BaseTable {
     columns: Vec<usize>,
     schema: SchemaRef,
     access: Access,
+    /// What index hints leave.
+    choice: IndexChoice,
 }
 
 impl BaseTable {
@@ -73,8 +82,9 @@ impl BaseTable {
         columns: Vec<usize>,
         schema: SchemaRef,
         access: Access,
+        choice: IndexChoice,
     ) -> BaseTable {
-        BaseTable { shared, table, alias: alias.to_string(), columns, schema, access }
+        BaseTable { shared, table, alias: alias.to_string(), columns, schema, access, choice }
     }
 
     fn row_estimate(&self) -> usize {
@@ -199,6 +209,8 @@ pub(super) struct ScanExec {
     limit: Option<usize>,
     /// What the query asks of the rows.
     conditions: Vec<Arc<dyn PhysicalExpr>>,
+    /// Joins above that may want few keys only.
+    by_keys: Vec<ByKeys>,
     /// How far each execution has come, and how often each partition was executed: its n-th time is part of the n-th execution.
     executions: Mutex<(Vec<Arc<AtomicUsize>>, Vec<usize>)>,
     properties: Arc<PlanProperties>,
@@ -214,7 +226,7 @@ impl ScanExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        ScanExec { source, pieces, limit, conditions: Vec::new(), executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
+        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
     }
 
     /// The position among the pieces that this execution's partitions share.
@@ -238,15 +250,24 @@ impl ScanExec {
             (1, false) => "Index range scan",
             _ => "PQblock scan",
         };
-        if whole {
-            return format!("{how} on {}", source.alias);
-        }
-        let index = &source.table.indexes()[source.access.index];
-        format!("{how} on {} using {}", source.alias, index.name)
+        let name = |index: usize| &source.table.indexes()[index].name;
+        let using = if whole { String::new() } else { format!(" using {}", name(source.access.index)) };
+        let lookups: Vec<String> = self.by_keys.iter().map(|keys| format!(", or index lookup using {} if the join has few keys", name(keys.index))).collect();
+        format!("{how} on {}{using}{}", source.alias, lookups.concat())
     }
 
     pub fn row_estimate(&self) -> usize {
         self.source.row_estimate()
+    }
+
+    /// The scan that may find its rows by the keys of a join, if it has an index on that column.
+    pub fn by_keys(&self, column: &str, keys: &Arc<JoinKeys>) -> Option<ScanExec> {
+        let column = self.source.columns[self.source.schema.index_of(column).ok()?];
+        let found = ByKeys::new(&self.source, column, keys).filter(|_| self.limit.is_none())?;
+        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.properties.output_partitioning().partition_count(), None);
+        scan.conditions = self.conditions.clone();
+        scan.by_keys = self.by_keys.iter().cloned().chain([found]).collect();
+        Some(scan)
     }
 
     /// The conditions that the scan evaluates.
@@ -303,6 +324,7 @@ impl ExecutionPlan for ScanExec {
         let workers = self.properties.output_partitioning().partition_count();
         let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), workers, self.limit);
         scan.conditions = conditions;
+        scan.by_keys = self.by_keys.clone();
         Ok(FilterPushdownPropagation::with_parent_pushdown_result(taken).with_updated_node(Arc::new(scan)))
     }
 
@@ -320,10 +342,21 @@ impl ExecutionPlan for ScanExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.source.schema.clone();
-        let pieces = Pieces { all: self.pieces.clone(), next: self.next_piece(partition) };
+        let mut pieces = Pieces { all: self.pieces.clone(), next: self.next_piece(partition) };
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
-        let batches = Batches::new(self.source.clone(), pieces, self.limit, filter, context.session_config().batch_size());
-        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))))
+        let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());
+        if self.by_keys.is_empty() {
+            let batches = Batches::new(source, pieces, limit, filter, batch_rows);
+            return Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))));
+        }
+        let by_keys = self.by_keys.clone();
+        let batches = async move {
+            if let Some(found) = keys::cheapest(&by_keys, &source).await {
+                (source.access, pieces.all) = found;
+            }
+            futures::stream::iter(Batches::new(source, pieces, limit, filter, batch_rows))
+        };
+        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::once(batches.boxed()).flatten()))))
     }
 
     fn fetch(&self) -> Option<usize> {

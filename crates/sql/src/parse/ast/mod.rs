@@ -34,6 +34,16 @@ impl std::fmt::Display for ObjectName {
     }
 }
 
+/// Programs that MySQL stores. There are none here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum StoredProgram {
+    Procedure,
+    Function,
+    Trigger,
+    Event,
+}
+
 /// One statement of the MySQL language.
 #[derive(Debug, Clone)]
 pub enum Statement {
@@ -79,6 +89,8 @@ pub enum Statement {
     AlterUser { if_exists: bool, users: Vec<UserSpec>, options: UserOptions },
     /// DROP USER.
     DropUser { if_exists: bool, users: Vec<UserName> },
+    /// DROP PROCEDURE, FUNCTION, TRIGGER or EVENT.
+    DropProgram { kind: StoredProgram, if_exists: bool, name: ObjectName },
     /// RENAME USER a TO b, …
     RenameUser(Vec<(UserName, UserName)>),
     /// SET PASSWORD [FOR user] = 'text'; without a user it means the connection's own.

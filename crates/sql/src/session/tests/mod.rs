@@ -8,6 +8,7 @@ mod dml;
 mod foreign_keys;
 mod histograms;
 mod indexes;
+mod joins;
 mod locks;
 mod metadata;
 mod optimize;

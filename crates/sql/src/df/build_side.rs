@@ -1,0 +1,108 @@
+//! Which side of a join is built. DataFusion builds the left side of a semi join unless statistics of both sides tell otherwise, and has none
+//! above joins and groups; building the six million rows of an outer query to ask a subquery for fifty is what it costs.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::{ExecutionPlan, StatisticsArgs};
+use datafusion::physical_plan::statistics::StatisticsContext;
+
+use super::scan::ScanExec;
+
+/// Exchanges the sides of joins whose left side has more rows, by estimates of ours, after DataFusion has chosen by what it knows.
+#[derive(Debug)]
+pub(super) struct BuildSmallerSide;
+
+/// A side must promise so many times fewer rows to be built instead: the estimates are rough.
+const FEWER: f64 = 1.5;
+/// Rows of a build side that one worker may read for all of them.
+const ROWS_FOR_ONE: f64 = 20_000.0;
+
+impl PhysicalOptimizerRule for BuildSmallerSide {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
+            let (left, right) = (rows(join.left()).estimate, rows(join.right()).estimate);
+            if !join.join_type().supports_swap() || join.null_aware || right * FEWER > left {
+                return Ok(Transformed::no(node));
+            }
+            let together = right < ROWS_FOR_ONE || config.execution.target_partitions == 1;
+            let mode = if together { PartitionMode::CollectLeft } else { PartitionMode::Partitioned };
+            Ok(Transformed::yes(join.swap_inputs(mode)?))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "build_smaller_side"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Rows {
+    estimate: f64,
+    /// Without the conditions on them.
+    whole: f64,
+}
+
+/// A condition keeps a fifth, as DataFusion has it.
+const KEPT: f64 = 0.2;
+
+fn rows(plan: &Arc<dyn ExecutionPlan>) -> Rows {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        let whole = scan.row_estimate() as f64;
+        return Rows { estimate: (whole * KEPT.powi(scan.conditions().len() as i32)).max(1.0), whole };
+    }
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        let (left, right) = (rows(join.left()), rows(join.right()));
+        // Each row of the larger table has one partner in the smaller one.
+        let inner = (left.estimate * right.estimate / left.whole.min(right.whole).max(1.0)).max(1.0);
+        let whole = left.whole.max(right.whole);
+        let estimate = match join.join_type() {
+            JoinType::Inner => inner,
+            JoinType::Left | JoinType::LeftMark => left.estimate.max(inner),
+            JoinType::Right | JoinType::RightMark => right.estimate.max(inner),
+            JoinType::Full => left.estimate + right.estimate,
+            JoinType::LeftSemi | JoinType::LeftAnti => left.estimate.min(inner.max(left.estimate * KEPT)),
+            JoinType::RightSemi | JoinType::RightAnti => right.estimate.min(inner.max(right.estimate * KEPT)),
+        };
+        return Rows { estimate, whole };
+    }
+    let inputs: Vec<Rows> = plan.children().into_iter().map(rows).collect();
+    let sum = Rows { estimate: inputs.iter().map(|r| r.estimate).sum::<f64>().max(1.0), whole: inputs.iter().map(|r| r.whole).sum::<f64>().max(1.0) };
+    if plan.is::<FilterExec>() {
+        // DataFusion knows the share of a condition on a column with a histogram.
+        let known = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
+        if let Some(known) = known.ok().and_then(|statistics| statistics.num_rows.get_value().copied()) {
+            return Rows { estimate: (known as f64).max(1.0), ..sum };
+        }
+        return Rows { estimate: (sum.estimate * KEPT).max(1.0), ..sum };
+    }
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        if aggregate.group_expr().expr().is_empty() {
+            return Rows { estimate: 1.0, whole: 1.0 };
+        }
+        // Groups of some rows each; a final aggregation has as many as its partial ones gave.
+        return match aggregate.mode().input_mode() {
+            AggregateInputMode::Raw => Rows { estimate: sum.estimate.powf(0.9), whole: sum.whole.powf(0.9) },
+            AggregateInputMode::Partial => sum,
+        };
+    }
+    if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>()
+        && let Some(fetch) = limit.fetch()
+    {
+        return Rows { estimate: sum.estimate.min(fetch as f64), ..sum };
+    }
+    sum
+}

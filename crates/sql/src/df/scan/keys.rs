@@ -1,0 +1,89 @@
+//! Rows found by an index on a column of which a join wants few keys (`sideways`).
+
+use std::sync::Arc;
+
+use highkey_table::{IndexKind, KeyRange};
+use highkey_types::Value;
+use tokio::sync::OnceCell;
+
+use super::{Access, BaseTable, Piece};
+use crate::df::sideways::JoinKeys;
+
+/// Microseconds that a lookup takes, and a row that it finds: by a secondary index, and by the clustered one.
+const LOOKUP: f64 = 1.0;
+const ROW_BEHIND_INDEX: f64 = 1.0;
+const ROW: f64 = 0.1;
+/// Microseconds that a row of a scan takes, up to the join that drops it.
+const SCANNED_ROW: f64 = 0.03;
+
+/// An index on a column whose keys a join knows.
+#[derive(Clone, Debug)]
+pub(super) struct ByKeys {
+    pub index: usize,
+    column: usize,
+    /// Rows with one key.
+    rows_per_key: f64,
+    keys: Arc<JoinKeys>,
+    /// What all workers of the scan read: made by the first of them. `None`: the scan is the better way.
+    found: Arc<OnceCell<Option<(f64, Access, Arc<[Piece]>)>>>,
+}
+
+impl ByKeys {
+    /// `None` if no index begins with the column, or too little is known of it.
+    pub fn new(source: &BaseTable, column: usize, keys: &Arc<JoinKeys>) -> Option<ByKeys> {
+        let def = source.table.def();
+        if !def.columns.get(column)?.ty.is_integer() {
+            return None;
+        }
+        let usable = |&index: &usize| {
+            let index_def = &def.indexes[index];
+            let leads = index_def.parts.first().is_some_and(|part| part.column == column && part.prefix.is_none());
+            leads && index_def.kind != IndexKind::RowId && (index == 0 || !index_def.invisible) && source.choice.finds(index)
+        };
+        let index = (0..def.indexes.len()).find(usable)?;
+        let whole = def.indexes[index].is_unique() && def.indexes[index].parts.len() == 1;
+        let rows_per_key = if whole {
+            1.0
+        } else {
+            let statistics = source.table.cached_statistics()?;
+            let distinct = *statistics.cardinality.get(index)?.first()?;
+            statistics.rows as f64 / distinct.max(1) as f64
+        };
+        Some(ByKeys { index, column, rows_per_key, keys: keys.clone(), found: Arc::default() })
+    }
+
+    /// What reading by the keys costs, and how; None if scanning is cheaper.
+    async fn lookups(&self, source: &BaseTable) -> Option<&(f64, Access, Arc<[Piece]>)> {
+        let find = async {
+            let keys = self.keys.wait().await?;
+            let row = if self.index == 0 { ROW } else { ROW_BEHIND_INDEX };
+            let cost = keys.len() as f64 * (LOOKUP + self.rows_per_key * row);
+            if cost > source.row_estimate() as f64 * SCANNED_ROW {
+                return None;
+            }
+            let ty = &source.table.columns()[self.column].ty;
+            let (least, most) = ty.integer_range()?;
+            // Other keys no row has.
+            let keys = keys.into_iter().filter(|key| (i128::from(least)..=i128::from(most)).contains(key));
+            let value = |key: i128| if ty.unsigned { Value::UInt(key as u64) } else { Value::Int(key as i64) };
+            let ranges: Vec<KeyRange> = keys.map(|key| KeyRange::prefix(&[value(key)])).collect();
+            let pieces = ranges.iter().cloned().map(Piece::Range).collect();
+            let rows = (ranges.len() as f64 * self.rows_per_key) as u64;
+            Some((cost, Access { index: self.index, ranges, rows: Some(rows), scattered: true }, pieces))
+        };
+        self.found.get_or_init(|| find).await.as_ref()
+    }
+}
+
+/// How the rows are found with the least work; None if that is the scan as it was planned.
+pub(super) async fn cheapest(all: &[ByKeys], source: &BaseTable) -> Option<(Access, Arc<[Piece]>)> {
+    let mut best: Option<&(f64, Access, Arc<[Piece]>)> = None;
+    for by_keys in all {
+        if let Some(found) = by_keys.lookups(source).await
+            && best.is_none_or(|best| found.0 < best.0)
+        {
+            best = Some(found);
+        }
+    }
+    best.map(|(_, access, pieces)| (access.clone(), pieces.clone()))
+}

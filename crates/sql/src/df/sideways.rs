@@ -1,0 +1,285 @@
+//! Sideways information passing: the keys that a join's build side has find the rows of its probe side by an index.
+//!
+//! A hash join reads its build side first. Where that turns out to have few keys, rows with other keys are of no use, and a scan on the probe side
+//! whose table has an index on its key need not read them. [`GatherKeys`] stands above the build side and remembers its keys; scans wait for
+//! them and decide ([`super::scan`]). The join itself is as it was: what a scan leaves out no row of the build side would have met.
+//!
+//! For plans that are executed once: another execution would find the keys of the first.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ahash::AHashSet;
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
+    replace_children_if_necessary,
+};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::compact::CompactTexts;
+use super::outer_join::NothingKnown;
+use super::scan::ScanExec;
+
+/// Keys beyond which no index lookup would pay.
+const MOST_KEYS: usize = 1 << 16;
+/// How long a scan waits for keys once it is asked for rows. The join has read its own share of the build side by then; the other shares are
+/// about to be complete, unless nobody reads them before this one has ended.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The keys of a build side, from all its partitions.
+#[derive(Debug)]
+pub(super) struct JoinKeys {
+    gathered: Mutex<Gathered>,
+    complete: Notify,
+}
+
+#[derive(Debug)]
+struct Gathered {
+    /// Partitions that have not ended.
+    running: usize,
+    /// `None`: too many, or some were never seen.
+    keys: Option<AHashSet<i128>>,
+}
+
+impl JoinKeys {
+    fn new(partitions: usize) -> Arc<JoinKeys> {
+        Arc::new(JoinKeys { gathered: Mutex::new(Gathered { running: partitions, keys: Some(AHashSet::new()) }), complete: Notify::new() })
+    }
+
+    /// All keys, ascending, once the build side is complete; None if there are too many, or it takes too long.
+    pub async fn wait(&self) -> Option<Vec<i128>> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let complete = self.complete.notified();
+            {
+                let gathered = self.gathered.lock();
+                let keys = gathered.keys.as_ref()?;
+                if gathered.running == 0 {
+                    let mut keys: Vec<i128> = keys.iter().copied().collect();
+                    keys.sort_unstable();
+                    return Some(keys);
+                }
+            }
+            tokio::time::timeout_at(deadline, complete).await.ok()?;
+        }
+    }
+
+    fn give_up(&self) {
+        self.gathered.lock().keys = None;
+        self.complete.notify_waiters();
+    }
+}
+
+/// One partition of a build side.
+struct Partition {
+    keys: Arc<JoinKeys>,
+    /// Those of this partition, until it ends; None if there were too many.
+    seen: Option<AHashSet<i128>>,
+    ended: bool,
+}
+
+impl Partition {
+    fn see(&mut self, batch: &RecordBatch, column: usize) {
+        let Some(seen) = &mut self.seen else { return };
+        let array = batch.column(column);
+        match array.data_type() {
+            DataType::Int64 => seen.extend(array.as_primitive::<Int64Type>().iter().flatten().map(i128::from)),
+            DataType::UInt64 => seen.extend(array.as_primitive::<UInt64Type>().iter().flatten().map(i128::from)),
+            _ => self.seen = None,
+        }
+        if self.seen.as_ref().is_none_or(|seen| seen.len() > MOST_KEYS) {
+            self.seen = None;
+            self.keys.give_up();
+        }
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        let mut gathered = self.keys.gathered.lock();
+        gathered.running -= 1;
+        match (&mut gathered.keys, self.seen.take()) {
+            (Some(keys), Some(seen)) => keys.extend(seen),
+            (keys, None) => *keys = None,
+            (None, _) => {}
+        }
+        self.keys.complete.notify_waiters();
+    }
+}
+
+impl Drop for Partition {
+    fn drop(&mut self) {
+        // Nobody wanted the rest.
+        if !self.ended {
+            self.keys.give_up();
+        }
+    }
+}
+
+/// Its input, whose keys it remembers.
+#[derive(Debug)]
+struct GatherKeys {
+    input: Arc<dyn ExecutionPlan>,
+    column: usize,
+    keys: Arc<JoinKeys>,
+}
+
+impl DisplayAs for GatherKeys {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("GatherKeys")
+    }
+}
+
+impl ExecutionPlan for GatherKeys {
+    fn name(&self) -> &str {
+        "GatherKeys"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(&self, _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(GatherKeys { input: children.remove(0), column: self.column, keys: self.keys.clone() }))
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(GatherKeys { input: children.remove(0), column: self.column, keys: self.keys.clone() }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let part = Partition { keys: self.keys.clone(), seen: Some(AHashSet::new()), ended: false };
+        let column = self.column;
+        let batches = futures::stream::unfold((input, part), move |(mut input, mut part)| async move {
+            let batch = input.next().await;
+            match &batch {
+                Some(Ok(batch)) => part.see(batch, column),
+                Some(Err(_)) => {}
+                None => part.end(),
+            }
+            batch.map(|batch| (batch, (input, part)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+}
+
+/// Lets scans on the probe sides of hash joins know the keys of the build sides, where they have an index on them.
+pub(super) fn pass_keys(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = match plan.downcast_ref::<HashJoinExec>() {
+        Some(join) => match passed(join)? {
+            Some((left, right)) => replace_children_if_necessary(plan.clone(), vec![left, right])?,
+            None => plan,
+        },
+        None => plan,
+    };
+    let children = plan.children().into_iter().cloned().map(pass_keys).collect::<Result<Vec<_>>>()?;
+    if children.is_empty() { Ok(plan) } else { replace_children_if_necessary(plan, children) }
+}
+
+/// The inputs of a join whose probe side learns some key of the build side.
+fn passed(join: &HashJoinExec) -> Result<Option<(Arc<dyn ExecutionPlan>, Arc<dyn ExecutionPlan>)>> {
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, RightSemi};
+    // Rows of the probe side that meet nothing are of no use.
+    let useless = matches!(join.join_type(), Inner | Left | LeftSemi | LeftAnti | LeftMark | RightSemi);
+    if !useless || join.null_aware || join.null_equality() != NullEquality::NullEqualsNothing {
+        return Ok(None);
+    }
+    for (left_key, right_key) in join.on() {
+        let (Some(left_key), Some(right_key)) = (left_key.downcast_ref::<Column>(), right_key.downcast_ref::<Column>()) else { continue };
+        let keys = JoinKeys::new(join.left().output_partitioning().partition_count());
+        if let Some(right) = restricted(join.right(), right_key.name(), &keys)? {
+            let left: Arc<dyn ExecutionPlan> = Arc::new(GatherKeys { input: join.left().clone(), column: left_key.index(), keys });
+            return Ok(Some((left, right)));
+        }
+    }
+    Ok(None)
+}
+
+/// `plan` where a scan knows that of `column` only some keys are wanted; None if no scan could use it. Names of columns are generated: a
+/// column that an operator passes on has the same name below it.
+fn restricted(plan: &Arc<dyn ExecutionPlan>, column: &str, keys: &Arc<JoinKeys>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        return Ok(scan.by_keys(column, keys).map(|scan| Arc::new(scan) as _));
+    }
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        let kept = match join.join_type() {
+            JoinType::Inner => [true, true],
+            JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => [true, false],
+            JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => [false, true],
+            JoinType::Full => [false, false],
+        };
+        for (side, kept) in kept.into_iter().enumerate() {
+            let mut inputs = [join.left().clone(), join.right().clone()];
+            if kept
+                && has_column(&inputs[side], column)
+                && let Some(input) = restricted(&inputs[side], column, keys)?
+            {
+                inputs[side] = input;
+                return Ok(Some(replace_children_if_necessary(plan.clone(), inputs.to_vec())?));
+            }
+        }
+        return Ok(None);
+    }
+    let below = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let expr = projection.expr().iter().find(|expr| expr.alias == column);
+        expr.and_then(|expr| expr.expr.downcast_ref::<Column>()).map(|c| c.name().to_owned())
+    } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        // Groups of other keys are of no use.
+        let groups = aggregate.group_expr();
+        let group = groups.expr().iter().find(|(_, name)| name == column && groups.is_single());
+        group.and_then(|(expr, _)| expr.downcast_ref::<Column>()).map(|c| c.name().to_owned())
+    } else {
+        let passes = plan.is::<FilterExec>()
+            || plan.is::<RepartitionExec>()
+            || plan.is::<CoalescePartitionsExec>()
+            || plan.is::<CooperativeExec>()
+            || plan.is::<CompactTexts>()
+            || plan.is::<NothingKnown>()
+            || plan.is::<GatherKeys>()
+            || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none());
+        (passes && plan.fetch().is_none()).then(|| column.to_owned())
+    };
+    let Some(below) = below else { return Ok(None) };
+    let [input] = plan.children()[..] else { return Ok(None) };
+    if !has_column(input, &below) {
+        return Ok(None);
+    }
+    let Some(input) = restricted(input, &below, keys)? else { return Ok(None) };
+    Ok(Some(replace_children_if_necessary(plan.clone(), vec![input])?))
+}
+
+/// Exactly one of its columns has the name.
+fn has_column(plan: &Arc<dyn ExecutionPlan>, name: &str) -> bool {
+    plan.schema().fields().iter().filter(|field| field.name() == name).count() == 1
+}

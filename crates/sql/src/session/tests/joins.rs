@@ -1,0 +1,131 @@
+//! Joins by index: loops on the fast path, and scans under DataFusion that read the keys of a build side only.
+
+use super::{Client, Server};
+
+/// `big` has 40,000 rows, eight to a key; `few` has keys that it has, keys that it cannot have, one of them twice, and NULL.
+async fn filled(server: &Server) -> Client {
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE big (id INT UNSIGNED PRIMARY KEY, k INT, v DECIMAL(10,2), KEY (k))").await;
+    for chunk in 0..8 {
+        let row = |id: i32| format!("({id}, {}, {}.5)", if id % 11 == 0 { "NULL".to_owned() } else { (id % 5000 - 100).to_string() }, id % 100);
+        let rows: Vec<String> = (chunk * 5000..chunk * 5000 + 5000).map(row).collect();
+        c.ok(&format!("INSERT INTO big VALUES {}", rows.join(", "))).await;
+    }
+    c.ok("CREATE TABLE few (n BIGINT, u BIGINT UNSIGNED, note VARCHAR(9))").await;
+    c.ok("INSERT INTO few VALUES (7, 7, 'a'), (7, 90, 'b'), (-50, 3000, 'c'), (4899, 39999, 'd'), (4900, 40000, 'e'), (5000000000, 18446744073709551615, 'f'), (-5000000000, 8, 'g'), (NULL, NULL, 'h')").await;
+    c.rows("ANALYZE TABLE big").await;
+    c.ok("SET parallel_cost_threshold = 0, parallel_default_dop = 3").await;
+    c
+}
+
+async fn counter(c: &mut Client, name: &str) -> u64 {
+    c.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).await[0][1].parse().unwrap()
+}
+
+/// The answer, and how many rows were read for it.
+async fn answer(c: &mut Client, sql: &str) -> (Vec<Vec<String>>, u64) {
+    let before = counter(c, "Innodb_rows_read").await;
+    let rows = c.rows(sql).await;
+    (rows, counter(c, "Innodb_rows_read").await - before)
+}
+
+/// Joins of `big` (named `big b`) that need few of its rows.
+const SELECTIVE: &[&str] = &[
+    "SELECT f.note, b.id FROM few f JOIN big b ON b.k = f.n ORDER BY 1, 2",
+    "SELECT f.note, b.id, b.v FROM few f JOIN big b ON b.id = f.u ORDER BY 1, 2",
+    "SELECT f.note, b.id FROM few f LEFT JOIN big b ON b.k = f.n ORDER BY 1, 2",
+    "SELECT f.note, b.id FROM few f LEFT JOIN big b ON b.k = f.n AND b.v > 50 ORDER BY 1, 2",
+    "SELECT f.note, SUM(b.v), COUNT(*) FROM few f JOIN big b ON b.k = f.n GROUP BY f.note ORDER BY 1",
+    "SELECT f.note FROM few f WHERE EXISTS (SELECT 1 FROM big b WHERE b.k = f.n) ORDER BY 1",
+    "SELECT f.note FROM few f WHERE NOT EXISTS (SELECT 1 FROM big b WHERE b.k = f.n AND b.v < 90) ORDER BY 1",
+    "SELECT f.note FROM few f WHERE f.n IN (SELECT b.k FROM big b WHERE b.id % 2 = 1) ORDER BY 1",
+    "SELECT b.id FROM big b WHERE b.k IN (SELECT f.n FROM few f) ORDER BY 1",
+    "SELECT f.note, d.s FROM few f JOIN (SELECT b.k, SUM(b.v) s FROM big b GROUP BY b.k HAVING SUM(b.v) > 10) d ON d.k = f.n ORDER BY 1",
+    "SELECT f.note, (SELECT MAX(b.v) FROM big b WHERE b.k = f.n) FROM few f ORDER BY 1",
+    "SELECT b.id, c.id FROM few f JOIN big b ON b.k = f.n JOIN big c ON c.id = b.id + 1 WHERE f.note < 'd' ORDER BY 1, 2",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scan_reads_the_keys_of_the_build_side_only() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    for sql in SELECTIVE {
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        let (whole, read) = answer(&mut c, &sql.replace("FROM big b", "FROM big b IGNORE INDEX (k, PRIMARY)").replace("JOIN big b", "JOIN big b IGNORE INDEX (k, PRIMARY)")).await;
+        assert!(read >= 40_000, "{sql} read {read} rows without indexes");
+        assert!(!whole.is_empty(), "{sql}");
+        for setting in ["force_parallel_execute = ON", "force_parallel_execute = OFF", "highkey_executor = 'FAST'", "highkey_executor = 'AUTO'"] {
+            c.ok(&format!("SET {setting}")).await;
+            let (rows, read) = answer(&mut c, sql).await;
+            assert_eq!(rows, whole, "{sql} with {setting}");
+            // `b.id + 1` is no column whose keys could be looked up: `c` is read whole by DataFusion.
+            assert!(read < if sql.contains("big c") { 45_000 } else { 2_000 }, "{sql} with {setting} read {read} rows");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_keys_are_scanned_for() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    let (rows, read) = answer(&mut c, "SELECT COUNT(*), SUM(a.v) FROM big a JOIN big b ON a.k = b.k").await;
+    // 4,545 or so of each 5,000 keys' eight rows have a key: counted by the groups themselves.
+    let (expected, _) = answer(&mut c, "SELECT SUM(n * n), SUM(n * s) FROM (SELECT k, COUNT(*) n, SUM(v) s FROM big WHERE k IS NOT NULL GROUP BY k) g").await;
+    assert_eq!(rows, expected);
+    assert_eq!(read, 80_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_beyond_its_budget_is_left_to_datafusion() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let paths = async |c: &mut Client| (counter(c, "Highkey_select_fast_path").await, counter(c, "Highkey_select_datafusion").await);
+    // (statement, on the fast path)
+    for (sql, fast) in [
+        ("SELECT COUNT(*) FROM few f JOIN big b ON b.k = f.n", true),
+        ("SELECT COUNT(*) FROM big a JOIN big b ON b.id = a.id + 1 WHERE a.id < 100", true),
+        ("SELECT COUNT(*) FROM big a JOIN big b ON b.id = a.id + 1 WHERE a.id < 30000", false),
+        ("SELECT a.id FROM big a JOIN big b ON b.id = a.k ORDER BY a.id DESC LIMIT 3", true),
+        // Begun, for the LIMIT might have been reached early, and given up.
+        ("SELECT a.id FROM big a JOIN big b ON b.id = a.k WHERE b.v < a.v - 99 ORDER BY a.id DESC LIMIT 3", false),
+    ] {
+        let before = paths(&mut c).await;
+        let rows = c.rows(sql).await;
+        let after = paths(&mut c).await;
+        // The question about the counters is none of the statements that they count.
+        assert_eq!((after.0 - before.0, after.1 - before.1), if fast { (1, 0) } else { (0, 1) }, "{sql}");
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        assert_eq!(rows, c.rows(sql).await, "{sql}");
+        c.ok("SET highkey_executor = 'AUTO'").await;
+    }
+    // What a prepared statement's first values promise need not hold for others.
+    c.ok("PREPARE s FROM 'SELECT COUNT(*), MAX(b.v) FROM big a JOIN big b ON b.id = a.id + 1 WHERE a.id BETWEEN ? AND ?'").await;
+    for (first, last, fast) in [(10, 20, true), (0, 35_000, false), (39_990, 50_000, true)] {
+        let before = paths(&mut c).await;
+        c.ok(&format!("SET @a = {first}, @b = {last}")).await;
+        let rows = c.rows("EXECUTE s USING @a, @b").await;
+        let after = paths(&mut c).await;
+        assert_eq!((after.0 - before.0, after.1 - before.1), if fast { (1, 0) } else { (0, 1) }, "{first}..{last}");
+        assert_eq!(rows[0][0], (last.min(39_998) - first + 1).to_string());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_shows_the_loops() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let plan = c.rows("EXPLAIN FORMAT=TREE SELECT f.note, b.v, x.v FROM few f JOIN big b ON b.k = f.n LEFT JOIN big x ON x.id = b.id + 1").await;
+    let expected = [
+        "-> Fast path",
+        "    -> Nested loop left join",
+        "        -> Nested loop inner join",
+        "            -> Table scan on f",
+        "            -> Index lookup on b using k",
+        "        -> Single-row index lookup on x using PRIMARY",
+    ];
+    assert_eq!(plan[0][0].lines().collect::<Vec<_>>(), expected);
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    let plan = c.rows("EXPLAIN FORMAT=TREE SELECT COUNT(*) FROM few f JOIN big b ON b.k = f.n").await;
+    assert!(plan[0][0].contains("scan on b, or index lookup using k if the join has few keys"), "{}", plan[0][0]);
+}

@@ -10,6 +10,7 @@ mod create_table;
 mod ddl;
 mod delete;
 mod explain;
+mod explain_json;
 mod histogram;
 mod insert;
 mod insert_select;
@@ -210,6 +211,7 @@ impl Session {
                 self.send(answer, sink).await
             }
             Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, sink).await,
+            Statement::ExplainConnection { format, id } => self.explain_connection(*format, *id, sink).await,
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,
             Statement::Histogram { tables, columns, update, buckets } => self.histogram(tables, columns, *update, *buckets, sink).await,
@@ -293,7 +295,7 @@ impl Session {
             Statement::Execute { .. } => C::ComExecuteSql,
             Statement::Deallocate(_) => C::ComDeallocSql,
             Statement::Show(_) | Statement::Describe { .. } => C::ComShow,
-            Statement::Explain { .. } => C::ComExplain,
+            Statement::Explain { .. } | Statement::ExplainConnection { .. } => C::ComExplain,
             Statement::Kill { .. } => C::ComKill,
             Statement::Flush(_) | Statement::Reset => C::ComFlush,
             Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) | Statement::ResetBinaryLogs => C::ComFlush,

@@ -135,6 +135,8 @@ pub enum Statement {
     Describe { table: ObjectName, column: Option<String> },
     /// EXPLAIN of a statement.
     Explain { format: ExplainFormat, analyze: bool, statement: Box<Statement> },
+    /// EXPLAIN of what a connection runs.
+    ExplainConnection { format: ExplainFormat, id: u64 },
     /// KILL; the id is an expression.
     Kill { query_only: bool, id: Expr },
     /// FLUSH.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use highkey_table::{ColumnDef, Table};
+use highkey_table::{ColumnDef, IndexDef, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::explain_json::{Blocks, Json, Object, qualified};
@@ -11,6 +11,7 @@ use super::query::table_fields;
 use super::{Failure, Outcome, insert, update};
 use crate::bind::{self, BoundDelete, BoundSource, BoundUpdate};
 use crate::df;
+use crate::fast::JoinStep;
 use crate::parse::{self, ast::{ExplainFormat, Statement}};
 use crate::plan::{self, BoundQuery, Expr, IndexChoice, Rel, RelKind};
 use crate::session::{ResultSink, Session, error, error::err};
@@ -41,7 +42,7 @@ impl Session {
             Statement::Query(query) => {
                 let bound = self.bind_query(query).await?;
                 tree = self.tree(&bound).await?;
-                self.tabulate(&bound.rel, "SIMPLE", &mut rows)?;
+                self.tabulate_query(&bound, &mut rows)?;
                 if rows.is_empty() {
                     rows.push(line("SIMPLE", "", None, "No tables used"));
                 }
@@ -154,6 +155,16 @@ impl Session {
         let access = self.access_to(table, &all, choice, filter)?;
         let condition = filter.map(|f| plan::describe_expr(f, &qualified(&table_fields(table, alias))));
         Ok(self.json_write(verb, alias, Some((&access, condition)), blocks))
+    }
+
+    /// The tables of a query, in the order in which they are read.
+    fn tabulate_query(&mut self, bound: &BoundQuery, rows: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+        let fast = self.compile_fast(bound)?;
+        match fast.as_ref().and_then(|fast| fast.join_steps()) {
+            Some(steps) => rows.extend(steps.iter().map(step_line)),
+            None => self.tabulate(&bound.rel, "SIMPLE", rows)?,
+        }
+        Ok(())
     }
 
     async fn tree(&mut self, bound: &BoundQuery) -> Result<Vec<String>, Failure> {
@@ -323,5 +334,34 @@ fn line(kind: &str, table: &str, access: Option<&str>, extra: &str) -> Vec<Value
         Value::Null,
         Value::Null,
         text(extra),
+    ]
+}
+
+/// A table of a join by nested loops.
+fn step_line(step: &JoinStep<'_>) -> Vec<Value> {
+    let length = |(index, parts): (&IndexDef, usize)| -> u64 {
+        index.parts.iter().take(parts).map(|p| step.table.columns[p.column].ty.max_bytes() + u64::from(step.table.columns[p.column].nullable)).sum()
+    };
+    let mut extra = Vec::new();
+    if step.residual {
+        extra.push("Using where");
+    }
+    if step.buffered {
+        extra.push("Using join buffer");
+    }
+    let text = |parts: &[String]| if parts.is_empty() { Value::Null } else { Value::text(parts.join(",")) };
+    vec![
+        Value::UInt(1),
+        Value::text("SIMPLE"),
+        Value::text(step.alias),
+        Value::Null,
+        Value::text(step.kind),
+        step.key.map_or(Value::Null, |(index, _)| Value::text(&*index.name)),
+        step.key.map_or(Value::Null, |(index, _)| Value::text(&*index.name)),
+        step.key.map_or(Value::Null, |key| Value::text(length(key).to_string())),
+        text(&step.refs),
+        Value::UInt(step.rows),
+        Value::Decimal(highkey_types::Decimal::from_i128(10_000, 2)),
+        if extra.is_empty() { Value::Null } else { Value::text(extra.join("; ")) },
     ]
 }

@@ -52,7 +52,7 @@ impl Lowerer {
 }
 
 /// What equalities of columns with each other and with constants say together: `a = 1 AND a = b` is about `b`, too.
-fn implied_constants(conditions: &[&Expr]) -> Vec<Expr> {
+pub(super) fn implied_constants(conditions: &[&Expr]) -> Vec<Expr> {
     let equality = |e: &'_ Expr| match &e.kind {
         ExprKind::Compare { op: CompareOp::Eq, by, left, right } => Some((*by, (**left).clone(), (**right).clone())),
         _ => None,

@@ -7,6 +7,7 @@ mod aggregate;
 mod decorrelate;
 mod expr;
 mod join;
+mod join_order;
 mod set;
 mod source;
 mod window;
@@ -85,7 +86,10 @@ impl Lowerer {
             RelKind::Values { rows } => self.values(rel, rows),
             RelKind::Filter { input, predicate } => self.filter(input, predicate, hints),
             RelKind::Project { input, exprs } => self.project(rel, input, exprs, hints),
-            RelKind::Join { kind, left, right, on } => self.join(*kind, left, right, on.as_ref(), hints),
+            RelKind::Join { kind, left, right, on } => match self.joined_in_order(rel, &[], hints)? {
+                Some(joined) => Ok(joined),
+                None => self.join(*kind, left, right, on.as_ref(), hints),
+            },
             RelKind::Aggregate { input, groups, aggregates, rollup } => self.aggregate(input, groups, aggregates, *rollup),
             RelKind::Window { input, windows } => self.window(input, windows),
             RelKind::Sort { input, keys } => self.sort(input, keys, hints),
@@ -107,9 +111,13 @@ impl Lowerer {
     fn filter(&self, input: &Rel, predicate: &Expr, hints: &[Expr]) -> Result<Lowered> {
         let mut all_hints: Vec<Expr> = hints.to_vec();
         all_hints.extend(predicate.conjuncts().iter().filter(|c| !c.has_subquery()).cloned());
-        let lowered = self.rel(input, &all_hints)?;
+        let (with_subquery, plain): (Vec<Expr>, Vec<Expr>) = predicate.conjuncts().iter().cloned().partition(Expr::has_subquery);
+        let (lowered, conjuncts) = match self.joined_in_order(input, &plain, hints)? {
+            Some(joined) => (joined, &with_subquery[..]),
+            None => (self.rel(input, &all_hints)?, predicate.conjuncts()),
+        };
         let columns = lowered.columns.clone();
-        let plan = self.filter_lowered(lowered, Self::types(input), predicate.conjuncts())?;
+        let plan = self.filter_lowered(lowered, Self::types(input), conjuncts)?;
         Ok(Lowered { plan, columns })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{IndexKind, KeyRange};
+use highkey_table::{Direction, IndexKind, KeyRange};
 use highkey_types::Value;
 use tokio::sync::OnceCell;
 
@@ -16,20 +16,22 @@ const ROW: f64 = 0.1;
 /// Microseconds that a row of a scan takes, up to the join that drops it.
 const SCANNED_ROW: f64 = 0.03;
 
+/// Keys whose rows are counted, and leaves that are counted of each at most.
+const COUNTED_KEYS: usize = 16;
+const COUNTED_LEAVES: usize = 4;
+
 /// An index on a column whose keys a join knows.
 #[derive(Clone, Debug)]
 pub(super) struct ByKeys {
     pub index: usize,
     column: usize,
-    /// Rows with one key.
-    rows_per_key: f64,
     keys: Arc<JoinKeys>,
     /// What all workers of the scan read: made by the first of them. `None`: the scan is the better way.
     found: Arc<OnceCell<Option<(f64, Access, Arc<[Piece]>)>>>,
 }
 
 impl ByKeys {
-    /// `None` if no index begins with the column, or too little is known of it.
+    /// `None` if no index begins with the column.
     pub fn new(source: &BaseTable, column: usize, keys: &Arc<JoinKeys>) -> Option<ByKeys> {
         let def = source.table.def();
         if !def.columns.get(column)?.ty.is_integer() {
@@ -41,24 +43,15 @@ impl ByKeys {
             leads && index_def.kind != IndexKind::RowId && (index == 0 || !index_def.invisible) && source.choice.finds(index)
         };
         let index = (0..def.indexes.len()).find(usable)?;
-        let whole = def.indexes[index].is_unique() && def.indexes[index].parts.len() == 1;
-        let rows_per_key = if whole {
-            1.0
-        } else {
-            let statistics = source.table.cached_statistics()?;
-            let distinct = *statistics.cardinality.get(index)?.first()?;
-            statistics.rows as f64 / distinct.max(1) as f64
-        };
-        Some(ByKeys { index, column, rows_per_key, keys: keys.clone(), found: Arc::default() })
+        Some(ByKeys { index, column, keys: keys.clone(), found: Arc::default() })
     }
 
     /// What reading by the keys costs, and how; None if scanning is cheaper.
     async fn lookups(&self, source: &BaseTable) -> Option<&(f64, Access, Arc<[Piece]>)> {
         let find = async {
             let keys = self.keys.wait().await?;
-            let row = if self.index == 0 { ROW } else { ROW_BEHIND_INDEX };
-            let cost = keys.len() as f64 * (LOOKUP + self.rows_per_key * row);
-            if cost > source.row_estimate() as f64 * SCANNED_ROW {
+            let scan = source.row_estimate() as f64 * SCANNED_ROW;
+            if keys.len() as f64 * LOOKUP > scan {
                 return None;
             }
             let ty = &source.table.columns()[self.column].ty;
@@ -67,11 +60,35 @@ impl ByKeys {
             let keys = keys.into_iter().filter(|key| (i128::from(least)..=i128::from(most)).contains(key));
             let value = |key: i128| if ty.unsigned { Value::UInt(key as u64) } else { Value::Int(key as i64) };
             let ranges: Vec<KeyRange> = keys.map(|key| KeyRange::prefix(&[value(key)])).collect();
+            let rows_per_key = self.rows_per_key(source, &ranges)?;
+            let row = if self.index == 0 { ROW } else { ROW_BEHIND_INDEX };
+            let cost = ranges.len() as f64 * (LOOKUP + rows_per_key * row);
+            if cost > scan {
+                return None;
+            }
             let pieces = ranges.iter().cloned().map(Piece::Range).collect();
-            let rows = (ranges.len() as f64 * self.rows_per_key) as u64;
+            let rows = (ranges.len() as f64 * rows_per_key) as u64;
             Some((cost, Access { index: self.index, ranges, rows: Some(rows), scattered: true }, pieces))
         };
         self.found.get_or_init(|| find).await.as_ref()
+    }
+
+    /// How many rows a key has, by counting those of some keys: an estimate of the statistics that is ten times too low would cost a hundred times
+    /// what the scan does.
+    fn rows_per_key(&self, source: &BaseTable, ranges: &[KeyRange]) -> Option<f64> {
+        let step = ranges.len().div_ceil(COUNTED_KEYS).max(1);
+        let (mut keys, mut rows) = (0, 0);
+        for range in ranges.iter().step_by(step) {
+            let mut scan = source.table.scan_at(&source.shared.snapshot, self.index, range, Direction::Forward).ok()?;
+            keys += 1;
+            for _ in 0..COUNTED_LEAVES {
+                match scan.count_batch().ok()? {
+                    Some(n) => rows += n,
+                    None => break,
+                }
+            }
+        }
+        Some(rows as f64 / f64::from(keys.max(1)))
     }
 }
 

@@ -1,0 +1,245 @@
+//! In which order tables are joined. DataFusion keeps that of FROM; here the two relations whose join promises the fewest rows are joined first, then
+//! again two of what there is then: greedy operator ordering (Fegaras, DEXA 1998), which gives bushy trees.
+
+use std::ops::Range;
+
+use datafusion::common::Result;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
+
+use super::join::{implied_constants, inner_join};
+use super::{Lowered, Lowerer, Scope};
+use crate::df::wrapped::is_volatile;
+use crate::plan::{CompareOp, Expr, ExprKind, JoinKind, Rel, RelKind, selectivity};
+
+/// What inner joins join, and their conditions over the fields of all of it, side by side.
+#[derive(Default)]
+struct InnerTree<'a> {
+    leaves: Vec<Leaf<'a>>,
+    conditions: Vec<Expr>,
+}
+
+struct Leaf<'a> {
+    rel: &'a Rel,
+    fields: Range<usize>,
+    /// An estimate of its rows, without the conditions of the joins.
+    rows: f64,
+}
+
+/// A set of leaves: leaf i is bit i.
+type Leaves = u128;
+
+/// Some of the leaves, joined.
+struct Part {
+    has: Leaves,
+    plan: LogicalPlan,
+    rows: f64,
+}
+
+/// Fewer tables are joined as they are written: which side is built is chosen later.
+const LEAST: usize = 3;
+/// More have no place in a set.
+const MOST: usize = Leaves::BITS as usize;
+/// What is guessed of conditions between tables that are no equalities of columns: as MySQL guesses.
+const EQUALITY: f64 = 0.1;
+const OTHER: f64 = 0.33;
+
+impl<'a> InnerTree<'a> {
+    /// False if the order is not free.
+    fn add(&mut self, rel: &'a Rel, at: usize) -> bool {
+        match &rel.kind {
+            RelKind::Join { kind: JoinKind::Inner, left, right, on } => {
+                if !self.add(left, at) || !self.add(right, at + left.fields.len()) {
+                    return false;
+                }
+                for condition in on.iter().flat_map(|on| on.conjuncts()) {
+                    if condition.has_subquery() {
+                        return false;
+                    }
+                    let mut condition = condition.clone();
+                    condition.map_columns(&mut |i| i + at);
+                    self.conditions.push(condition);
+                }
+                true
+            }
+            RelKind::Join { kind: JoinKind::Straight, .. } => false,
+            _ => {
+                self.leaves.push(Leaf { rel, fields: at..at + rel.fields.len(), rows: rows(rel) });
+                true
+            }
+        }
+    }
+
+    fn leaves_of(&self, condition: &Expr) -> Leaves {
+        condition.columns().into_iter().fold(0, |leaves, field| leaves | 1 << self.leaf_of(field))
+    }
+
+    fn leaf_of(&self, field: usize) -> usize {
+        self.leaves.iter().position(|leaf| leaf.fields.contains(&field)).expect("every field is a leaf's")
+    }
+
+    /// The field has another value in every row of its table.
+    fn is_unique(&self, field: usize) -> bool {
+        let leaf = &self.leaves[self.leaf_of(field)];
+        let RelKind::Scan { table, columns, .. } = &leaf.rel.kind else { return false };
+        let column = columns[field - leaf.fields.start];
+        table.def().indexes.iter().any(|index| index.is_unique() && matches!(&index.parts[..], [part] if part.column == column && part.prefix.is_none()))
+    }
+
+    /// Different values of a field, if anything is known of them.
+    fn distinct(&self, field: usize) -> Option<f64> {
+        let leaf = &self.leaves[self.leaf_of(field)];
+        if self.is_unique(field) {
+            return Some(leaf.rows);
+        }
+        let RelKind::Scan { table, columns, .. } = &leaf.rel.kind else { return Some(leaf.rows) };
+        let column = *columns.get(field - leaf.fields.start)?;
+        let leads = |i: &usize| table.def().indexes[*i].parts.first().is_some_and(|part| part.column == column && part.prefix.is_none());
+        for index in (0..table.def().indexes.len()).filter(leads) {
+            if let Some(distinct) = table.cached_statistics().and_then(|s| s.cardinality.get(index)?.first().copied()) {
+                return Some(distinct.max(1) as f64);
+            }
+        }
+        (column < table.columns().len()).then(|| table.histogram(column).map(|h| h.distinct().max(1) as f64)).flatten()
+    }
+
+    /// The share of all pairs of rows that conditions between two parts keep.
+    fn share(&self, conditions: &[&Expr]) -> f64 {
+        let mut share = 1.0;
+        // (values on either side, rows of the tables that they are in)
+        let mut pairs: Vec<[(f64, f64); 2]> = Vec::new();
+        for condition in conditions {
+            match &condition.kind {
+                ExprKind::Compare { op: CompareOp::Eq, left, right, .. } => match (left.as_column(), right.as_column()) {
+                    (Some(l), Some(r)) => {
+                        let side = |field: usize, other: usize| {
+                            let rows = self.leaves[self.leaf_of(field)].rows;
+                            let values = self.distinct(field).or_else(|| self.distinct(other)).unwrap_or(rows.sqrt());
+                            // What refers to a key has no more values than there are keys.
+                            let most = if self.is_unique(other) { self.leaves[self.leaf_of(other)].rows } else { f64::INFINITY };
+                            (values.min(most).max(1.0), rows)
+                        };
+                        pairs.push([side(l, r), side(r, l)]);
+                    }
+                    _ => share *= EQUALITY,
+                },
+                _ => share *= OTHER,
+            }
+        }
+        match &pairs[..] {
+            [] => share,
+            [[l, r]] => share / l.0.max(r.0),
+            // Several columns together have no more values than their table has rows.
+            _ => {
+                let values = |side: usize| {
+                    let product: f64 = pairs.iter().map(|pair| pair[side].0).product();
+                    product.min(pairs.iter().map(|pair| pair[side].1).fold(1.0, f64::max))
+                };
+                share / values(0).min(values(1)).max(1.0)
+            }
+        }
+    }
+}
+
+impl Lowerer {
+    /// Joins what `rel`, a tree of inner joins, joins, in an order of ours, and keeps the rows that satisfy `also`, conditions over its fields without
+    /// subqueries. `None` if there is nothing to choose. `hints` are as for [`Lowerer::rel`].
+    pub fn joined_in_order(&self, rel: &Rel, also: &[Expr], hints: &[Expr]) -> Result<Option<Lowered>> {
+        let mut tree = InnerTree::default();
+        if !matches!(rel.kind, RelKind::Join { .. }) || !tree.add(rel, 0) || !(LEAST..=MOST).contains(&tree.leaves.len()) {
+            return Ok(None);
+        }
+        tree.conditions.extend(also.iter().cloned());
+        // What has no field of a table, or may differ each time, is asked of what comes out.
+        let (last, conditions): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut tree.conditions).into_iter().partition(|c| c.columns().is_empty() || is_volatile(c));
+        let known: Vec<&Expr> = hints.iter().chain(&conditions).collect();
+        let implied = implied_constants(&known);
+        let mut exprs = Vec::with_capacity(rel.fields.len());
+        let mut parts = Vec::with_capacity(tree.leaves.len());
+        let mut waiting: Vec<(Leaves, &Expr)> = conditions.iter().map(|c| (tree.leaves_of(c), c)).collect();
+        for (i, leaf) in tree.leaves.iter().enumerate() {
+            let own = |c: &Expr| {
+                let columns = c.columns();
+                !columns.is_empty() && columns.iter().all(|field| leaf.fields.contains(field))
+            };
+            let moved = |c: &Expr| {
+                let mut c = c.clone();
+                c.map_columns(&mut |field| field - leaf.fields.start);
+                c
+            };
+            let leaf_hints: Vec<Expr> = known.iter().copied().chain(&implied).filter(|c| own(c)).map(moved).collect();
+            let local: Vec<Expr> = waiting.iter().filter(|(leaves, _)| *leaves == 1 << i).map(|(_, c)| moved(c)).collect();
+            waiting.retain(|(leaves, _)| *leaves != 1 << i);
+            let lowered = self.rel(leaf.rel, &leaf_hints)?;
+            let scope = Scope::of(leaf.rel, &lowered);
+            exprs.extend(lowered.columns.iter().cloned());
+            let share = Expr::and(local.iter().cloned()).map_or(1.0, |all| self.share_of(leaf.rel, &all));
+            let filter = local.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
+            let plan = match conjunction(filter) {
+                Some(filter) => self.where_true(lowered.plan, filter)?,
+                None => lowered.plan,
+            };
+            parts.push(Part { has: 1 << i, plan, rows: (leaf.rows * share).max(1.0) });
+        }
+        let scope = Scope { exprs: exprs.clone(), types: Self::types(rel) };
+        while parts.len() > 1 {
+            let (i, j, rows) = self.next_join(&tree, &parts, &waiting);
+            // i < j
+            let (second, first) = (parts.swap_remove(j), parts.swap_remove(i));
+            let (left, right) = if first.rows <= second.rows { (first, second) } else { (second, first) };
+            let has = left.has | right.has;
+            let on: Vec<DfExpr> = waiting.iter().filter(|(leaves, _)| leaves & !has == 0).map(|(_, c)| self.condition(c, &scope)).collect::<Result<_>>()?;
+            waiting.retain(|(leaves, _)| leaves & !has != 0);
+            parts.push(Part { plan: inner_join(left.plan, right.plan, on)?, has, rows });
+        }
+        let plan = parts.pop().expect("one part is left").plan;
+        let last = last.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
+        let plan = match conjunction(last) {
+            Some(last) => self.where_true(plan, last)?,
+            None => plan,
+        };
+        Ok(Some(Lowered { plan, columns: exprs }))
+    }
+
+    /// The two parts whose join has the fewest rows, and how many; parts that nothing ties only if there are no others.
+    fn next_join(&self, tree: &InnerTree<'_>, parts: &[Part], waiting: &[(Leaves, &Expr)]) -> (usize, usize, f64) {
+        let mut best: Option<(bool, f64, usize, usize)> = None;
+        for i in 0..parts.len() {
+            for j in i + 1..parts.len() {
+                let both = parts[i].has | parts[j].has;
+                let between: Vec<&Expr> = waiting.iter().filter(|(leaves, _)| leaves & !both == 0).map(|(_, c)| *c).collect();
+                let tied = between.iter().any(|c| matches!(c.kind, ExprKind::Compare { op: CompareOp::Eq, .. }));
+                let rows = (parts[i].rows * parts[j].rows * tree.share(&between)).max(1.0);
+                if best.is_none_or(|(other_tied, fewest, ..)| (!tied, rows) < (!other_tied, fewest)) {
+                    best = Some((tied, rows, i, j));
+                }
+            }
+        }
+        let (_, rows, i, j) = best.expect("there are two parts at least");
+        (i, j, rows)
+    }
+
+    /// The share of a leaf's rows that conditions on it keep.
+    fn share_of(&self, rel: &Rel, all: &Expr) -> f64 {
+        match &rel.kind {
+            RelKind::Scan { table, columns, .. } => selectivity(all, table, columns, &mut *self.shared.eval.lock()),
+            _ => OTHER,
+        }
+    }
+}
+
+/// An estimate of a relation's rows.
+fn rows(rel: &Rel) -> f64 {
+    match &rel.kind {
+        RelKind::Scan { table, .. } => table.row_count_estimate().unwrap_or(0).max(1) as f64,
+        RelKind::Values { rows } => rows.len() as f64,
+        RelKind::Filter { input, .. } => (rows(input) * EQUALITY).max(1.0),
+        // Groups of some rows each.
+        RelKind::Aggregate { input, groups, .. } => if groups.is_empty() { 1.0 } else { rows(input).powf(0.9) },
+        RelKind::Limit { input, count, .. } => {
+            let most = count.as_ref().and_then(|count| count.as_literal()).and_then(|n| n.as_i64());
+            most.map_or(rows(input), |most| rows(input).min(most as f64).max(1.0))
+        }
+        _ => rel.inputs().into_iter().map(rows).fold(1.0, f64::max),
+    }
+}

@@ -200,3 +200,21 @@ mod tests {
         assert!(!Value::Null.to_text(&ColumnType::bigint(), &mut Vec::new()));
     }
 }
+
+/// A string literal that any server reads as `text`, if its sql_mode has no NO_BACKSLASH_ESCAPES: as SHOW CREATE TABLE writes one.
+pub fn string_literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('\'');
+    for c in text.chars() {
+        match c {
+            '\0' => out.push_str("\\0"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("''"),
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}

@@ -447,7 +447,7 @@ impl fmt::Display for ColumnType {
             DateTime(n) | Timestamp(n) | Time(n) if *n > 0 => write!(f, "({n})")?,
             Enum(members) | Set(members) => {
                 for (i, member) in members.iter().enumerate() {
-                    write!(f, "{}'{}'", if i == 0 { '(' } else { ',' }, member.replace('\'', "''"))?;
+                    write!(f, "{}{}", if i == 0 { '(' } else { ',' }, crate::format::string_literal(member))?;
                 }
                 f.write_str(")")?;
             }

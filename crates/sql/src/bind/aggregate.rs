@@ -94,10 +94,11 @@ impl Binder<'_> {
                     return Ok(ExprType::double(true));
                 }
                 let (int, scale) = argument.ty.decimal_digits();
-                // The digits of a quotient are added up before the sum is rounded: groups of nine, and as many for a factor.
-                let added = if argument.has_hidden_digits() { (scale.div_ceil(9) * 9 + 9).min(30) } else { scale };
-                let operand = ExprType::decimal((int + added).min(65), added, true);
-                *argument = coerce(argument.clone(), &operand);
+                // The digits of a quotient are added up before the sum is rounded.
+                *argument = match argument.has_hidden_digits() {
+                    true => argument.clone().summed(),
+                    false => coerce(argument.clone(), &ExprType::decimal((int + scale).min(65), scale, true)),
+                };
                 if func == F::Sum {
                     ExprType::decimal(int + scale + 22, scale, true)
                 } else {

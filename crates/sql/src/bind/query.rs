@@ -229,7 +229,23 @@ fn conform(rel: Rel, fields: &[Field]) -> Rel {
         return Rel { fields: rel.fields.iter().zip(fields).map(|(from, to)| Field { ty: to.ty.clone().with_nullable(from.ty.nullable), ..to.clone() }).collect(), ..rel };
     }
     let fields = exprs.iter().zip(fields).map(|(e, f)| Field { ty: e.ty.clone(), ..f.clone() }).collect();
-    rel.project(exprs, fields)
+    match rel.kind {
+        // A quotient is converted with all its digits.
+        RelKind::Project { input, exprs: computed } if computed.iter().any(Expr::has_hidden_digits) => {
+            let converted = computed.into_iter().zip(exprs).map(|(value, target)| if value.has_hidden_digits() { coerce(value, &target.ty) } else { placed(target, value) });
+            let exprs = converted.collect();
+            Rel { kind: RelKind::Project { input, exprs }, fields }
+        }
+        kind => Rel { kind, fields: rel.fields }.project(exprs, fields),
+    }
+}
+
+/// A conversion of a column, of what the column is.
+fn placed(conversion: Expr, value: Expr) -> Expr {
+    match conversion.kind {
+        ExprKind::Cast(_) => Expr { kind: ExprKind::Cast(Box::new(value)), ty: conversion.ty },
+        _ => Expr { ty: conversion.ty, ..value },
+    }
 }
 
 fn unqualified(fields: &[Field]) -> Vec<Field> {

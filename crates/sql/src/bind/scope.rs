@@ -4,7 +4,7 @@ use highkey_types::MySqlError;
 
 use super::errors;
 use crate::parse::ast::ColumnRef;
-use crate::plan::{Aggregate, Expr, ExprKind, Field, WindowExpr};
+use crate::plan::{Aggregate, Expr, ExprKind, Field, Subquery, WindowExpr};
 
 /// The clause being bound: it is named in errors and decides what is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,9 +176,23 @@ pub(super) fn same_expr(a: &Expr, b: &Expr) -> bool {
         (ExprKind::Case { otherwise: x, .. }, ExprKind::Case { otherwise: y, .. }) => x.is_some() == y.is_some(),
         (ExprKind::Cast(_), ExprKind::Cast(_)) => a.ty.ty == b.ty.ty,
         (ExprKind::And(_), _) | (ExprKind::Or(_), _) | (ExprKind::Not(_), _) => true,
-        // Subqueries and assignments are never taken for the same.
+        (ExprKind::Subquery(x), ExprKind::Subquery(y)) => same_subquery(x, y),
+        // Assignments are never taken for the same.
         _ => false,
     };
     let (left, right) = (a.children(), b.children());
     own && left.len() == right.len() && left.iter().zip(right).all(|(x, y)| same_expr(x, y))
+}
+
+/// One bound twice, or copied: equal to the last detail, and with one answer for a row.
+fn same_subquery(a: &Subquery, b: &Subquery) -> bool {
+    let mut fixed = true;
+    a.plan.for_each_expr(&mut |e, _| {
+        fixed &= match &e.kind {
+            ExprKind::Call { func, .. } => !func.is_volatile(),
+            ExprKind::AssignUserVar { .. } => false,
+            _ => true,
+        };
+    });
+    fixed && format!("{:?}", a) == format!("{:?}", b)
 }

@@ -7,7 +7,7 @@ use super::errors;
 use super::group::{Grouping, Place, place_rollup_set};
 use super::scope::{Clause, FromScope, Scope, same_expr, same_name};
 use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
-use crate::plan::{AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
+use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
 
 /// What surrounds a SELECT in its query.
 #[derive(Clone, Copy)]
@@ -160,8 +160,13 @@ impl Binder<'_> {
                         sort.push(SortKey { expr, desc: key.desc });
                         continue;
                     }
-                    let column = key.expr.columns().first().map_or(String::new(), |c| rel.fields[*c].name.to_string());
-                    return Err(errors::order_not_selected(i + 1, &column));
+                    if self.cx.only_full_group_by() {
+                        let column = key.expr.columns().first().map_or(String::new(), |c| rel.fields[*c].name.to_string());
+                        return Err(errors::order_not_selected(i + 1, &column));
+                    }
+                    outputs.push(Field::computed(super::aggregate::empty(), key.expr.ty.clone()));
+                    exprs.push(key.expr.clone());
+                    exprs.len() - 1
                 }
                 None => {
                     outputs.push(Field::computed(super::aggregate::empty(), key.expr.ty.clone()));
@@ -174,7 +179,7 @@ impl Binder<'_> {
         }
         let mut rel = rel.project(exprs, outputs);
         if distinct {
-            rel = rel.distinct();
+            rel = if rel.fields.len() == width { rel.distinct() } else { distinct_beside(rel, width) };
         }
         rel = rel.sort(sort);
         rel = self.limit(rel, limit)?;
@@ -414,4 +419,15 @@ fn alias_position(name: &str, items: &[Expr], fields: &[Field]) -> Result<Option
         }
     }
     Ok(found)
+}
+
+/// `rel` without rows that are the same in their first `width` columns; of the others it has those of one of the rows. What ORDER BY means beside
+/// DISTINCT where ONLY_FULL_GROUP_BY is off.
+fn distinct_beside(rel: Rel, width: usize) -> Rel {
+    let fields = rel.fields.clone();
+    let column = |i: usize| Expr::column(i, fields[i].ty.clone());
+    let any = |i: usize| Aggregate { func: AggregateFunc::AnyValue, distinct: false, args: vec![column(i)], order_by: Vec::new(), ty: fields[i].ty.clone().with_nullable(true) };
+    let groups = (0..width).map(column).collect();
+    let aggregates = (width..fields.len()).map(any).collect();
+    Rel { kind: RelKind::Aggregate { input: Box::new(rel), groups, aggregates, rollup: false }, fields }
 }

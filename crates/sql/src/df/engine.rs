@@ -19,7 +19,7 @@ use super::append::UnionInOrder;
 use super::build_side::BuildSmallerSide;
 use super::memory::{MemoryUse, QueryMemory};
 use super::merge_join::JoinsBySorting;
-use super::outer_join::ForgetBelowOuterJoins;
+use super::constants::ForgetConstants;
 use super::parallel::Workers;
 use super::scan::ColumnCache;
 use super::ties::BreakTies;
@@ -168,11 +168,14 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 fn physical_rules(merge_joins: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(UnionInOrder), Arc::new(ForgetBelowOuterJoins), Arc::new(BreakTies)];
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(UnionInOrder), Arc::new(ForgetConstants), Arc::new(BreakTies)];
     if merge_joins {
         rules.push(Arc::new(JoinsBySorting));
     }
-    for rule in PhysicalOptimizer::new().rules {
+    // It takes an aggregation by a constant for a row even where there is nothing to aggregate, and COUNT of it for 1; nothing else here has
+    // exact statistics.
+    let others = PhysicalOptimizer::new().rules.into_iter().filter(|rule| rule.name() != "aggregate_statistics");
+    for rule in others {
         let chooses_sides = rule.name() == "join_selection";
         rules.push(rule);
         if chooses_sides {

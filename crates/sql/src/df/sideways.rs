@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::compact::CompactTexts;
-use super::outer_join::NothingKnown;
+use super::constants::NothingKnown;
 use super::scan::ScanExec;
 
 /// Keys beyond which no index lookup would pay.

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use highkey_table::{ColumnDef, IndexKind, SchemaDef, TableName};
-use highkey_types::{Collation, MySqlError, Str, Value};
+use highkey_types::{Collation, MySqlError, Str, Value, errors};
 
 use super::table_spec::{DefinitionChecks, ExprPlace};
 use super::collation::collation_of;
@@ -13,7 +13,7 @@ use crate::expr;
 use crate::information_schema;
 use crate::parse::{
     self,
-    ast::{self, DatabaseOptions, ObjectName},
+    ast::{self, DatabaseOptions, ObjectName, StoredProgram},
 };
 use crate::session::{Session, SessionState, error, error::err};
 
@@ -61,6 +61,27 @@ impl Session {
             self.use_database(&name)?;
         }
         Ok(Outcome::affected(1))
+    }
+
+    /// There are no stored programs: IF EXISTS is content, anything else is an error.
+    pub(crate) fn drop_program(&mut self, kind: StoredProgram, if_exists: bool, name: &ObjectName) -> Result<Outcome, Failure> {
+        let schema = match &name.schema {
+            Some(schema) => schema.clone(),
+            None => self.state.database.as_ref().map(|schema| schema.to_string()).ok_or_else(error::no_db)?,
+        };
+        let missing = match kind {
+            StoredProgram::Procedure => errors::sp_does_not_exist("PROCEDURE", &format!("{schema}.{}", name.name)),
+            StoredProgram::Function => errors::sp_does_not_exist("FUNCTION", &format!("{schema}.{}", name.name)),
+            StoredProgram::Trigger => errors::trg_does_not_exist(),
+            // Error 1539; the note is 1305.
+            StoredProgram::Event if if_exists => errors::sp_does_not_exist("Event", &name.name),
+            StoredProgram::Event => errors::event_does_not_exist(&name.name),
+        };
+        if !if_exists {
+            return Err(missing.into());
+        }
+        self.state.note(missing.code, missing.message);
+        Ok(Outcome::ok())
     }
 
     pub(crate) async fn drop_database(&mut self, if_exists: bool, name: &str) -> Result<Outcome, Failure> {

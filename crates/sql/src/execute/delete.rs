@@ -47,8 +47,10 @@ impl Session {
         if single.filter.iter().chain(single.order_by.iter().map(|k| &k.expr)).any(Expr::has_subquery) {
             let mut own = single.clone();
             let correlated = self.resolve_all(own.filter.iter_mut().chain(own.order_by.iter_mut().map(|k| &mut k.expr)).collect()).await?;
+            self.check_safe_change(&own.table, &own.indexes, own.filter.as_ref(), own.limit.as_ref())?;
             return if correlated { self.delete_through_query(&own).await } else { Box::pin(self.delete_rows(&own)).await };
         }
+        self.check_safe_change(&single.table, &single.indexes, single.filter.as_ref(), single.limit.as_ref())?;
         match self.state.config.executor {
             Executor::DataFusion => self.delete_through_query(single).await,
             _ => self.delete_rows(single).await,

@@ -3,24 +3,32 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use highkey_table::Table;
+use highkey_table::{ColumnDef, IndexDef, Table};
 use highkey_types::{MySqlError, Value};
 
+use super::explain_json::{Blocks, Json, Object, qualified};
+use super::query::table_fields;
 use super::{Failure, Outcome, insert, update};
 use crate::bind::{self, BoundDelete, BoundSource, BoundUpdate};
 use crate::df;
-use crate::parse::ast::{ExplainFormat, Statement};
+use crate::fast::JoinStep;
+use crate::parse::{self, ast::{ExplainFormat, Statement}};
 use crate::plan::{self, BoundQuery, Expr, IndexChoice, Rel, RelKind};
-use crate::session::{ResultSink, Session, error};
+use crate::session::{ResultSink, Session, error, error::err};
 use crate::show::Answer;
 
 impl Session {
     pub(crate) async fn explain(&mut self, format: ExplainFormat, analyze: bool, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        if format == ExplainFormat::Json {
-            return Err(error::not_supported("EXPLAIN FORMAT=JSON").into());
-        }
         if analyze && format != ExplainFormat::Tree {
-            return Err(error::not_supported("EXPLAIN ANALYZE with FORMAT=TRADITIONAL").into());
+            let name = if format == ExplainFormat::Json { "JSON" } else { "TRADITIONAL" };
+            return Err(error::not_supported(&format!("EXPLAIN ANALYZE with FORMAT={name}")).into());
+        }
+        if format == ExplainFormat::Json {
+            let block = self.explain_json(statement).await?;
+            let mut text = String::new();
+            block.write(0, &mut text);
+            let answer = Answer::new("EXPLAIN S", vec![vec![Value::text(text)]]);
+            return self.send(answer, sink).await;
         }
         // What it waits for until its tables are open counts too.
         let began = Instant::now();
@@ -34,7 +42,7 @@ impl Session {
             Statement::Query(query) => {
                 let bound = self.bind_query(query).await?;
                 tree = self.tree(&bound).await?;
-                self.tabulate(&bound.rel, "SIMPLE", &mut rows)?;
+                self.tabulate_query(&bound, &mut rows)?;
                 if rows.is_empty() {
                     rows.push(line("SIMPLE", "", None, "No tables used"));
                 }
@@ -86,6 +94,77 @@ impl Session {
             ),
         };
         self.send(answer, sink).await
+    }
+
+    /// What a connection runs now, planned once more: bound to its database, under the settings of this session.
+    pub(crate) async fn explain_connection(&mut self, format: ExplainFormat, id: u64, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let process = self.state.instance.processes().get(id).ok_or_else(|| err(1094, format!("Unknown thread id: {id}")))?;
+        let running = process.snapshot();
+        let refused = || err(3012, "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE");
+        let text = running.info.ok_or_else(refused)?;
+        let parsed = parse::parse(&text, 0, self.state.config.parse).map_err(|_| refused())?;
+        if !matches!(parsed.statement, Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) {
+            return Err(refused().into());
+        }
+        let own = std::mem::replace(&mut self.state.database, running.db.map(|db| (*db).into()));
+        let explained = self.explain(format, false, &parsed.statement, sink).await;
+        self.state.database = own;
+        explained
+    }
+
+    async fn explain_json(&mut self, statement: &Statement) -> Result<Json, Failure> {
+        let mut blocks = Blocks::new();
+        let members = match statement {
+            Statement::Query(query) => {
+                let bound = self.bind_query(query).await?;
+                return Ok(self.json_block(&bound.rel, &mut blocks)?);
+            }
+            Statement::Insert(ast) => {
+                let bound = bind::bind_insert(ast, &self.state)?;
+                self.open_tables(&insert::insert_tables(&bound)).await?;
+                let verb = if bound.replace { "replace" } else { "insert" };
+                let mut members = self.json_write(verb, &bound.table.def().name, None, &mut blocks);
+                if let BoundSource::Query(query) = &bound.source {
+                    members.extend(self.json_insert_from(&query.rel, &mut blocks)?);
+                }
+                members
+            }
+            Statement::Update(ast) => match bind::bind_update(ast, &self.state)? {
+                BoundUpdate::Single(single) => self.json_change("update", &single.table, &single.alias, &single.indexes, single.filter.as_ref(), &mut blocks)?,
+                BoundUpdate::Multi(multi) => return Ok(self.json_block(&multi.query.rel, &mut blocks)?),
+            },
+            Statement::Delete(ast) => match bind::bind_delete(ast, &self.state)? {
+                BoundDelete::Single(single) => self.json_change("delete", &single.table, &single.alias, &single.indexes, single.filter.as_ref(), &mut blocks)?,
+                BoundDelete::Multi { query, .. } => return Ok(self.json_block(&query.rel, &mut blocks)?),
+            },
+            _ => return Err(error::not_supported("EXPLAIN of this statement").into()),
+        };
+        Ok(Json::Object(vec![("query_block", Json::Object(members))]))
+    }
+
+    fn json_change(
+        &mut self,
+        verb: &'static str,
+        table: &Arc<Table>,
+        alias: &str,
+        choice: &IndexChoice,
+        filter: Option<&Expr>,
+        blocks: &mut Blocks,
+    ) -> Result<Object, MySqlError> {
+        let all: Vec<usize> = (0..table.columns().len()).collect();
+        let access = self.access_to(table, &all, choice, filter)?;
+        let condition = filter.map(|f| plan::describe_expr(f, &qualified(&table_fields(table, alias))));
+        Ok(self.json_write(verb, alias, Some((&access, condition)), blocks))
+    }
+
+    /// The tables of a query, in the order in which they are read.
+    fn tabulate_query(&mut self, bound: &BoundQuery, rows: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+        let fast = self.compile_fast(bound)?;
+        match fast.as_ref().and_then(|fast| fast.join_steps()) {
+            Some(steps) => rows.extend(steps.iter().map(step_line)),
+            None => self.tabulate(&bound.rel, "SIMPLE", rows)?,
+        }
+        Ok(())
     }
 
     async fn tree(&mut self, bound: &BoundQuery) -> Result<Vec<String>, Failure> {
@@ -147,15 +226,8 @@ impl Session {
         Ok(())
     }
 
-    fn access_line(
-        &mut self,
-        kind: &str,
-        table: &Arc<Table>,
-        alias: &str,
-        columns: &[usize],
-        choice: &IndexChoice,
-        filter: Option<&Expr>,
-    ) -> Result<Vec<Value>, MySqlError> {
+    /// How a table is read under a condition.
+    pub(super) fn access_to(&mut self, table: &Arc<Table>, columns: &[usize], choice: &IndexChoice, filter: Option<&Expr>) -> Result<Access, MySqlError> {
         let def = table.def().clone();
         let total = table.row_count_estimate()?;
         let possible: Vec<String> = match filter {
@@ -166,36 +238,84 @@ impl Session {
             None => Vec::new(),
         };
         let best = filter.and_then(|f| plan::best_access(f, &def, columns, choice));
-        let (access, key, rows, residual) = match &best {
-            Some(best) if best.unique && best.ranges.len() == 1 => ("const", Some(best.index), 1, best.residual.is_some()),
+        let (kind, index, rows) = match &best {
+            Some(best) if best.unique && best.ranges.len() == 1 => ("const", Some(best.index), 1),
             Some(best) => {
                 let equal = best.ranges.len() == 1 && matches!((&best.ranges[0].lower, &best.ranges[0].upper), (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded));
-                (if equal { "ref" } else { "range" }, Some(best.index), (total / 10).max(1), best.residual.is_some())
+                (if equal { "ref" } else { "range" }, Some(best.index), (total / 10).max(1))
             }
-            None => ("ALL", None, total, filter.is_some()),
+            None => ("ALL", None, total),
         };
         let unanswered = best.as_ref().map_or(filter, |best| best.residual.as_ref());
         let share = unanswered.map_or(1.0, |filter| plan::selectivity(filter, table, columns, &mut self.state));
         // At least one row is expected.
         let filtered = share.max(1.0 / rows.max(1) as f64).min(1.0);
-        let key_length = key.zip(best.as_ref()).map(|(i, best)| {
-            def.indexes[i].parts.iter().take(best.matched.max(1)).map(|p| def.columns[p.column].ty.max_bytes() + u64::from(def.columns[p.column].nullable)).sum::<u64>()
+        let key = index.zip(best.as_ref()).map(|(i, best)| {
+            let columns: Vec<&ColumnDef> = def.indexes[i].parts.iter().take(best.matched.max(1)).map(|p| &def.columns[p.column]).collect();
+            AccessKey {
+                name: def.indexes[i].name.to_string(),
+                parts: columns.iter().map(|c| c.name.to_string()).collect(),
+                length: columns.iter().map(|c| c.ty.max_bytes() + u64::from(c.nullable)).sum(),
+            }
         });
+        Ok(Access { kind, possible, key, rows, filtered, residual: unanswered.is_some() })
+    }
+
+    fn access_line(
+        &mut self,
+        kind: &str,
+        table: &Arc<Table>,
+        alias: &str,
+        columns: &[usize],
+        choice: &IndexChoice,
+        filter: Option<&Expr>,
+    ) -> Result<Vec<Value>, MySqlError> {
+        let access = self.access_to(table, columns, choice, filter)?;
         Ok(vec![
             Value::UInt(1),
             Value::text(kind),
             Value::text(alias),
             Value::Null,
-            Value::text(access),
-            if possible.is_empty() { Value::Null } else { Value::text(possible.join(",")) },
-            key.map_or(Value::Null, |i| Value::text(&*def.indexes[i].name)),
-            key_length.map_or(Value::Null, |n| Value::text(n.to_string())),
-            if access == "const" || access == "ref" { Value::text("const") } else { Value::Null },
-            Value::UInt(rows),
-            Value::Decimal(highkey_types::Decimal::from_i128((filtered * 10_000.0).round() as i128, 2)),
-            if residual { Value::text("Using where") } else { Value::Null },
+            Value::text(access.kind),
+            if access.possible.is_empty() { Value::Null } else { Value::text(access.possible.join(",")) },
+            access.key.as_ref().map_or(Value::Null, |key| Value::text(key.name.as_str())),
+            access.key.as_ref().map_or(Value::Null, |key| Value::text(key.length.to_string())),
+            if access.is_equality() { Value::text("const") } else { Value::Null },
+            Value::UInt(access.rows),
+            Value::Decimal(highkey_types::Decimal::from_i128((access.filtered * 10_000.0).round() as i128, 2)),
+            if access.residual { Value::text("Using where") } else { Value::Null },
         ])
     }
+}
+
+/// How a table is read.
+pub(super) struct Access {
+    /// const, ref, range or ALL.
+    pub kind: &'static str,
+    /// Names of the indexes that could find the rows.
+    pub possible: Vec<String>,
+    pub key: Option<AccessKey>,
+    /// Rows that are read, as far as it is known.
+    pub rows: u64,
+    /// The share of them that the rest of the condition keeps.
+    pub filtered: f64,
+    /// Part of the condition is not answered by the index.
+    pub residual: bool,
+}
+
+impl Access {
+    pub fn is_equality(&self) -> bool {
+        matches!(self.kind, "const" | "ref")
+    }
+}
+
+/// The index that finds the rows.
+pub(super) struct AccessKey {
+    pub name: String,
+    /// The columns that are used.
+    pub parts: Vec<String>,
+    /// Bytes of them at most.
+    pub length: u64,
 }
 
 /// A line without an access path.
@@ -214,5 +334,34 @@ fn line(kind: &str, table: &str, access: Option<&str>, extra: &str) -> Vec<Value
         Value::Null,
         Value::Null,
         text(extra),
+    ]
+}
+
+/// A table of a join by nested loops.
+fn step_line(step: &JoinStep<'_>) -> Vec<Value> {
+    let length = |(index, parts): (&IndexDef, usize)| -> u64 {
+        index.parts.iter().take(parts).map(|p| step.table.columns[p.column].ty.max_bytes() + u64::from(step.table.columns[p.column].nullable)).sum()
+    };
+    let mut extra = Vec::new();
+    if step.residual {
+        extra.push("Using where");
+    }
+    if step.buffered {
+        extra.push("Using join buffer");
+    }
+    let text = |parts: &[String]| if parts.is_empty() { Value::Null } else { Value::text(parts.join(",")) };
+    vec![
+        Value::UInt(1),
+        Value::text("SIMPLE"),
+        Value::text(step.alias),
+        Value::Null,
+        Value::text(step.kind),
+        step.key.map_or(Value::Null, |(index, _)| Value::text(&*index.name)),
+        step.key.map_or(Value::Null, |(index, _)| Value::text(&*index.name)),
+        step.key.map_or(Value::Null, |key| Value::text(length(key).to_string())),
+        text(&step.refs),
+        Value::UInt(step.rows),
+        Value::Decimal(highkey_types::Decimal::from_i128(10_000, 2)),
+        if extra.is_empty() { Value::Null } else { Value::text(extra.join("; ")) },
     ]
 }

@@ -58,6 +58,18 @@ impl Session {
         Ok(Access { index: 0, ranges: vec![KeyRange::all()], unique: false, residual: filter.cloned() })
     }
 
+    /// `sql_safe_updates`: what changes rows of a table finds them by an index or has a LIMIT. Error 1175 otherwise.
+    pub(crate) fn check_safe_change(&self, table: &Table, choice: &IndexChoice, filter: Option<&Expr>, limit: Option<&Expr>) -> Result<(), MySqlError> {
+        if limit.is_some() || !self.state.variables.bool("sql_safe_updates") {
+            return Ok(());
+        }
+        let columns: Vec<usize> = (0..table.columns().len()).collect();
+        match filter.and_then(|filter| plan::best_access(filter, table.def(), &columns, choice)) {
+            Some(_) => Ok(()),
+            None => Err(highkey_types::errors::update_without_key_in_safe_mode()),
+        }
+    }
+
     /// Locks what a plan's scans are to lock. True: the plan is to be read under a snapshot taken now. Otherwise every scan that locks has been
     /// replaced by its rows; those of subqueries are locked, and read as the others are.
     pub(crate) async fn lock_plan(&mut self, rel: &mut Rel) -> Result<bool, MySqlError> {

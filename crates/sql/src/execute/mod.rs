@@ -10,6 +10,7 @@ mod create_table;
 mod ddl;
 mod delete;
 mod explain;
+mod explain_json;
 mod histogram;
 mod insert;
 mod insert_select;
@@ -108,7 +109,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateTable(create) => !create.temporary,
         DropTable(drop) => !drop.temporary,
         CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. } | AlterDatabase { .. } | DropDatabase { .. } => true,
-        CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
+        CreateUser { .. } | AlterUser { .. } | DropUser { .. } | DropProgram { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
         Flush(_) | Reset | ResetBinaryLogs | Replica(_) | Histogram { .. } => true,
@@ -167,6 +168,7 @@ impl Session {
             Statement::CreateUser { if_not_exists, users, options } => self.create_user(*if_not_exists, users, options).await,
             Statement::AlterUser { if_exists, users, options } => self.alter_user(*if_exists, users, options).await,
             Statement::DropUser { if_exists, users } => self.drop_user(*if_exists, users).await,
+            Statement::DropProgram { kind, if_exists, name } => self.drop_program(*kind, *if_exists, name),
             Statement::RenameUser(renames) => self.rename_user(renames).await,
             Statement::SetPassword { user, password } => self.set_password(user.as_ref(), password).await,
             Statement::Grant(grant) => self.grant(grant, true),
@@ -209,6 +211,7 @@ impl Session {
                 self.send(answer, sink).await
             }
             Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, sink).await,
+            Statement::ExplainConnection { format, id } => self.explain_connection(*format, *id, sink).await,
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,
             Statement::Histogram { tables, columns, update, buckets } => self.histogram(tables, columns, *update, *buckets, sink).await,
@@ -241,7 +244,7 @@ impl Session {
     fn count_statement(&self, statement: &Statement) {
         use StatusCounter as C;
         let counter = match statement {
-            Statement::Empty => return,
+            Statement::Empty | Statement::DropProgram { .. } => return,
             Statement::Query(_) => C::ComSelect,
             Statement::Do(_) => C::ComDo,
             Statement::Insert(i) => match (&i.source, i.replace) {
@@ -292,7 +295,7 @@ impl Session {
             Statement::Execute { .. } => C::ComExecuteSql,
             Statement::Deallocate(_) => C::ComDeallocSql,
             Statement::Show(_) | Statement::Describe { .. } => C::ComShow,
-            Statement::Explain { .. } => C::ComExplain,
+            Statement::Explain { .. } | Statement::ExplainConnection { .. } => C::ComExplain,
             Statement::Kill { .. } => C::ComKill,
             Statement::Flush(_) | Statement::Reset => C::ComFlush,
             Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) | Statement::ResetBinaryLogs => C::ComFlush,

@@ -296,8 +296,9 @@ impl Session {
         let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
         let (mut cx, eval) = self.query_context_with_eval(snapshot, &bound.hints);
         cx.parallel.ordered = ordered;
+        let examined_before = self.state.process.rows_examined();
         match df::query(bound, cx).await {
-            Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len() }),
+            Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len(), examined_before }),
             Err(e) => {
                 self.state.absorb(&eval.lock());
                 Err(e.into())
@@ -358,10 +359,7 @@ impl Session {
 
     /// SQL_CALC_FOUND_ROWS: everything is computed, the LIMIT at the root only hides.
     async fn query_counting_all(&mut self, bound: &BoundQuery, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        let (input, offset, count) = match &bound.rel.kind {
-            RelKind::Limit { input, offset, count } => ((**input).clone(), offset.clone(), count.clone()),
-            _ => (bound.rel.clone(), None, None),
-        };
+        let (input, (offset, count)) = without_limit(bound.rel.clone());
         let offset = self.limit_value(offset.as_ref())?.unwrap_or(0);
         let count = self.limit_value(count.as_ref())?.unwrap_or(u64::MAX);
         let whole = BoundQuery { rel: input, calc_found_rows: false, ..bound.clone() };
@@ -472,17 +470,21 @@ pub(crate) struct Running {
     pub rows: RowStream,
     eval: Arc<Mutex<SessionState>>,
     warnings_before: usize,
+    /// Rows that the statement had read before.
+    examined_before: u64,
 }
 
 impl Running {
     /// Brings warnings, user variables and the like back into the session.
     pub fn finish(self, state: &mut SessionState) {
+        self.count_read(state);
         drop(self.rows);
         state.absorb(&self.eval.lock());
     }
 
     /// As `finish`, for a statement that has raised warnings of its own meanwhile.
     pub fn finish_keeping_warnings(self, state: &mut SessionState) {
+        self.count_read(state);
         drop(self.rows);
         let copy = self.eval.lock();
         state.user_vars.clone_from(&copy.user_vars);
@@ -490,6 +492,10 @@ impl Running {
         for warning in copy.diagnostics.conditions().iter().skip(known) {
             state.push_warning(warning.clone());
         }
+    }
+
+    fn count_read(&self, state: &SessionState) {
+        state.instance.count(StatusCounter::InnodbRowsRead, state.process.rows_examined() - self.examined_before);
     }
 }
 
@@ -531,4 +537,17 @@ pub(crate) fn table_fields(table: &Table, alias: &str) -> Vec<Field> {
             invisible: c.invisible,
         })
         .collect()
+}
+
+/// A query without the LIMIT at its root, above which columns that only ORDER BY needs may be left out; and that LIMIT's OFFSET and count.
+fn without_limit(rel: Rel) -> (Rel, (Option<Expr>, Option<Expr>)) {
+    let Rel { kind, fields } = rel;
+    match kind {
+        RelKind::Limit { input, offset, count } => (*input, (offset, count)),
+        RelKind::Project { input, exprs } => {
+            let (input, limit) = without_limit(*input);
+            (input.project(exprs, fields), limit)
+        }
+        kind => (Rel { kind, fields }, (None, None)),
+    }
 }

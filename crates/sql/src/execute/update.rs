@@ -76,8 +76,11 @@ impl Session {
             let mut exprs: Vec<&mut Expr> = own.filter.iter_mut().collect();
             exprs.extend(own.assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()));
             exprs.extend(own.order_by.iter_mut().map(|k| &mut k.expr));
-            return if self.resolve_all(exprs).await? { self.update_through_query(&own).await } else { Box::pin(self.update_rows(&own)).await };
+            let correlated = self.resolve_all(exprs).await?;
+            self.check_safe_change(&own.table, &own.indexes, own.filter.as_ref(), own.limit.as_ref())?;
+            return if correlated { self.update_through_query(&own).await } else { Box::pin(self.update_rows(&own)).await };
         }
+        self.check_safe_change(&single.table, &single.indexes, single.filter.as_ref(), single.limit.as_ref())?;
         match self.state.config.executor {
             Executor::DataFusion => self.update_through_query(single).await,
             _ => self.update_rows(single).await,

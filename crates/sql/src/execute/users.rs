@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highkey_table::{DdlContext, UserDef};
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, string_literal};
 
 use super::{Failure, Outcome};
 use crate::parse::ast::{Grant, UserName, UserOptions, UserSpec};
@@ -212,18 +212,13 @@ impl Session {
 }
 
 fn quoted_account(user: &str, host: &str) -> String {
-    format!("{}@{}", quoted(user), quoted(host))
-}
-
-/// A string literal, whatever the session's sql_mode is.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    format!("{}@{}", string_literal(user), string_literal(host))
 }
 
 /// The statement that makes an account what it is, with the password's hash: what the binary log tells.
 fn account_statement(verb: &str, def: &UserDef) -> String {
     let account = quoted_account(&def.user, &def.host);
-    let mut text = format!("{verb} USER {account} IDENTIFIED WITH '{}' AS {}", def.plugin, quoted(&def.authentication_string));
+    let mut text = format!("{verb} USER {account} IDENTIFIED WITH '{}' AS {}", def.plugin, string_literal(&def.authentication_string));
     text.push_str(if def.password_expired { " PASSWORD EXPIRE" } else { "" });
     text.push_str(if def.account_locked { " ACCOUNT LOCK" } else { " ACCOUNT UNLOCK" });
     text

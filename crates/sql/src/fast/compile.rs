@@ -100,7 +100,8 @@ impl FastQuery {
         graph.conditions.iter().chain(graph.tables.iter().filter_map(|t| t.on.as_ref()).flatten()).try_for_each(runs_here)?;
         let needed = over_tables(&mut self.stages, &graph.outputs);
         let mut source = JoinSource::compile(&graph, &needed, &mut *estimate)?;
-        self.budget = JOIN_BUDGET + source.tables().map(|t| t.row_count_estimate().unwrap_or(0)).sum::<u64>() / JOIN_BUDGET_SHARE;
+        let rows: u64 = source.tables().map(|t| t.row_count_estimate().unwrap_or(0)).sum();
+        self.budget = (JOIN_BUDGET + rows / JOIN_BUDGET_SHARE).min(BUDGET);
         if let Some((at, keys)) = self.sort_keys((0..graph.width()).map(Some).collect()) {
             let limited = self.is_limited(at + 1);
             let ordered = source.follow(&keys, limited)

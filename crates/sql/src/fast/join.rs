@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use highkey_table::{Direction, KeyRange, RowBatch, Table};
+use highkey_table::{Direction, IndexDef, KeyRange, RowBatch, Table, TableDef};
 use highkey_types::{MySqlError, Str, TypeKind, Value};
 
 use super::compile::{SMALL_TABLE, ordered_index};
@@ -55,6 +55,25 @@ struct Level {
     after: Option<Expr>,
     /// It reads the same rows whatever the levels before have: they are read once.
     fixed: bool,
+    /// An estimate of the rows that it reads for each row before it.
+    reads: f64,
+}
+
+/// How one table of a join is read, as EXPLAIN shows it.
+pub(crate) struct JoinStep<'a> {
+    pub alias: &'a str,
+    /// const, eq_ref, ref, range, index or ALL.
+    pub kind: &'static str,
+    /// The index, and how many of its parts are used.
+    pub key: Option<(&'a IndexDef, usize)>,
+    pub table: &'a TableDef,
+    /// What the parts are compared with, where they are equal to something.
+    pub refs: Vec<String>,
+    pub rows: u64,
+    /// Conditions are checked on each row.
+    pub residual: bool,
+    /// Its rows are kept for all rows before it.
+    pub buffered: bool,
 }
 
 /// A field of another table, as a table column.
@@ -72,6 +91,7 @@ struct Order {
 #[derive(Clone)]
 struct Placed {
     table: usize,
+    reads: f64,
     access: Option<IndexAccess>,
     /// Conditions that this level decides, by their position in the graph.
     conditions: Vec<usize>,
@@ -117,6 +137,49 @@ impl JoinSource {
     /// The tables that it reads.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.levels.iter().map(|level| &level.table)
+    }
+
+    /// Its tables in the order in which they are read.
+    pub fn steps(&self) -> Vec<JoinStep<'_>> {
+        self.levels.iter().enumerate().map(|(at, level)| self.step(at, level)).collect()
+    }
+
+    fn step<'a>(&'a self, at: usize, level: &'a Level) -> JoinStep<'a> {
+        let table: &TableDef = level.table.def();
+        let (kind, matched) = match &level.access {
+            Some(access) if access.unique && access.ranges.len() == 1 => (if at == 0 || level.fixed { "const" } else { "eq_ref" }, access.matched),
+            Some(access) if access.equalities == access.matched && access.ranges.len() == 1 => ("ref", access.matched),
+            Some(access) => ("range", access.matched),
+            None if level.index != 0 || level.backward => ("index", table.indexes[level.index].parts.len()),
+            None => ("ALL", 0),
+        };
+        let refs = match &level.access {
+            Some(access) if kind != "range" => access.ranges[0].prefix.iter().map(|e| self.named(e)).collect(),
+            _ => Vec::new(),
+        };
+        JoinStep {
+            alias: &level.alias,
+            kind,
+            key: (kind != "ALL").then(|| (&table.indexes[level.index], matched)),
+            table,
+            refs,
+            rows: level.reads.round().max(1.0) as u64,
+            residual: level.residual.is_some() || level.after.is_some(),
+            buffered: level.fixed && kind != "const",
+        }
+    }
+
+    /// What an index is asked for: a column of another table, a constant, or something made of columns.
+    fn named(&self, expr: &Expr) -> String {
+        match expr.as_column() {
+            Some(field) => {
+                let level = self.levels.iter().find(|level| level.fields.contains(&field)).expect("a field belongs to a table");
+                let def = level.table.def();
+                format!("{}.{}.{}", def.schema, level.alias, def.columns[field - level.fields.start].name)
+            }
+            None if expr.columns().is_empty() => "const".to_owned(),
+            None => "func".to_owned(),
+        }
     }
 
     /// As EXPLAIN FORMAT=TREE prints it: the loops nest to the left.
@@ -203,8 +266,9 @@ impl<'a> Planner<'a> {
                 if is_placed[table] || !in_turn || !self.may_come(table, &has_value) {
                     continue;
                 }
-                let placed = self.place(table, &has_value, &decided);
+                let mut placed = self.place(table, &has_value, &decided);
                 let (read, passing) = self.rows_read(&placed, at == 0, &mut *estimate);
+                placed.reads = read;
                 // A table that is read once and kept costs little more for each row.
                 let fixed = at > 0 && self.is_fixed(&placed);
                 if fixed && read > SMALL_TABLE as f64 {
@@ -258,7 +322,7 @@ impl<'a> Planner<'a> {
         let rank = |a: &IndexAccess| (rows_of(table_def, Some(a)), !a.unique, std::cmp::Reverse(a.equalities), std::cmp::Reverse(a.matched));
         let accesses = (0..table_def.def().indexes.len()).filter(|i| choice.finds(*i)).filter_map(|i| row.access(&about, i));
         let access = accesses.reduce(|best, next| if rank(&next) < rank(&best) { next } else { best });
-        Placed { table, access, conditions }
+        Placed { table, reads: 0.0, access, conditions }
     }
 
     /// Its access and conditions read no field of another table's row.
@@ -318,6 +382,7 @@ impl<'a> Planner<'a> {
             outer: joined.on.is_some(),
             after,
             fixed: at > 0 && self.is_fixed(placed),
+            reads: placed.reads,
         }
     }
 }
@@ -478,7 +543,7 @@ impl Session {
         if run.over_budget() {
             return Ok(false);
         }
-        if run.scanned % KILL_EVERY == 0 {
+        if (run.scanned + run.met_again) % KILL_EVERY == 0 {
             self.state.process.check()?;
         }
         if let Some(residual) = &level.residual

@@ -12,6 +12,8 @@ use highkey_types::{KeyPart, Value, cast::CastContext};
 
 use join::JoinSource;
 
+pub(crate) use join::JoinStep;
+
 use crate::plan::{Aggregate, Expr, IndexAccess, IndexChoice, LockSpec, SortKey};
 
 /// A query that the fast path can run.
@@ -54,6 +56,14 @@ struct TableSource {
 }
 
 impl FastQuery {
+    /// How its tables are read, if it is a join.
+    pub(crate) fn join_steps(&self) -> Option<Vec<JoinStep<'_>>> {
+        match &self.source {
+            Source::Join(join) => Some(join.steps()),
+            _ => None,
+        }
+    }
+
     /// How EXPLAIN FORMAT=TREE shows its join, if it is one.
     pub(crate) fn describe_join(&self) -> Option<Vec<String>> {
         match &self.source {

@@ -1,5 +1,6 @@
 //! CREATE, DROP and RENAME of schemas, tables and indexes.
 
+use super::ParseOptions;
 use super::ast::*;
 use super::lexer::Tok;
 use super::parser::{Parser, Result, unsupported};
@@ -269,7 +270,10 @@ impl Parser<'_> {
         self.expect_sym("(")?;
         let start = self.start();
         let expr = self.expr()?;
-        let text = self.sql[start..self.previous_end()].to_string();
+        let text = match self.options == ParseOptions::default() {
+            true => self.sql[start..self.previous_end()].to_string(),
+            false => super::print::expression(&expr)?,
+        };
         self.expect_sym(")")?;
         Ok(ExprText { expr, text })
     }
@@ -480,9 +484,17 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Statement::Deallocate(self.ident()?))
             }
-            "PROCEDURE" | "FUNCTION" => unsupported("stored programs"),
-            "TRIGGER" => unsupported("DROP TRIGGER"),
-            "EVENT" => unsupported("DROP EVENT"),
+            "PROCEDURE" | "FUNCTION" | "TRIGGER" | "EVENT" => {
+                self.advance();
+                let if_exists = self.if_exists();
+                let kind = match word.as_str() {
+                    "PROCEDURE" => StoredProgram::Procedure,
+                    "FUNCTION" => StoredProgram::Function,
+                    "TRIGGER" => StoredProgram::Trigger,
+                    _ => StoredProgram::Event,
+                };
+                Ok(Statement::DropProgram { kind, if_exists, name: self.object_name()? })
+            }
             "ROLE" => unsupported("DROP ROLE"),
             "SERVER" | "TABLESPACE" | "UNDO" | "LOGFILE" | "RESOURCE" => unsupported(&format!("DROP {word}")),
             _ => self.fail(),

@@ -47,6 +47,13 @@ pub fn shortened(query: &Query, schema: Option<&str>) -> Result<String> {
     Printer { hidden_schema: schema, ..Printer::default() }.whole(query)
 }
 
+/// An expression that the catalog keeps as text, which is read with the default sql_mode whatever mode it was written in.
+pub fn expression(expr: &Expr) -> Result<String> {
+    let mut printer = Printer::default();
+    printer.expr(expr)?;
+    Ok(printer.out)
+}
+
 /// The names of the columns of a view that is made.
 pub fn column_names(query: &Query, names: &ResolvedNames) -> Result<Vec<String>> {
     let items = Printer { names: Some(names), ..Printer::default() }.query(query)?;

@@ -205,7 +205,10 @@ impl Parser<'_> {
             }
         }
         if self.kws(&["FOR", "CONNECTION"]) {
-            return unsupported("EXPLAIN FOR CONNECTION");
+            if analyze {
+                return unsupported("EXPLAIN ANALYZE FOR CONNECTION");
+            }
+            return Ok(Statement::ExplainConnection { format, id: self.integer()? });
         }
         if self.is_any_kw(&["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES", "LOAD"]) || self.is_sym("(") {
             let statement = Box::new(self.statement()?);

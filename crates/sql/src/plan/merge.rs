@@ -1,6 +1,6 @@
 //! Derived tables and views made one with what reads them, as far as they only choose columns and rows: so a condition reaches the scan below, and its index.
 
-use super::{Expr, ExprKind, JoinKind, Rel, RelKind};
+use super::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, JoinKind, Rel, RelKind, SortKey};
 
 impl Expr {
     /// The expression over the row that `exprs` are over, each column of its own row being what `exprs` says. None if a subquery would have to move into another.
@@ -27,9 +27,24 @@ impl Expr {
         steady
     }
 
-    /// All columns that it reads are plain in `exprs`.
-    fn reads_plain(&self, exprs: &[Expr]) -> bool {
-        self.columns().iter().all(|c| exprs[*c].is_plain())
+    /// What reads it reads it as it stands: a column or constant, or, as MySQL does where it merges, a quotient with all its digits.
+    fn is_passed_on(&self, from_rows: bool) -> bool {
+        self.is_plain() || from_rows && self.has_hidden_digits() && !self.has_subquery()
+    }
+
+    /// All columns that it reads are passed on by the projection of `exprs`.
+    fn reads_through(&self, exprs: &[Expr], from_rows: bool) -> bool {
+        self.columns().iter().all(|c| exprs[*c].is_passed_on(from_rows)) && self.clone().over(exprs).is_some()
+    }
+
+    /// The argument of SUM or AVG: a decimal that keeps the digits which a quotient has beyond its type, groups of nine, and as many for a factor.
+    pub fn summed(self) -> Expr {
+        let (int, scale) = self.ty.decimal_digits();
+        if !self.has_hidden_digits() {
+            return self;
+        }
+        let added = (scale.div_ceil(9) * 9 + 9).min(30);
+        Expr { ty: ExprType::decimal((int + added).min(65), added, true), kind: ExprKind::Cast(Box::new(self)) }
     }
 }
 
@@ -59,6 +74,15 @@ fn place(expr: &mut Expr, depth: usize, exprs: &[Expr], possible: &mut bool) {
 }
 
 impl Rel {
+    /// Its rows are rows of tables: where MySQL merges a derived table with what reads it.
+    fn gives_rows(&self) -> bool {
+        match &self.kind {
+            RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Join { .. } => true,
+            RelKind::Filter { input, .. } | RelKind::Project { input, .. } => input.gives_rows(),
+            _ => false,
+        }
+    }
+
     /// The same rows from fewer operators.
     pub fn merged(mut self) -> Rel {
         stacker::maybe_grow(128 << 10, 1 << 20, || {
@@ -78,7 +102,7 @@ impl Rel {
                     Some(both) => Rel { kind: RelKind::Filter { input, predicate: both }, fields },
                     None => *input,
                 },
-                RelKind::Project { input: below, exprs } if exprs.iter().all(Expr::is_steady) && predicate.reads_plain(&exprs) && predicate.clone().over(&exprs).is_some() => {
+                RelKind::Project { input: below, exprs } if exprs.iter().all(Expr::is_steady) && predicate.reads_through(&exprs, below.gives_rows()) => {
                     let predicate = predicate.over(&exprs).expect("asked above");
                     Rel { kind: RelKind::Project { input: Box::new(below.filter(predicate).merged_here()), exprs }, fields }
                 }
@@ -90,9 +114,10 @@ impl Rel {
                 };
                 // What is computed is computed once.
                 let once = |i: usize| exprs.iter().filter(|e| e.columns().contains(&i)).count() <= 1;
+                let from_rows = below.gives_rows() && inner.iter().all(Expr::is_steady);
                 let fits = |e: &Expr| match e.as_column() {
-                    Some(i) => inner[i].is_plain() || once(i),
-                    None => e.reads_plain(&inner) && e.clone().over(&inner).is_some(),
+                    Some(i) => inner[i].is_passed_on(from_rows) || once(i),
+                    None => e.reads_through(&inner, from_rows),
                 };
                 if exprs.iter().all(fits) {
                     let exprs = exprs.into_iter().map(|e| e.over(&inner).expect("asked above")).collect();
@@ -100,6 +125,28 @@ impl Rel {
                 }
                 let input = Box::new(Rel { kind: RelKind::Project { input: below, exprs: inner }, fields: input.fields });
                 Rel { kind: RelKind::Project { input, exprs }, fields }
+            }
+            RelKind::Aggregate { input, groups, aggregates, rollup } => {
+                let RelKind::Project { input: below, exprs } = &input.kind else {
+                    return Rel { kind: RelKind::Aggregate { input, groups, aggregates, rollup }, fields };
+                };
+                let sums = |a: &Aggregate| matches!(a.func, AggregateFunc::Sum | AggregateFunc::Avg) && a.args[0].columns().iter().any(|c| exprs[*c].has_hidden_digits());
+                let reads = |a: &Aggregate| a.args.iter().chain(a.order_by.iter().map(|k| &k.expr)).all(|e| e.reads_through(exprs, true));
+                let plain = |e: &Expr| e.columns().iter().all(|c| exprs[*c].is_plain()) && e.clone().over(exprs).is_some();
+                let from_rows = below.gives_rows() && exprs.iter().all(Expr::is_steady);
+                if !from_rows || !aggregates.iter().any(sums) || !groups.iter().all(plain) || !aggregates.iter().all(reads) {
+                    return Rel { kind: RelKind::Aggregate { input, groups, aggregates, rollup }, fields };
+                }
+                let over = |e: Expr| e.over(exprs).expect("asked above");
+                let groups = groups.into_iter().map(over).collect();
+                let moved = |a: Aggregate| {
+                    let sum = sums(&a);
+                    let args = a.args.into_iter().map(over).map(|e| if sum { e.summed() } else { e }).collect();
+                    let order_by = a.order_by.into_iter().map(|k| SortKey { expr: over(k.expr), ..k }).collect();
+                    Aggregate { args, order_by, ..a }
+                };
+                let aggregates = aggregates.into_iter().map(moved).collect();
+                Rel { kind: RelKind::Aggregate { input: below.clone(), groups, aggregates, rollup }, fields }
             }
             RelKind::Join { kind, left, right, on } => join(kind, *left, *right, on, fields),
             kind => Rel { kind, fields },

@@ -1,7 +1,7 @@
 //! SHOW CREATE TABLE, DATABASE and USER: the text that would make the thing again.
 
 use highkey_table::{ColumnDef, Default, IndexKind, SchemaDef, Table, TableDef};
-use highkey_types::{TypeKind, Value};
+use highkey_types::{TypeKind, Value, string_literal};
 
 use crate::information_schema;
 use crate::session::{Account, SessionState};
@@ -9,11 +9,6 @@ use crate::session::{Account, SessionState};
 /// An identifier in backticks.
 pub fn quote(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
-}
-
-/// A string literal.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 /// The statement that would make `table`, for SHOW CREATE TABLE.
@@ -49,7 +44,7 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String) -> S
         };
         line += &format!(" ({})", parts.join(","));
         if !index.comment.is_empty() {
-            line += &format!(" COMMENT {}", literal(&index.comment));
+            line += &format!(" COMMENT {}", string_literal(&index.comment));
         }
         if index.invisible {
             line += " /*!80000 INVISIBLE */";
@@ -78,7 +73,7 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String) -> S
         text += &format!(" ROW_FORMAT={format}");
     }
     if !def.comment.is_empty() {
-        text += &format!(" COMMENT={}", literal(&def.comment));
+        text += &format!(" COMMENT={}", string_literal(&def.comment));
     }
     text
 }
@@ -112,7 +107,7 @@ fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> 
             if shown.starts_with("b'") && matches!(ty.kind, TypeKind::Bit(_)) || shown.starts_with("0x") && ty.is_binary() {
                 text += &format!(" DEFAULT {shown}");
             } else {
-                text += &format!(" DEFAULT {}", literal(&shown));
+                text += &format!(" DEFAULT {}", string_literal(&shown));
             }
         }
         Default::Expr(expr) => text += &format!(" DEFAULT {}", parenthesised(expr)),
@@ -128,7 +123,7 @@ fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> 
         text += " AUTO_INCREMENT";
     }
     if !column.comment.is_empty() {
-        text += &format!(" COMMENT {}", literal(&column.comment));
+        text += &format!(" COMMENT {}", string_literal(&column.comment));
     }
     text
 }
@@ -155,12 +150,12 @@ pub fn user(account: &Account) -> String {
     let hash = if account.authentication_string.is_empty() {
         String::new()
     } else {
-        format!(" AS {}", literal(&String::from_utf8_lossy(&account.authentication_string)))
+        format!(" AS {}", string_literal(&String::from_utf8_lossy(&account.authentication_string)))
     };
     format!(
         "CREATE USER {}@{} IDENTIFIED WITH '{}'{hash} REQUIRE NONE PASSWORD EXPIRE{} ACCOUNT {} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT",
-        literal(&account.user),
-        literal(&account.host),
+        string_literal(&account.user),
+        string_literal(&account.host),
         account.plugin,
         if account.password_expired { "" } else { " DEFAULT" },
         if account.locked { "LOCK" } else { "UNLOCK" },

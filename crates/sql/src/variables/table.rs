@@ -345,7 +345,7 @@ variables! {
     "sql_notes" Both Bool, "ON", true, Real;
     "sql_quote_show_create" Both Bool, "ON", true, Real;
     "sql_require_primary_key" Both Bool, "OFF", true, Real;
-    "sql_safe_updates" Both Bool, "OFF", true, Ignored;
+    "sql_safe_updates" Both Bool, "OFF", true, Real;
     "sql_select_limit" Both UInt(0, U64), "18446744073709551615", true, Real;
     "sql_warnings" Both Bool, "OFF", true, Real;
     "ssl_ca" Global Text, "", false, Real;

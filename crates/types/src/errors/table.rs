@@ -368,6 +368,7 @@ errors! {
     same_name_partition(name) 1517 "HY000" "Duplicate partition name {name:.192}";
     wrong_value(kind, value) 1525 "HY000" "Incorrect {kind:.32} value: '{value:.128}'";
     no_partition_for_given_value(value) 1526 "HY000" "Table has no partition for value {value:.64}";
+    event_does_not_exist(name) 1539 "HY000" "Unknown event '{name:.192}'";
     event_same_name() 1551 "HY000" "Same old and new event name";
     drop_index_fk(index) 1553 "HY000" "Cannot drop index '{index:.192}': needed in a foreign key constraint";
     foreign_duplicate_key_old_unused(table, entry, key) 1557 "23000" "Upholding foreign key constraints for table '{table:.192}', entry '{entry:.192}', key {key} would lead to a duplicate entry";

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::logical_expr::logical_plan::{Filter, Projection, Sort as SortPlan};
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, SortExpr};
 use highkey_types::Value;
 
@@ -118,8 +119,10 @@ impl Lowerer {
         let mut plan = input.plan;
         // Plain conditions first: they are cheap and shrink what the subqueries' joins see.
         let (with_subquery, plain): (Vec<&Expr>, Vec<&Expr>) = conjuncts.iter().partition(|c| c.has_subquery());
-        for conjunct in plain {
-            plan = self.where_true(plan, self.condition(conjunct, &scope)?)?;
+        // As one: DataFusion looks for what joins the tables of FROM in the filter right above them.
+        let plain = plain.into_iter().map(|conjunct| self.condition(conjunct, &scope)).collect::<Result<Vec<_>>>()?;
+        if let Some(all) = conjunction(plain) {
+            plan = self.where_true(plan, all)?;
         }
         for conjunct in with_subquery {
             if let Some(joined) = self.semi_join(&plan, &scope, conjunct)? {

@@ -208,3 +208,14 @@ fn quotients_keep_their_digits_until_the_end() {
     f.check("SELECT a/3 = 0.3333, a/3 > 0.3333, a/3 IN (0.3333), COALESCE(a/3, 0)*3 FROM q WHERE id = 1", "0|1|0|1.0000");
     f.check("SELECT SUM(a/3*3), SUM(1/3), AVG(1/3) FROM q", "8.0000|1.0000|0.33333333");
 }
+
+#[test]
+fn aggregates_of_constants_and_unions_of_them() {
+    let f = Fixture::new();
+    f.table("c", &[("a!", int()), ("b", int())], "1|10\n2|20\n3|30");
+    f.check("SELECT COUNT(DISTINCT k) FROM (SELECT 5 AS k, a FROM c) d WHERE a > 100", "0");
+    f.check("SELECT COUNT(DISTINCT k), COUNT(k) FROM (SELECT 5 AS k, a FROM c) d WHERE a > 1", "1|2");
+    f.check("SELECT k, COUNT(*) FROM (SELECT 5 AS k, a FROM c) d WHERE a > 100 GROUP BY k", "");
+    // A constant in each of the two, but not the same: it sorts.
+    f.check("SELECT 1 AS k, b FROM c UNION ALL SELECT -2, a FROM c ORDER BY k, b DESC LIMIT 3 OFFSET 2", "-2|1;1|30;1|20");
+}

@@ -36,6 +36,16 @@ impl std::fmt::Display for ObjectName {
     }
 }
 
+/// Programs that MySQL stores. There are none here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum StoredProgram {
+    Procedure,
+    Function,
+    Trigger,
+    Event,
+}
+
 /// One statement of the MySQL language.
 #[derive(Debug, Clone)]
 pub enum Statement {
@@ -81,6 +91,8 @@ pub enum Statement {
     AlterUser { if_exists: bool, users: Vec<UserSpec>, options: UserOptions },
     /// DROP USER.
     DropUser { if_exists: bool, users: Vec<UserName> },
+    /// DROP PROCEDURE, FUNCTION, TRIGGER or EVENT.
+    DropProgram { kind: StoredProgram, if_exists: bool, name: ObjectName },
     /// RENAME USER a TO b, …
     RenameUser(Vec<(UserName, UserName)>),
     /// SET PASSWORD [FOR user] = 'text'; without a user it means the connection's own.
@@ -123,6 +135,8 @@ pub enum Statement {
     Describe { table: ObjectName, column: Option<String> },
     /// EXPLAIN of a statement.
     Explain { format: ExplainFormat, analyze: bool, statement: Box<Statement> },
+    /// EXPLAIN of what a connection runs.
+    ExplainConnection { format: ExplainFormat, id: u64 },
     /// KILL; the id is an expression.
     Kill { query_only: bool, id: Expr },
     /// FLUSH.

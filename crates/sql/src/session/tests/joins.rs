@@ -125,6 +125,10 @@ async fn explain_shows_the_loops() {
         "        -> Single-row index lookup on x using PRIMARY",
     ];
     assert_eq!(plan[0][0].lines().collect::<Vec<_>>(), expected);
+    let table = c.rows("EXPLAIN SELECT f.note, b.v, x.v FROM few f JOIN big b ON b.k = f.n LEFT JOIN big x ON x.id = b.id + 1").await;
+    // Table, type, key, key_len, ref.
+    let shown: Vec<String> = table.iter().map(|row| [2, 4, 6, 7, 8].map(|i| row[i].clone()).join(" ")).collect();
+    assert_eq!(shown, ["f ALL NULL NULL NULL", "b ref k 5 d.f.n", "x eq_ref PRIMARY 4 func"]);
     c.ok("SET highkey_executor = 'DATAFUSION'").await;
     let plan = c.rows("EXPLAIN FORMAT=TREE SELECT COUNT(*) FROM few f JOIN big b ON b.k = f.n").await;
     assert!(plan[0][0].contains("scan on b, or index lookup using k if the join has few keys"), "{}", plan[0][0]);

@@ -45,6 +45,7 @@ async fn answers_are_those_of_one_thread() {
         "SELECT COUNT(*) FROM t WHERE id IN (SELECT id + 1 FROM t WHERE k = 3)",
         "SELECT k FROM (SELECT DISTINCT k FROM t UNION SELECT k + 5 FROM t) u ORDER BY k",
         "WITH big AS (SELECT k, MAX(id) m FROM t GROUP BY k) SELECT * FROM big ORDER BY m DESC",
+        "SELECT 1 AS one, m FROM t WHERE id > 20000 UNION ALL SELECT -5, m FROM t WHERE id < 3 ORDER BY one, m DESC, one LIMIT 10",
         "SELECT k, RANK() OVER (ORDER BY n) FROM (SELECT k, COUNT(*) n FROM t WHERE id < 30007 GROUP BY k) g ORDER BY k",
     ] {
         let (rows, parallel) = both(&mut c, sql).await;

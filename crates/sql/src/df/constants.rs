@@ -1,5 +1,6 @@
-//! What DataFusion believes of outer joins. Its joins keep what is known of both inputs, also that a column of the side that may be filled
-//! with NULLs is constant or equals another one (`EquivalenceGroup::join`, DataFusion 55); a sort by such a column was then left out.
+//! What DataFusion believes of outer joins and unions, wrongly. Its joins keep what is known of both inputs, also that a column of the side that may
+//! be filled with NULLs is constant or equals another one (`EquivalenceGroup::join`, DataFusion 55), and its unions that a column which is constant in each
+//! input, another value in each, is constant; a sort by such a column was then left out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,18 +13,23 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
     StatisticsArgs, replace_children_if_necessary,
 };
 
-/// Puts a [`NothingKnown`] below each outer join, on the sides that may be filled with NULLs.
+/// Puts a [`NothingKnown`] below each outer join, on the sides that may be filled with NULLs, and below unions.
 #[derive(Debug)]
-pub(super) struct ForgetBelowOuterJoins;
+pub(super) struct ForgetConstants;
 
-impl PhysicalOptimizerRule for ForgetBelowOuterJoins {
+impl PhysicalOptimizerRule for ForgetConstants {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
+            if node.is::<UnionExec>() {
+                let inputs = node.children().into_iter().map(|input| NothingKnown::of(input.clone())).collect();
+                return Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?));
+            }
             let kind = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
             let Some(kind) = kind.or(node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type())) else { return Ok(Transformed::no(node)) };
             let (left, right) = match kind {
@@ -40,7 +46,7 @@ impl PhysicalOptimizerRule for ForgetBelowOuterJoins {
     }
 
     fn name(&self) -> &str {
-        "forget_below_outer_joins"
+        "forget_constants"
     }
 
     fn schema_check(&self) -> bool {

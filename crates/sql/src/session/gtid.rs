@@ -117,7 +117,8 @@ fn changes(statement: &Statement, commits: bool) -> bool {
 impl Session {
     /// SET gtid_next. Errors 1231, 1766, 1781, 1782, 1790.
     pub(crate) async fn set_gtid_next(&mut self, text: &str) -> Result<(), MySqlError> {
-        if self.transaction.is_open(self.state.config.autocommit) {
+        // Between the phases there is one to be set for the second.
+        if self.transaction.is_open(self.state.config.autocommit) && !self.xa_is_prepared() {
             return Err(errors::variable_not_settable_in_transaction("gtid_next"));
         }
         let mode = self.state.instance.global_text("gtid_mode");

@@ -103,6 +103,11 @@ impl Session {
         }
     }
 
+    /// This session has a transaction between its two phases.
+    pub(crate) fn xa_is_prepared(&self) -> bool {
+        self.transaction.xa.as_ref().is_some_and(|xa| xa.state == XaState::Prepared)
+    }
+
     pub(crate) async fn xa(&mut self, statement: &XaStatement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         match statement {
             XaStatement::Start { xid, how } => self.xa_start(xid, *how).await?,

@@ -194,3 +194,115 @@ async fn a_server_without_the_binary_log_says_so() {
     c.ok("FLUSH LOGS").await;
     assert_eq!(c.value("SELECT @@log_bin").await, "0");
 }
+
+const OTHER: &str = "11111111-1111-1111-1111-111111111111";
+
+/// As MySQL 8.0.12 answers.
+#[tokio::test]
+async fn a_gtid_is_used_by_one_transaction() {
+    let (server, mut c) = server(&[("gtid_mode", "ON")]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok("RESET MASTER").await;
+    let next = |n: u64| format!("SET gtid_next = '{OTHER}:{n}'");
+    c.ok(&next(1)).await;
+    assert_eq!(c.value("SELECT @@gtid_next").await, format!("{OTHER}:1"));
+    let mut second = server.client().await;
+    assert_eq!(c.error(&next(2)).await.0, 1790);
+    c.ok("INSERT INTO t VALUES (1)").await;
+    assert_eq!(c.error("INSERT INTO t VALUES (2)").await.0, 1837);
+    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1");
+    c.ok("BEGIN").await;
+    assert_eq!(c.error(&next(2)).await.0, 1766);
+    c.ok("ROLLBACK").await;
+    // What has been executed is left out.
+    second.ok(&next(1)).await;
+    second.ok("INSERT INTO t VALUES (3)").await;
+    second.ok("BEGIN").await;
+    second.ok("DELETE FROM t").await;
+    second.ok("COMMIT").await;
+    assert_eq!(second.error("CREATE TABLE z (a INT)").await.0, 1837);
+    assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1");
+    // An empty transaction; one that is rolled back gives its GTID up.
+    c.ok(&next(3)).await;
+    c.ok("BEGIN").await;
+    c.ok("COMMIT").await;
+    c.ok(&next(4)).await;
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO t VALUES (4)").await;
+    assert_eq!(c.error("CREATE TABLE z (a INT)").await.0, 1778);
+    c.ok("ROLLBACK").await;
+    assert_eq!(c.error("INSERT INTO t VALUES (4)").await.0, 1837);
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:1:3"));
+    // Both phases have one.
+    c.ok(&next(4)).await;
+    c.ok("XA START 'x'").await;
+    c.ok("INSERT INTO t VALUES (4)").await;
+    c.ok("XA END 'x'").await;
+    c.ok("XA PREPARE 'x'").await;
+    assert_eq!(c.error("XA COMMIT 'x'").await.0, 1837);
+    c.ok(&next(5)).await;
+    c.ok("XA COMMIT 'x'").await;
+    c.ok("SET gtid_next = AUTOMATIC").await;
+    c.ok("INSERT INTO t VALUES (6)").await;
+    let own = server.instance.database().server_uuid();
+    let executed = c.value("SELECT @@gtid_executed").await;
+    assert!(executed.contains(&format!("{OTHER}:1:3-5")) && executed.contains(&format!("{own}:1")), "{executed}");
+    for (value, code) in [("ANONYMOUS", 1782), ("foo", 1231), (OTHER, 1231)] {
+        assert_eq!(c.error(&format!("SET gtid_next = '{value}'")).await.0, code, "{value}");
+    }
+    c.ok(&format!("SET GLOBAL gtid_purged = '+{OTHER}:7-8'")).await;
+    assert_eq!(c.error(&format!("SET GLOBAL gtid_purged = '+{OTHER}:8'")).await.0, 3546);
+    assert_eq!(c.value("SELECT @@gtid_purged").await, format!("{OTHER}:7-8"));
+}
+
+/// A session that wants a GTID which another one has waits for the end of that one's transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gtid_is_one_sessions() {
+    let (server, mut c) = server(&[("gtid_mode", "ON")]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok(&format!("SET gtid_next = '{OTHER}:1'")).await;
+    let mut second = server.client().await;
+    let waiting = tokio::spawn(async move {
+        second.ok(&format!("SET gtid_next = '{OTHER}:1'")).await;
+        second.ok("INSERT INTO t VALUES (2)").await;
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert!(!waiting.is_finished());
+    c.ok("INSERT INTO t VALUES (1)").await;
+    waiting.await.unwrap();
+    assert_eq!(c.rows("SELECT * FROM t").await, table("1"), "it has been executed by now");
+}
+
+#[tokio::test]
+async fn the_second_phase_is_logged_by_whoever_ends_it() {
+    let (server, mut c) = server(&[]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    let mut seen = events(&mut c).await.len();
+    let mut gone = server.client().await;
+    for (name, end) in [("a", "XA COMMIT 'a'"), ("b", "XA ROLLBACK 'b'")] {
+        gone.ok(&format!("XA START '{name}'")).await;
+        gone.ok(&format!("INSERT INTO t VALUES ({})", name.as_bytes()[0])).await;
+        gone.ok(&format!("XA END '{name}'")).await;
+        gone.ok(&format!("XA PREPARE '{name}'")).await;
+        gone.session.reset().await.unwrap();
+        assert_eq!(c.rows("XA RECOVER").await.len(), 1);
+        c.ok(end).await;
+        let xid = format!("X'{:02x}',X'',1", name.as_bytes()[0]);
+        let (verb, _) = end.rsplit_once(' ').unwrap();
+        let expected = format!("XA START {xid}; Table_map d.t; Write_rows STMT_END_F; XA END {xid}; XA_prepare XA PREPARE {xid}; {verb} {xid}");
+        assert_eq!(news(&mut c, &mut seen).await, expected);
+        gone.ok("USE d").await;
+    }
+    // Nothing changed, nothing logged; nor is what the session does not log, whoever ends it.
+    for (prepared, log) in [("SELECT * FROM t", "ON"), ("INSERT INTO t VALUES (1)", "OFF")] {
+        gone.ok(&format!("SET sql_log_bin = {log}")).await;
+        for sql in ["XA START 'c'", prepared, "XA END 'c'", "XA PREPARE 'c'"] {
+            gone.run(sql).await;
+        }
+        gone.session.reset().await.unwrap();
+        c.ok("XA COMMIT 'c'").await;
+        assert_eq!(news(&mut c, &mut seen).await, "");
+        gone.ok("USE d").await;
+    }
+    assert_eq!(c.rows("SELECT * FROM t").await, table("1|97"));
+}

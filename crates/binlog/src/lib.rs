@@ -24,6 +24,7 @@ pub use event::{EventType, Header, Stamp};
 pub use gtid::{GtidError, GtidSet, Uuid};
 pub use metadata::RowMetadata;
 pub use reader::{FileEvent, FileReader, ReadError};
+pub use row::json_len;
 pub use rows::{RowImage, RowsKind, RowsWriter};
 pub use table_map::{Column, PrimaryKeyPart, TableMap};
 pub use xa::Xid;

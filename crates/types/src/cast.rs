@@ -2,6 +2,7 @@
 //! `None` is NULL everywhere.
 
 use crate::errors;
+use crate::json::Json;
 use crate::format::display_text;
 use crate::temporal::MICROS;
 use crate::{
@@ -37,6 +38,16 @@ impl CastContext<'_> {
             allow_invalid_dates: self.mode.allow_invalid_dates,
         }
     }
+
+    /// 3156: a JSON value that is none of the kind that CAST makes of it.
+    fn invalid_json(&mut self, kind: &str) {
+        self.warnings.push(Warning::warning(errors::invalid_json_value_for_cast(kind, "json", 1)));
+    }
+
+    /// 3155: a JSON number that an integer does not hold.
+    fn json_out_of_range(&mut self, kind: &str) {
+        self.warnings.push(Warning::warning(errors::numeric_json_value_out_of_range(kind, "json", 1)));
+    }
 }
 
 /// Text in a warning: bytes that are not printable ASCII as `\xNN`.
@@ -64,6 +75,12 @@ struct IntegerPrefix {
     magnitude: u64,
     /// Something other than the integer is there, or the integer is too large, or there is none.
     inexact: bool,
+}
+
+impl IntegerPrefix {
+    fn wrapped(&self) -> i64 {
+        if self.negative { (self.magnitude as i64).wrapping_neg() } else { self.magnitude as i64 }
+    }
 }
 
 fn integer_prefix(text: &[u8]) -> IntegerPrefix {
@@ -100,13 +117,40 @@ pub fn to_i64(value: &Value, cx: &mut CastContext) -> Option<i64> {
         Value::Date(_) | Value::DateTime(_) | Value::Time(_) => temporal_integer(value)?,
         Value::Enum(index, _) => i64::from(*index),
         Value::Set(bits, _) => *bits as i64,
-        Value::Text(_) | Value::Bytes(_) | Value::Json(_) => {
+        Value::Text(_) | Value::Bytes(_) => {
             let prefix = integer_prefix(text_bytes(value)?);
             if prefix.inexact {
                 cx.truncated("INTEGER", &printable(value));
             }
-            if prefix.negative { (prefix.magnitude as i64).wrapping_neg() } else { prefix.magnitude as i64 }
+            prefix.wrapped()
         }
+        Value::Json(text) => match Json::of_normal(text) {
+            Json::Int(v) => v,
+            Json::UInt(v) => v as i64,
+            Json::Bool(truth) => i64::from(truth),
+            Json::Double(v) => {
+                let rounded = v.round_ties_even();
+                if rounded < i64::MIN as f64 || rounded >= -(i64::MIN as f64) {
+                    cx.json_out_of_range("INTEGER");
+                }
+                rounded as i64
+            }
+            Json::Decimal(v) => v.to_i64().unwrap_or_else(|| {
+                cx.json_out_of_range("INTEGER");
+                if v.is_negative() { i64::MIN } else { i64::MAX }
+            }),
+            Json::String(text) => {
+                let prefix = integer_prefix(text.as_bytes());
+                if prefix.inexact {
+                    cx.invalid_json("INTEGER");
+                }
+                prefix.wrapped()
+            }
+            Json::Null | Json::Array(_) | Json::Object(_) => {
+                cx.invalid_json("INTEGER");
+                0
+            }
+        },
     })
 }
 
@@ -120,7 +164,7 @@ pub fn to_u64(value: &Value, cx: &mut CastContext) -> Option<u64> {
         })),
         other => {
             let v = to_i64(other, cx)?;
-            if v < 0 && text_bytes(value).is_some_and(|text| integer_prefix(text).negative) {
+            if v < 0 && !matches!(other, Value::Json(_)) && text_bytes(value).is_some_and(|text| integer_prefix(text).negative) {
                 let message = "Cast to unsigned converted negative integer to it's positive complement";
                 cx.warnings.push(Warning::warning(errors::unknown_error(message)));
             }
@@ -157,6 +201,14 @@ pub(crate) fn double_prefix(text: &[u8]) -> (Option<f64>, usize) {
     (number, at)
 }
 
+/// The number at the start of a text, and whether the whole text is one.
+fn double_of(text: &[u8]) -> (f64, bool) {
+    let (found, end) = double_prefix(text);
+    let number = found.unwrap_or(0.0);
+    let whole = found.is_some() && !number.is_infinite() && text[end..].iter().all(u8::is_ascii_whitespace);
+    (number.clamp(f64::MIN, f64::MAX), whole)
+}
+
 /// The nearest double; text gives its numeric prefix.
 pub fn to_f64(value: &Value, cx: &mut CastContext) -> Option<f64> {
     Some(match value {
@@ -169,16 +221,39 @@ pub fn to_f64(value: &Value, cx: &mut CastContext) -> Option<f64> {
         Value::Date(_) | Value::DateTime(_) | Value::Time(_) => temporal_number(value)?.to_f64(),
         Value::Enum(index, _) => f64::from(*index),
         Value::Set(bits, _) => *bits as f64,
-        Value::Text(_) | Value::Bytes(_) | Value::Json(_) => {
-            let text = text_bytes(value)?;
-            let (found, end) = double_prefix(text);
-            let number = found.unwrap_or(0.0);
-            if found.is_none() || number.is_infinite() || !text[end..].iter().all(u8::is_ascii_whitespace) {
+        Value::Text(_) | Value::Bytes(_) => {
+            let (number, whole) = double_of(text_bytes(value)?);
+            if !whole {
                 cx.truncated("DOUBLE", &printable(value));
             }
-            number.clamp(f64::MIN, f64::MAX)
+            number
         }
+        Value::Json(text) => match Json::of_normal(text) {
+            Json::Int(v) => v as f64,
+            Json::UInt(v) => v as f64,
+            Json::Double(v) => v,
+            Json::Decimal(v) => v.to_f64(),
+            Json::Bool(truth) => f64::from(u8::from(truth)),
+            Json::String(text) => {
+                let (number, whole) = double_of(text.as_bytes());
+                if !whole {
+                    cx.invalid_json("DOUBLE");
+                }
+                number
+            }
+            Json::Null | Json::Array(_) | Json::Object(_) => {
+                cx.invalid_json("DOUBLE");
+                0.0
+            }
+        },
     })
+}
+
+/// The number at the start of a text, and whether the whole text is one.
+fn decimal_of(text: &[u8]) -> (Decimal, bool) {
+    let parsed = Decimal::parse_prefix(text);
+    let rest_is_space = text[parsed.length..].iter().all(u8::is_ascii_whitespace);
+    (parsed.value, parsed.length > 0 && !parsed.overflow && rest_is_space)
 }
 
 /// An exact number; text gives its numeric prefix, doubles what they print as.
@@ -199,15 +274,31 @@ pub fn to_decimal(value: &Value, cx: &mut CastContext) -> Option<Decimal> {
         Value::Date(_) | Value::DateTime(_) | Value::Time(_) => temporal_number(value)?,
         Value::Enum(index, _) => Decimal::from(i64::from(*index)),
         Value::Set(bits, _) => Decimal::from(*bits),
-        Value::Text(_) | Value::Bytes(_) | Value::Json(_) => {
-            let text = text_bytes(value)?;
-            let parsed = Decimal::parse_prefix(text);
-            let rest_is_space = text[parsed.length..].iter().all(u8::is_ascii_whitespace);
-            if parsed.length == 0 || parsed.overflow || !rest_is_space {
+        Value::Text(_) | Value::Bytes(_) => {
+            let (number, whole) = decimal_of(text_bytes(value)?);
+            if !whole {
                 cx.truncated("DECIMAL", &printable(value));
             }
-            parsed.value
+            number
         }
+        Value::Json(text) => match Json::of_normal(text) {
+            Json::Int(v) => Decimal::from(v),
+            Json::UInt(v) => Decimal::from(v),
+            Json::Double(v) => to_decimal(&Value::Double(v), cx)?,
+            Json::Decimal(v) => v,
+            Json::Bool(truth) => Decimal::from(i64::from(truth)),
+            Json::String(text) => {
+                let (number, whole) = decimal_of(text.as_bytes());
+                if !whole {
+                    cx.invalid_json("DECIMAL");
+                }
+                number
+            }
+            Json::Null | Json::Array(_) | Json::Object(_) => {
+                cx.invalid_json("DECIMAL");
+                Decimal::from(0i64)
+            }
+        },
     })
 }
 
@@ -268,7 +359,8 @@ pub fn to_datetime(value: &Value, cx: &mut CastContext) -> Option<DateTime> {
         Value::DateTime(v) => Some(*v),
         Value::Date(v) => Some(DateTime::from(*v)),
         Value::Time(v) => DateTime::from_date_and_time(cx.today, *v),
-        Value::Text(_) | Value::Bytes(_) | Value::Json(_) | Value::Enum(..) | Value::Set(..) => {
+        Value::Json(text) => temporal_of_json(text, cx, to_datetime),
+        Value::Text(_) | Value::Bytes(_) | Value::Enum(..) | Value::Set(..) => {
             let text = to_str(value)?;
             match parse_datetime(&text, cx.date_rules()) {
                 Ok(parsed) => {
@@ -325,6 +417,22 @@ fn number_and_micros(value: &Value) -> Option<(i64, u32)> {
     Some((whole.to_i64()?, micros.as_u32()))
 }
 
+/// JSON has its temporal values as strings; no other value is one.
+fn temporal_of_json<T>(text: &str, cx: &mut CastContext, convert: impl Fn(&Value, &mut CastContext) -> Option<T>) -> Option<T> {
+    let mut warnings = Vec::new();
+    let found = match Json::of_normal(text) {
+        Json::String(text) => {
+            let mut quiet = CastContext { warnings: &mut warnings, mode: cx.mode, today: cx.today, time_zone: cx.time_zone };
+            convert(&Value::Text(text.into()), &mut quiet)
+        }
+        _ => None,
+    };
+    if found.is_none() {
+        cx.invalid_json("DATE/TIME/DATETIME/TIMESTAMP");
+    }
+    found
+}
+
 /// CAST(.. AS TIME(6)).
 pub fn to_time(value: &Value, cx: &mut CastContext) -> Option<Time> {
     match value {
@@ -332,7 +440,8 @@ pub fn to_time(value: &Value, cx: &mut CastContext) -> Option<Time> {
         Value::Time(v) => Some(*v),
         Value::DateTime(v) => Some(v.time()),
         Value::Date(_) => Some(Time::default()),
-        Value::Text(_) | Value::Bytes(_) | Value::Json(_) | Value::Enum(..) | Value::Set(..) => {
+        Value::Json(text) => temporal_of_json(text, cx, to_time),
+        Value::Text(_) | Value::Bytes(_) | Value::Enum(..) | Value::Set(..) => {
             let text = to_str(value)?;
             match parse_time(&text) {
                 Ok(parsed) => {

@@ -9,11 +9,12 @@
 //! | text and text | under the collation; bytes if either is binary |
 //! | DATE or DATETIME and anything readable as one | DATETIME |
 //! | TIME and text or number | TIME |
-//! | JSON and JSON, JSON and a scalar | JSON |
+//! | JSON and JSON, JSON and a scalar | JSON; a temporal value or bytes are more than what JSON text can say |
 
 use std::cmp::Ordering;
 
 use crate::cast::{CastContext, to_datetime, to_decimal, to_f64, to_str, to_time};
+use crate::json::Json;
 use crate::{Collation, DateTime, Decimal, Value, json};
 
 /// `None` if either is NULL, or if a NaN is involved.
@@ -35,9 +36,9 @@ pub fn compare(a: &Value, b: &Value, collation: &Collation, cx: &mut CastContext
         (V::Date(a), V::DateTime(b)) => Some(DateTime::from(*a).cmp(b)),
         (V::DateTime(a), V::Date(b)) => Some(a.cmp(&DateTime::from(*b))),
         (V::Time(a), V::Time(b)) => Some(a.cmp(b)),
-        (V::Json(a), V::Json(b)) => Some(json::compare(&parsed(a), &parsed(b))),
-        (V::Json(a), _) => Some(json::compare(&parsed(a), &scalar(b))),
-        (_, V::Json(b)) => Some(json::compare(&scalar(a), &parsed(b))),
+        (V::Json(a), V::Json(b)) => Some(json::compare(&Json::of_normal(a), &Json::of_normal(b))),
+        (V::Json(a), _) => Some(compare_json(&Json::of_normal(a), b)),
+        (_, V::Json(b)) => Some(compare_json(&Json::of_normal(b), a).reverse()),
         _ if is_day(a) || is_day(b) => compare_days(a, b, cx),
         (V::Time(_), _) | (_, V::Time(_)) => compare_times(a, b, collation, cx),
         _ if a.is_number() || b.is_number() => to_f64(a, cx)?.partial_cmp(&to_f64(b, cx)?),
@@ -87,20 +88,36 @@ fn compare_times(a: &Value, b: &Value, collation: &Collation, cx: &mut CastConte
     Some(collation.compare(to_str(a)?.as_bytes(), to_str(b)?.as_bytes()))
 }
 
-/// Stored JSON is well-formed; anything else counts as a string.
-fn parsed(text: &str) -> json::Json {
-    json::parse_normal(text).unwrap_or_else(|_| json::Json::String(text.to_owned()))
-}
-
-/// An SQL value as a JSON scalar.
-fn scalar(value: &Value) -> json::Json {
-    match value {
-        Value::Null => json::Json::Null,
-        Value::Int(v) => json::Json::Int(*v),
-        Value::UInt(v) => json::Json::UInt(*v),
-        Value::Float(v) => json::Json::Double(f64::from(*v)),
-        Value::Double(v) => json::Json::Double(*v),
-        Value::Decimal(v) => json::Json::Decimal(*v),
-        other => json::Json::String(to_str(other).unwrap_or_default().to_string()),
-    }
+/// A JSON value and an SQL value, which becomes a JSON scalar. MySQL's JSON has temporal values and bytes, which functions make and which are
+/// more than all that a text can say. Here they are strings: one in the form that such a function writes is the temporal value.
+fn compare_json(json: &Json, value: &Value) -> Ordering {
+    let scalar = match value {
+        Value::Null => Json::Null,
+        Value::Int(v) => Json::Int(*v),
+        Value::UInt(v) => Json::UInt(*v),
+        Value::Float(v) => Json::Double(f64::from(*v)),
+        Value::Double(v) => Json::Double(*v),
+        Value::Decimal(v) => Json::Decimal(*v),
+        Value::Bytes(_) => return Ordering::Less,
+        Value::Date(_) | Value::DateTime(_) | Value::Time(_) => {
+            let Json::String(text) = json else { return Ordering::Less };
+            let shape = |form: &str| {
+                text.len() == form.len() && text.bytes().zip(form.bytes()).all(|(byte, sample)| if sample == b'0' { byte.is_ascii_digit() } else { byte == sample })
+            };
+            let (day, other) = match value {
+                Value::Date(v) => (true, DateTime::from(*v).format(6)),
+                Value::DateTime(v) => (true, v.format(6)),
+                Value::Time(v) => (false, v.format(6)),
+                _ => unreachable!("matched above"),
+            };
+            return match day {
+                true if shape("0000-00-00 00:00:00.000000") => text.as_str().cmp(&other),
+                true if shape("0000-00-00") => format!("{text} 00:00:00.000000").cmp(&other),
+                false if shape("00:00:00.000000") && !other.starts_with('-') && other.len() == text.len() => text.as_str().cmp(&other),
+                _ => Ordering::Less,
+            };
+        }
+        other => Json::String(to_str(other).unwrap_or_default().to_string()),
+    };
+    json::compare(json, &scalar)
 }

@@ -1,15 +1,25 @@
-//! JSON text: MySQL's parser messages, its normal form and its order.
+//! JSON: MySQL's parser messages, the normal form of its text, its order, paths, and what functions do to documents.
 //!
 //! A JSON value of the server is kept as text in normal form. Numbers with a fraction come into one in two ways: read from JSON text they are doubles and
 //! written as such (`1.5`, `2.0`), made of a DECIMAL they keep its scale (`1.50`). The text tells them apart unless both are written alike.
+
+mod modify;
+mod order;
+mod path;
+mod search;
 
 use std::cmp::Ordering;
 
 use crate::format::double_to_string;
 use crate::{Decimal, Str};
 
+pub use modify::{Change, change, merge_patch, merge_preserve, remove};
+pub use order::{compare, push_key};
+pub use path::{Path, Step, path_text};
+pub use search::{contains, depth, overlaps, pretty};
+
 /// Nesting that MySQL allows.
-const MAX_DEPTH: usize = 100;
+pub const MAX_DEPTH: usize = 100;
 /// Bytes of a member's name: MySQL's binary form has 16 bits for them.
 const MAX_KEY_LEN: usize = 65_535;
 
@@ -27,6 +37,13 @@ pub enum Json {
     String(String),
     Array(Vec<Json>),
     Object(Members),
+}
+
+impl Json {
+    /// A text in normal form, as a value of the server is; any other text counts as a string.
+    pub fn of_normal(text: &str) -> Json {
+        parse_normal(text).unwrap_or_else(|_| Json::String(text.to_owned()))
+    }
 }
 
 /// The members of an object: keys by length, then by bytes, the last of equal ones kept.
@@ -58,7 +75,32 @@ impl Members {
     }
 
     pub fn get(&self, key: &str) -> Option<&Json> {
-        self.0.binary_search_by(|(k, _)| key_order(k, key)).ok().map(|at| &self.0[at].1)
+        self.position(key).ok().map(|at| &self.0[at].1)
+    }
+
+    /// A member under the name that it has in here.
+    fn entry(&self, key: &str) -> Option<(&str, &Json)> {
+        self.position(key).ok().map(|at| (self.0[at].0.as_str(), &self.0[at].1))
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
+        self.position(key).ok().map(|at| &mut self.0[at].1)
+    }
+
+    /// Adds a member, or gives the one of that name another value.
+    fn insert(&mut self, key: String, value: Json) {
+        match self.position(&key) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (key, value)),
+        }
+    }
+
+    fn remove(&mut self, key: &str) -> Option<Json> {
+        self.position(key).ok().map(|at| self.0.remove(at).1)
+    }
+
+    fn position(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(k, _)| key_order(k, key))
     }
 
     /// In their order.
@@ -160,57 +202,6 @@ pub fn push_quoted(text: &str, out: &mut String) {
         }
     }
     out.push('"');
-}
-
-/// MySQL's order of JSON values: null, numbers, strings, objects, arrays, booleans; strings by their bytes.
-pub fn compare(a: &Json, b: &Json) -> Ordering {
-    let rank = |value: &Json| match value {
-        Json::Null => 0,
-        Json::Int(_) | Json::UInt(_) | Json::Double(_) | Json::Decimal(_) => 1,
-        Json::String(_) => 2,
-        Json::Object(_) => 3,
-        Json::Array(_) => 4,
-        Json::Bool(_) => 5,
-    };
-    match (a, b) {
-        (Json::String(a), Json::String(b)) => a.as_bytes().cmp(b.as_bytes()),
-        (Json::Bool(a), Json::Bool(b)) => a.cmp(b),
-        (Json::Array(a), Json::Array(b)) => {
-            a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne()).unwrap_or(a.len().cmp(&b.len()))
-        }
-        (Json::Object(a), Json::Object(b)) => a.len().cmp(&b.len()).then_with(|| {
-            let by_member = |((k, v), (l, w)): ((&str, &Json), (&str, &Json))| key_order(k, l).then_with(|| compare(v, w));
-            a.iter().zip(b.iter()).map(by_member).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        }),
-        _ => match (double(a), double(b)) {
-            (Some(x), Some(y)) => match (decimal(a), decimal(b)) {
-                (Some(a), Some(b)) => a.cmp(&b),
-                _ => x.partial_cmp(&y).unwrap_or(Ordering::Equal),
-            },
-            _ => rank(a).cmp(&rank(b)),
-        },
-    }
-}
-
-/// The value of an exact number.
-fn decimal(value: &Json) -> Option<Decimal> {
-    match value {
-        Json::Int(v) => Some((*v).into()),
-        Json::UInt(v) => Some((*v).into()),
-        Json::Decimal(v) => Some(*v),
-        _ => None,
-    }
-}
-
-/// The value of any number.
-fn double(value: &Json) -> Option<f64> {
-    match value {
-        Json::Int(v) => Some(*v as f64),
-        Json::UInt(v) => Some(*v as f64),
-        Json::Double(v) => Some(*v),
-        Json::Decimal(v) => Some(v.to_f64()),
-        _ => None,
-    }
 }
 
 struct Parser<'t> {
@@ -487,18 +478,5 @@ mod tests {
         let Json::Object(members) = parse(r#"{"bb": 1, "a": 2, "bb": 3, "c": 4, "bb": 5}"#).unwrap() else { panic!("an object") };
         assert_eq!(members.iter().collect::<Vec<_>>(), [("a", &Json::Int(2)), ("c", &Json::Int(4)), ("bb", &Json::Int(5))]);
         assert_eq!((members.get("bb"), members.get("b")), (Some(&Json::Int(5)), None));
-    }
-
-    #[test]
-    fn order() {
-        let order = |a: &str, b: &str| compare(&parse_normal(a).unwrap(), &parse_normal(b).unwrap());
-        assert_eq!(order("1.50", "1.5"), Ordering::Equal);
-        assert_eq!(order("12345678901234567890123.00", "12345678901234567890124"), Ordering::Less);
-        assert_eq!(order("9007199254740993", "9007199254740992"), Ordering::Greater);
-        assert_eq!(order("1.50", "\"1\""), Ordering::Less);
-        assert_eq!(order("1", "1.0"), Ordering::Equal);
-        assert_eq!(order("true", "[1]"), Ordering::Greater);
-        assert_eq!(order("[1, 2]", "[1, 2, 0]"), Ordering::Less);
-        assert_eq!(order(r#"{"a": 1}"#, r#"{"a": 2}"#), Ordering::Less);
     }
 }

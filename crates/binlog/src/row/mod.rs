@@ -23,6 +23,8 @@ mod decimal;
 mod json;
 mod temporal;
 
+pub use json::json_len;
+
 use highkey_types::{Charset, ColumnType, TypeKind, Value, wire};
 
 /// How a column's values are written.

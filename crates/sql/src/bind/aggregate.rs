@@ -131,7 +131,7 @@ impl Binder<'_> {
             F::GroupConcat => ExprType::text(1024, self.cx.collation(), true),
             F::JsonArrayAgg | F::JsonObjectAgg => {
                 let last = args.len() - 1;
-                args[last] = as_json(args[last].clone());
+                args[last] = super::json::as_json(args[last].clone());
                 ExprType::column(ColumnType::new(TypeKind::Json), true)
             }
         })
@@ -286,16 +286,6 @@ impl Binder<'_> {
                 FrameBoundary::Following(expr, unit)
             }
         })
-    }
-}
-
-/// A value inside a JSON document: text is a JSON string there, not a document to be parsed.
-pub(super) fn as_json(expr: Expr) -> Expr {
-    let json = ExprType::column(ColumnType::new(TypeKind::Json), expr.ty.nullable);
-    match expr.ty.ty.kind {
-        TypeKind::Json => expr,
-        _ if expr.ty.ty.is_string() => Expr::call(FuncId::JsonQuote, vec![expr], json),
-        _ => coerce(expr, &json),
     }
 }
 

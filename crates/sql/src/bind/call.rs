@@ -171,22 +171,21 @@ impl Binder<'_> {
             return Err(errors::unknown_function(&schema, &call.name.name));
         };
         let (least, most) = func.arity();
-        if call.args.len() < least || call.args.len() > most {
+        if call.args.len() < least || call.args.len() > most || super::json::is_unpaired(func, call.args.len()) {
             return Err(errors::parameter_count(&call.name.name));
         }
         let mut args = Vec::with_capacity(call.args.len());
-        for arg in &call.args {
+        for (i, arg) in call.args.iter().enumerate() {
             let bound = match &arg.kind {
                 ast::ExprKind::Literal(literal) if func.wants_numbers() => self.numeric_literal(literal),
-                // TRUE and FALSE are JSON's own inside JSON.
-                ast::ExprKind::Literal(ast::Literal::Bool(truth)) if matches!(func, FuncId::JsonArray | FuncId::JsonObject) => {
-                    let json = ExprType::column(highkey_types::ColumnType::new(highkey_types::TypeKind::Json), false);
-                    Some(Expr::literal(Value::Json(truth.to_string().into()), json))
-                }
                 _ => None,
             };
             args.push(match bound {
                 Some(number) => number,
+                None if super::json::takes_value(func, i) => {
+                    let value = self.expr(arg)?;
+                    self.folder.fold(super::json::truth_as_json(value))
+                }
                 None => self.expr(arg)?,
             });
         }

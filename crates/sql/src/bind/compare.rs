@@ -36,12 +36,40 @@ fn class(ty: &ExprType) -> Class {
 
 /// The domain for comparing `left` with `right`; literals on either side are converted to it.
 pub(super) fn unify(left: &mut Expr, right: &mut Expr, folder: &Folder<'_>, operation: &str) -> Result<CompareBy, MySqlError> {
+    match (class(&left.ty), class(&right.ty)) {
+        (Class::Json, Class::Json) => Ok(CompareBy::Json),
+        (Class::Json, other) if other != Class::Null => {
+            json_scalar(right, other, folder);
+            Ok(CompareBy::Json)
+        }
+        (other, Class::Json) if other != Class::Null => {
+            json_scalar(left, other, folder);
+            Ok(CompareBy::Json)
+        }
+        classes => unify_classes(classes, left, right, folder, operation),
+    }
+}
+
+/// The same for IN, BETWEEN and CASE, where MySQL takes JSON for its text, unless the other side is a number.
+fn unify_text(left: &mut Expr, right: &mut Expr, folder: &Folder<'_>, operation: &str) -> Result<CompareBy, MySqlError> {
+    let text = |class| if class == Class::Json { Class::Text } else { class };
+    unify_classes((text(class(&left.ty)), text(class(&right.ty))), left, right, folder, operation)
+}
+
+/// What meets JSON becomes JSON. Temporal values and bytes are more than its text can say: they are compared as they are.
+fn json_scalar(expr: &mut Expr, class: Class, folder: &Folder<'_>) {
+    let beyond = matches!(class, Class::Date | Class::DateTime | Class::Time) || expr.ty.ty.is_binary();
+    if !beyond && !matches!(expr.kind, ExprKind::Param(_)) {
+        *expr = folder.fold(super::json::as_json(expr.clone()));
+    }
+}
+
+fn unify_classes(classes: (Class, Class), left: &mut Expr, right: &mut Expr, folder: &Folder<'_>, operation: &str) -> Result<CompareBy, MySqlError> {
     use Class::*;
-    let by = match (class(&left.ty), class(&right.ty)) {
+    let by = match classes {
         (Null, Null) => CompareBy::Dynamic,
         (Null, other) => alone(other, right),
         (other, Null) => alone(other, left),
-        (Json, _) | (_, Json) => CompareBy::Json,
         (Text, Text) => {
             let (collation, _) = collation::aggregate(&[left, right], folder.collation(), true, operation)?;
             CompareBy::Text(collation)
@@ -142,12 +170,25 @@ fn literal_to_decimal(expr: &mut Expr) {
     }
 }
 
+/// How two scalars are compared.
+pub(super) type Comparison = fn(CompareOp, Expr, Expr, &Folder<'_>) -> Result<Expr, MySqlError>;
+
 /// `left op right` of two scalars.
 pub(super) fn comparison(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
     let by = unify(&mut left, &mut right, folder, op.symbol())?;
+    Ok(compared(op, by, left, right, folder))
+}
+
+/// The same where JSON counts as its text.
+pub(super) fn comparison_of_text(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
+    let by = unify_text(&mut left, &mut right, folder, op.symbol())?;
+    Ok(compared(op, by, left, right, folder))
+}
+
+fn compared(op: CompareOp, by: CompareBy, left: Expr, right: Expr, folder: &Folder<'_>) -> Expr {
     let nullable = op != CompareOp::NullSafeEq && (left.ty.nullable || right.ty.nullable);
     let kind = ExprKind::Compare { op, by, left: Box::new(left), right: Box::new(right) };
-    Ok(folder.fold(Expr { kind, ty: ExprType::boolean(nullable) }))
+    folder.fold(Expr { kind, ty: ExprType::boolean(nullable) })
 }
 
 /// The domain in which a value compares with every member of a list.
@@ -158,7 +199,7 @@ pub(super) fn unify_list(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>
             continue;
         }
         let mut left = expr.clone();
-        let by = unify(&mut left, item, folder, " IN ")?;
+        let by = unify_text(&mut left, item, folder, " IN ")?;
         match domain {
             Some(before) if before != by && !matches!(by, CompareBy::Dynamic) => {
                 // Text collations may differ by a COLLATE; anything else compares item by item.

@@ -3,7 +3,7 @@
 use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
-use super::compare::{comparison, unify_list};
+use super::compare::{Comparison, comparison, comparison_of_text, unify_list};
 use super::errors;
 use super::merge::{coerce, merge};
 use super::{collation, literal};
@@ -72,7 +72,7 @@ impl Binder<'_> {
             }
             Ast::MemberOf { value, array } => {
                 let (array, value) = (self.expr(array)?, self.expr(value)?);
-                self.call(FuncId::JsonContains, vec![array, super::aggregate::as_json(value)])
+                self.call(FuncId::JsonMemberOf, vec![array, self.folder.fold(super::json::truth_as_json(value))])
             }
             Ast::Exists { query, negated } => {
                 let plan = self.subquery_plan(query)?;
@@ -318,6 +318,10 @@ impl Binder<'_> {
     }
 
     fn compare(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        self.compare_by(comparison, op, left, right)
+    }
+
+    fn compare_by(&mut self, comparison: Comparison, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
         match (self.row(left), self.row(right)) {
             (None, None) => {
                 let left_bound = self.expr(left)?;
@@ -391,8 +395,8 @@ impl Binder<'_> {
 
     fn between(&mut self, expr: &ast::Expr, low: &ast::Expr, high: &ast::Expr, negated: bool) -> Result<Expr> {
         let (low_op, high_op) = if negated { (CompareOp::Lt, CompareOp::Gt) } else { (CompareOp::Ge, CompareOp::Le) };
-        let low = self.compare(low_op, expr, low)?;
-        let high = self.compare(high_op, expr, high)?;
+        let low = self.compare_by(comparison_of_text, low_op, expr, low)?;
+        let high = self.compare_by(comparison_of_text, high_op, expr, high)?;
         if !negated {
             return Ok(self.folder.fold(Expr::and([low, high]).expect("two parts")));
         }
@@ -418,6 +422,11 @@ impl Binder<'_> {
             let bound = self.expr(item)?;
             items.push(if left.ty.ty.is_number() { self.as_number(item, bound) } else { bound });
         }
+        // IN of one value is a comparison to MySQL, which JSON shows.
+        if items.len() == 1 && (left.ty.ty.kind == TypeKind::Json || items[0].ty.ty.kind == TypeKind::Json) {
+            let equal = comparison(CompareOp::Eq, left, items.remove(0), &self.folder)?;
+            return Ok(if negated { self.not(equal) } else { equal });
+        }
         let nullable = left.ty.nullable || items.iter().any(|i| i.ty.nullable);
         match unify_list(&mut left, &mut items, &self.folder)? {
             Some(by) => Ok(self.folder.fold(Expr {
@@ -425,7 +434,7 @@ impl Binder<'_> {
                 ty: ExprType::boolean(nullable),
             })),
             None => {
-                let parts = items.into_iter().map(|item| comparison(CompareOp::Eq, left.clone(), item, &self.folder)).collect::<Result<Vec<_>>>()?;
+                let parts = items.into_iter().map(|item| comparison_of_text(CompareOp::Eq, left.clone(), item, &self.folder)).collect::<Result<Vec<_>>>()?;
                 Ok(self.any_of(parts, negated))
             }
         }
@@ -473,7 +482,7 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(branches.len());
         for (when, then) in branches {
             let when = match operand {
-                Some(operand) => self.compare(CompareOp::Eq, operand, when)?,
+                Some(operand) => self.compare_by(comparison_of_text, CompareOp::Eq, operand, when)?,
                 None => self.condition(when)?,
             };
             bound.push((when, self.expr(then)?));
@@ -494,6 +503,7 @@ impl Binder<'_> {
 
     /// CAST(expr AS ty).
     pub fn cast(&mut self, expr: Expr, ty: &ast::CastType) -> Result<Expr> {
+        let expr = if matches!(ty, ast::CastType::Json) { self.folder.fold(super::json::truth_as_json(expr)) } else { expr };
         let target = super::types::cast_type(ty, &expr, self.cx.collation())?;
         let nullable = expr.ty.nullable || target.ty.is_temporal();
         let result = target.with_nullable(nullable);

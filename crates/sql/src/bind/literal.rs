@@ -12,7 +12,7 @@ fn integer_type(digits: usize, unsigned: bool) -> ExprType {
     let mut ty = ColumnType::bigint();
     ty.unsigned = unsigned;
     ty.width = digits as u8;
-    ExprType { ty, nullable: false, coercibility: Coercibility::Numeric }
+    ExprType { ty, nullable: false, coercibility: Coercibility::Numeric, truth: false }
 }
 
 /// The type of a value that came from outside: a parameter or a variable.

@@ -39,7 +39,7 @@ pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: 
     let typed: Vec<&Expr> = exprs.iter().copied().filter(|e| !e.ty.is_null_type()).collect();
     let Some(first) = typed.first() else { return Ok(ExprType::null()) };
     if typed.iter().all(|e| e.ty.ty == first.ty.ty && e.ty.coercibility == first.ty.coercibility) && !matches!(first.ty.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
-        return Ok(first.ty.clone().with_nullable(nullable));
+        return Ok(ExprType { nullable, truth: false, ..first.ty.clone() });
     }
     let classes: Vec<Class> = typed.iter().map(|e| class(&e.ty.ty)).collect();
     let all = |allowed: &[Class]| classes.iter().all(|c| allowed.contains(c));
@@ -68,7 +68,7 @@ pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: 
         let collation = if binary { Collation::binary() } else { collation };
         return Ok(ExprType::text(length, collation, nullable).with_coercibility(coercibility.min(Coercibility::Coercible)));
     };
-    Ok(ExprType { ty, nullable, coercibility: Coercibility::Numeric })
+    Ok(ExprType { ty, nullable, coercibility: Coercibility::Numeric, truth: false })
 }
 
 fn rank(kind: &TypeKind) -> u8 {

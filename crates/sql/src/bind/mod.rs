@@ -14,6 +14,7 @@ mod from;
 mod group;
 mod hints;
 mod insert;
+mod json;
 mod literal;
 mod merge;
 mod query;

@@ -16,7 +16,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use highkey_types::{Collation, Decimal, I256};
+use highkey_types::{Collation, Decimal, I256, json};
 
 use super::repr::{Repr, from_i256, unpack_date};
 use super::text::LikePattern;
@@ -27,6 +27,8 @@ use super::wrapped::Wrapped;
 pub(super) enum Kernel {
     /// Text to bytes that compare as the text does under the collation.
     SortKey(&'static Collation),
+    /// JSON to bytes that compare as the values do.
+    JsonKey,
     /// Doubles with one zero: Arrow's order tells -0 from 0.
     DoubleKey,
     /// A number as DOUBLE.
@@ -78,6 +80,7 @@ impl Kernel {
     fn name(&self) -> &'static str {
         match self {
             Kernel::SortKey(_) => "sort_key",
+            Kernel::JsonKey => "json_key",
             Kernel::DoubleKey => "double_key",
             Kernel::ToDouble(_) => "to_double",
             Kernel::ToDecimal(..) => "to_decimal",
@@ -109,7 +112,7 @@ impl Kernel {
 
     fn output(&self) -> DataType {
         match self {
-            Kernel::SortKey(_) | Kernel::RowKey | Kernel::OrderKey(_) => DataType::BinaryView,
+            Kernel::SortKey(_) | Kernel::JsonKey | Kernel::RowKey | Kernel::OrderKey(_) => DataType::BinaryView,
             Kernel::DoubleKey | Kernel::ToDouble(_) => DataType::Float64,
             Kernel::ToDecimal(_, to) => to.data_type(),
             Kernel::DateToDateTime => Repr::DateTime.data_type(),
@@ -125,6 +128,7 @@ impl Kernel {
         let rows = if arrays.iter().all(|a| a.single) && !arrays.is_empty() { 1 } else { rows };
         Ok(match self {
             Kernel::SortKey(collation) => Some(sort_keys(&arrays[0].array, collation)),
+            Kernel::JsonKey => Some(json_keys(&arrays[0].array)),
             Kernel::DoubleKey => Some(Arc::new(arrays[0].array.as_primitive::<Float64Type>().unary::<_, Float64Type>(|v| v + 0.0))),
             Kernel::ToDouble(from) => Some(Arc::new(to_doubles(&arrays[0].array, *from))),
             Kernel::ToDecimal(from, to) => to_decimals(&arrays[0].array, *from, *to),
@@ -241,6 +245,23 @@ fn sort_keys(array: &ArrayRef, collation: &Collation) -> ArrayRef {
     match array.as_string_view_opt() {
         Some(texts) => texts.iter().for_each(|t| push(t.map(str::as_bytes))),
         None => array.as_binary_view().iter().for_each(push),
+    }
+    Arc::new(out.finish())
+}
+
+fn json_keys(array: &ArrayRef) -> ArrayRef {
+    let texts = array.as_string_view();
+    let mut out = BinaryViewBuilder::with_capacity(texts.len());
+    let mut key = Vec::new();
+    for text in texts {
+        match text {
+            Some(text) => {
+                key.clear();
+                json::push_key(&json::Json::of_normal(text), &mut key);
+                out.append_value(&key);
+            }
+            None => out.append_null(),
+        }
     }
     Arc::new(out.finish())
 }

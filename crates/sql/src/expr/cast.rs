@@ -37,7 +37,7 @@ pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnTyp
             None => Value::Null,
         },
         K::Time(fsp) => optional(to_time(&value, cx), |t| Value::Time(t.round(*fsp))),
-        K::Json => to_json(value)?,
+        K::Json => to_json(value, from)?,
         K::Null => value,
     })
 }
@@ -137,15 +137,10 @@ fn invalid_text(shown: &str, charset: Charset, cx: &mut dyn EvalContext) -> Valu
 }
 
 /// CAST(… AS JSON): text is parsed, everything else becomes a JSON value.
-fn to_json(value: Value) -> Result<Value, MySqlError> {
+fn to_json(value: Value, from: Option<&ColumnType>) -> Result<Value, MySqlError> {
     Ok(match value {
         Value::Json(_) => value,
-        Value::Text(text) => Value::Json(json::normalise(&text).map_err(|reason| invalid_json(reason, "cast_as_json"))?),
-        other => Value::Json(json::to_text(&crate::functions::json_of(&other)).into()),
+        Value::Text(text) => Value::Json(json::normalise(&text).map_err(|reason| crate::functions::invalid_json(reason, 1, "cast_as_json"))?),
+        other => Value::Json(json::to_text(&crate::functions::json_of(&other, from)).into()),
     })
-}
-
-/// Error 3141 for a text that is no JSON.
-pub(crate) fn invalid_json((message, at): (String, usize), function: &str) -> MySqlError {
-    MySqlError::with_message(3141, format!("Invalid JSON text in argument 1 to function {function}: \"{message}\" at position {at}."))
 }

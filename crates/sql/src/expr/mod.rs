@@ -6,7 +6,6 @@ mod context;
 pub(crate) mod convert;
 mod eval;
 
-pub(crate) use cast::invalid_json;
 pub use compare::compare_values;
 pub(crate) use compare::order;
 pub use context::EvalContext;

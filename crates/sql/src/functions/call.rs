@@ -32,10 +32,10 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
     let takes_null = matches!(
         func,
         F::Coalesce | F::ConcatWs | F::Elt | F::Field | F::Interval | F::IsNullFunc | F::MakeSet | F::Char | F::Quote | F::Charset | F::Collation
-            | F::Coercibility | F::Sleep | F::LastInsertId | F::NameConst | F::JsonArray | F::JsonObject | F::Xor | F::Rand | F::Benchmark | F::UuidToBin
+            | F::Coercibility | F::Sleep | F::LastInsertId | F::NameConst | F::Xor | F::Rand | F::Benchmark | F::UuidToBin
             | F::BinToUuid | F::IsIpv4 | F::IsIpv6 | F::ExportSet | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock
     );
-    if !takes_null && args.iter().any(Value::is_null) {
+    if !takes_null && !func.is_json() && args.iter().any(Value::is_null) {
         return Ok(Value::Null);
     }
     match func {
@@ -69,8 +69,10 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
             string::function(func, args, types, cx)
         }
         F::Format | F::FromBase64 | F::ToBase64 | F::Hex | F::Unhex => encode::function(func, args, types, cx),
-        F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject | F::JsonLength | F::JsonType | F::JsonKeys
-        | F::JsonContains => json::function(func, args, types, cx),
+        F::JsonOf | F::JsonTruth | F::JsonMemberOf | F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject
+        | F::JsonLength | F::JsonType | F::JsonKeys | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonSearch | F::JsonSet | F::JsonInsert
+        | F::JsonReplace | F::JsonRemove | F::JsonArrayAppend | F::JsonArrayInsert | F::JsonMerge | F::JsonMergePatch | F::JsonMergePreserve
+        | F::JsonDepth | F::JsonPretty | F::JsonStorageSize => json::function(func, args, types, cx),
         F::Md5 | F::Sha1 | F::Sha2 | F::RandomBytes | F::StatementDigest | F::StatementDigestText => digest::function(func, args, types, cx),
         F::InetAton | F::InetNtoa | F::Inet6Aton | F::Inet6Ntoa | F::IsIpv4 | F::IsIpv6 | F::IsIpv4Compat | F::IsIpv4Mapped | F::IsUuid | F::BinToUuid
         | F::UuidToBin | F::Uuid | F::UuidShort => net::function(func, args, cx),

@@ -1,138 +1,59 @@
-//! JSON: making, quoting, and reading by path. Texts are in MySQL's normalised form.
+//! JSON: making, quoting, reading and changing by path. Texts are in MySQL's normalised form.
 
-use highkey_types::json::{self, Json};
-use highkey_types::{MySqlError, Str, Value};
+use highkey_types::json::{self, Change, Json, Path};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::FuncId;
 use super::call::{Result, Types};
-use crate::expr::convert::to_text;
-use crate::expr::{EvalContext, invalid_json};
+use crate::expr::EvalContext;
+use crate::expr::convert::{to_text, truth};
 
-/// The JSON value that an SQL value becomes: numbers as they are, everything else as a string.
-pub(crate) fn json_of(value: &Value) -> Json {
-    let string = |text: String| Json::String(text);
+/// The JSON value that an SQL value of type `ty` becomes: numbers as they are, bytes in base64, everything else as a string.
+pub(crate) fn json_of(value: &Value, ty: Option<&ColumnType>) -> Json {
     match value {
         Value::Null => Json::Null,
-        Value::Json(text) => of_json(text),
+        Value::Json(text) => Json::of_normal(text),
         Value::Int(v) => Json::Int(*v),
-        Value::UInt(v) => i64::try_from(*v).map_or(Json::UInt(*v), Json::Int),
+        Value::UInt(v) => match ty.map(|ty| &ty.kind) {
+            Some(TypeKind::Bit(bits)) => opaque(16, &v.to_be_bytes()[8 - usize::from(bits.div_ceil(8))..]),
+            _ => i64::try_from(*v).map_or(Json::UInt(*v), Json::Int),
+        },
         Value::Decimal(v) => Json::Decimal(*v),
         Value::Double(v) => Json::Double(*v),
-        Value::Float(_) => Json::Double(to_text(value).and_then(|text| text.parse().ok()).unwrap_or_default()),
+        Value::Float(v) => Json::Double(f64::from(*v)),
         // Temporal values show all six digits.
-        Value::DateTime(moment) => string(moment.format(6)),
-        Value::Time(time) => string(time.format(6)),
-        Value::Bytes(bytes) => string(format!("base64:type253:{}", super::encode::hex(bytes))),
-        other => string(to_text(other).unwrap_or_default().into_owned()),
+        Value::DateTime(moment) => Json::String(moment.format(6)),
+        Value::Time(time) => Json::String(time.format(6)),
+        Value::Bytes(bytes) => {
+            let number = match ty.map(|ty| &ty.kind) {
+                Some(TypeKind::TinyBlob) => 249,
+                Some(TypeKind::MediumBlob) => 250,
+                Some(TypeKind::LongBlob) => 251,
+                Some(TypeKind::Blob) => 252,
+                Some(TypeKind::Binary(_)) => 254,
+                _ => 15,
+            };
+            opaque(number, bytes)
+        }
+        other => Json::String(to_text(other).unwrap_or_default().into_owned()),
     }
 }
 
-/// JSON of the server's is well-formed; anything else counts as a string.
-fn of_json(text: &str) -> Json {
-    json::parse_normal(text).unwrap_or_else(|_| Json::String(text.to_owned()))
-}
-
-fn parse(value: &Value, function: &str) -> Result<Json> {
-    match value {
-        Value::Json(text) => Ok(of_json(text)),
-        _ => json::parse(&to_text(value).unwrap_or_default()).map_err(|reason| invalid_json(reason, function)),
-    }
+/// Bytes with the number of their column type, as MySQL prints what JSON has no words for.
+fn opaque(type_number: u8, bytes: &[u8]) -> Json {
+    Json::String(format!("base64:type{type_number}:{}", super::to_base64(bytes)))
 }
 
 fn print(json: &Json) -> Value {
     Value::Json(Str::from(json::to_text(json)))
 }
 
-/// A step of a path.
-enum Step {
-    Key(String),
-    Index(usize),
-    AnyKey,
-    AnyIndex,
-    /// `**`
-    Descend,
-}
-
-fn path(text: &str) -> Result<Vec<Step>> {
-    let bad = |at: usize| MySqlError::with_message(3143, format!("Invalid JSON path expression. The error is around character position {at}."));
-    let mut steps = Vec::new();
-    let mut rest = text.trim().strip_prefix('$').ok_or_else(|| bad(1))?;
-    while !rest.trim_start().is_empty() {
-        rest = rest.trim_start();
-        let at = text.len() - rest.len() + 1;
-        if let Some(after) = rest.strip_prefix("**") {
-            steps.push(Step::Descend);
-            rest = after;
-        } else if let Some(after) = rest.strip_prefix('.') {
-            let after = after.trim_start();
-            if let Some(after) = after.strip_prefix('*') {
-                steps.push(Step::AnyKey);
-                rest = after;
-            } else if after.starts_with('"') {
-                let mut stream = serde_json::Deserializer::from_str(after).into_iter::<String>();
-                let key = stream.next().and_then(|k| k.ok()).ok_or_else(|| bad(at))?;
-                rest = &after[stream.byte_offset()..];
-                steps.push(Step::Key(key));
-            } else {
-                let end = after.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(after.len());
-                if end == 0 {
-                    return Err(bad(at));
-                }
-                steps.push(Step::Key(after[..end].to_string()));
-                rest = &after[end..];
-            }
-        } else if let Some(after) = rest.strip_prefix('[') {
-            let end = after.find(']').ok_or_else(|| bad(at))?;
-            let inner = after[..end].trim();
-            steps.push(if inner == "*" { Step::AnyIndex } else { Step::Index(inner.parse().map_err(|_| bad(at))?) });
-            rest = &after[end + 1..];
-        } else {
-            return Err(bad(at));
-        }
+/// A document that was put together here, which may have become too deep.
+fn made(json: &Json) -> Result<Value> {
+    if json::depth(json) > json::MAX_DEPTH + 1 {
+        return Err(errors::json_document_too_deep());
     }
-    Ok(steps)
-}
-
-fn walk<'j>(json: &'j Json, steps: &[Step], found: &mut Vec<&'j Json>) {
-    let Some((step, rest)) = steps.split_first() else {
-        found.push(json);
-        return;
-    };
-    match (step, json) {
-        (Step::Key(key), Json::Object(members)) => {
-            if let Some(member) = members.get(key) {
-                walk(member, rest, found);
-            }
-        }
-        (Step::Index(n), Json::Array(items)) => {
-            if let Some(item) = items.get(*n) {
-                walk(item, rest, found);
-            }
-        }
-        // A scalar is an array of itself.
-        (Step::Index(0), _) => walk(json, rest, found),
-        (Step::AnyKey, Json::Object(members)) => members.iter().for_each(|(_, m)| walk(m, rest, found)),
-        (Step::AnyIndex, Json::Array(items)) => items.iter().for_each(|i| walk(i, rest, found)),
-        (Step::Descend, _) => {
-            walk(json, rest, found);
-            match json {
-                Json::Object(members) => members.iter().for_each(|(_, m)| walk(m, steps, found)),
-                Json::Array(items) => items.iter().for_each(|i| walk(i, steps, found)),
-                _ => {}
-            }
-        }
-        _ => {}
-    }
-}
-
-/// `candidate` is contained in `target` by JSON_CONTAINS' rules.
-fn contains(target: &Json, candidate: &Json) -> bool {
-    match (target, candidate) {
-        (Json::Object(t), Json::Object(c)) => c.iter().all(|(k, v)| t.get(k).is_some_and(|tv| contains(tv, v))),
-        (Json::Array(t), Json::Array(c)) => c.iter().all(|v| t.iter().any(|tv| contains(tv, v))),
-        (Json::Array(t), c) => t.iter().any(|tv| contains(tv, c)),
-        (t, c) => json::compare(t, c).is_eq(),
-    }
+    Ok(print(json))
 }
 
 fn kind(json: &Json) -> &'static str {
@@ -149,86 +70,304 @@ fn kind(json: &Json) -> &'static str {
     }
 }
 
-pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, _cx: &mut dyn EvalContext) -> Result<Value> {
-    let name = func.name().to_lowercase();
+/// Error 3141 for an argument (from 1) that is no JSON.
+pub(crate) fn invalid_json((reason, position): (String, usize), argument: usize, function: &str) -> MySqlError {
+    errors::invalid_json_text_in_param(argument, function, reason, position)
+}
+
+/// A call's arguments as what JSON functions take them for; `None` is NULL.
+struct Arguments<'a> {
+    values: &'a [Value],
+    types: &'a Types<'a>,
+    function: String,
+}
+
+impl Arguments<'_> {
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// A document: JSON, or text that is parsed.
+    fn document(&self, i: usize) -> Result<Option<Json>> {
+        match &self.values[i] {
+            Value::Null => Ok(None),
+            Value::Json(text) => Ok(Some(Json::of_normal(text))),
+            Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) => {
+                json::parse(text).map(Some).map_err(|reason| invalid_json(reason, i + 1, &self.function))
+            }
+            Value::Bytes(_) => Err(errors::invalid_json_charset("binary")),
+            _ => Err(errors::invalid_type_for_json(i + 1, &self.function)),
+        }
+    }
+
+    fn path(&self, i: usize) -> Result<Option<Path>> {
+        let Some(text) = to_text(&self.values[i]) else { return Ok(None) };
+        Path::parse(&text).map(Some).map_err(errors::invalid_json_path)
+    }
+
+    /// A path that leads to one value at most.
+    fn single_path(&self, i: usize) -> Result<Option<Path>> {
+        match self.path(i)? {
+            Some(path) if path.is_multiple() => Err(errors::invalid_json_path_wildcard()),
+            path => Ok(path),
+        }
+    }
+
+    /// A value inside a document.
+    fn value(&self, i: usize) -> Json {
+        json_of(&self.values[i], Some(&self.types.arg(i).ty))
+    }
+
+    /// 'one' or 'all': true for all.
+    fn all(&self, i: usize) -> Result<Option<bool>> {
+        let Some(word) = to_text(&self.values[i]) else { return Ok(None) };
+        match word.to_ascii_lowercase().as_str() {
+            "all" => Ok(Some(true)),
+            "one" => Ok(Some(false)),
+            _ => Err(errors::json_bad_one_or_all_arg(&self.function)),
+        }
+    }
+
+    /// The document, or the part of it that the path in argument `at` leads to, if there is one.
+    fn part<'j>(&self, document: &'j Json, at: usize) -> Result<Option<&'j Json>> {
+        if at >= self.len() {
+            return Ok(Some(document));
+        }
+        Ok(self.single_path(at)?.and_then(|path| path.find(document).map(|(value, _)| value)))
+    }
+}
+
+pub(super) fn function(func: FuncId, values: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
+    let args = Arguments { values, types, function: func.name().to_ascii_lowercase() };
+    Ok(answer(func, &args, cx)?.unwrap_or_default())
+}
+
+fn answer(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Result<Option<Value>> {
+    use FuncId as F;
+    // What is made of values.
+    match func {
+        F::JsonArray => return made(&Json::Array((0..args.len()).map(|i| args.value(i)).collect())).map(Some),
+        F::JsonObject => return object(args).map(Some),
+        F::JsonOf => return Ok((!args.values[0].is_null()).then(|| print(&args.value(0)))),
+        F::JsonTruth => return Ok(truth(&args.values[0], cx).map(|truth| print(&Json::Bool(truth)))),
+        F::JsonValid => {
+            return Ok(match &args.values[0] {
+                Value::Null => None,
+                Value::Json(_) => Some(Value::Int(1)),
+                Value::Text(text) => Some(Value::bool(json::parse(text).is_ok())),
+                _ => Some(Value::Int(0)),
+            });
+        }
+        F::JsonQuote => return quote(args),
+        F::JsonUnquote => return unquote(args),
+        F::JsonMergePatch => return merge_patch(args),
+        F::JsonMerge | F::JsonMergePreserve => return merge_preserve(args),
+        F::JsonMemberOf => {
+            // The array is what is read from a text, the value is not.
+            if args.values[1].is_null() {
+                return Ok(None);
+            }
+            let Some(array) = args.document(0)? else { return Ok(None) };
+            let value = args.value(1);
+            let equal = |element: &Json| json::compare(element, &value).is_eq();
+            return Ok(Some(Value::bool(match &array {
+                Json::Array(elements) => elements.iter().any(equal),
+                scalar => equal(scalar),
+            })));
+        }
+        _ => {}
+    }
+    let Some(document) = args.document(0)? else { return Ok(None) };
     Ok(match func {
-        FuncId::JsonValid => match &args[0] {
-            Value::Json(_) => Value::Int(1),
-            Value::Text(text) => Value::bool(json::parse(text).is_ok()),
-            _ => Value::Int(0),
+        F::JsonExtract => return extract(&document, args),
+        F::JsonSearch => return search(&document, args),
+        F::JsonContainsPath => return contains_path(&document, args),
+        F::JsonSet => return changed(document, args, Change::Set),
+        F::JsonInsert => return changed(document, args, Change::Insert),
+        F::JsonReplace => return changed(document, args, Change::Replace),
+        F::JsonArrayAppend => return changed(document, args, Change::Append),
+        F::JsonArrayInsert => return changed(document, args, Change::InsertCell),
+        F::JsonRemove => return removed(document, args),
+        F::JsonContains => {
+            let Some(candidate) = args.document(1)? else { return Ok(None) };
+            args.part(&document, 2)?.map(|part| Value::bool(json::contains(part, &candidate)))
+        }
+        F::JsonOverlaps => args.document(1)?.map(|other| Value::bool(json::overlaps(&document, &other))),
+        F::JsonLength => args.part(&document, 1)?.map(|part| match part {
+            Json::Array(elements) => Value::Int(elements.len() as i64),
+            Json::Object(members) => Value::Int(members.len() as i64),
+            _ => Value::Int(1),
+        }),
+        F::JsonKeys => match args.part(&document, 1)? {
+            Some(Json::Object(members)) => Some(print(&Json::Array(members.iter().map(|(key, _)| Json::String(key.to_owned())).collect()))),
+            _ => None,
         },
-        FuncId::JsonQuote => {
-            let mut quoted = String::new();
-            json::push_quoted(&to_text(&args[0]).unwrap_or_default(), &mut quoted);
-            if types.result.ty.kind == highkey_types::TypeKind::Json { Value::Json(Str::from(quoted)) } else { Value::from(quoted) }
-        }
-        FuncId::JsonUnquote => {
-            let text = to_text(&args[0]).unwrap_or_default();
-            match (&args[0], text.starts_with('"') && text.ends_with('"') && text.len() > 1) {
-                (_, true) => match json::parse(&text) {
-                    Ok(Json::String(inner)) => Value::from(inner),
-                    Ok(_) => Value::from(text.into_owned()),
-                    Err(reason) => return Err(invalid_json(reason, &name)),
-                },
-                _ => Value::from(text.into_owned()),
-            }
-        }
-        FuncId::JsonExtract => {
-            let json = parse(&args[0], &name)?;
-            let mut found = Vec::new();
-            let mut several = args.len() > 2;
-            for arg in &args[1..] {
-                let steps = path(&to_text(arg).unwrap_or_default())?;
-                several |= steps.iter().any(|s| matches!(s, Step::AnyKey | Step::AnyIndex | Step::Descend));
-                walk(&json, &steps, &mut found);
-            }
-            match (found.as_slice(), several) {
-                ([], _) => Value::Null,
-                ([one], false) => print(one),
-                (all, _) => print(&Json::Array(all.iter().map(|j| (*j).clone()).collect())),
-            }
-        }
-        FuncId::JsonArray => print(&Json::Array(args.iter().map(json_of).collect())),
-        FuncId::JsonObject => {
-            if args.len() % 2 == 1 {
-                return Err(MySqlError::with_message(1582, "Incorrect parameter count in the call to native function 'json_object'"));
-            }
-            let mut members = Vec::new();
-            for pair in args.chunks(2) {
-                let Some(key) = to_text(&pair[0]) else {
-                    return Err(MySqlError::with_message(3158, "JSON documents may not contain NULL member names."));
-                };
-                members.push((key.into_owned(), json_of(&pair[1])));
-            }
-            print(&Json::Object(members.into_iter().collect()))
-        }
-        FuncId::JsonLength | FuncId::JsonKeys => {
-            let json = parse(&args[0], &name)?;
-            let mut found = Vec::new();
-            match args.get(1) {
-                Some(at) => walk(&json, &path(&to_text(at).unwrap_or_default())?, &mut found),
-                None => found.push(&json),
-            }
-            match (found.first(), func) {
-                (None, _) => Value::Null,
-                (Some(Json::Array(items)), FuncId::JsonLength) => Value::Int(items.len() as i64),
-                (Some(Json::Object(members)), FuncId::JsonLength) => Value::Int(members.len() as i64),
-                (Some(_), FuncId::JsonLength) => Value::Int(1),
-                (Some(Json::Object(members)), _) => print(&Json::Array(members.iter().map(|(key, _)| Json::String(key.to_owned())).collect())),
-                _ => Value::Null,
-            }
-        }
-        FuncId::JsonType => Value::from(kind(&parse(&args[0], &name)?)),
-        _ => {
-            let (target, candidate) = (parse(&args[0], &name)?, parse(&args[1], &name)?);
-            match args.get(2) {
-                None => Value::bool(contains(&target, &candidate)),
-                Some(at) => {
-                    let mut found = Vec::new();
-                    walk(&target, &path(&to_text(at).unwrap_or_default())?, &mut found);
-                    found.first().map_or(Value::Null, |part| Value::bool(contains(part, &candidate)))
-                }
-            }
-        }
+        F::JsonDepth => Some(Value::Int(json::depth(&document) as i64)),
+        F::JsonPretty => Some(Value::from(json::pretty(&document))),
+        F::JsonStorageSize => Some(Value::Int(highkey_binlog::json_len(&document) as i64)),
+        F::JsonType => Some(Value::from(kind(&document))),
+        _ => unreachable!("{} is no JSON function", func.name()),
     })
+}
+
+fn object(args: &Arguments<'_>) -> Result<Value> {
+    let mut members = Vec::new();
+    for i in (0..args.len()).step_by(2) {
+        let Some(key) = to_text(&args.values[i]) else { return Err(errors::json_document_null_key()) };
+        members.push((key.into_owned(), args.value(i + 1)));
+    }
+    made(&Json::Object(members.into_iter().collect()))
+}
+
+/// Only text is quoted and unquoted.
+fn quote(args: &Arguments<'_>) -> Result<Option<Value>> {
+    let text = match &args.values[0] {
+        Value::Null => return Ok(None),
+        Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) => text,
+        _ => return Err(errors::incorrect_type(1, &args.function)),
+    };
+    let mut quoted = String::new();
+    json::push_quoted(text, &mut quoted);
+    Ok(Some(Value::from(quoted)))
+}
+
+fn unquote(args: &Arguments<'_>) -> Result<Option<Value>> {
+    let text = match &args.values[0] {
+        Value::Null => return Ok(None),
+        Value::Json(text) | Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) => text,
+        Value::Bytes(_) => return Err(errors::invalid_json_charset("binary")),
+        _ => return Err(errors::incorrect_type(1, &args.function)),
+    };
+    if text.len() < 2 || !text.starts_with('"') || !text.ends_with('"') {
+        return Ok(Some(Value::Text(text.clone())));
+    }
+    match json::parse(text) {
+        Ok(Json::String(inner)) => Ok(Some(Value::from(inner))),
+        Ok(_) => Ok(Some(Value::Text(text.clone()))),
+        Err(reason) => Err(invalid_json(reason, 1, &args.function)),
+    }
+}
+
+fn extract(document: &Json, args: &Arguments<'_>) -> Result<Option<Value>> {
+    let mut found = Vec::new();
+    let mut several = args.len() > 2;
+    for i in 1..args.len() {
+        let Some(path) = args.path(i)? else { return Ok(None) };
+        several |= path.is_multiple();
+        found.extend(path.select(document));
+    }
+    Ok(match found.as_slice() {
+        [] => None,
+        [one] if !several => Some(print(one)),
+        all => Some(print(&Json::Array(all.iter().map(|value| (*value).clone()).collect()))),
+    })
+}
+
+/// The paths are looked at one after the other, as far as the answer needs them.
+fn contains_path(document: &Json, args: &Arguments<'_>) -> Result<Option<Value>> {
+    let Some(all) = args.all(1)? else { return Ok(None) };
+    for i in 2..args.len() {
+        let Some(path) = args.path(i)? else { return Ok(None) };
+        if path.select(document).is_empty() == all {
+            return Ok(Some(Value::bool(!all)));
+        }
+    }
+    Ok(Some(Value::bool(all)))
+}
+
+/// JSON_SEARCH(document, 'one' | 'all', pattern [, escape [, path …]]): the ways to the strings that are like the pattern.
+fn search(document: &Json, args: &Arguments<'_>) -> Result<Option<Value>> {
+    let Some(all) = args.all(1)? else { return Ok(None) };
+    let Some(pattern) = to_text(&args.values[2]) else { return Ok(None) };
+    let mut escape = Some('\\');
+    if let Some(text) = args.values.get(3).and_then(to_text)
+        && !text.is_empty()
+    {
+        let mut chars = text.chars();
+        escape = chars.next();
+        if chars.next().is_some() {
+            return Err(errors::wrong_arguments("ESCAPE"));
+        }
+    }
+    let mut starts = Vec::new();
+    for i in 4..args.len() {
+        let Some(path) = args.path(i)? else { return Ok(None) };
+        starts.push(path);
+    }
+    if starts.is_empty() {
+        starts.push(Path::root());
+    }
+    let collation = Collation::binary_of(Charset::Utf8mb4);
+    let everything = Path::everything();
+    let mut found: Vec<String> = Vec::new();
+    for start in &starts {
+        start.visit(document, &mut |value, way| {
+            everything.visit(value, &mut |value, rest| {
+                if let Json::String(text) = value
+                    && collation.like(text.as_bytes(), pattern.as_bytes(), escape)
+                {
+                    let way = json::path_text(&[way, rest].concat());
+                    if !found.contains(&way) {
+                        found.push(way);
+                    }
+                }
+            });
+        });
+    }
+    if !all {
+        found.truncate(1);
+    }
+    Ok(match found.len() {
+        0 => None,
+        1 => Some(print(&Json::String(found.swap_remove(0)))),
+        _ => Some(print(&Json::Array(found.into_iter().map(Json::String).collect()))),
+    })
+}
+
+/// (document, path, value, path, value …): one change after the other.
+fn changed(mut document: Json, args: &Arguments<'_>, change: Change) -> Result<Option<Value>> {
+    for i in (1..args.len()).step_by(2) {
+        let Some(path) = args.single_path(i)? else { return Ok(None) };
+        if change == Change::InsertCell && !path.is_cell() {
+            return Err(errors::invalid_json_path_array_cell());
+        }
+        json::change(&mut document, &path, args.value(i + 1), change);
+    }
+    made(&document).map(Some)
+}
+
+fn removed(mut document: Json, args: &Arguments<'_>) -> Result<Option<Value>> {
+    for i in 1..args.len() {
+        let Some(path) = args.single_path(i)? else { return Ok(None) };
+        if path.is_root() {
+            return Err(errors::json_vacuous_path());
+        }
+        json::remove(&mut document, &path);
+    }
+    Ok(Some(print(&document)))
+}
+
+fn merge_preserve(args: &Arguments<'_>) -> Result<Option<Value>> {
+    let mut merged: Option<Json> = None;
+    for i in 0..args.len() {
+        let Some(next) = args.document(i)? else { return Ok(None) };
+        merged = Some(match merged {
+            None => next,
+            Some(before) => json::merge_preserve(before, next),
+        });
+    }
+    merged.as_ref().map(made).transpose()
+}
+
+/// NULL is unknown until a patch that is no object makes everything before it irrelevant.
+fn merge_patch(args: &Arguments<'_>) -> Result<Option<Value>> {
+    let mut merged = args.document(0)?;
+    for i in 1..args.len() {
+        merged = match (merged, args.document(i)?) {
+            (_, None) | (None, Some(Json::Object(_))) => None,
+            (None, Some(patch)) => Some(patch),
+            (Some(target), Some(patch)) => Some(json::merge_patch(target, patch)),
+        };
+    }
+    merged.as_ref().map(made).transpose()
 }

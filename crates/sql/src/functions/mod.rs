@@ -23,7 +23,7 @@ mod typing;
 pub(crate) use arith::rounded;
 pub(crate) use call::{Types, call};
 pub(crate) use encode::to_base64;
-pub(crate) use json::json_of;
+pub(crate) use json::{invalid_json, json_of};
 pub(crate) use number::rand;
 pub use table::FuncId;
 pub(crate) use typing::{Typing, result_type};

@@ -51,7 +51,18 @@ impl FuncId {
         !matches!(
             self,
             Add | Sub | Mul | Div | IntDiv | Neg | BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight | Xor | DateAdd | DateSub | Extract
-                | TimestampDiff | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc
+                | TimestampDiff | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc | JsonOf | JsonTruth | JsonMemberOf
+        )
+    }
+
+    /// A JSON function: it looks at NULL itself, as one may come behind an argument that is wrong.
+    pub(super) fn is_json(self) -> bool {
+        use FuncId::*;
+        matches!(
+            self,
+            JsonOf | JsonTruth | JsonMemberOf | JsonValid | JsonQuote | JsonUnquote | JsonExtract | JsonArray | JsonObject | JsonLength | JsonType | JsonKeys
+                | JsonContains | JsonContainsPath | JsonOverlaps | JsonSearch | JsonSet | JsonInsert | JsonReplace | JsonRemove | JsonArrayAppend
+                | JsonArrayInsert | JsonMerge | JsonMergePatch | JsonMergePreserve | JsonDepth | JsonPretty | JsonStorageSize
         )
     }
 
@@ -268,7 +279,10 @@ functions! {
     WeekOfYear "WEEKOFYEAR" 1..=1 Pure;
     Year "YEAR" 1..=1 Pure;
     YearWeek "YEARWEEK" 1..=2 Pure;
-    // JSON, as far as a stored value needs it.
+    // JSON. Of a value inside a document: of any SQL value, of a condition. An array and a value: value MEMBER OF (array).
+    JsonOf "JSON_OF" 1..=1 Pure;
+    JsonTruth "JSON_TRUTH" 1..=1 Pure;
+    JsonMemberOf "MEMBER_OF" 2..=2 Pure;
     JsonValid "JSON_VALID" 1..=1 Pure;
     JsonQuote "JSON_QUOTE" 1..=1 Pure;
     JsonUnquote "JSON_UNQUOTE" 1..=1 Pure;
@@ -279,6 +293,21 @@ functions! {
     JsonType "JSON_TYPE" 1..=1 Pure;
     JsonKeys "JSON_KEYS" 1..=2 Pure;
     JsonContains "JSON_CONTAINS" 2..=3 Pure;
+    JsonContainsPath "JSON_CONTAINS_PATH" 3..=255 Pure;
+    JsonOverlaps "JSON_OVERLAPS" 2..=2 Pure;
+    JsonSearch "JSON_SEARCH" 3..=255 Pure;
+    JsonSet "JSON_SET" 3..=255 Pure;
+    JsonInsert "JSON_INSERT" 3..=255 Pure;
+    JsonReplace "JSON_REPLACE" 3..=255 Pure;
+    JsonRemove "JSON_REMOVE" 2..=255 Pure;
+    JsonArrayAppend "JSON_ARRAY_APPEND" 3..=255 Pure;
+    JsonArrayInsert "JSON_ARRAY_INSERT" 3..=255 Pure;
+    JsonMerge "JSON_MERGE" 2..=255 Pure;
+    JsonMergePatch "JSON_MERGE_PATCH" 2..=255 Pure;
+    JsonMergePreserve "JSON_MERGE_PRESERVE" 2..=255 Pure;
+    JsonDepth "JSON_DEPTH" 1..=1 Pure;
+    JsonPretty "JSON_PRETTY" 1..=1 Pure;
+    JsonStorageSize "JSON_STORAGE_SIZE" 1..=1 Pure;
     // Digests and encodings.
     Md5 "MD5" 1..=1 Pure;
     Sha1 "SHA1" 1..=1 Pure;

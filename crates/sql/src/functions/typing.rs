@@ -1,6 +1,6 @@
 //! Result types of functions and operators, by MySQL's rules.
 
-use highkey_types::{Collation, ColumnType, MySqlError, SqlMode, TypeKind, Value};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, SqlMode, TypeKind, Value};
 
 use super::FuncId;
 use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
@@ -48,11 +48,16 @@ fn is_unsigned(ty: &ExprType) -> bool {
 fn integer(nullable: bool, width: u8) -> ExprType {
     let mut ty = ColumnType::bigint();
     ty.width = width;
-    ExprType { ty, nullable, coercibility: Coercibility::Numeric }
+    ExprType { ty, nullable, coercibility: Coercibility::Numeric, truth: false }
+}
+
+/// Text from JSON compares by its bytes whatever the connection's collation is.
+fn json_text(length: u32) -> ExprType {
+    ExprType::text(length, Collation::binary_of(Charset::Utf8mb4), true)
 }
 
 fn temporal(kind: TypeKind) -> ExprType {
-    ExprType { ty: ColumnType::new(kind), nullable: true, coercibility: Coercibility::Numeric }
+    ExprType { ty: ColumnType::new(kind), nullable: true, coercibility: Coercibility::Numeric, truth: false }
 }
 
 fn constant_int(expr: &Expr) -> Option<i64> {
@@ -205,7 +210,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Sign => integer(nullable, 2),
         F::Acos | F::Asin | F::Atan | F::Atan2 | F::Cos | F::Cot | F::Degrees | F::Exp | F::Ln | F::Log | F::Log10 | F::Log2 | F::Pow | F::Radians
         | F::Sin | F::Sqrt | F::Tan => ExprType::double(true),
-        F::Pi => ExprType { ty: ColumnType { float_digits: Some((8, 6)), ..ColumnType::double() }, nullable: false, coercibility: Coercibility::Numeric },
+        F::Pi => ExprType { ty: ColumnType { float_digits: Some((8, 6)), ..ColumnType::double() }, nullable: false, coercibility: Coercibility::Numeric, truth: false },
         F::Rand => ExprType::double(false),
 
         F::AddTime | F::SubTime => match args[0].ty.ty.kind {
@@ -239,10 +244,16 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             },
         },
 
-        F::JsonValid | F::JsonContains | F::JsonLength => integer(true, 1),
-        F::JsonQuote | F::JsonUnquote => ExprType::text(if func == F::JsonQuote { length(0).saturating_mul(6).saturating_add(2) } else { length(0) }, Collation::utf8mb4(), true),
-        F::JsonType => ExprType::text(51, Collation::utf8mb4(), true),
-        F::JsonExtract | F::JsonKeys => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit),
+        F::JsonValid | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonMemberOf => ExprType::boolean(true),
+        F::JsonLength => integer(true, 1),
+        F::JsonDepth | F::JsonStorageSize => integer(true, 10),
+        F::JsonQuote => json_text(length(0).saturating_mul(6).saturating_add(2)),
+        F::JsonUnquote => json_text(length(0)),
+        F::JsonType => json_text(51),
+        F::JsonPretty => json_text(u32::MAX),
+        F::JsonExtract | F::JsonKeys | F::JsonSet | F::JsonInsert | F::JsonReplace | F::JsonRemove | F::JsonSearch | F::JsonMerge | F::JsonMergePatch
+        | F::JsonMergePreserve | F::JsonArrayAppend | F::JsonArrayInsert => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit),
+        F::JsonOf | F::JsonTruth => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit).with_nullable(nullable),
         F::JsonArray | F::JsonObject => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit).with_nullable(false),
 
         F::Md5 => own(32, nullable),
@@ -341,7 +352,7 @@ fn division(args: &[Expr], typing: &Typing) -> ExprType {
 
 fn fixed_double(digits: u8, nullable: bool) -> ExprType {
     let ty = ColumnType { float_digits: Some((22, digits)), ..ColumnType::double() };
-    ExprType { ty, nullable, coercibility: Coercibility::Numeric }
+    ExprType { ty, nullable, coercibility: Coercibility::Numeric, truth: false }
 }
 
 fn rounding(func: FuncId, args: &[Expr]) -> ExprType {

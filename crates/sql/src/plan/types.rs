@@ -30,58 +30,60 @@ pub struct ExprType {
     pub nullable: bool,
     /// Strength of `ty.collation`.
     pub coercibility: Coercibility,
+    /// The 1 or 0 of a condition: inside JSON it is true or false.
+    pub truth: bool,
 }
 
 impl ExprType {
     /// A nullable type; strings are coercible as literals are, the rest numeric.
     pub fn new(ty: ColumnType) -> ExprType {
         let coercibility = if ty.is_text() || ty.is_binary() { Coercibility::Coercible } else { Coercibility::Numeric };
-        ExprType { ty, nullable: true, coercibility }
+        ExprType { ty, nullable: true, coercibility, truth: false }
     }
 
     /// A column's type.
     pub fn column(ty: ColumnType, nullable: bool) -> ExprType {
         let coercibility = if ty.is_string() { Coercibility::Implicit } else { Coercibility::Numeric };
-        ExprType { ty, nullable, coercibility }
+        ExprType { ty, nullable, coercibility, truth: false }
     }
 
     /// The type of NULL, and of a parameter whose value is not known yet.
     pub fn null() -> ExprType {
-        ExprType { ty: ColumnType::new(TypeKind::Null), nullable: true, coercibility: Coercibility::Ignorable }
+        ExprType { ty: ColumnType::new(TypeKind::Null), nullable: true, coercibility: Coercibility::Ignorable, truth: false }
     }
 
     /// A MySQL boolean: an integer of one digit, announced as BIGINT.
     pub fn boolean(nullable: bool) -> ExprType {
         let mut ty = ColumnType::bigint();
         ty.width = 1;
-        ExprType { ty, nullable, coercibility: Coercibility::Numeric }
+        ExprType { ty, nullable, coercibility: Coercibility::Numeric, truth: true }
     }
 
     /// BIGINT.
     pub fn bigint(nullable: bool) -> ExprType {
-        ExprType { ty: ColumnType::bigint(), nullable, coercibility: Coercibility::Numeric }
+        ExprType { ty: ColumnType::bigint(), nullable, coercibility: Coercibility::Numeric, truth: false }
     }
 
     /// BIGINT UNSIGNED.
     pub fn ubigint(nullable: bool) -> ExprType {
-        ExprType { ty: ColumnType::ubigint(), nullable, coercibility: Coercibility::Numeric }
+        ExprType { ty: ColumnType::ubigint(), nullable, coercibility: Coercibility::Numeric, truth: false }
     }
 
     /// DOUBLE.
     pub fn double(nullable: bool) -> ExprType {
-        ExprType { ty: ColumnType::double(), nullable, coercibility: Coercibility::Numeric }
+        ExprType { ty: ColumnType::double(), nullable, coercibility: Coercibility::Numeric, truth: false }
     }
 
     /// DECIMAL, clamped to MySQL's limits of 65 digits and 30 after the point.
     pub fn decimal(precision: u32, scale: u32, nullable: bool) -> ExprType {
         let scale = scale.min(30);
         let precision = precision.clamp(1, 65).max(scale);
-        ExprType { ty: ColumnType::decimal(precision as u8, scale as u8), nullable, coercibility: Coercibility::Numeric }
+        ExprType { ty: ColumnType::decimal(precision as u8, scale as u8), nullable, coercibility: Coercibility::Numeric, truth: false }
     }
 
     /// A string of at most `length` characters, as a literal's type would be.
     pub fn text(length: u32, collation: &'static Collation, nullable: bool) -> ExprType {
-        ExprType { ty: string_type(length, collation), nullable, coercibility: Coercibility::Coercible }
+        ExprType { ty: string_type(length, collation), nullable, coercibility: Coercibility::Coercible, truth: false }
     }
 
     /// This type with another coercibility.

@@ -1,7 +1,7 @@
 //! Index keys: bytes that compare by memcmp as the values do under their types, collations and directions.
 
 use super::{RowLayout, scalar};
-use crate::{ColumnType, I256, TypeKind, Value};
+use crate::{ColumnType, I256, TypeKind, Value, json};
 
 /// One column of an index key.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,11 +120,14 @@ fn push_decimal<const N: usize>(mut unscaled: [u8; N], precision: u8, out: &mut 
     out.extend_from_slice(&unscaled[start..]);
 }
 
-/// The sort key of a prefix: characters of text, bytes of everything else.
+/// The sort key of a prefix: characters of text, bytes of everything else. JSON has no prefixes.
 fn push_string(bytes: &[u8], part: &KeyPart, out: &mut Vec<u8>) {
     let ty = &part.ty;
+    if ty.kind == TypeKind::Json {
+        return json::push_key(&json::Json::of_normal(&String::from_utf8_lossy(bytes)), out);
+    }
     let end = part.prefix.map_or(bytes.len(), |prefix| bytes.len().min(prefix as usize));
-    let prefix = if ty.is_binary() || ty.kind == TypeKind::Json { &bytes[..end] } else { char_prefix(bytes, part.prefix) };
+    let prefix = if ty.is_binary() { &bytes[..end] } else { char_prefix(bytes, part.prefix) };
     ty.collation.sort_key(prefix, out);
 }
 

@@ -2,6 +2,7 @@
 //! on the wire, decimals, unsigned, warnings), and plans of queries over real tables.
 
 mod fuzz;
+mod json;
 mod plans;
 
 use std::collections::HashMap;

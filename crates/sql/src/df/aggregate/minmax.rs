@@ -1,19 +1,36 @@
-//! MIN and MAX of text under a collation.
+//! MIN and MAX of text under a collation and of JSON.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
-use highkey_types::Collation;
+use highkey_types::{Collation, json};
 
 use super::GroupState;
 use crate::df::parallel::OrderWatch;
 
+/// What texts compare as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::df) enum TextOrder {
+    Collation(&'static Collation),
+    /// The texts are JSON.
+    Json,
+}
+
+impl TextOrder {
+    fn push_key(self, text: &str, out: &mut Vec<u8>) {
+        match self {
+            TextOrder::Collation(collation) => collation.sort_key(text.as_bytes(), out),
+            TextOrder::Json => json::push_key(&json::Json::of_normal(text), out),
+        }
+    }
+}
+
 /// The best text of each group so far, with its sort key.
 #[derive(Debug)]
 pub(super) struct TextExtreme {
-    collation: &'static Collation,
+    order: TextOrder,
     max: bool,
     watch: OrderWatch,
     best: Vec<Option<(Vec<u8>, Box<str>)>>,
@@ -21,8 +38,8 @@ pub(super) struct TextExtreme {
 }
 
 impl TextExtreme {
-    pub fn new(collation: &'static Collation, max: bool, watch: OrderWatch) -> TextExtreme {
-        TextExtreme { collation, max, watch, best: Vec::new(), bytes: 0 }
+    pub fn new(order: TextOrder, max: bool, watch: OrderWatch) -> TextExtreme {
+        TextExtreme { order, max, watch, best: Vec::new(), bytes: 0 }
     }
 }
 
@@ -40,7 +57,7 @@ impl GroupState for TextExtreme {
             }
             let text = texts.value(row);
             key.clear();
-            self.collation.sort_key(text.as_bytes(), &mut key);
+            self.order.push_key(text, &mut key);
             let better = match &self.best[group] {
                 None => true,
                 Some((best, _)) if self.max => key > *best,

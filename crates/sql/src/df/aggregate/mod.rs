@@ -19,10 +19,11 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
-use highkey_types::Collation;
 
 use super::parallel::OrderWatch;
 use super::repr::{Repr, scalar_at};
+
+pub(super) use minmax::TextOrder;
 
 /// What an aggregate computes. Arguments are prepared by `lower`: keys and texts arrive in the form that the state wants.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,8 +34,8 @@ pub(super) enum AggregateKind {
     Double { mean: bool, watch: OrderWatch },
     /// The first row's value, NULL or not: ANY_VALUE, and the text that stands for a group. `(x)`
     First(OrderWatch),
-    /// MIN and MAX of text under a collation. `(x: Utf8View)`
-    TextExtreme { collation: &'static Collation, max: bool, watch: OrderWatch },
+    /// MIN and MAX of text under a collation and of JSON. `(x: Utf8View)`
+    TextExtreme { order: TextOrder, max: bool, watch: OrderWatch },
     /// STD, STDDEV_SAMP, VAR_POP, VAR_SAMP. `(x: Float64)`
     Variance { sample: bool, root: bool },
     /// BIT_AND, BIT_OR, BIT_XOR. `(x: UInt64)`
@@ -81,7 +82,7 @@ impl AggregateKind {
             AggregateKind::Exact { input, mean } => Box::new(numeric::ExactSum::new(*input, output, *mean)),
             AggregateKind::Double { mean, watch } => Box::new(numeric::DoubleSum::new(*mean, watch.clone())),
             AggregateKind::First(watch) => Box::new(first::First::new(inputs[0].clone(), watch.clone())),
-            AggregateKind::TextExtreme { collation, max, watch } => Box::new(minmax::TextExtreme::new(collation, *max, watch.clone())),
+            AggregateKind::TextExtreme { order, max, watch } => Box::new(minmax::TextExtreme::new(*order, *max, watch.clone())),
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
             AggregateKind::Concat { separator, max_bytes, binary } => Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary)),

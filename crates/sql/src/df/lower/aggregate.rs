@@ -15,9 +15,9 @@ use datafusion::logical_expr::logical_plan::{Aggregate as AggregatePlan, Sort as
 use datafusion::logical_expr::{AggregateUDF, Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, SortExpr, binary_expr, lit};
 use highkey_types::{ColumnType, TypeKind, Value, errors};
 
-use super::expr::{apply, own_key, typed_null};
+use super::expr::{apply, key_hides_value, typed_null};
 use super::{Lowered, Lowerer, Projecting, Scope};
-use crate::df::aggregate::{Aggregate as Udaf, AggregateKind, BitOperation};
+use crate::df::aggregate::{Aggregate as Udaf, AggregateKind, BitOperation, TextOrder};
 use crate::df::error::user;
 use crate::df::kernel::{Kernel, KernelFunction};
 use crate::df::repr::{Repr, data_type};
@@ -55,8 +55,7 @@ impl Lowerer {
         let value = self.value(expr, scope)?;
         let key = self.group_key(expr, scope)?;
         // A double's key is a double that equals it.
-        let same = !matches!(own_key(&expr.ty.ty), Some(Kernel::SortKey(_)));
-        Ok(GroupColumn { key, value: (!same).then_some(value), ty: expr.ty.ty.clone() })
+        Ok(GroupColumn { key, value: key_hides_value(&expr.ty.ty).then_some(value), ty: expr.ty.ty.clone() })
     }
 
     /// `plan` grouped; the columns are the groups' values, then the aggregates.
@@ -127,9 +126,9 @@ impl Lowerer {
             .into_iter()
             .enumerate()
             .map(|(i, group)| {
-                let key_null = match own_key(&group.ty) {
-                    Some(Kernel::SortKey(_)) => lit(datafusion::common::ScalarValue::BinaryView(None)),
-                    _ => typed_null(&group.ty),
+                let key_null = match key_hides_value(&group.ty) {
+                    true => lit(datafusion::common::ScalarValue::BinaryView(None)),
+                    false => typed_null(&group.ty),
                 };
                 GroupColumn {
                     key: kept(i, group.key, key_null),
@@ -201,7 +200,8 @@ impl Lowerer {
                 let max = func == AggregateFunc::Max;
                 let value = self.value_as(&args[0], &ty.ty, scope)?;
                 match Repr::of(&ty.ty) {
-                    Repr::Text | Repr::Json => own(AggregateKind::TextExtreme { collation: ty.ty.collation, max, watch: self.shared.order.clone() }, vec![value]),
+                    Repr::Text => own(AggregateKind::TextExtreme { order: TextOrder::Collation(ty.ty.collation), max, watch: self.shared.order.clone() }, vec![value]),
+                    Repr::Json => own(AggregateKind::TextExtreme { order: TextOrder::Json, max, watch: self.shared.order.clone() }, vec![value]),
                     _ => Call { udaf: if max { max_udaf() } else { min_udaf() }, args: vec![value], distinct: false },
                 }
             }

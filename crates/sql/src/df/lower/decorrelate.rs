@@ -323,7 +323,7 @@ fn equality(tie: &Expr) -> Option<(Expr, Expr, KeyForm)> {
 /// A type whose group key is the key itself.
 fn key_type(form: KeyForm) -> ColumnType {
     match form {
-        KeyForm::Text(_) => ColumnType::new(highkey_types::TypeKind::LongBlob),
+        KeyForm::Text(_) | KeyForm::Json => ColumnType::new(highkey_types::TypeKind::LongBlob),
         KeyForm::Double | KeyForm::Plain(Repr::Double) => ColumnType::double(),
         KeyForm::Plain(_) => ColumnType::bigint(),
     }

@@ -24,6 +24,8 @@ pub(in crate::df) enum KeyForm {
     Double,
     /// Sort keys of text under the collation.
     Text(&'static Collation),
+    /// Keys of JSON values.
+    Json,
 }
 
 pub(in crate::df) fn apply(udf: Arc<ScalarUDF>, args: Vec<DfExpr>) -> DfExpr {
@@ -251,6 +253,12 @@ impl Lowerer {
                 };
                 kernel(Kernel::SortKey(collation), vec![value])
             }
+            KeyForm::Json => {
+                if nothing {
+                    return Ok(literal(ScalarValue::BinaryView(None)));
+                }
+                kernel(Kernel::JsonKey, vec![self.value(expr, scope)?])
+            }
         }
     }
 
@@ -464,9 +472,15 @@ fn operator(op: CompareOp) -> Operator {
 pub(in crate::df) fn own_key(ty: &ColumnType) -> Option<Kernel> {
     match Repr::of(ty) {
         Repr::Text => Some(Kernel::SortKey(ty.collation)),
+        Repr::Json => Some(Kernel::JsonKey),
         Repr::Double => Some(Kernel::DoubleKey),
         _ => None,
     }
+}
+
+/// Equal keys of this type may stand for values that are not the same: texts, and numbers inside JSON.
+pub(in crate::df) fn key_hides_value(ty: &ColumnType) -> bool {
+    matches!(own_key(ty), Some(Kernel::SortKey(_) | Kernel::JsonKey))
 }
 
 /// A collation for text whatever the comparison's is: `binary` is not one.
@@ -534,7 +548,8 @@ pub(in crate::df) fn key_form(by: CompareBy, operands: &[&Expr]) -> Option<KeyFo
         CompareBy::Date => Some(KeyForm::Plain(Repr::Date)),
         CompareBy::DateTime => Some(KeyForm::Plain(Repr::DateTime)),
         CompareBy::Time => Some(KeyForm::Plain(Repr::Time)),
-        CompareBy::Json | CompareBy::Dynamic => None,
+        CompareBy::Json => types.iter().all(|t| Repr::of(&t.ty) == Repr::Json).then_some(KeyForm::Json),
+        CompareBy::Dynamic => None,
     }
 }
 

@@ -1,0 +1,67 @@
+//! Values inside JSON documents: what is true or false there, what a text is.
+
+use highkey_types::{ColumnType, TypeKind};
+
+use crate::functions::FuncId;
+use crate::plan::{Expr, ExprKind, ExprType, SubqueryKind};
+
+fn json(nullable: bool) -> ExprType {
+    ExprType::column(ColumnType::new(TypeKind::Json), nullable)
+}
+
+/// TRUE, FALSE and conditions: true or false inside JSON, where 1 and 0 are other values. What only passes a condition's value on is a number.
+fn is_truth(expr: &Expr) -> bool {
+    expr.ty.truth
+        && match &expr.kind {
+            ExprKind::Literal(_)
+            | ExprKind::Call { .. }
+            | ExprKind::Compare { .. }
+            | ExprKind::And(_)
+            | ExprKind::Or(_)
+            | ExprKind::Not(_)
+            | ExprKind::IsNull { .. }
+            | ExprKind::IsTruth { .. }
+            | ExprKind::In { .. }
+            | ExprKind::Like { .. } => true,
+            ExprKind::Subquery(subquery) => !matches!(subquery.kind, SubqueryKind::Scalar),
+            _ => false,
+        }
+}
+
+/// A condition as true or false; anything else as it is.
+pub(super) fn truth_as_json(expr: Expr) -> Expr {
+    if !is_truth(&expr) {
+        return expr;
+    }
+    let ty = json(expr.ty.nullable);
+    Expr::call(FuncId::JsonTruth, vec![expr], ty)
+}
+
+/// A value inside a JSON document: text is a JSON string there, not a document to be parsed.
+pub(super) fn as_json(expr: Expr) -> Expr {
+    let expr = truth_as_json(expr);
+    if expr.ty.ty.kind == TypeKind::Json {
+        return expr;
+    }
+    let ty = json(expr.ty.nullable);
+    Expr::call(FuncId::JsonOf, vec![expr], ty)
+}
+
+/// Argument `i` of `func` is a value inside a document.
+pub(super) fn takes_value(func: FuncId, i: usize) -> bool {
+    match func {
+        FuncId::JsonArray => true,
+        FuncId::JsonObject => i % 2 == 1,
+        FuncId::JsonSet | FuncId::JsonInsert | FuncId::JsonReplace | FuncId::JsonArrayAppend | FuncId::JsonArrayInsert => i > 0 && i % 2 == 0,
+        _ => false,
+    }
+}
+
+/// The arguments of `func` come in pairs, after a document if it takes one.
+pub(super) fn is_unpaired(func: FuncId, count: usize) -> bool {
+    match func {
+        FuncId::JsonObject => count % 2 == 1,
+        FuncId::JsonSet | FuncId::JsonInsert | FuncId::JsonReplace | FuncId::JsonArrayAppend | FuncId::JsonArrayInsert => count % 2 == 0,
+        _ => false,
+    }
+}

@@ -1,5 +1,6 @@
 //! In which order tables are joined. DataFusion keeps that of FROM; here the two relations whose join promises the fewest rows are joined first, then
-//! again two of what there is then: greedy operator ordering (Fegaras, DEXA 1998), which gives bushy trees.
+//! again two of what there is then: greedy operator ordering (Fegaras, DEXA 1998), which gives bushy trees. Joins by a unique key come before all others:
+//! how many rows they give at most is certain, and how many about is known from the tables' rows and the conditions on them alone.
 
 use std::ops::Range;
 
@@ -32,6 +33,8 @@ type Leaves = u128;
 /// Some of the leaves, joined.
 struct Part {
     has: Leaves,
+    /// The leaf of which it has each row once at most.
+    root: Option<usize>,
     plan: LogicalPlan,
     rows: f64,
 }
@@ -40,7 +43,7 @@ struct Part {
 const LEAST: usize = 3;
 /// More have no place in a set.
 const MOST: usize = Leaves::BITS as usize;
-/// What is guessed of conditions between tables that are no equalities of columns: as MySQL guesses.
+/// What is guessed of conditions: as MySQL guesses.
 const EQUALITY: f64 = 0.1;
 const OTHER: f64 = 0.33;
 
@@ -78,67 +81,56 @@ impl<'a> InnerTree<'a> {
         self.leaves.iter().position(|leaf| leaf.fields.contains(&field)).expect("every field is a leaf's")
     }
 
-    /// The field has another value in every row of its table.
-    fn is_unique(&self, field: usize) -> bool {
-        let leaf = &self.leaves[self.leaf_of(field)];
-        let RelKind::Scan { table, columns, .. } = &leaf.rel.kind else { return false };
-        let column = columns[field - leaf.fields.start];
-        table.def().indexes.iter().any(|index| index.is_unique() && matches!(&index.parts[..], [part] if part.column == column && part.prefix.is_none()))
+    /// Every row of `many` has one partner in `one` at most: conditions between them are equalities with a unique key of what `one` has rows of.
+    fn finds_one(&self, many: &Part, one: &Part, between: &[&Expr]) -> bool {
+        let Some(root) = one.root.map(|root| &self.leaves[root]) else { return false };
+        let RelKind::Scan { table, columns, .. } = &root.rel.kind else { return false };
+        let mut equal = Vec::new();
+        for condition in between {
+            let ExprKind::Compare { op: CompareOp::Eq, left, right, .. } = &condition.kind else { continue };
+            for (key, value) in [(left, right), (right, left)] {
+                if let Some(field) = key.as_column().filter(|field| root.fields.contains(field))
+                    && self.leaves_of(value) & !many.has == 0
+                {
+                    equal.push(columns[field - root.fields.start]);
+                }
+            }
+        }
+        let mut unique = table.def().indexes.iter().filter(|index| index.is_unique());
+        unique.any(|index| index.parts.iter().all(|part| part.prefix.is_none() && equal.contains(&part.column)))
     }
 
-    /// Different values of a field, if anything is known of them.
-    fn distinct(&self, field: usize) -> Option<f64> {
-        let leaf = &self.leaves[self.leaf_of(field)];
-        if self.is_unique(field) {
-            return Some(leaf.rows);
-        }
-        let RelKind::Scan { table, columns, .. } = &leaf.rel.kind else { return Some(leaf.rows) };
-        let column = *columns.get(field - leaf.fields.start)?;
-        let leads = |i: &usize| table.def().indexes[*i].parts.first().is_some_and(|part| part.column == column && part.prefix.is_none());
-        for index in (0..table.def().indexes.len()).filter(leads) {
-            if let Some(distinct) = table.cached_statistics().and_then(|s| s.cardinality.get(index)?.first().copied()) {
-                return Some(distinct.max(1) as f64);
-            }
-        }
-        (column < table.columns().len()).then(|| table.histogram(column).map(|h| h.distinct().max(1) as f64)).flatten()
+    /// What joining two parts gives.
+    fn joined(&self, a: &Part, b: &Part, between: &[&Expr]) -> Joined {
+        let equalities = between.iter().filter(|c| matches!(c.kind, ExprKind::Compare { op: CompareOp::Eq, .. })).count();
+        let others = OTHER.powi((between.len() - equalities) as i32);
+        // The share of a key's rows that are left is the share of the rows referring to it that find one.
+        let found = |many: &Part, one: &Part| many.rows * (one.rows / one.root.map_or(one.rows, |root| self.leaves[root].rows)).min(1.0) * others;
+        let (rows, kind, root) = match (self.finds_one(a, b, between), self.finds_one(b, a, between)) {
+            (true, true) => (found(a, b).min(found(b, a)), Kind::ByKey, a.root),
+            (true, false) => (found(a, b), Kind::ByKey, a.root),
+            (false, true) => (found(b, a), Kind::ByKey, b.root),
+            (false, false) if equalities > 0 => (a.rows * b.rows * EQUALITY.powi(equalities as i32) * others, Kind::Tied, None),
+            (false, false) => (a.rows * b.rows * others, Kind::Untied, None),
+        };
+        Joined { kind, rows: rows.max(1.0), root }
     }
+}
 
-    /// The share of all pairs of rows that conditions between two parts keep.
-    fn share(&self, conditions: &[&Expr]) -> f64 {
-        let mut share = 1.0;
-        // (values on either side, rows of the tables that they are in)
-        let mut pairs: Vec<[(f64, f64); 2]> = Vec::new();
-        for condition in conditions {
-            match &condition.kind {
-                ExprKind::Compare { op: CompareOp::Eq, left, right, .. } => match (left.as_column(), right.as_column()) {
-                    (Some(l), Some(r)) => {
-                        let side = |field: usize, other: usize| {
-                            let rows = self.leaves[self.leaf_of(field)].rows;
-                            let values = self.distinct(field).or_else(|| self.distinct(other)).unwrap_or(rows.sqrt());
-                            // What refers to a key has no more values than there are keys.
-                            let most = if self.is_unique(other) { self.leaves[self.leaf_of(other)].rows } else { f64::INFINITY };
-                            (values.min(most).max(1.0), rows)
-                        };
-                        pairs.push([side(l, r), side(r, l)]);
-                    }
-                    _ => share *= EQUALITY,
-                },
-                _ => share *= OTHER,
-            }
-        }
-        match &pairs[..] {
-            [] => share,
-            [[l, r]] => share / l.0.max(r.0),
-            // Several columns together have no more values than their table has rows.
-            _ => {
-                let values = |side: usize| {
-                    let product: f64 = pairs.iter().map(|pair| pair[side].0).product();
-                    product.min(pairs.iter().map(|pair| pair[side].1).fold(1.0, f64::max))
-                };
-                share / values(0).min(values(1)).max(1.0)
-            }
-        }
-    }
+/// How two parts are joined; the better comes first.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Kind {
+    /// By a unique key of one of them: there are no more rows than the other has.
+    ByKey,
+    /// By equalities, which may multiply rows; by how much nobody knows well enough.
+    Tied,
+    Untied,
+}
+
+struct Joined {
+    kind: Kind,
+    rows: f64,
+    root: Option<usize>,
 }
 
 impl Lowerer {
@@ -179,18 +171,18 @@ impl Lowerer {
                 Some(filter) => self.where_true(lowered.plan, filter)?,
                 None => lowered.plan,
             };
-            parts.push(Part { has: 1 << i, plan, rows: (leaf.rows * share).max(1.0) });
+            parts.push(Part { has: 1 << i, root: Some(i), plan, rows: (leaf.rows * share).max(1.0) });
         }
         let scope = Scope { exprs: exprs.clone(), types: Self::types(rel) };
         while parts.len() > 1 {
-            let (i, j, rows) = self.next_join(&tree, &parts, &waiting);
+            let (i, j, Joined { rows, root, .. }) = next_join(&tree, &parts, &waiting);
             // i < j
             let (second, first) = (parts.swap_remove(j), parts.swap_remove(i));
             let (left, right) = if first.rows <= second.rows { (first, second) } else { (second, first) };
             let has = left.has | right.has;
             let on: Vec<DfExpr> = waiting.iter().filter(|(leaves, _)| leaves & !has == 0).map(|(_, c)| self.condition(c, &scope)).collect::<Result<_>>()?;
             waiting.retain(|(leaves, _)| leaves & !has != 0);
-            parts.push(Part { plan: inner_join(left.plan, right.plan, on)?, has, rows });
+            parts.push(Part { plan: inner_join(left.plan, right.plan, on)?, has, root, rows });
         }
         let plan = parts.pop().expect("one part is left").plan;
         let last = last.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
@@ -201,24 +193,6 @@ impl Lowerer {
         Ok(Some(Lowered { plan, columns: exprs }))
     }
 
-    /// The two parts whose join has the fewest rows, and how many; parts that nothing ties only if there are no others.
-    fn next_join(&self, tree: &InnerTree<'_>, parts: &[Part], waiting: &[(Leaves, &Expr)]) -> (usize, usize, f64) {
-        let mut best: Option<(bool, f64, usize, usize)> = None;
-        for i in 0..parts.len() {
-            for j in i + 1..parts.len() {
-                let both = parts[i].has | parts[j].has;
-                let between: Vec<&Expr> = waiting.iter().filter(|(leaves, _)| leaves & !both == 0).map(|(_, c)| *c).collect();
-                let tied = between.iter().any(|c| matches!(c.kind, ExprKind::Compare { op: CompareOp::Eq, .. }));
-                let rows = (parts[i].rows * parts[j].rows * tree.share(&between)).max(1.0);
-                if best.is_none_or(|(other_tied, fewest, ..)| (!tied, rows) < (!other_tied, fewest)) {
-                    best = Some((tied, rows, i, j));
-                }
-            }
-        }
-        let (_, rows, i, j) = best.expect("there are two parts at least");
-        (i, j, rows)
-    }
-
     /// The share of a leaf's rows that conditions on it keep.
     fn share_of(&self, rel: &Rel, all: &Expr) -> f64 {
         match &rel.kind {
@@ -226,6 +200,22 @@ impl Lowerer {
             _ => OTHER,
         }
     }
+}
+
+/// The two parts to be joined next, and what comes of it.
+fn next_join(tree: &InnerTree<'_>, parts: &[Part], waiting: &[(Leaves, &Expr)]) -> (usize, usize, Joined) {
+    let mut best: Option<(usize, usize, Joined)> = None;
+    for i in 0..parts.len() {
+        for j in i + 1..parts.len() {
+            let both = parts[i].has | parts[j].has;
+            let between: Vec<&Expr> = waiting.iter().filter(|(leaves, _)| leaves & !both == 0).map(|(_, c)| *c).collect();
+            let joined = tree.joined(&parts[i], &parts[j], &between);
+            if best.as_ref().is_none_or(|(_, _, other)| (joined.kind, joined.rows) < (other.kind, other.rows)) {
+                best = Some((i, j, joined));
+            }
+        }
+    }
+    best.expect("there are two parts at least")
 }
 
 /// An estimate of a relation's rows.

@@ -10,11 +10,11 @@ use super::{Access, BaseTable, Piece};
 use crate::df::sideways::JoinKeys;
 
 /// Microseconds that a lookup takes, and a row that it finds: by a secondary index, and by the clustered one.
-const LOOKUP: f64 = 1.0;
-const ROW_BEHIND_INDEX: f64 = 1.0;
-const ROW: f64 = 0.1;
-/// Microseconds that a row of a scan takes, up to the join that drops it.
-const SCANNED_ROW: f64 = 0.03;
+const LOOKUP: f64 = 2.0;
+const ROW_BEHIND_INDEX: f64 = 1.5;
+const ROW: f64 = 0.15;
+/// Microseconds that a row of a scan takes, from kept columns, up to the join that drops it.
+const SCANNED_ROW: f64 = 0.012;
 
 /// Keys whose rows are counted, and leaves that are counted of each at most.
 const COUNTED_KEYS: usize = 16;

@@ -89,6 +89,12 @@ impl StoreContext<'_> {
 /// zone and is stored in UTC.
 pub fn store(value: Value, ty: &ColumnType, column: &str, cx: &mut StoreContext) -> Result<Value, MySqlError> {
     use TypeKind as K;
+    let value = match (&ty.kind, value) {
+        (K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt, Value::Json(json)) => number::of_json(&json, "INTEGER", column, cx)?,
+        (K::Decimal { .. }, Value::Json(json)) => number::of_json(&json, "DECIMAL", column, cx)?,
+        (K::Float | K::Double, Value::Json(json)) => number::of_json(&json, "DOUBLE", column, cx)?,
+        (_, value) => value,
+    };
     match (&ty.kind, &value) {
         (_, Value::Null) | (K::Null, _) => Ok(Value::Null),
         // What fits already, which is nearly everything.

@@ -3,6 +3,7 @@
 use super::StoreContext;
 use crate::cast::{double_prefix, printable, temporal_integer};
 use crate::errors::{self, MySqlError};
+use crate::json::Json;
 use crate::{ColumnType, Decimal, TypeKind, Value};
 
 type Stored = Result<Value, MySqlError>;
@@ -14,6 +15,23 @@ fn text_of(value: &Value) -> Option<&[u8]> {
         Value::Text(text) | Value::Json(text) => Some(text.as_bytes()),
         _ => None,
     }
+}
+
+/// The number of a JSON value: a boolean is 1 or 0, a string what is written in it. 3156 if there is none.
+pub(super) fn of_json(text: &str, kind: &str, column: &str, cx: &mut StoreContext) -> Stored {
+    Ok(match Json::of_normal(text) {
+        Json::Int(v) => Value::Int(v),
+        Json::UInt(v) => Value::UInt(v),
+        Json::Double(v) => Value::Double(v),
+        Json::Decimal(v) => Value::Decimal(v),
+        Json::Bool(truth) => Value::bool(truth),
+        Json::String(text) if double_prefix(text.as_bytes()).0.is_some() => Value::Text(text.into()),
+        Json::String(_) | Json::Null | Json::Array(_) | Json::Object(_) => {
+            let error = errors::invalid_json_value_for_cast(kind, column, cx.row);
+            cx.fail(error)?;
+            Value::Int(0)
+        }
+    })
 }
 
 /// A number or temporal value as an integer, rounded; far outside of every range if it is.

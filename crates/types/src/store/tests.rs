@@ -121,3 +121,26 @@ fn assignments_are_mysqls() {
     }
     assert!(wrong.is_empty(), "{} differences of {count}\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// Recorded from MySQL 8.0.12.
+#[test]
+fn json_becomes_the_number_that_it_is() {
+    let zone = TimeZone::utc();
+    let mut warnings = Vec::new();
+    let mut stored = |json: &str, ty: ColumnType, strict: bool| {
+        let mut cx = StoreContext { strict, ignore: false, mode: SqlMode::default(), time_zone: &zone, row: 1, warnings: &mut warnings };
+        store(Value::Json(json.into()), &ty, "c", &mut cx).map_err(|e| e.code)
+    };
+    let int = || ColumnType::new(TypeKind::Int);
+    assert_eq!(stored("true", int(), true), Ok(Value::Int(1)));
+    assert_eq!(stored("\"10\"", int(), true), Ok(Value::Int(10)));
+    assert_eq!(stored("1.5", int(), true), Ok(Value::Int(2)));
+    assert_eq!(stored("18446744073709551615", ColumnType::ubigint(), true), Ok(Value::UInt(u64::MAX)));
+    assert_eq!(stored("false", ColumnType::double(), true), Ok(Value::Double(0.0)));
+    assert_eq!(stored("\"10\"", ColumnType::double(), true), Ok(Value::Double(10.0)));
+    assert_eq!(stored("true", ColumnType::decimal(5, 1), true), Ok(Value::Decimal("1.0".parse().unwrap())));
+    for nothing in ["\"abc\"", "null", "[1]", "{}"] {
+        assert_eq!(stored(nothing, int(), true), Err(3156), "{nothing}");
+        assert_eq!(stored(nothing, int(), false), Ok(Value::Int(0)), "{nothing}");
+    }
+}

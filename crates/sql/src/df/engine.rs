@@ -161,9 +161,11 @@ impl Drop for QueryEngine {
     }
 }
 
-/// DataFusion's rules without those for subqueries: `lower` has made joins of them, with MySQL's NULLs.
+/// DataFusion's rules without those for subqueries, of which `lower` has made joins with MySQL's NULLs, and without the one that would put joined tables
+/// back into the order of FROM.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    const OURS: [&str; 4] = ["decorrelate_predicate_subquery", "scalar_subquery_to_join", "decorrelate_lateral_join", "rewrite_set_comparison"];
+    const OURS: [&str; 5] =
+        ["decorrelate_predicate_subquery", "scalar_subquery_to_join", "decorrelate_lateral_join", "rewrite_set_comparison", "eliminate_cross_join"];
     Optimizer::new().rules.into_iter().filter(|rule| !OURS.contains(&rule.name())).collect()
 }
 

@@ -27,6 +27,7 @@ pub(super) use source::schema;
 
 use super::context::Shared;
 use super::recursion::WorkTable;
+use super::wrapped::is_volatile;
 use crate::plan::{Expr, ExprKind, ExprType, Rel, RelKind, SortKey};
 
 /// Rows of the enclosing queries while a subquery runs for one of them; the innermost is last.
@@ -111,13 +112,16 @@ impl Lowerer {
     fn filter(&self, input: &Rel, predicate: &Expr, hints: &[Expr]) -> Result<Lowered> {
         let mut all_hints: Vec<Expr> = hints.to_vec();
         all_hints.extend(predicate.conjuncts().iter().filter(|c| !c.has_subquery()).cloned());
-        let (with_subquery, plain): (Vec<Expr>, Vec<Expr>) = predicate.conjuncts().iter().cloned().partition(Expr::has_subquery);
+        let (with_subquery, mut plain): (Vec<Expr>, Vec<Expr>) = predicate.conjuncts().iter().cloned().partition(Expr::has_subquery);
+        // What all sides of an OR ask for may tie tables.
+        let common: Vec<Expr> = plain.iter().flat_map(in_all_sides).collect();
+        plain.extend(common);
         let (lowered, conjuncts) = match self.joined_in_order(input, &plain, hints)? {
-            Some(joined) => (joined, &with_subquery[..]),
-            None => (self.rel(input, &all_hints)?, predicate.conjuncts()),
+            Some(joined) => (joined, with_subquery),
+            None => (self.rel(input, &all_hints)?, plain.into_iter().chain(with_subquery).collect()),
         };
         let columns = lowered.columns.clone();
-        let plan = self.filter_lowered(lowered, Self::types(input), conjuncts)?;
+        let plan = self.filter_lowered(lowered, Self::types(input), &conjuncts)?;
         Ok(Lowered { plan, columns })
     }
 
@@ -127,7 +131,6 @@ impl Lowerer {
         let mut plan = input.plan;
         // Plain conditions first: they are cheap and shrink what the subqueries' joins see.
         let (with_subquery, plain): (Vec<&Expr>, Vec<&Expr>) = conjuncts.iter().partition(|c| c.has_subquery());
-        // As one: DataFusion looks for what joins the tables of FROM in the filter right above them.
         let plain = plain.into_iter().map(|conjunct| self.condition(conjunct, &scope)).collect::<Result<Vec<_>>>()?;
         if let Some(all) = conjunction(plain) {
             plan = self.where_true(plan, all)?;
@@ -227,6 +230,15 @@ impl Projecting {
     pub fn over(self, plan: LogicalPlan) -> Result<LogicalPlan> {
         Ok(LogicalPlan::Projection(Projection::try_new(self.exprs, Arc::new(plan))?))
     }
+}
+
+/// The conditions that stand in every side of a disjunction.
+fn in_all_sides(condition: &Expr) -> Vec<Expr> {
+    let ExprKind::Or(sides) = &condition.kind else { return Vec::new() };
+    let Some((first, others)) = sides.split_first() else { return Vec::new() };
+    let same = |a: &Expr, b: &Expr| format!("{:?}", a.kind) == format!("{:?}", b.kind);
+    let everywhere = |c: &&Expr| !is_volatile(c) && others.iter().all(|side| side.conjuncts().iter().any(|other| same(c, other)));
+    first.conjuncts().iter().filter(everywhere).cloned().collect()
 }
 
 /// A condition over a projection as one over its input, if it reads plain columns only.

@@ -133,3 +133,25 @@ async fn explain_shows_the_loops() {
     let plan = c.rows("EXPLAIN FORMAT=TREE SELECT COUNT(*) FROM few f JOIN big b ON b.k = f.n").await;
     assert!(plan[0][0].contains("scan on b, or index lookup using k if the join has few keys"), "{}", plan[0][0]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_are_joined_by_what_ties_them() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE mid (id INT PRIMARY KEY, u INT UNSIGNED NOT NULL, n INT)").await;
+    c.ok("INSERT INTO mid SELECT id, id * 3 % 40000, id % 7 FROM big WHERE id BETWEEN 1 AND 500").await;
+    for (sql, unordered) in [
+        // `few` and `mid` are neighbours in FROM, and `big` is what ties them.
+        ("SELECT COUNT(*), SUM(b.v) FROM few f, mid m, big b WHERE b.id = m.u AND f.n = b.k AND m.n < 5", false),
+        ("SELECT COUNT(*), MAX(m.id) FROM few f, mid m, big b WHERE b.id = m.u AND MOD(b.id, 10) = f.n", false),
+        ("SELECT COUNT(*), MIN(b.v) FROM few f, big b WHERE (b.k = f.n AND b.v > 90) OR (b.v < 5 AND b.k = f.n)", false),
+        ("SELECT COUNT(*), MAX(f.note) FROM few f, mid m, mid x WHERE x.id = m.n + 1", true),
+    ] {
+        c.ok("SET highkey_executor = 'FAST'").await;
+        let expected = c.rows(sql).await;
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        assert_eq!(c.rows(sql).await, expected, "{sql}");
+        let plan = c.rows(&format!("EXPLAIN FORMAT=TREE {sql}")).await;
+        assert_eq!(plan[0][0].contains("no condition"), unordered, "{sql}: {}", plan[0][0]);
+    }
+}

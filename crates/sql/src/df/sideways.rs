@@ -115,7 +115,7 @@ impl Partition {
     fn end(&mut self) {
         self.ended = true;
         let mut gathered = self.keys.gathered.lock();
-        gathered.running -= 1;
+        gathered.running = gathered.running.saturating_sub(1);
         match (&mut gathered.keys, self.seen.take()) {
             (Some(keys), Some(seen)) => keys.extend(seen),
             (keys, None) => *keys = None,
@@ -232,6 +232,10 @@ fn restricted(plan: &Arc<dyn ExecutionPlan>, column: &str, keys: &Arc<JoinKeys>)
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return Ok(scan.by_keys(column, keys).map(|scan| Arc::new(scan) as _));
     }
+    if plan.fetch().is_some() {
+        // Which rows a LIMIT takes is not for us to choose.
+        return Ok(None);
+    }
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         let kept = match join.join_type() {
             JoinType::Inner => [true, true],
@@ -267,8 +271,8 @@ fn restricted(plan: &Arc<dyn ExecutionPlan>, column: &str, keys: &Arc<JoinKeys>)
             || plan.is::<CompactTexts>()
             || plan.is::<NothingKnown>()
             || plan.is::<GatherKeys>()
-            || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none());
-        (passes && plan.fetch().is_none()).then(|| column.to_owned())
+            || plan.is::<SortExec>();
+        passes.then(|| column.to_owned())
     };
     let Some(below) = below else { return Ok(None) };
     let [input] = plan.children()[..] else { return Ok(None) };

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use highkey_table::{Direction, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, Table};
+use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::target::to_session;
@@ -92,7 +92,7 @@ impl Session {
         let (mode, policy) = (lock_mode(scan.lock), lock_policy(scan.lock.wait));
         for range in &access.ranges {
             // A range of the clustered index is locked as one; a whole key, and rows found by another index, one by one.
-            if shares(scan.lock) && self.locks_gaps() && access.index == 0 && !(access.unique && whole_key(range).is_some()) {
+            if shares(scan.lock) && self.locks_gaps() && access.index == 0 && !(access.unique && whole_key(range, &scan.table.def().indexes[access.index]).is_some()) {
                 scan.table.share_range(self.txn(), range).await?;
                 continue;
             }
@@ -162,7 +162,7 @@ impl Session {
     /// Starts locking the rows of one range. A whole unique key is locked by itself; without such a row, the gap where it would be.
     pub(crate) fn locking_rows(&mut self, table: &Arc<Table>, access: &Access, range: &KeyRange, mode: LockMode, policy: LockWaitPolicy) -> LockingRows {
         if access.unique
-            && let Some(key) = whole_key(range)
+            && let Some(key) = whole_key(range, &table.def().indexes[access.index])
         {
             return LockingRows::Key { table: table.clone(), index: access.index, key: Some(key.to_vec()), mode, policy };
         }
@@ -219,9 +219,10 @@ impl Session {
 }
 
 /// The values of a range that is one whole key.
-pub(crate) fn whole_key(range: &KeyRange) -> Option<&[Value]> {
+pub(crate) fn whole_key<'r>(range: &'r KeyRange, index: &IndexDef) -> Option<&'r [Value]> {
     match (&range.lower, &range.upper) {
-        (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
+        // A value that no key can be compared with leaves the parts from there on open.
+        (Bound::Included(lower), Bound::Included(upper)) if lower == upper && lower.len() == index.parts.len() => Some(lower),
         _ => None,
     }
 }

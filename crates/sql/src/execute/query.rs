@@ -544,10 +544,16 @@ fn without_limit(rel: Rel) -> (Rel, (Option<Expr>, Option<Expr>)) {
     let Rel { kind, fields } = rel;
     match kind {
         RelKind::Limit { input, offset, count } => (*input, (offset, count)),
-        RelKind::Project { input, exprs } => {
+        RelKind::Project { input, exprs } if hides_columns(&exprs, &input) => {
             let (input, limit) = without_limit(*input);
             (input.project(exprs, fields), limit)
         }
         kind => (Rel { kind, fields }, (None, None)),
     }
+}
+
+/// A projection that only leaves out the nameless columns at the end which ORDER BY needs: no part of the query as it was written.
+fn hides_columns(exprs: &[Expr], input: &Rel) -> bool {
+    let same = exprs.iter().enumerate().all(|(i, e)| e.as_column() == Some(i));
+    same && exprs.len() < input.fields.len() && input.fields[exprs.len()..].iter().all(|field| field.name.is_empty())
 }

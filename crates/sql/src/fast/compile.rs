@@ -71,6 +71,7 @@ impl FastQuery {
                     stages.push(if groups.is_empty() {
                         Stage::Aggregate(aggregates.clone())
                     } else {
+                        (groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).all(is_repeatable)).then_some(())?;
                         let keys = groups.iter().map(group_key).collect::<Option<_>>()?;
                         Stage::Group { groups: groups.clone(), keys, aggregates: aggregates.clone() }
                     });
@@ -97,6 +98,7 @@ impl FastQuery {
     /// Makes `rel` the source, a join; false if the fast path would be the slower one.
     fn join(&mut self, rel: &Rel, estimate: Estimator<'_>) -> Option<bool> {
         let graph = JoinGraph::of(rel)?;
+        self.stages.iter().all(Stage::is_repeatable).then_some(())?;
         graph.conditions.iter().chain(graph.tables.iter().filter_map(|t| t.on.as_ref()).flatten()).try_for_each(runs_here)?;
         let needed = over_tables(&mut self.stages, &graph.outputs);
         let mut source = JoinSource::compile(&graph, &needed, &mut *estimate)?;
@@ -268,6 +270,33 @@ fn over_tables(stages: &mut Vec<Stage>, outputs: &[Expr]) -> Vec<usize> {
     read
 }
 
+impl Stage {
+    /// It may run again, from the beginning, on DataFusion.
+    fn is_repeatable(&self) -> bool {
+        match self {
+            Stage::Filter(e) => is_repeatable(e),
+            Stage::Project(exprs) => exprs.iter().all(is_repeatable),
+            Stage::Sort(keys) => keys.iter().all(|key| is_repeatable(&key.expr)),
+            Stage::Limit { .. } | Stage::Distinct(_) => true,
+            Stage::Aggregate(aggregates) => aggregates.iter().flat_map(|a| &a.args).all(is_repeatable),
+            Stage::Group { groups, aggregates, .. } => groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).all(is_repeatable),
+        }
+    }
+}
+
+/// Evaluating it changes nothing.
+fn is_repeatable(expr: &Expr) -> bool {
+    let mut repeatable = true;
+    expr.walk(&mut |e| {
+        repeatable &= match &e.kind {
+            ExprKind::AssignUserVar { .. } => false,
+            ExprKind::Call { func, .. } => !func.is_volatile(),
+            _ => true,
+        };
+    });
+    repeatable
+}
+
 /// The accumulators know it.
 fn aggregates_here(aggregate: &Aggregate) -> Option<()> {
     use AggregateFunc::{AnyValue, Avg, Count, CountStar, Max, Min, Sum};
@@ -282,7 +311,9 @@ fn aggregates_here(aggregate: &Aggregate) -> Option<()> {
 /// How values of an expression are told apart; None where their key would not do.
 fn group_key(expr: &Expr) -> Option<KeyPart> {
     let ty = &expr.ty.ty;
-    let told = !matches!(ty.kind, TypeKind::Json | TypeKind::Null) && !expr.has_hidden_digits();
+    let mut told = !matches!(ty.kind, TypeKind::Json | TypeKind::Null) && !expr.has_hidden_digits();
+    // A variable may have a value of another type by now.
+    expr.walk(&mut |e| told &= !matches!(e.kind, ExprKind::UserVar(_) | ExprKind::AssignUserVar { .. }));
     told.then(|| KeyPart { ty: ty.clone(), descending: false, prefix: None, nullable: true })
 }
 

@@ -487,7 +487,7 @@ impl Session {
             let ranges = self.level_ranges(level, row)?;
             for range in ranges {
                 if level.access.as_ref().is_some_and(|a| a.unique)
-                    && let Some(key) = whole_key(&range)
+                    && let Some(key) = whole_key(&range, &level.table.def().indexes[level.index])
                 {
                     run.scanned += 1;
                     if let Some(found) = level.table.get(self.txn(), level.index, key)? {

@@ -315,7 +315,7 @@ impl Session {
         let mut batch = RowBatch::new();
         let mut batches = 0_u32;
         for range in self.ranges(source)? {
-            if unique && let Some(key) = whole_key(&range) {
+            if unique && let Some(key) = whole_key(&range, &source.table.def().indexes[source.index]) {
                 if let Some(found) = source.table.get(self.txn(), source.index, key)? {
                     self.push_found(source, run, &found, destination)?;
                 }
@@ -370,7 +370,7 @@ impl Session {
         let (mode, policy) = (lock_mode(lock), lock_policy(lock.wait));
         let unique = source.access.as_ref().is_some_and(|a| a.unique);
         for range in self.ranges(source)? {
-            let key = if unique { whole_key(&range) } else { None };
+            let key = if unique { whole_key(&range, &source.table.def().indexes[source.index]) } else { None };
             if let Some(key) = key {
                 let found = source.table.lock_get(self.txn(), source.index, key, mode, policy).await?;
                 if let Some(found) = found

@@ -1,6 +1,6 @@
 //! Prepared transactions: the first half of a commit in two phases. README.md, "Prepared".
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 
 use super::commit::CommitWait;
 use super::purge::PurgeItem;
@@ -41,6 +41,15 @@ pub(crate) struct PreparedTransactions {
     chains: Mutex<AHashMap<TxnId, Arc<Chain>>>,
     /// Those of an earlier life that nobody has taken yet, with what they leave for purge.
     found: Mutex<Vec<(Arc<Chain>, Vec<PurgeItem>)>>,
+    /// All of an earlier life, ended or not: what they leave is purged when nobody can see it any more.
+    recovered: Mutex<AHashSet<TxnId>>,
+}
+
+impl PreparedTransactions {
+    /// It was prepared in an earlier life.
+    pub fn is_recovered(&self, id: TxnId) -> bool {
+        self.recovered.lock().contains(&id)
+    }
 }
 
 /// A transaction that neither a crash nor dropping this ends: its rows stay locked until `commit` or `rollback`. Locks of rows that it has not
@@ -123,8 +132,9 @@ impl Prepared {
         let end = self.chain.end.lock();
         self.txn.last_lsn = end.last;
         let wait = self.txn.append_commit(binlog)?;
-        drop(end);
+        // While `end` is held: a copy must not be logged behind the commit.
         self.ended();
+        drop(end);
         Ok(wait)
     }
 
@@ -137,10 +147,10 @@ impl Prepared {
         let end = self.chain.end.lock();
         let draft = Draft { kind: Kind::RollBack, txn: self.id(), prev_lsn: end.last, undo: &[], parts: &[], extra: binlog };
         let (lsn, _) = wal.append(&draft, |_| 0)?;
+        self.ended();
         drop(end);
         self.txn.last_lsn = lsn;
         self.txn.note_events(binlog);
-        self.ended();
         system.commits.note_releasing(lsn);
         self.txn.end_rolled_back()?;
         Ok(CommitWait::new(system, lsn))
@@ -176,6 +186,7 @@ impl System {
             Ok(())
         })?;
         let chain = self.add_prepared(owner, info, prepare, last);
+        self.prepared.recovered.lock().insert(chain.owner.id);
         self.prepared.found.lock().push((chain, purge));
         Ok(())
     }
@@ -228,6 +239,14 @@ impl System {
         Ok(())
     }
 
+    /// One record of a copy; the last and the first record of it so far.
+    fn append_copy(&self, id: TxnId, prev: Lsn, first: Lsn, undo: &[u8]) -> Result<(Lsn, Lsn)> {
+        self.store.wal.reserve_events(undo.len())?;
+        let draft = Draft { kind: Kind::Undo, txn: id, prev_lsn: prev, undo, parts: &[], extra: &[] };
+        let (lsn, _) = self.store.wal.append(&draft, |_| 0)?;
+        Ok((lsn, if first.is_none() { lsn } else { first }))
+    }
+
     fn copy_chain(&self, chain: &Chain, last: Lsn) -> Result<ChainEnd> {
         let mut records = Vec::new();
         self.for_each_undo(last, &mut |record| {
@@ -240,12 +259,17 @@ impl System {
         let mut undo = Vec::new();
         // In the order in which things were done: a record's entries are undone last to first.
         while let Some(lsn) = records.pop() {
-            undo.extend_from_slice(wal.read(lsn)?.undo());
+            let record = wal.read(lsn)?;
+            // What may be undone only once begins a record, as it did in the first one: a crash in the middle of a record's undo begins it again.
+            let once = Undo::decode(record.undo())?.iter().any(|entry| !matches!(entry, Undo::Row { .. } | Undo::Load { .. }));
+            if once && !undo.is_empty() {
+                (prev, first) = self.append_copy(id, prev, first, &undo)?;
+                copied += undo.len() as u64;
+                undo.clear();
+            }
+            undo.extend_from_slice(record.undo());
             if undo.len() >= COPY_BYTES || (records.is_empty() && !undo.is_empty()) {
-                wal.reserve_events(undo.len())?;
-                let draft = Draft { kind: Kind::Undo, txn: id, prev_lsn: prev, undo: &undo, parts: &[], extra: &[] };
-                (prev, _) = wal.append(&draft, |_| 0)?;
-                first = if first.is_none() { prev } else { first };
+                (prev, first) = self.append_copy(id, prev, first, &undo)?;
                 copied += undo.len() as u64;
                 undo.clear();
             }

@@ -201,7 +201,8 @@ impl System {
         let garbage = self.tree(GARBAGE_INDEX)?;
         let mut old = Vec::new();
         super::scan::for_each_record(&garbage, |key, record| {
-            if self.status.is_old(record.txn) && !self.status.is_open(record.txn) {
+            let prepared = self.prepared.is_recovered(record.txn);
+            if self.status.is_old(record.txn) && !self.status.is_open(record.txn) && !prepared {
                 old.push(key.to_vec());
             }
         })?;

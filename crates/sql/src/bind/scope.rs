@@ -187,12 +187,6 @@ pub(super) fn same_expr(a: &Expr, b: &Expr) -> bool {
 /// One bound twice, or copied: equal to the last detail, and with one answer for a row.
 fn same_subquery(a: &Subquery, b: &Subquery) -> bool {
     let mut fixed = true;
-    a.plan.for_each_expr(&mut |e, _| {
-        fixed &= match &e.kind {
-            ExprKind::Call { func, .. } => !func.is_volatile(),
-            ExprKind::AssignUserVar { .. } => false,
-            _ => true,
-        };
-    });
+    a.plan.for_each_expr(&mut |e, _| fixed &= !e.is_volatile_itself());
     fixed && format!("{:?}", a) == format!("{:?}", b)
 }

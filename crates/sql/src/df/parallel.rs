@@ -194,12 +194,7 @@ fn reads_text(expr: &Expr) -> bool {
 fn depends_on_order(expr: &Expr) -> bool {
     let mut depends = false;
     expr.walk(&mut |e| {
-        depends |= match &e.kind {
-            ExprKind::AssignUserVar { .. } => true,
-            ExprKind::Call { func, .. } => func.is_volatile(),
-            ExprKind::Subquery(sub) => shows_order(&sub.plan, true),
-            _ => false,
-        };
+        depends |= e.is_volatile_itself() || matches!(&e.kind, ExprKind::Subquery(sub) if shows_order(&sub.plan, true));
     });
     depends
 }

@@ -28,7 +28,7 @@ pub(super) struct Wrapped {
 
 impl Wrapped {
     pub fn new(expr: Expr, arguments: Vec<ColumnType>, condition: bool, shared: Arc<Shared>) -> Wrapped {
-        let volatility = if is_volatile(&expr) { Volatility::Volatile } else { Volatility::Immutable };
+        let volatility = if expr.is_steady() { Volatility::Immutable } else { Volatility::Volatile };
         let signature = any_arguments(arguments.len(), volatility);
         Wrapped { id: shared.next_id(), expr, arguments, condition, shared, signature }
     }
@@ -100,19 +100,6 @@ fn truth(value: &Value) -> Option<bool> {
         Value::Decimal(v) => Some(!v.is_zero()),
         _ => Some(true),
     }
-}
-
-/// It may differ from row to row, or does something: it must not be moved or shared.
-pub(super) fn is_volatile(expr: &Expr) -> bool {
-    let mut volatile = false;
-    expr.walk(&mut |e| {
-        volatile |= match &e.kind {
-            ExprKind::AssignUserVar { .. } | ExprKind::UserVar(_) => true,
-            ExprKind::Call { func, .. } => func.is_volatile(),
-            _ => false,
-        };
-    });
-    volatile
 }
 
 impl PartialEq for Wrapped {

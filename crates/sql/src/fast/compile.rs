@@ -71,7 +71,7 @@ impl FastQuery {
                     stages.push(if groups.is_empty() {
                         Stage::Aggregate(aggregates.clone())
                     } else {
-                        (groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).all(is_repeatable)).then_some(())?;
+                        (groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).all(Expr::is_repeatable)).then_some(())?;
                         let keys = groups.iter().map(group_key).collect::<Option<_>>()?;
                         Stage::Group { groups: groups.clone(), keys, aggregates: aggregates.clone() }
                     });
@@ -237,11 +237,7 @@ fn is_join(rel: &Rel) -> bool {
 fn over_tables(stages: &mut Vec<Stage>, outputs: &[Expr]) -> Vec<usize> {
     let mut read = Vec::new();
     let mut rebase = |e: &mut Expr| {
-        e.walk_mut(&mut |e| {
-            if let ExprKind::Column(i) = e.kind {
-                *e = outputs[i].clone();
-            }
-        });
+        *e = e.clone().over(outputs).expect("there are no subqueries");
         read.extend(e.columns());
     };
     let mut project_at = Some(stages.len());
@@ -274,27 +270,14 @@ impl Stage {
     /// It may run again, from the beginning, on DataFusion.
     fn is_repeatable(&self) -> bool {
         match self {
-            Stage::Filter(e) => is_repeatable(e),
-            Stage::Project(exprs) => exprs.iter().all(is_repeatable),
-            Stage::Sort(keys) => keys.iter().all(|key| is_repeatable(&key.expr)),
+            Stage::Filter(e) => e.is_repeatable(),
+            Stage::Project(exprs) => exprs.iter().all(Expr::is_repeatable),
+            Stage::Sort(keys) => keys.iter().all(|key| key.expr.is_repeatable()),
             Stage::Limit { .. } | Stage::Distinct(_) => true,
-            Stage::Aggregate(aggregates) => aggregates.iter().flat_map(|a| &a.args).all(is_repeatable),
-            Stage::Group { groups, aggregates, .. } => groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).all(is_repeatable),
+            Stage::Aggregate(aggregates) => aggregates.iter().flat_map(|a| &a.args).all(Expr::is_repeatable),
+            Stage::Group { groups, aggregates, .. } => groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).all(Expr::is_repeatable),
         }
     }
-}
-
-/// Evaluating it changes nothing.
-fn is_repeatable(expr: &Expr) -> bool {
-    let mut repeatable = true;
-    expr.walk(&mut |e| {
-        repeatable &= match &e.kind {
-            ExprKind::AssignUserVar { .. } => false,
-            ExprKind::Call { func, .. } => !func.is_volatile(),
-            _ => true,
-        };
-    });
-    repeatable
 }
 
 /// The accumulators know it.

@@ -61,7 +61,7 @@ pub fn column_names(query: &Query, names: &ResolvedNames) -> Result<Vec<String>>
 }
 
 /// An identifier in backticks.
-fn quote(name: &str) -> String {
+pub fn quote(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 

@@ -76,15 +76,6 @@ impl Row<'_> {
         }
         conjunction(conjuncts, self, index).or_else(|| disjunction(conjuncts, self, index))
     }
-
-    /// The access that answers most of the conditions: unique first, then more equal parts, then a range, the clustered one at a tie.
-    pub fn best_access(self, conjuncts: &[&Expr], choice: &IndexChoice) -> Option<IndexAccess> {
-        let accesses = (0..self.table.indexes.len()).filter(|index| choice.finds(*index)).filter_map(|index| self.access(conjuncts, index));
-        accesses.reduce(|best, next| {
-            let rank = |a: &IndexAccess| (a.unique, a.equalities, a.matched);
-            if rank(&next) > rank(&best) { next } else { best }
-        })
-    }
 }
 
 fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexAccess> {
@@ -234,7 +225,11 @@ pub(super) fn usable(by: CompareBy, ty: &ColumnType, equality: bool) -> bool {
     }
 }
 
-/// The index that answers most of `filter`, as [`Row::best_access`] chooses.
+/// The index that answers most of `filter`: unique first, then more equal parts, then a range, the clustered one at a tie.
 pub fn best_access(filter: &Expr, table: &TableDef, columns: &[usize], choice: &IndexChoice) -> Option<IndexAccess> {
-    Row { table, columns, known: &Expr::is_known }.best_access(&filter.conjuncts().iter().collect::<Vec<_>>(), choice)
+    let accesses = (0..table.indexes.len()).filter(|index| choice.finds(*index)).filter_map(|index| index_access(filter, table, columns, index));
+    accesses.reduce(|best, next| {
+        let rank = |a: &IndexAccess| (a.unique, a.equalities, a.matched);
+        if rank(&next) > rank(&best) { next } else { best }
+    })
 }

@@ -243,6 +243,29 @@ impl Expr {
         }
     }
 
+    /// This node, whatever its operands are, does something or may give another value each time: an assignment, RAND().
+    pub fn is_volatile_itself(&self) -> bool {
+        match &self.kind {
+            ExprKind::AssignUserVar { .. } => true,
+            ExprKind::Call { func, .. } => func.is_volatile(),
+            _ => false,
+        }
+    }
+
+    /// Evaluating it does nothing, and it may be evaluated again.
+    pub fn is_repeatable(&self) -> bool {
+        let mut repeatable = true;
+        self.walk(&mut |e| repeatable &= !e.is_volatile_itself());
+        repeatable
+    }
+
+    /// Repeatable, and the same whenever it is computed for a row, whatever else the statement does: it may be moved and shared.
+    pub fn is_steady(&self) -> bool {
+        let mut steady = true;
+        self.walk(&mut |e| steady &= !e.is_volatile_itself() && !matches!(e.kind, ExprKind::UserVar(_)));
+        steady
+    }
+
     /// The same value for every row of one execution: no column of the input, nothing random, no assignment, no subquery.
     /// Parameters, variables, NOW() and enclosing rows are constant in this sense.
     pub fn is_constant(&self) -> bool {

@@ -127,21 +127,7 @@ fn conjuncts_over(condition: &Expr, fields: &[Expr]) -> Option<Vec<Expr>> {
 
 /// An expression over `fields` as one over what they are made of.
 fn over(expr: &Expr, fields: &[Expr]) -> Option<Expr> {
-    let mut movable = true;
-    expr.walk(&mut |e| {
-        movable &= match &e.kind {
-            ExprKind::Call { func, .. } => !func.is_volatile(),
-            ExprKind::AssignUserVar { .. } | ExprKind::Subquery(_) | ExprKind::Outer { .. } => false,
-            _ => true,
-        };
-    });
-    movable.then(|| {
-        let mut expr = expr.clone();
-        expr.walk_mut(&mut |e| {
-            if let ExprKind::Column(i) = e.kind {
-                *e = fields[i].clone();
-            }
-        });
-        expr
-    })
+    let mut own = true;
+    expr.walk(&mut |e| own &= !matches!(e.kind, ExprKind::Subquery(_) | ExprKind::Outer { .. }));
+    if own && expr.is_repeatable() { expr.clone().over(fields) } else { None }
 }

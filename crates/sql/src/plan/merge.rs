@@ -14,19 +14,6 @@ impl Expr {
         matches!(self.kind, ExprKind::Column(_) | ExprKind::Literal(_))
     }
 
-    /// It does nothing, and gives the same whenever it is computed for a row.
-    fn is_steady(&self) -> bool {
-        let mut steady = true;
-        self.walk(&mut |e| {
-            steady &= match &e.kind {
-                ExprKind::AssignUserVar { .. } | ExprKind::UserVar(_) => false,
-                ExprKind::Call { func, .. } => !func.is_volatile(),
-                _ => true,
-            };
-        });
-        steady
-    }
-
     /// What reads it reads it as it stands: a column or constant, or, as MySQL does where it merges, a quotient with all its digits.
     fn is_passed_on(&self, from_rows: bool) -> bool {
         self.is_plain() || from_rows && self.has_hidden_digits() && !self.has_subquery()

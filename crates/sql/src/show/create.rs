@@ -4,12 +4,8 @@ use highkey_table::{ColumnDef, Default, IndexKind, SchemaDef, Table, TableDef};
 use highkey_types::{TypeKind, Value, string_literal};
 
 use crate::information_schema;
+use crate::parse::print::quote;
 use crate::session::{Account, SessionState};
-
-/// An identifier in backticks.
-pub fn quote(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
 
 /// The statement that would make `table`, for SHOW CREATE TABLE.
 pub fn table(state: &SessionState, table: &Table) -> String {

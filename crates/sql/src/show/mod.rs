@@ -21,7 +21,8 @@ use crate::replica;
 use crate::session::error::{self, err};
 use crate::session::{SessionState, StatusCounter};
 
-pub use create::{definition, quote};
+pub use create::definition;
+pub use crate::parse::print::quote;
 pub use facts::{PRIVILEGES, engines, index_names, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.

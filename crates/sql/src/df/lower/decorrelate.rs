@@ -374,7 +374,7 @@ pub(in crate::df) fn reads_recursion(rel: &Rel) -> bool {
 
 fn rel_is_volatile(rel: &Rel) -> bool {
     let mut volatile = false;
-    rel.for_each_root(&mut |root| volatile |= crate::df::wrapped::is_volatile(root));
+    rel.for_each_root(&mut |root| volatile |= !root.is_steady());
     volatile
 }
 

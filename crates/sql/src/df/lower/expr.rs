@@ -12,7 +12,7 @@ use super::{Lowerer, Scope};
 use crate::df::kernel::{Arithmetic, DatePart, Kernel, KernelFunction};
 use crate::df::repr::{DECIMAL128_DIGITS, Repr, scalar};
 use crate::df::text::LikePattern;
-use crate::df::wrapped::{Wrapped, is_volatile};
+use crate::df::wrapped::Wrapped;
 use crate::functions::FuncId;
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
@@ -353,7 +353,7 @@ impl Lowerer {
     }
 
     fn native_coalesce(&self, func: FuncId, args: &[Expr], expr: &Expr, scope: &Scope) -> Result<Option<DfExpr>> {
-        if func != FuncId::Coalesce || args.iter().any(|a| is_volatile(a) || a.has_subquery()) {
+        if func != FuncId::Coalesce || args.iter().any(|a| !a.is_steady() || a.has_subquery()) {
             return Ok(None);
         }
         let values = args.iter().map(|a| self.value_as(a, &expr.ty.ty, scope)).collect::<Result<Vec<_>>>()?;

@@ -10,7 +10,6 @@ use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 
 use super::join::{implied_constants, inner_join};
 use super::{Lowered, Lowerer, Scope};
-use crate::df::wrapped::is_volatile;
 use crate::plan::{CompareOp, Expr, ExprKind, JoinKind, Rel, RelKind, selectivity};
 
 /// What inner joins join, and their conditions over the fields of all of it, side by side.
@@ -143,7 +142,7 @@ impl Lowerer {
         }
         tree.conditions.extend(also.iter().cloned());
         // What has no field of a table, or may differ each time, is asked of what comes out.
-        let (last, conditions): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut tree.conditions).into_iter().partition(|c| c.columns().is_empty() || is_volatile(c));
+        let (last, conditions): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut tree.conditions).into_iter().partition(|c| c.columns().is_empty() || !c.is_steady());
         let known: Vec<&Expr> = hints.iter().chain(&conditions).collect();
         let implied = implied_constants(&known);
         let mut exprs = Vec::with_capacity(rel.fields.len());

@@ -27,7 +27,6 @@ pub(super) use source::schema;
 
 use super::context::Shared;
 use super::recursion::WorkTable;
-use super::wrapped::is_volatile;
 use crate::plan::{Expr, ExprKind, ExprType, Rel, RelKind, SortKey};
 
 /// Rows of the enclosing queries while a subquery runs for one of them; the innermost is last.
@@ -237,7 +236,7 @@ fn in_all_sides(condition: &Expr) -> Vec<Expr> {
     let ExprKind::Or(sides) = &condition.kind else { return Vec::new() };
     let Some((first, others)) = sides.split_first() else { return Vec::new() };
     let same = |a: &Expr, b: &Expr| format!("{:?}", a.kind) == format!("{:?}", b.kind);
-    let everywhere = |c: &&Expr| !is_volatile(c) && others.iter().all(|side| side.conjuncts().iter().any(|other| same(c, other)));
+    let everywhere = |c: &&Expr| c.is_steady() && others.iter().all(|side| side.conjuncts().iter().any(|other| same(c, other)));
     first.conjuncts().iter().filter(everywhere).cloned().collect()
 }
 

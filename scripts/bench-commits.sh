@@ -16,8 +16,8 @@ both() {
     servers+=(--server "$name-off=mysql://root@127.0.0.1:$((port + 1))" --pid "$name-off=${SERVERS[-1]}")
 }
 
-both highkey start_highkey 33831
-both mysql-8.0.12 start_mysql 33833 --innodb-log-file-size=512M
-both mariadb-10.11 start_mariadb 33835 --innodb-log-file-size=512M
+both highkey start_highkey 23831
+both mysql-8.0.12 start_mysql 23833 --innodb-log-file-size=512M
+both mariadb-10.11 start_mariadb 23835 --innodb-log-file-size=512M
 "$BIN/highkey-lab" commits "${servers[@]}" --tables "${TABLES:-8}" --rows "${ROWS:-20000}" --connections "${CONNECTIONS:-1,16,64,256}" \
     --repeats "${REPEATS:-3}" --seconds "${SECONDS_EACH:-5}" --out "${OUT:-lab-results}"

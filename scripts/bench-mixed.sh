@@ -4,9 +4,9 @@
 source "$(dirname "$0")/lib.sh"
 scripts/oracles.sh
 equal=(--innodb-buffer-pool-size="${BUFFER_POOL:-2G}" --innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=ON --max-connections=1000)
-start_highkey 33861 "${equal[@]}"
-start_mysql 33862 "${equal[@]}" --skip-log-bin --innodb-log-file-size=512M
-options=(--server highkey=mysql://root@127.0.0.1:33861 --server mysql-8.0.12=mysql://root@127.0.0.1:33862 --repeats "${REPEATS:-3}"
+start_highkey 23861 "${equal[@]}"
+start_mysql 23862 "${equal[@]}" --skip-log-bin --innodb-log-file-size=512M
+options=(--server highkey=mysql://root@127.0.0.1:23861 --server mysql-8.0.12=mysql://root@127.0.0.1:23862 --repeats "${REPEATS:-3}"
     --seconds "${SECONDS_EACH:-20}" --connections "${CONNECTIONS:-16}" --out "${OUT:-lab-results}")
 "$BIN/highkey-lab" report-guard "${options[@]}" --scale "${SCALE:-0.1}"
 "$BIN/highkey-lab" ch "${options[@]}" --warehouses "${WAREHOUSES:-2}" --limit "${LIMIT:-120}"

@@ -30,9 +30,9 @@ peer() {
     stop_all
     beside+=(--beside "$out/$name")
 }
-! has mysql || peer mysql-8.0.12 start_mysql 33842
-! has mariadb || peer mariadb-10.11 start_mariadb 33843
+! has mysql || peer mysql-8.0.12 start_mysql 23842
+! has mariadb || peer mariadb-10.11 start_mariadb 23843
 if has highkey; then
-    start_highkey 33841 "${equal[@]}"
-    "$BIN/highkey-lab" tpch --server highkey=mysql://root@127.0.0.1:33841 "${options[@]}" "${beside[@]}" ${DOP:+--dop "$DOP"} ${HINT:+--hint "$HINT"}
+    start_highkey 23841 "${equal[@]}"
+    "$BIN/highkey-lab" tpch --server highkey=mysql://root@127.0.0.1:23841 "${options[@]}" "${beside[@]}" ${DOP:+--dop "$DOP"} ${HINT:+--hint "$HINT"}
 fi

@@ -13,6 +13,6 @@ rows=$(grep -ac '^### \(INSERT INTO\|UPDATE\|DELETE FROM\) ' "$WORK/mariadb.txt"
 echo "mariadb-binlog printed all $rows changes"
 
 read -r gtids expected < <("$sample" "$WORK/mysql.bin")
-start_mysql 33808
-start_mysql 33809 --server-id=9 --log-bin=binlog --relay-log=relay --gtid-mode=ON --enforce-gtid-consistency --log-slave-updates
-python3 crates/binlog/tools/replay.py 33808 33809 "$WORK/mysql-33809" "$WORK/mysql.bin" "$gtids"
+start_mysql 23808
+start_mysql 23809 --server-id=9 --log-bin=binlog --relay-log=relay --gtid-mode=ON --enforce-gtid-consistency --log-slave-updates
+python3 crates/binlog/tools/replay.py 23808 23809 "$WORK/mysql-23809" "$WORK/mysql.bin" "$gtids"

@@ -2,7 +2,7 @@
 # Runs real clients against the built server, or against CLIENTS_PORT=n, and prints how many checks passed and failed.
 # Needs python3 with venv, go, node with npm, a JDK and Maven; the clients themselves come from their registries.
 source "$(dirname "$0")/lib.sh"
-PORT=${CLIENTS_PORT:-33821}
+PORT=${CLIENTS_PORT:-23821}
 HOME_OF_CLIENTS=$HOME/.cache/highkey-clients
 OUT=$WORK/clients.out
 mkdir -p "$HOME_OF_CLIENTS"

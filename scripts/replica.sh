@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.sh"
 SECONDS_PER_ROUND=${1:-10}
 SEED=${2:-$RANDOM}
 SCENARIOS=("${@:3}")
-PORT=33850
+PORT=23850
 
 available() { # available SCENARIO
     case $1 in

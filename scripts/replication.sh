@@ -4,21 +4,21 @@
 source "$(dirname "$0")/lib.sh"
 CYCLES=${1:-20}
 SEED=${2:-$RANDOM}
-PORT=33990
+PORT=23990
 OPTIONS=(--log-bin --server-id=1 --collation-server=utf8mb4_general_ci --max-binlog-size=4M --innodb-buffer-pool-size=64M)
 sql() { mariadb -N -h127.0.0.1 -P"$1" -uroot -e "$2"; }
 
 # Without a binary log of their own: they are to be quick. Both find the source when it comes, and again after every kill.
-start_mysql 33991 --server-id=11 --skip-log-bin --slave-parallel-type=LOGICAL_CLOCK --slave-parallel-workers=4 \
+start_mysql 23991 --server-id=11 --skip-log-bin --slave-parallel-type=LOGICAL_CLOCK --slave-parallel-workers=4 \
     --slave-preserve-commit-order=0 --innodb-flush-log-at-trx-commit=0
-start_mariadb 33992 --server-id=12 --skip-log-bin --innodb-flush-log-at-trx-commit=0
+start_mariadb 23992 --server-id=12 --skip-log-bin --innodb-flush-log-at-trx-commit=0
 SOURCE="MASTER_HOST='127.0.0.1', MASTER_PORT=$PORT, MASTER_USER='repl', MASTER_PASSWORD='repl', MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4"
-sql 33991 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_RETRY_COUNT=100000, MASTER_HEARTBEAT_PERIOD=1; START SLAVE" 2>/dev/null
-sql 33992 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, MASTER_USE_GTID=no; START SLAVE"
+sql 23991 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_RETRY_COUNT=100000, MASTER_HEARTBEAT_PERIOD=1; START SLAVE" 2>/dev/null
+sql 23992 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, MASTER_USE_GTID=no; START SLAVE"
 
 # MariaDB's receiver gives up (error 1595) when a connection broke between the rows events of a statement: it takes the events that begin every stream for
 # the statement's end. Started again, it goes on where it was.
-(while sleep 1; do sql 33992 "START SLAVE" 2>/dev/null || true; done) &
+(while sleep 1; do sql 23992 "START SLAVE" 2>/dev/null || true; done) &
 SERVERS+=($!)
 
 "$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 \
@@ -37,7 +37,7 @@ dump() {
     order=$(sql $PORT "SELECT group_concat(ordinal_position) FROM information_schema.columns WHERE concat(table_schema, '.', table_name) = '$2'")
     sql "$1" "SELECT * FROM $2 ORDER BY $order" | md5sum
 }
-for replica in 33991 33992; do
+for replica in 23991 23992; do
     reached=$(sql $replica "SELECT MASTER_POS_WAIT('$file', $position, 300)")
     if [ "$reached" = NULL ] || [ "$reached" -lt 0 ]; then
         echo "the replica on port $replica did not come to $file:$position" >&2

@@ -3,20 +3,20 @@
 source "$(dirname "$0")/lib.sh"
 cargo test --release --workspace
 cargo build --release --workspace
-start_highkey 33811
+start_highkey 23811
 for protocol in text prepared; do
     for executor in fast datafusion; do
         echo "golden answers: $protocol protocol, executor $executor"
-        "$BIN/highkey-sim" golden run --url mysql://root@127.0.0.1:33811 --protocol $protocol --executor $executor tests/golden/*.slt
+        "$BIN/highkey-sim" golden run --url mysql://root@127.0.0.1:23811 --protocol $protocol --executor $executor tests/golden/*.slt
     done
 done
 sessions() {
     echo "sessions: $*"
-    "$BIN/highkey-sim" sessions run --url mysql://root@127.0.0.1:33811 "$@"
+    "$BIN/highkey-sim" sessions run --url mysql://root@127.0.0.1:23811 "$@"
 }
 sessions --protocol text --executor fast tests/sessions/*.recorded
 sessions --protocol prepared --executor fast tests/sessions/*.recorded
 sessions --protocol text --executor datafusion tests/sessions/hermitage.recorded tests/sessions/gaps.recorded
-"$BIN/highkey-sim" histories --url mysql://root@127.0.0.1:33811 --transactions 60
+"$BIN/highkey-sim" histories --url mysql://root@127.0.0.1:23811 --transactions 60
 stop_all
 scripts/crash.sh 5 1

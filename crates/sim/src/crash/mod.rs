@@ -36,8 +36,8 @@ pub struct Options {
     /// Data directory; must not exist
     #[arg(long)]
     datadir: PathBuf,
-    /// TCP port to use
-    #[arg(long, default_value_t = 33990)]
+    /// TCP port to use; not one that the system gives to clients: a client that waits for the server would connect to itself
+    #[arg(long, default_value_t = 23990)]
     port: u16,
     /// Starts and kills
     #[arg(long, default_value_t = 200)]

@@ -1,6 +1,6 @@
-//! How fast the engine is by itself: `cargo run --release -p highkey-storage --example engine_bench [seconds] [directory] [operation]`.
+//! How fast the engine is by itself: `cargo run --release -p highkey-storage --example engine_bench [seconds] [directory] [operation] [threads]`.
 //!
-//! Per thread count: single-row commits (durable, and at flush level 2), single-row inserts in large transactions, batch inserts of ascending
+//! Per thread count (1 to 16 if `threads` does not say at most how many): single-row commits (durable, and at flush level 2), single-row inserts in large transactions, batch inserts of ascending
 //! keys, and in a table of 8,000,000 cached rows single-row inserts of random keys, updates of random rows and point reads.
 //! Rows are 100 bytes under 8-byte keys.
 
@@ -24,6 +24,7 @@ fn main() {
     let seconds: f64 = args.next().map_or(1.0, |s| s.parse().expect("seconds"));
     let directory = args.next().map_or_else(|| std::env::temp_dir().join("highkey-engine-bench"), PathBuf::from);
     let only = args.next().unwrap_or_default();
+    let threads_max = args.next().map_or(16, |s| s.parse().expect("threads"));
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("a directory for the database");
     let options = Options { buffer_pool_bytes: 4 << 30, redo_log_capacity: 1 << 30, ..Options::default() };
@@ -33,7 +34,7 @@ fn main() {
 
     let loaded = bench.load();
     println!("{:<34} {:>8} {:>12}", "", "threads", "per second");
-    for threads in [1, 2, 4, 8, 16] {
+    for threads in [1, 2, 4, 8, 16].into_iter().filter(|threads| *threads <= threads_max) {
         bench.measure("commits, one insert, durable", threads, |bench, t| bench.commit_one(t));
         bench.engine.set_flush_log_at_commit(2);
         bench.measure("commits, one insert, level 2", threads, |bench, t| bench.commit_one(t));

@@ -27,6 +27,7 @@ impl BufferPool {
 
     pub fn fix_shared_as(&self, id: PageId, access: Access) -> Result<SharedGuard<'_>> {
         let entry = self.table.entry(id)?;
+        self.frames.prefetch(entry.frame());
         let latch = self.latch(entry);
         let mark = if access == Access::Scan { 0 } else { REF };
         loop {
@@ -62,6 +63,7 @@ impl BufferPool {
 
     fn fix_exclusive_from(&self, id: PageId, class: LatchClass, source: Source) -> Result<ExclusiveGuard<'_>> {
         let entry = self.table.entry(id)?;
+        self.frames.prefetch(entry.frame());
         let latch = self.latch(entry);
         let how = if source == Source::Disk { How::Waited } else { How::New };
         loop {

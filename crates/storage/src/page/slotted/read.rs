@@ -130,32 +130,70 @@ pub(crate) fn range_below<P: PageBytes + ?Sized>(page: &P, bound: Option<&[u8]>)
     Ok(Range::Inside)
 }
 
+/// How far from the place that interpolation gives the next comparison is: within a cache line of slots.
+const NEAR: usize = 4;
+
+/// The head of a fence without the page's prefix.
+#[inline]
+fn fence_head<P: PageBytes + ?Sized>(page: &P, at: usize, len: usize, prefix: usize) -> u64 {
+    let (at, len) = (at + prefix, len.saturating_sub(prefix).min(4));
+    // Fences lie at the page's end: what is read must not begin behind its last eight bytes.
+    let from = at.min(PAGE_SIZE - 8);
+    let word = page.u64_unaligned(from).checked_shr(8 * (at - from) as u32).unwrap_or(0) as u32;
+    (word.swap_bytes() as u64) & !(u32::MAX as u64).checked_shr(8 * len as u32).unwrap_or(0)
+}
+
+/// Where the slot of a head would be if heads were evenly spread between the fences; `None` without a high key.
+/// Interpolation search: Peterson, *Addressing for Random-Access Storage* (1957). Random and ascending numbers are met within a cache line
+/// of slots; for others it is the first of the comparisons.
+#[inline]
+fn interpolated<P: PageBytes + ?Sized>(page: &P, prefix: usize, count: usize, wanted: u32) -> Option<usize> {
+    let high_at = page.u16(HIGH_AT) as usize;
+    if high_at == 0 {
+        return None;
+    }
+    let low = fence_head(page, page.u16(LOW_AT) as usize, page.u16(LOW_LEN) as usize, prefix);
+    let high = fence_head(page, high_at, page.u16(HIGH_LEN) as usize, prefix);
+    let above = (wanted as u64).checked_sub(low)?;
+    let range = high.checked_sub(low).filter(|range| *range != 0)?;
+    Some((above * count as u64 / range) as usize)
+}
+
 /// First slot from `from` on whose key is not below `key`, and whether it is equal. `key` is inside the page's range.
 #[inline]
 pub(crate) fn lower_bound<P: PageBytes + ?Sized>(page: &P, from: usize, key: &[u8]) -> Checked<(usize, bool)> {
     let count = slot_count(page)?;
-    let suffix = key.get(page.u16(PREFIX_LEN) as usize..).ok_or(Corrupt("key shorter than the prefix of its page"))?;
+    let prefix = page.u16(PREFIX_LEN) as usize;
+    let suffix = key.get(prefix..).ok_or(Corrupt("key shorter than the prefix of its page"))?;
     let wanted = head(suffix);
     let (mut low, mut high) = (from, count);
-    let mut equal = false;
+    // From the interpolated place on further and further, as long as that is nearer than the middle of what is left.
+    let (mut probe, mut reach) = match interpolated(page, prefix, count, wanted) {
+        Some(guess) => (guess.clamp(low, high.saturating_sub(1).max(low)), NEAR),
+        None => ((low + high) / 2, count),
+    };
     while low < high {
-        let middle = (low + high) / 2;
-        let slot = slot(page, middle);
+        let slot = slot(page, probe);
         let order = match slot.head.cmp(&wanted) {
+            // All of both keys: the record need not be fetched.
+            Ordering::Equal if slot.key_len == suffix.len() && slot.key_len <= size_of::<u32>() => Ordering::Equal,
             Ordering::Equal => page.compare(slot.at, slot.key_len, suffix)?,
             order => order,
         };
-        if order == Ordering::Less {
-            low = middle + 1;
-        } else {
-            equal = order == Ordering::Equal;
-            high = middle;
-            if equal {
-                low = middle;
+        match order {
+            Ordering::Less => {
+                low = probe + 1;
+                probe = ((low + high) / 2).min(low + reach);
+            }
+            Ordering::Equal => return Ok((probe, true)),
+            Ordering::Greater => {
+                high = probe;
+                probe = ((low + high) / 2).max(high.saturating_sub(reach));
             }
         }
+        reach *= 4;
     }
-    Ok((low, equal))
+    Ok((low, false))
 }
 
 /// The slot of an inner page whose child covers `key`: the last separator not above it. Slot 0 stands for the low fence.

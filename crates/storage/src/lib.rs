@@ -27,6 +27,7 @@ mod lock;
 mod options;
 mod overflow;
 mod page;
+mod prefetch;
 mod progress;
 mod recovery;
 mod space;
@@ -43,6 +44,7 @@ pub use error::{Error, Result};
 pub use ids::{IndexId, Lsn, PageId, TxnId};
 pub use lock::{Interrupt, LockError, LockWait};
 pub use options::Options;
+pub use prefetch::prefetch;
 pub use progress::{Progress, Stage};
 pub use stats::Stats;
 pub use txn::{

@@ -2,6 +2,7 @@
 
 use crate::ids::PageId;
 use crate::page::PAGE_SIZE;
+use crate::prefetch::prefetch_line;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use memmap2::{MmapMut, MmapOptions};
 
@@ -106,14 +107,9 @@ impl Frames {
     /// Lets the processor fetch what a search of the page reads first, its header, first slots and fences, while the page is being latched.
     #[inline]
     pub fn prefetch(&self, frame: u32) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
         for at in [0, 64, PAGE_SIZE - 64] {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: the address is in the arena, and a prefetch changes nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.pointer(frame).add(at) as *const i8) };
+            prefetch_line(self.pointer(frame).wrapping_add(at));
         }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = frame;
     }
 
     /// # Safety

@@ -135,7 +135,7 @@ impl Runs {
     }
 
     /// `merge` in a thread of its own.
-    pub(crate) fn merge_ahead<'scope, 'env: 'scope>(&'env self, scope: &'scope Scope<'scope, 'env>) -> Result<MergeAhead, MySqlError> {
+    pub(crate) fn merge_ahead<'scope, 'env: 'scope>(&'env self, scope: &'scope Scope<'scope, 'env>) -> Result<MergeAhead<'env>, MySqlError> {
         Ok(MergeAhead::new(self.merge()?, scope))
     }
 
@@ -577,7 +577,7 @@ impl BulkInsert {
     fn distinct_of(
         &mut self,
         txn: &Transaction,
-        mut merge: MergeAhead,
+        mut merge: MergeAhead<'_>,
         mut each: impl FnMut(&mut Self, &[u8], &[u8]) -> Result<(), MySqlError>,
     ) -> Result<(), MySqlError> {
         let mut distinct = Distinct::default();
@@ -672,7 +672,7 @@ impl BulkInsert {
         txn: &mut Transaction,
         index: usize,
         mut load: Load,
-        mut merge: MergeAhead,
+        mut merge: MergeAhead<'_>,
         kept: bool,
     ) -> Result<bool, MySqlError> {
         let table = &self.table;

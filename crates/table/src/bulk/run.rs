@@ -7,13 +7,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread::Scope;
 
-use highkey_storage::{BatchRows, Waits, for_helpers};
+use highkey_storage::{BatchRows, Waits, for_helpers, prefetch};
 
 /// Bytes read from a spilled run at a time.
 const READ_BYTES: usize = 256 << 10;
-/// Bytes of a block that a merge hands to another thread, and how many blocks it may be ahead.
+/// Entries of a block that a merge hands to another thread, bytes of those of them that were read from files, and how many blocks it may
+/// be ahead.
+const AHEAD_ENTRIES: usize = 2048;
 const AHEAD_BYTES: usize = 256 << 10;
 const AHEAD_BLOCKS: usize = 4;
+/// How many entries ahead of its use one is fetched from memory: merged ones lie anywhere.
+const FETCH_AHEAD: usize = 8;
 
 /// Entries of one index in key order; equal keys in the order of their rows.
 #[derive(Default)]
@@ -25,6 +29,8 @@ pub(crate) struct Run {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
+    /// The key's first bytes: a merge need not fetch the key.
+    prefix: u64,
     key: (u32, u32),
     value: (u32, u32),
     /// Place of its row in the statement.
@@ -52,7 +58,8 @@ impl Run {
 
     /// Adds an entry whose key the caller has just appended to `keys`, from `key_start` on, and whose value lies in `values`.
     pub fn push(&mut self, key_start: usize, value: (u32, u32), row: u64) {
-        self.entries.push(Entry { key: (key_start as u32, self.keys.len() as u32), value, row });
+        let prefix = prefix(&self.keys[key_start..]);
+        self.entries.push(Entry { prefix, key: (key_start as u32, self.keys.len() as u32), value, row });
     }
 
     /// Adds `first` to the rows' places.
@@ -77,10 +84,10 @@ impl Run {
             head[..n].copy_from_slice(&rest[..n]);
             u64::from_be_bytes(head)
         };
-        let mut order: Vec<(u64, Entry)> = self.entries.iter().map(|e| (head(e), *e)).collect();
-        let key = |e: &Entry| &self.keys[e.key.0 as usize..e.key.1 as usize];
-        order.sort_unstable_by(|(a, x), (b, y)| a.cmp(b).then_with(|| key(x).cmp(key(y))).then(x.row.cmp(&y.row)));
-        self.entries = order.into_iter().map(|(_, e)| e).collect();
+        let mut order: Vec<(u64, u32)> = self.entries.iter().zip(0..).map(|(e, i)| (head(e), i)).collect();
+        let rest = |i: u32| (self.key(i as usize), self.row(i as usize));
+        order.sort_unstable_by(|(a, x), (b, y)| a.cmp(b).then_with(|| rest(*x).cmp(&rest(*y))));
+        self.entries = order.into_iter().map(|(_, i)| self.entries[i as usize]).collect();
         false
     }
 }
@@ -128,6 +135,7 @@ impl SpilledRun {
 const HEAD: usize = 16;
 
 /// An entry at the head of a merge.
+#[derive(Clone, Copy)]
 pub(crate) struct Item<'a> {
     pub key: &'a [u8],
     pub value: &'a [u8],
@@ -139,12 +147,26 @@ enum Cursor<'a> {
     File { file: Arc<File>, read: u64, len: u64, buffer: Vec<u8>, at: usize },
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
+    /// If it is in memory: the entry for as long as its run is there.
+    fn in_memory(&self) -> Option<Item<'a>> {
+        match *self {
+            Cursor::Memory { run, at } if at < run.len() => Some(Item { key: run.key(at), value: run.value(at), row: run.row(at) }),
+            _ => None,
+        }
+    }
+
+    /// The first bytes of the current key; `None` at the end.
+    fn prefix(&self) -> Option<u64> {
+        match self {
+            Cursor::Memory { run, at } => run.entries.get(*at).map(|entry| entry.prefix),
+            Cursor::File { .. } => self.current().map(|item| prefix(item.key)),
+        }
+    }
+
     fn current(&self) -> Option<Item<'_>> {
         match self {
-            Cursor::Memory { run, at } => {
-                (*at < run.len()).then(|| Item { key: run.key(*at), value: run.value(*at), row: run.row(*at) })
-            }
+            Cursor::Memory { .. } => self.in_memory(),
             Cursor::File { buffer, at, .. } => {
                 let (key, value) = lengths(buffer.get(*at..)?)?;
                 let body = &buffer[*at + HEAD..];
@@ -240,7 +262,7 @@ impl<'a> Merge<'a> {
 
     /// None at the cursor's end.
     fn head(&self, cursor: u32) -> Option<Head> {
-        self.cursors[cursor as usize].current().map(|item| Head { prefix: prefix(item.key), cursor })
+        self.cursors[cursor as usize].prefix().map(|prefix| Head { prefix, cursor })
     }
 
     fn less(&self, a: Head, b: Head) -> bool {
@@ -271,6 +293,11 @@ impl<'a> Merge<'a> {
 
     /// The next entry.
     pub fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
+        Ok(self.next_cursor()?.and_then(|cursor| cursor.current()))
+    }
+
+    /// The cursor that is at the next entry.
+    fn next_cursor(&mut self) -> std::io::Result<Option<&Cursor<'a>>> {
         if self.started {
             if let Some(&top) = self.heap.first() {
                 self.cursors[top.cursor as usize].advance()?;
@@ -282,66 +309,92 @@ impl<'a> Merge<'a> {
             }
         }
         self.started = true;
-        Ok(self.heap.first().and_then(|top| self.cursors[top.cursor as usize].current()))
+        Ok(self.heap.first().map(|top| &self.cursors[top.cursor as usize]))
     }
 }
 
-/// A merge in a thread of its own, ahead of the one who takes the entries: following many runs is a cache miss for each entry, which the
-/// building of pages need not wait for.
-pub(crate) struct MergeAhead {
-    blocks: Receiver<std::io::Result<Run>>,
-    block: Run,
-    at: usize,
+/// Merged entries.
+#[derive(Default)]
+struct Block<'a> {
+    /// `None`: the next one of `read`.
+    entries: Vec<Option<Item<'a>>>,
+    /// Those that came from files.
+    read: Run,
 }
 
-impl MergeAhead {
-    pub fn new<'scope>(mut merge: Merge<'scope>, scope: &'scope Scope<'scope, '_>) -> MergeAhead {
+impl<'a> Block<'a> {
+    /// Takes entries until the block is full or there are no more.
+    fn fill(&mut self, merge: &mut Merge<'a>) -> std::io::Result<()> {
+        while self.entries.len() < AHEAD_ENTRIES && self.read.bytes() < AHEAD_BYTES {
+            let Some(cursor) = merge.next_cursor()? else { break };
+            let in_memory = cursor.in_memory();
+            if let (None, Some(item)) = (in_memory, cursor.current()) {
+                self.read.add(item.key, item.value, item.row);
+            }
+            self.entries.push(in_memory);
+        }
+        Ok(())
+    }
+}
+
+/// A merge in a thread of its own, ahead of the one who takes the entries: finding the order need not wait for memory, nor the building of
+/// pages for either.
+pub(crate) struct MergeAhead<'a> {
+    blocks: Receiver<std::io::Result<Block<'a>>>,
+    block: Block<'a>,
+    at: usize,
+    /// Entries of the block's `read` that were given out.
+    read: usize,
+}
+
+impl<'a> MergeAhead<'a> {
+    pub fn new<'scope>(mut merge: Merge<'a>, scope: &'scope Scope<'scope, '_>) -> MergeAhead<'a>
+    where
+        'a: 'scope,
+    {
         let (send, blocks) = sync_channel(AHEAD_BLOCKS);
         let waits = Waits::current();
         scope.spawn(move || {
             loop {
-                let mut block = Run::default();
-                let mut fill = || loop {
-                    match merge.next() {
-                        Ok(Some(item)) => block.add(item.key, item.value, item.row),
-                        Ok(None) => break Ok(()),
-                        Err(e) => break Err(e),
-                    };
-                    if block.bytes() >= AHEAD_BYTES {
-                        break Ok(());
-                    }
-                };
+                let mut block = Block::default();
+                let mut fill = || block.fill(&mut merge);
                 // The statement's own work, but for the waits until somebody takes the block.
                 let filled = match &waits {
                     Some(waits) => waits.work(fill),
                     None => fill(),
                 };
-                let last = block.len() == 0 || filled.is_err();
+                let last = block.entries.is_empty() || filled.is_err();
                 // Nobody receives any more: the other side has failed.
                 if send.send(filled.map(|()| block)).is_err() || last {
                     return;
                 }
             }
         });
-        MergeAhead { blocks, block: Run::default(), at: 0 }
+        MergeAhead { blocks, block: Block::default(), at: 0, read: 0 }
     }
 
     /// The next entry.
     pub fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
-        if self.at == self.block.len() {
+        if self.at == self.block.entries.len() {
             let received = match self.blocks.try_recv() {
                 Err(TryRecvError::Empty) => for_helpers(|| self.blocks.recv()).ok(),
                 received => received.ok(),
             };
-            self.block = received.unwrap_or_else(|| Ok(Run::default()))?;
-            self.at = 0;
+            self.block = received.unwrap_or_else(|| Ok(Block::default()))?;
+            (self.at, self.read) = (0, 0);
         }
-        if self.block.len() == 0 {
-            return Ok(None);
+        if let Some(Some(later)) = self.block.entries.get(self.at + FETCH_AHEAD) {
+            prefetch(later.key);
+            prefetch(later.value);
         }
-        let i = self.at;
+        let Some(entry) = self.block.entries.get(self.at) else { return Ok(None) };
         self.at += 1;
-        Ok(Some(Item { key: self.block.key(i), value: self.block.value(i), row: self.block.row(i) }))
+        let read = &self.block.read;
+        Ok(Some(entry.unwrap_or_else(|| {
+            self.read += 1;
+            let i = self.read - 1;
+            Item { key: read.key(i), value: read.value(i), row: read.row(i) }
+        })))
     }
 }
 

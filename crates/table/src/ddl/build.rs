@@ -160,7 +160,7 @@ impl<'a> TreeBuilder<'a> {
         cx: &DdlContext,
         index: usize,
         load: &mut Option<Load>,
-        mut merge: MergeAhead,
+        mut merge: MergeAhead<'_>,
         done: u64,
     ) -> Result<(), MySqlError> {
         let id = self.codecs[index].id;

@@ -1,4 +1,4 @@
-//! Source 003: does the order of the keys matter to LOAD DATA, to the size of the table and to what is done with it afterwards?
+//! Source 003: does the order of the keys matter to LOAD DATA or INSERTs of many rows, to the size of the table and to what is done with it afterwards?
 //!
 //! Each cell loads the same rows in one order into an empty table, checks them, and then runs point selects and updates of the
 //! secondary index's column for some seconds each. Five reports come of it: loading, fill, size, selects, updates.
@@ -32,6 +32,8 @@ pub struct Plan {
     pub orders: Vec<Order>,
     /// 0 or 1 each.
     pub indexes: Vec<u64>,
+    /// Rows of an INSERT; 0: LOAD DATA.
+    pub insert: usize,
     /// Of selects, and of updates.
     pub seconds: f64,
     pub connections: u64,
@@ -82,7 +84,7 @@ async fn cell(server: &Server, database: &str, file: &File, secondary: bool, pla
     let mut connection = server.fresh(database).await?;
     load_data::allow(&mut connection).await;
     execute(&mut connection, &sbtest::ddl(secondary)).await?;
-    let seconds = load(&mut connection, file).await?;
+    let seconds = load(&mut connection, file, plan.insert).await?;
     sbtest::compare(server, "after the load", sbtest::found(&mut connection).await?, file.sums)?;
     execute(&mut connection, "ANALYZE TABLE sb_order").await?;
     // MySQL 8.0 keeps the sizes for a day otherwise; the others have no such variable and no such memory.
@@ -114,8 +116,16 @@ async fn cell(server: &Server, database: &str, file: &File, secondary: bool, pla
     })
 }
 
-/// LOAD DATA LOCAL of a file that is in memory. Seconds until the server says it is done.
-async fn load(connection: &mut Conn, file: &File) -> Result<f64> {
+/// LOAD DATA LOCAL of a file that is in memory, or INSERTs of `insert` rows each. Seconds until the server says it is done.
+async fn load(connection: &mut Conn, file: &File, insert: usize) -> Result<f64> {
+    if insert > 0 {
+        let inserts = file.inserts(insert);
+        let start = Instant::now();
+        for sql in &inserts {
+            execute(connection, sql).await?;
+        }
+        return Ok(start.elapsed().as_secs_f64());
+    }
     let blocks = file.blocks.clone();
     connection.set_infile_handler(async move { Ok(futures::stream::iter(blocks).map(Ok).boxed()) });
     let start = Instant::now();

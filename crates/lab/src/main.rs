@@ -86,7 +86,7 @@ enum Experiment {
         #[arg(long = "pid", value_parser = commits::parse_pid)]
         pids: Vec<commits::Pid>,
     },
-    /// Source 003: LOAD DATA LOCAL of the same rows ordered and shuffled, then point selects and index updates on what was loaded
+    /// Source 003: the same rows ordered and shuffled by LOAD DATA LOCAL or by INSERTs of many rows, then point selects and index updates on what was loaded
     LoadOrder {
         #[command(flatten)]
         common: Common,
@@ -99,6 +99,9 @@ enum Experiment {
         /// Secondary indexes of the table
         #[arg(long, value_delimiter = ',', default_value = "0,1", value_parser = clap::value_parser!(u64).range(0..=1))]
         indexes: Vec<u64>,
+        /// Rows of each INSERT; 0 for LOAD DATA LOCAL
+        #[arg(long, default_value_t = 0)]
+        insert: usize,
         /// Seconds of selects, and seconds of updates
         #[arg(long, default_value_t = 5.0)]
         seconds: f64,
@@ -260,8 +263,8 @@ async fn run(experiment: Experiment) -> server::Result<()> {
             let reports = commits::run(&common.servers, &common.database, common.repeats, &plan).await?;
             (common, reports)
         }
-        Experiment::LoadOrder { common, rows, orders, indexes, seconds, connections } => {
-            let plan = load_order::Plan { rows, orders, indexes, seconds, connections };
+        Experiment::LoadOrder { common, rows, orders, indexes, insert, seconds, connections } => {
+            let plan = load_order::Plan { rows, orders, indexes, insert, seconds, connections };
             let reports = load_order::run(&common.servers, &common.database, common.repeats, &plan).await?;
             (common, reports)
         }

@@ -55,6 +55,14 @@ impl File {
         file.blocks.push(Bytes::from(block));
         file
     }
+
+    /// The same rows as INSERTs of `batch` rows each.
+    pub fn inserts(&self, batch: usize) -> Vec<String> {
+        let rows = self.blocks.iter().flat_map(|block| block.split(|b| *b == b'\n')).filter(|line| !line.is_empty());
+        let row = |line| String::from_utf8_lossy(line).replacen('\t', ",", 1).replacen('\t', ",'", 1).replace('\t', "','");
+        let rows: Vec<String> = rows.map(|line| format!("({}')", row(line))).collect();
+        rows.chunks(batch).map(|rows| format!("INSERT INTO sb_order (id, k, c, pad) VALUES {}", rows.join(","))).collect()
+    }
 }
 
 /// The source's own DDL, with the secondary index of its first listing or without, as in its load test.
@@ -208,6 +216,10 @@ mod tests {
             lines
         };
         assert_eq!(lines(&a), lines(&b));
+        let inserts = ordered.inserts(3000);
+        assert_eq!(inserts.iter().map(|sql| sql.matches("')").count()).collect::<Vec<_>>(), [3000, 3000, 3000, 1000]);
+        let first = a.lines().next().unwrap().split('\t').collect::<Vec<_>>();
+        assert!(inserts[0].starts_with(&format!("INSERT INTO sb_order (id, k, c, pad) VALUES (1,{},'{}','{}'),(2,", first[1], first[2], first[3])));
         let columns: Vec<&str> = a.lines().nth(41).unwrap().split('\t').collect();
         assert_eq!((columns.len(), columns[0], columns[2].len(), columns[3].len()), (4, "42", 119, 59));
     }

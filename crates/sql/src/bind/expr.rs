@@ -14,6 +14,9 @@ use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType, SubqueryKin
 impl Binder<'_> {
     /// A scalar expression.
     pub fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        if let Ast::Literal(value) = &expr.kind {
+            return self.literal(value);
+        }
         stacker::maybe_grow(128 << 10, 1 << 20, || self.expr_inner(expr))
     }
 

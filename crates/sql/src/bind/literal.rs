@@ -54,7 +54,7 @@ impl Binder<'_> {
             Literal::Null => Expr::null(),
             Literal::Bool(truth) => Expr::boolean(*truth),
             Literal::Int(n) => {
-                let digits = n.to_string().len();
+                let digits = n.checked_ilog10().map_or(1, |log| log as usize + 1);
                 match i64::try_from(*n) {
                     Ok(n) => Expr::literal(Value::Int(n), integer_type(digits, false)),
                     Err(_) => Expr::literal(Value::UInt(*n), integer_type(digits, true)),

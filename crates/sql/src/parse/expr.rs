@@ -8,6 +8,11 @@ use super::parser::{Parser, Result, unsupported};
 impl Parser<'_> {
     /// An expression.
     pub(super) fn expr(&mut self) -> Result<Expr> {
+        // The rows of a long INSERT: what is a literal and nothing else is not looked at by every level of precedence.
+        let is_literal = matches!(self.peek(), Tok::Int(_) | Tok::Decimal | Tok::Float | Tok::Str { .. } | Tok::Hex(_) | Tok::Bit(_));
+        if is_literal && (self.is_sym_at(1, ",") || self.is_sym_at(1, ")")) {
+            return self.primary();
+        }
         self.deeper(Self::or_expr)
     }
 
@@ -21,11 +26,12 @@ impl Parser<'_> {
     }
 
     fn or_expr(&mut self) -> Result<Expr> {
-        let mut operands = vec![self.xor_expr()?];
+        let first = self.xor_expr()?;
+        let mut others = Vec::new();
         while self.kw("OR") || (!self.options.pipes_as_concat && self.sym("||")) {
-            operands.push(self.xor_expr()?);
+            others.push(self.xor_expr()?);
         }
-        Ok(balanced(BinaryOp::Or, operands))
+        Ok(balanced(BinaryOp::Or, first, others))
     }
 
     fn xor_expr(&mut self) -> Result<Expr> {
@@ -38,11 +44,12 @@ impl Parser<'_> {
     }
 
     fn and_expr(&mut self) -> Result<Expr> {
-        let mut operands = vec![self.not_expr()?];
+        let first = self.not_expr()?;
+        let mut others = Vec::new();
         while self.kw("AND") || self.sym("&&") {
-            operands.push(self.not_expr()?);
+            others.push(self.not_expr()?);
         }
-        Ok(balanced(BinaryOp::And, operands))
+        Ok(balanced(BinaryOp::And, first, others))
     }
 
     fn not_expr(&mut self) -> Result<Expr> {
@@ -109,6 +116,9 @@ impl Parser<'_> {
 
     fn predicate(&mut self) -> Result<Expr> {
         let left = self.bit_expr(0)?;
+        if !matches!(self.peek(), Tok::Word { .. }) {
+            return Ok(left);
+        }
         let start = left.span.start;
         let negated = self.is_kw("NOT") && ["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE"].iter().any(|k| self.is_kw_at(1, k));
         if negated {
@@ -306,6 +316,10 @@ impl Parser<'_> {
 
     fn primary(&mut self) -> Result<Expr> {
         let start = self.start();
+        if let Tok::Str { national, .. } = *self.peek() {
+            let value = self.string()?;
+            return Ok(self.make(ExprKind::Literal(Literal::String { value, introducer: national.then(|| "utf8".to_string()) }), start));
+        }
         let kind = match self.peek().clone() {
             Tok::Int(n) => {
                 self.advance();
@@ -316,10 +330,6 @@ impl Parser<'_> {
                 self.advance();
                 let text = self.sql[start..self.previous_end()].to_string();
                 ExprKind::Literal(if float { Literal::Float(text) } else { Literal::Decimal(text) })
-            }
-            Tok::Str { national, .. } => {
-                let value = self.string()?;
-                ExprKind::Literal(Literal::String { value, introducer: national.then(|| "utf8".to_string()) })
             }
             Tok::Hex(value) => {
                 self.advance();
@@ -557,12 +567,14 @@ impl Parser<'_> {
 }
 
 /// AND or OR of many operands as a tree of logarithmic depth: they associate, and generated statements chain thousands.
-fn balanced(op: BinaryOp, mut operands: Vec<Expr>) -> Expr {
-    if operands.len() == 1 {
-        return operands.pop().expect("one operand");
+fn balanced(op: BinaryOp, first: Expr, mut others: Vec<Expr>) -> Expr {
+    if others.is_empty() {
+        return first;
     }
-    let right = balanced(op, operands.split_off(operands.len() / 2));
-    let left = balanced(op, operands);
+    let mut right = others.split_off(others.len() / 2).into_iter();
+    let middle = right.next().expect("the larger half of some");
+    let right = balanced(op, middle, right.collect());
+    let left = balanced(op, first, others);
     let span = Span { start: left.span.start, end: right.span.end };
     Expr { kind: ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, span }
 }

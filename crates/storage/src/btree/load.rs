@@ -1,4 +1,5 @@
-//! Building a tree bottom-up from ascending records: every page is made once, 15/16 full or less if so asked, and its content is not logged.
+//! Building a tree bottom-up from ascending records: every page is made once, and is full once 15/16 of it are, or less if so asked; its
+//! content is not logged.
 //!
 //! The pages hang nowhere until [`BTree::attach`] makes the (empty) root their parent in one log record; before that record they must be
 //! on disk, for nothing could redo them. See README.md, "Bulk load".
@@ -21,7 +22,7 @@ use crate::sync::Ordering;
 pub(crate) struct TreeLoad {
     tree: BTree,
     txn: TxnId,
-    /// Bytes to which pages are filled.
+    /// Bytes from which on a page is full.
     full: usize,
     /// The page being filled on each level, leaves first.
     levels: Vec<Pending>,
@@ -109,9 +110,14 @@ impl TreeLoad {
         let length: usize = body.iter().map(|part| part.len()).sum();
         let page = &self.levels[level];
         debug_assert!(page.len() == 0 || page.key(page.len() - 1) < key, "a load's keys ascend");
-        // The next key stands in for the high fence, which only the record after it decides; `close` looks again.
-        if page.len() > 0 && page.size(level == 0, Some(key), Some(key.len() + length)) > self.full {
-            self.close(level, key, take)?;
+        if page.len() > 0 {
+            // The next key stands in for the high fence, which only the record after it decides; `close` looks again.
+            let with = page.size(level == 0, Some(key), Some(key.len() + length));
+            // As where appends meet a page: it takes a record as long as it is not full before.
+            let before = with.saturating_sub(key.len() + length + SLOT_SIZE);
+            if with > PAGE_SIZE || before >= self.full {
+                self.close(level, key, take)?;
+            }
         }
         self.levels[level].push(key, body);
         Ok(())

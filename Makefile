@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim histories replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-tpch bench-mixed queries
+.PHONY: build run test bench crash crash-sim histories replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-tpch bench-mixed queries
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -25,6 +25,10 @@ bench: build
 # Source 001: updates with the binary log and without, six servers; TABLES=64 ROWS=... for more.
 bench-commits: build
 	scripts/bench-commits.sh
+
+# What connections cost that do nothing; COUNTS=0,9000 for less.
+bench-idle: build
+	scripts/bench-idle.sh
 
 # Source 002: TPC-H beside DuckDB, MySQL and MariaDB, answers compared; SCALE=0.1 SERVERS=highkey,duckdb for less.
 bench-tpch: build

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 
 use crate::report::{Better, Cell, Report};
 use crate::sbtest::{self, Table};
-use crate::server::{self, Result, Server, number};
+use crate::server::{self, Pid, Result, Server, number};
 use crate::workers::{self, Done, Statement};
 
 /// What to measure.
@@ -25,20 +25,6 @@ pub struct Plan {
     pub seconds: f64,
     pub connections: Vec<u64>,
     pub pids: Vec<Pid>,
-}
-
-/// The process of a server on this machine.
-#[derive(Clone, Debug)]
-pub struct Pid {
-    /// The server's name, with its `-on` or `-off`.
-    pub server: String,
-    pub pid: u32,
-}
-
-/// Parses `NAME=PID`.
-pub fn parse_pid(text: &str) -> std::result::Result<Pid, String> {
-    let (server, pid) = text.split_once('=').ok_or("expected NAME=PID")?;
-    Ok(Pid { server: server.to_string(), pid: pid.parse().map_err(|e| format!("{pid}: {e}"))? })
 }
 
 /// A server's name without its ending, and whether it has a binary log.
@@ -88,9 +74,7 @@ const FIGURES: [Figure; 6] = [
 /// Runs the experiment.
 pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan) -> Result<Vec<Report>> {
     let sides: Vec<Side> = servers.iter().map(|s| Side::of(&s.name)).collect::<Result<_>>()?;
-    if let Some(unknown) = plan.pids.iter().find(|p| servers.iter().all(|s| s.name != p.server)) {
-        return Err(format!("--pid {}: no server of that name", unknown.server).into());
-    }
+    Pid::check(&plan.pids, servers)?;
     if let Some(twice) = (1..servers.len()).find(|&i| servers[..i].iter().any(|s| s.name == servers[i].name)) {
         return Err(format!("{}: two servers of that name", servers[twice].name).into());
     }
@@ -173,10 +157,10 @@ async fn cell(server: &Server, database: &str, connections: u64, plan: &Plan) ->
             connection.prep(update.clone()).await.map_err(|e| format!("{}: {e}, in: {update}", server.name))?;
         }
     }
-    let pid = plan.pids.iter().find(|p| p.server == server.name).map(|p| p.pid);
+    let pid = Pid::of(&plan.pids, server);
     let sum_before = sum_of_k(&mut control, plan.tables).await?;
     let logs_before = Spent::logs(&mut control).await?;
-    let cpu_before = pid.map(cpu_seconds).transpose()?;
+    let cpu_before = pid.map(Pid::cpu_seconds).transpose()?;
     let rows = plan.rows;
     let done = workers::work(all, plan.seconds, move |_, random: &mut StdRng| {
         let update = updates[random.random_range(0..updates.len())].clone();
@@ -184,7 +168,7 @@ async fn cell(server: &Server, database: &str, connections: u64, plan: &Plan) ->
     })
     .await
     .map_err(|e| format!("{}: {e}", server.name))?;
-    let cpu_after = pid.map(cpu_seconds).transpose()?;
+    let cpu_after = pid.map(Pid::cpu_seconds).transpose()?;
     let found = sum_of_k(&mut control, plan.tables).await?;
     check_sum(server, &format!("after updates on {connections} connections"), found, sum_before + done.statements)?;
     if done.statements == 0 {
@@ -251,23 +235,6 @@ impl Spent {
     }
 }
 
-/// User and system time of all threads of a process, those that have ended included.
-fn cpu_seconds(pid: u32) -> Result<f64> {
-    let file = format!("/proc/{pid}/stat");
-    let stat = std::fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
-    parse_cpu_seconds(&stat).ok_or_else(|| format!("{file}: {stat}").into())
-}
-
-/// proc_pid_stat(5): fields 14 and 15, in clock ticks.
-fn parse_cpu_seconds(stat: &str) -> Option<f64> {
-    /// USER_HZ: Linux shows every program 100 ticks a second, whatever the kernel's own are.
-    const TICKS_PER_SECOND: f64 = 100.0;
-    // Field 2, the name, may hold spaces and parentheses; field 3 follows the last one.
-    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<f64>().ok();
-    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,19 +245,6 @@ mod tests {
         assert_eq!(side("mysql-8.0.12-on"), Some(("mysql-8.0.12", "on")));
         assert_eq!(side("a-off"), Some(("a", "off")));
         assert_eq!(side("a"), None);
-    }
-
-    #[test]
-    fn processor_time_of_a_process() {
-        let stat = "7 (hk (a) b) S 1 7 7 0 -1 4194560 9 0 3 0 250 125 17 18 20 0 12 0 100 1 2";
-        assert_eq!(parse_cpu_seconds(stat), Some(3.75));
-        assert_eq!(parse_cpu_seconds("7 (hk) S 1"), None);
-        let start = cpu_seconds(std::process::id()).unwrap();
-        let begin = std::time::Instant::now();
-        // Far less than this much time is waited for.
-        while cpu_seconds(std::process::id()).unwrap() < start + 0.05 {
-            assert!(begin.elapsed().as_secs() < 60);
-        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //!
 //! It knows nothing of Highkey: servers are named URLs, measured side by side, alternating, and the median of the
 //! repeats is reported with its spread. Each experiment is one file: `insert_select`, `key_ranges` (source 000), `load_order` (003),
-//! `auto_increment` (004), `commits` (001), `tpch`, `report_guard` and `ch` (002). `report` prints, and writes CSV and SVG.
+//! `auto_increment` (004), `commits` and `idle` (001), `tpch`, `report_guard` and `ch` (002). `report` prints, and writes CSV and SVG.
 #![forbid(unsafe_code)]
 
 mod auto_increment;
 mod ch;
 mod commits;
+mod idle;
 mod insert_select;
 mod key_ranges;
 mod load_data;
@@ -83,8 +84,25 @@ enum Experiment {
         #[arg(long, value_delimiter = ',', default_value = "1,16,64,256")]
         connections: Vec<u64>,
         /// Process of a server on this machine, whose processor time is then reported: NAME=PID (may be repeated)
-        #[arg(long = "pid", value_parser = commits::parse_pid)]
-        pids: Vec<commits::Pid>,
+        #[arg(long = "pid", value_parser = server::parse_pid)]
+        pids: Vec<server::Pid>,
+    },
+    /// Source 001: what connections cost that do nothing, and what they take from those that work
+    Idle {
+        #[command(flatten)]
+        common: Common,
+        /// Idle connections
+        #[arg(long, value_delimiter = ',', default_value = "0,1000,10000")]
+        counts: Vec<u64>,
+        /// Connections that work beside them
+        #[arg(long, default_value_t = 8)]
+        active: u64,
+        /// Seconds of that work
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+        /// Process of a server on this machine, whose memory is then reported: NAME=PID (may be repeated)
+        #[arg(long = "pid", value_parser = server::parse_pid)]
+        pids: Vec<server::Pid>,
     },
     /// Source 003: the same rows ordered and shuffled by LOAD DATA LOCAL or by INSERTs of many rows, then point selects and index updates on what was loaded
     LoadOrder {
@@ -261,6 +279,12 @@ async fn run(experiment: Experiment) -> server::Result<()> {
         Experiment::Commits { common, tables, rows, seconds, connections, pids } => {
             let plan = commits::Plan { tables, rows, seconds, connections, pids };
             let reports = commits::run(&common.servers, &common.database, common.repeats, &plan).await?;
+            (common, reports)
+        }
+        Experiment::Idle { common, counts, active, seconds, pids } => {
+            server::Pid::check(&pids, &common.servers)?;
+            let plan = idle::Plan { counts, active, seconds, pids };
+            let reports = idle::run(&common.servers, &common.database, common.repeats, &plan).await?;
             (common, reports)
         }
         Experiment::LoadOrder { common, rows, orders, indexes, insert, seconds, connections } => {

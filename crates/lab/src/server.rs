@@ -49,6 +49,67 @@ impl Server {
     }
 }
 
+/// The process of a server on this machine.
+#[derive(Clone, Debug)]
+pub struct Pid {
+    server: String,
+    pid: u32,
+}
+
+/// Parses `NAME=PID`.
+pub fn parse_pid(text: &str) -> std::result::Result<Pid, String> {
+    let (server, pid) = text.split_once('=').ok_or("expected NAME=PID")?;
+    Ok(Pid { server: server.to_string(), pid: pid.parse().map_err(|e| format!("{pid}: {e}"))? })
+}
+
+impl Pid {
+    /// An error if one of them is of no server.
+    pub fn check(pids: &[Pid], servers: &[Server]) -> Result<()> {
+        match pids.iter().find(|p| servers.iter().all(|s| s.name != p.server)) {
+            Some(unknown) => Err(format!("--pid {}: no server of that name", unknown.server).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The one of a server.
+    pub fn of<'a>(pids: &'a [Pid], server: &Server) -> Option<&'a Pid> {
+        pids.iter().find(|p| p.server == server.name)
+    }
+
+    /// User and system time of all threads of the process, those that have ended included.
+    pub fn cpu_seconds(&self) -> Result<f64> {
+        let stat = self.read("stat")?;
+        parse_cpu_seconds(&stat).ok_or_else(|| format!("/proc/{}/stat: {stat}", self.pid).into())
+    }
+
+    /// Bytes of the process in memory.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let status = self.read("status")?;
+        parse_resident(&status).ok_or_else(|| format!("/proc/{}/status has no VmRSS", self.pid).into())
+    }
+
+    fn read(&self, name: &str) -> Result<String> {
+        let file = format!("/proc/{}/{name}", self.pid);
+        std::fs::read_to_string(&file).map_err(|e| format!("{file}: {e}").into())
+    }
+}
+
+/// proc_pid_stat(5): fields 14 and 15, in clock ticks.
+fn parse_cpu_seconds(stat: &str) -> Option<f64> {
+    /// USER_HZ: Linux shows every program 100 ticks a second, whatever the kernel's own are.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    // Field 2, the name, may hold spaces and parentheses; field 3 follows the last one.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
+}
+
+/// proc_pid_status(5): `VmRSS:  1234 kB`.
+fn parse_resident(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
 /// Measures a cell on every server in turn, `repeats` rounds of it, so that all meet the same weather. What each server gave.
 pub async fn alternate<T>(servers: &[Server], repeats: usize, cell: impl AsyncFn(&Server) -> Result<T>) -> Result<Vec<Vec<T>>> {
     let mut given: Vec<Vec<T>> = servers.iter().map(|_| Vec::with_capacity(repeats)).collect();
@@ -103,4 +164,30 @@ pub async fn describe(connection: &mut Conn) -> Result<String> {
         parts.push(format!("{variable}={}", value.map_or("-".into(), |v| v.1)));
     }
     Ok(parts.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_of_a_process() {
+        let stat = "7 (hk (a) b) S 1 7 7 0 -1 4194560 9 0 3 0 250 125 17 18 20 0 12 0 100 1 2";
+        assert_eq!(parse_cpu_seconds(stat), Some(3.75));
+        assert_eq!(parse_cpu_seconds("7 (hk) S 1"), None);
+        let own = Pid { server: String::new(), pid: std::process::id() };
+        let start = own.cpu_seconds().unwrap();
+        let begin = std::time::Instant::now();
+        // Far less than this much time is waited for.
+        while own.cpu_seconds().unwrap() < start + 0.05 {
+            assert!(begin.elapsed().as_secs() < 60);
+        }
+    }
+
+    #[test]
+    fn memory_of_a_process() {
+        assert_eq!(parse_resident("Name:\thk\nVmPeak:\t  99 kB\nVmRSS:\t   1234 kB\nThreads:\t9\n"), Some(1234 * 1024));
+        assert_eq!(parse_resident("Name:\thk\n"), None);
+        assert!(Pid { server: String::new(), pid: std::process::id() }.resident_bytes().unwrap() > 1 << 20);
+    }
 }

@@ -148,6 +148,12 @@ impl Engine {
         self.inner.system.locks.set_deadlock_detect(on);
     }
 
+    /// `innodb_spin_wait_delay`: for how long a page's latch is polled before its waiter sleeps, in sixths of a microsecond or about that. 0:
+    /// not at all.
+    pub fn set_spin_wait_delay(&self, delay: u32) {
+        self.store().pool.set_spin_wait_delay(delay);
+    }
+
     /// `innodb_fill_factor`: percent of their pages that bulk loads begun from now on fill, 10 to 100.
     pub fn set_fill_factor(&self, percent: u8) {
         self.inner.system.fill_factor.store(percent, Ordering::Relaxed);

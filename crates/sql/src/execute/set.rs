@@ -108,12 +108,14 @@ impl Session {
         Ok(())
     }
 
-    /// Globals that the storage engine reads.
+    /// Globals that the storage engine reads, and that admission does.
     fn apply_to_engine(&self, id: VarId, value: &VarValue) -> Result<(), MySqlError> {
         let engine = self.state.instance.database().engine();
         match (id.definition().name, value) {
             ("innodb_flush_log_at_trx_commit", VarValue::UInt(level)) => engine.set_flush_log_at_commit(*level as u8),
             ("innodb_fill_factor", VarValue::UInt(percent)) => engine.set_fill_factor(*percent as u8),
+            ("innodb_spin_wait_delay", VarValue::UInt(delay)) => engine.set_spin_wait_delay(*delay as u32),
+            ("innodb_thread_concurrency", VarValue::UInt(limit)) => self.state.instance.admission().set_limit(*limit as usize),
             ("innodb_deadlock_detect", VarValue::Bool(on)) => engine.set_deadlock_detect(*on),
             (name, value) => self.apply_to_binlog(name, value)?,
         }

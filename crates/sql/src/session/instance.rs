@@ -10,6 +10,7 @@ use highkey_types::MySqlError;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use super::admission::Admission;
 use super::digests::Digests;
 use super::process::{ProcessEntry, ProcessList};
 use super::status::{Status, StatusCounter};
@@ -54,6 +55,7 @@ pub struct Instance {
     queries: Arc<QueryEngine>,
     user_locks: Arc<UserLocks>,
     exprs: TableExprCache,
+    admission: Admission,
     prepared_statements: AtomicU64,
     digests: Digests,
     /// Replicas that read the binary log, by connection.
@@ -101,12 +103,15 @@ impl Instance {
             queries,
             user_locks: Arc::default(),
             exprs: TableExprCache::default(),
+            admission: Admission::default(),
             prepared_statements: AtomicU64::new(0),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
             replicas: Mutex::default(),
             last_deadlock: Mutex::default(),
             replica: OnceLock::new(),
         });
+        instance.admission.set_limit(settings.u64("innodb_thread_concurrency") as usize);
+        instance.database.engine().set_spin_wait_delay(settings.u64("innodb_spin_wait_delay") as u32);
         let told = Arc::downgrade(&instance);
         instance.database.engine().watch_deadlocks(Box::new(move |deadlock| {
             if let Some(instance) = told.upgrade() {
@@ -134,6 +139,10 @@ impl Instance {
 
     pub(crate) fn user_locks(&self) -> &Arc<UserLocks> {
         &self.user_locks
+    }
+
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
     }
 
     pub(crate) fn exprs(&self) -> &TableExprCache {

@@ -1,6 +1,7 @@
 //! Sessions: one per connection. See `README.md`.
 
 mod accounts;
+mod admission;
 mod config;
 pub mod decode;
 mod diagnostics;
@@ -189,8 +190,9 @@ impl Session {
     /// statements go into the sink; `Err` is only a broken connection.
     pub async fn execute(&mut self, sql: &[u8], sink: &mut dyn ResultSink) -> io::Result<()> {
         let waits = self.waits.clone();
+        let instance = self.state.instance.clone();
         let statements = std::pin::pin!(self.execute_text(sql, sink));
-        waits.attend(statements).await
+        waits.attend(instance.admission().run(statements)).await
     }
 
     async fn execute_text(&mut self, sql: &[u8], sink: &mut dyn ResultSink) -> io::Result<()> {
@@ -442,8 +444,9 @@ impl Session {
     /// COM_STMT_EXECUTE. With `cursor`, a result set is kept for `fetch` and only `columns` and `end` (CURSOR_EXISTS) are sent.
     pub async fn execute_prepared(&mut self, id: u32, params: &[Value], cursor: bool, sink: &mut dyn ResultSink) -> io::Result<()> {
         let waits = self.waits.clone();
+        let instance = self.state.instance.clone();
         let statement = std::pin::pin!(self.execute_kept(id, params, cursor, sink));
-        waits.attend(statement).await
+        waits.attend(instance.admission().run(statement)).await
     }
 
     async fn execute_kept(&mut self, id: u32, params: &[Value], cursor: bool, sink: &mut dyn ResultSink) -> io::Result<()> {

@@ -181,7 +181,7 @@ variables! {
     "innodb_rollback_on_timeout" Global Bool, "OFF", true, Real;
     "innodb_rollback_segments" Global UInt(1, 128), "128", true, Ignored;
     "innodb_sort_buffer_size" Global UInt(65536, 67_108_864), "1048576", false, Ignored;
-    "innodb_spin_wait_delay" Global UInt(0, 1000), "6", true, Ignored;
+    "innodb_spin_wait_delay" Global UInt(0, 1000), "6", true, Real;
     "innodb_spin_wait_pause_multiplier" Global UInt(1, 100), "50", true, Ignored;
     "innodb_stats_auto_recalc" Global Bool, "ON", true, Ignored;
     "innodb_stats_method" Global Text, "nulls_equal", true, Ignored;
@@ -197,7 +197,7 @@ variables! {
     "innodb_sync_spin_loops" Global UInt(0, U32), "30", true, Ignored;
     "innodb_table_locks" Both Bool, "ON", true, Ignored;
     "innodb_temp_data_file_path" Global Text, "", false, Ignored;
-    "innodb_thread_concurrency" Global UInt(0, 1000), "0", true, Ignored;
+    "innodb_thread_concurrency" Global UInt(0, 1000), "0", true, Real;
     "innodb_thread_sleep_delay" Global UInt(0, 1_000_000), "10000", true, Ignored;
     "innodb_undo_directory" Global Text, "", false, Ignored;
     "innodb_undo_log_truncate" Global Bool, "ON", true, Ignored;

@@ -9,7 +9,7 @@
 
 use crate::counters::Counters;
 use crate::sync::park::{self, Choice};
-use crate::sync::{AtomicU64, Ordering, SPIN_LIMIT, fence, spin_hint};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, spin_hint};
 use crate::waits::{self, WaitKind, WaitSum};
 
 use super::LatchClass;
@@ -43,6 +43,8 @@ pub(super) enum Outcome {
 /// The latch operations on one word.
 pub(super) struct Latch<'a> {
     pub word: &'a AtomicU64,
+    /// How many times it is polled before a waiter parks.
+    pub spins: &'a AtomicU32,
     pub counters: &'a Counters,
     /// A structure modification had to wait for it.
     pub waited: Cell<bool>,
@@ -226,7 +228,7 @@ impl Latch<'_> {
     }
 
     fn wait(&self, spins: &mut u32, token: usize, bit: u64, blocked: fn(u64) -> bool) {
-        if *spins < SPIN_LIMIT {
+        if *spins < self.spins.load(Ordering::Relaxed) {
             if *spins == 0 {
                 self.counters.latch_spins.add(1);
             }
@@ -359,6 +361,7 @@ mod tests {
     /// A word that only the latch protects, so that Miri sees a race if it does not.
     struct Page {
         word: AtomicU64,
+        spins: AtomicU32,
         counters: Counters,
         value: UnsafeCell<u64>,
     }
@@ -368,7 +371,7 @@ mod tests {
 
     impl Page {
         fn latch(&self) -> Latch<'_> {
-            Latch { word: &self.word, counters: &self.counters, waited: Cell::new(false), parked: Cell::default() }
+            Latch { word: &self.word, spins: &self.spins, counters: &self.counters, waited: Cell::new(false), parked: Cell::default() }
         }
     }
 
@@ -376,7 +379,7 @@ mod tests {
 
     #[test]
     fn what_the_latch_protects_is_not_raced_for() {
-        let page = Page { word: AtomicU64::new(0), counters: Counters::default(), value: UnsafeCell::new(0) };
+        let page = Page { word: AtomicU64::new(0), spins: AtomicU32::new(crate::sync::SPIN_LIMIT), counters: Counters::default(), value: UnsafeCell::new(0) };
         let write = |class| {
             for _ in 0..ROUNDS {
                 assert!(page.latch().lock_exclusive(class) == Outcome::Acquired);

@@ -4,7 +4,7 @@
 use super::LatchClass;
 use super::latch::{EVICTED, Latch, Outcome, validate};
 use crate::counters::Counters;
-use crate::sync::{Arc, AtomicU64, Ordering, thread};
+use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering, thread};
 use std::sync::atomic::AtomicI64 as Plain;
 
 const SCHEDULES: usize = 3000;
@@ -12,6 +12,7 @@ const SCHEDULES: usize = 3000;
 #[derive(Default)]
 struct Page {
     word: AtomicU64,
+    spins: AtomicU32,
     counters: Counters,
     /// Holders: -1 exclusive. Not one of shuttle's atomics: it only checks.
     holders: Plain,
@@ -21,7 +22,7 @@ struct Page {
 
 impl Page {
     fn latch(&self) -> Latch<'_> {
-        Latch { word: &self.word, counters: &self.counters, waited: std::cell::Cell::new(false), parked: std::cell::Cell::default() }
+        Latch { word: &self.word, spins: &self.spins, counters: &self.counters, waited: std::cell::Cell::new(false), parked: std::cell::Cell::default() }
     }
 
     fn exclusive(&self, class: LatchClass) {

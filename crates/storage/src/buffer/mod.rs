@@ -32,12 +32,15 @@ use crate::fatal::Fatal;
 use crate::ids::Lsn;
 use crate::options::Options;
 use crate::page::{PAGE_SIZE, header};
-use crate::sync::{Arc, AtomicU32, AtomicUsize, Mutex, Ordering};
+use crate::sync::{Arc, AtomicU32, AtomicUsize, Mutex, Ordering, SPIN_LIMIT};
 use crate::wal::Wal;
 use doublewrite::Doublewrite;
 use frames::Frames;
 use latch::Latch;
 use table::{Entry, PageTable};
+
+/// The `innodb_spin_wait_delay` that stands for `SPIN_LIMIT`: MySQL's default.
+const SPIN_WAIT_DELAY: u32 = 6;
 
 /// Who waits for a latch: a structure modification goes before everybody else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +76,8 @@ pub struct BufferPool {
     cleaner_wanted: crate::sync::AtomicBool,
     /// Frames with a `rec_lsn`.
     dirty: AtomicUsize,
+    /// How many times a latch is polled before its waiter parks.
+    latch_spins: AtomicU32,
 }
 
 impl BufferPool {
@@ -100,6 +105,7 @@ impl BufferPool {
             writing: Mutex::new(write::Batch::default()),
             cleaner_wanted: crate::sync::AtomicBool::new(false),
             dirty: AtomicUsize::new(0),
+            latch_spins: AtomicU32::new(SPIN_LIMIT),
         })
     }
 
@@ -112,7 +118,12 @@ impl BufferPool {
     }
 
     fn latch<'a>(&'a self, entry: &'a Entry) -> Latch<'a> {
-        Latch { word: &entry.latch, counters: &self.counters, waited: Cell::new(false), parked: Cell::default() }
+        Latch { word: &entry.latch, spins: &self.latch_spins, counters: &self.counters, waited: Cell::new(false), parked: Cell::default() }
+    }
+
+    /// See `Engine::set_spin_wait_delay`.
+    pub(crate) fn set_spin_wait_delay(&self, delay: u32) {
+        self.latch_spins.store(delay * SPIN_LIMIT / SPIN_WAIT_DELAY, Ordering::Relaxed);
     }
 
     /// Frames in all, frames holding no page, frames whose page is newer than on disk.

@@ -127,3 +127,26 @@ async fn the_latest_deadlock() {
         assert!(status.contains(part), "{part:?} is missing in {status}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_waits_for_a_lock_has_no_turn() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    a.ok(TABLE).await;
+    a.ok("INSERT INTO t VALUES (10, 10, 'a')").await;
+    a.ok("SET GLOBAL innodb_thread_concurrency = 1").await;
+    a.ok("BEGIN").await;
+    a.ok("UPDATE t SET k = 11").await;
+    let waits = tokio::spawn(async move {
+        b.ok("UPDATE t SET k = k + 1").await;
+        b
+    });
+    while a.value("SELECT COUNT(*) FROM performance_schema.data_lock_waits").await == "0" {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    a.ok("COMMIT").await;
+    let mut b = waits.await.unwrap();
+    assert_eq!(b.value("SELECT k FROM t").await, "12");
+    b.ok("SET GLOBAL innodb_thread_concurrency = 0").await;
+    assert_eq!(b.value("SELECT @@GLOBAL.innodb_thread_concurrency").await, "0");
+}

@@ -1,0 +1,116 @@
+//! Admission: how many statements work at once (`innodb_thread_concurrency`).
+//!
+//! The server's threads are as many as processors, so without a limit no statement waits for another one's turn, and that is the default.
+//! With one, a statement has a turn while a thread runs it, and none while it waits for a lock, the log, the client or threads of its own:
+//! so nobody who must let others go on is ever kept waiting by those.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use parking_lot::Mutex;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+
+type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
+
+/// The turns of all sessions.
+#[derive(Default)]
+pub(crate) struct Admission {
+    limited: AtomicBool,
+    turns: Mutex<Option<Arc<Semaphore>>>,
+}
+
+impl Admission {
+    /// From now on at most so many; 0: any number. Statements that wait for a turn get one of the limit before.
+    pub fn set_limit(&self, limit: usize) {
+        *self.turns.lock() = (limit > 0).then(|| Arc::new(Semaphore::new(limit)));
+        self.limited.store(limit > 0, Ordering::Relaxed);
+    }
+
+    /// Runs a statement, each piece of it in a turn.
+    pub async fn run<F: Future>(&self, statement: F) -> F::Output {
+        let mut statement = pin!(statement);
+        let mut waiting: Option<Turn> = None;
+        poll_fn(|cx| {
+            if waiting.is_none() && self.limited.load(Ordering::Relaxed) {
+                waiting = self.turns.lock().clone().map(|turns| Box::pin(turns.acquire_owned()) as Turn);
+            }
+            let turn = match &mut waiting {
+                None => None,
+                Some(wait) => match wait.as_mut().poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(turn) => turn.ok(),
+                },
+            };
+            waiting = None;
+            let answer = statement.as_mut().poll(cx);
+            drop(turn);
+            answer
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Runs `statements` that each work in some pieces with a wait behind each; the most that worked at once.
+    async fn most_at_once(admission: &Arc<Admission>, statements: usize) -> usize {
+        let (working, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let all = (0..statements).map(|_| {
+            let (admission, working, most) = (admission.clone(), working.clone(), most.clone());
+            tokio::spawn(async move {
+                let statement = async {
+                    for _ in 0..5 {
+                        most.fetch_max(working.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(2));
+                        working.fetch_sub(1, Ordering::SeqCst);
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                };
+                admission.run(statement).await;
+            })
+        });
+        for one in all.collect::<Vec<_>>() {
+            one.await.unwrap();
+        }
+        most.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn at_most_so_many_work_at_once() {
+        let admission = Arc::new(Admission::default());
+        assert!(most_at_once(&admission, 8).await > 2);
+        for limit in [1, 2] {
+            admission.set_limit(limit);
+            assert!(most_at_once(&admission, 8).await <= limit);
+        }
+        admission.set_limit(0);
+        assert!(most_at_once(&admission, 8).await > 2);
+    }
+
+    #[tokio::test]
+    async fn who_waits_keeps_nobody_from_a_turn() {
+        let admission = Arc::new(Admission::default());
+        admission.set_limit(1);
+        let (send, receive) = tokio::sync::oneshot::channel();
+        let waits = tokio::spawn({
+            let admission = admission.clone();
+            async move { admission.run(receive).await }
+        });
+        tokio::task::yield_now().await;
+        // One that is given up while it waits for a turn takes none with it.
+        let holds = admission.turns.lock().clone().unwrap().acquire_owned().await.unwrap();
+        let given_up = tokio::time::timeout(Duration::from_millis(5), admission.run(async {})).await;
+        assert!(given_up.is_err());
+        drop(holds);
+        admission.run(async { send.send(7).unwrap() }).await;
+        assert_eq!(waits.await.unwrap(), Ok(7));
+    }
+}

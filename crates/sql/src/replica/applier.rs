@@ -79,9 +79,9 @@ impl Applier {
     }
 
     /// Starts a transaction of the source in two phases: `begin` of those. The end of its rows, XA END, is `finish_branch`.
-    /// False: it has been prepared by an earlier life of this server, which did not get to note it.
+    /// False: it has been prepared before, by an applier that did not get to note it.
     pub async fn begin_branch(&mut self, xid: &Xid) -> Result<bool, MySqlError> {
-        if self.session.state.instance.database().xa_was_found(xid) {
+        if self.session.state.instance.database().xa_may_be_unnoted(xid) {
             return Ok(false);
         }
         self.session.xa_start(xid, XaStart::New).await.map(|()| true)
@@ -92,11 +92,15 @@ impl Applier {
         self.session.xa_end(xid, false)
     }
 
-    /// Prepares it. The record is committed behind it: after a crash in between `begin_branch` says that it is prepared.
+    /// Prepares it. The record is committed behind it: after a crash or an error in between `begin_branch` says that it is prepared.
     pub async fn prepare_branch(&mut self, xid: &Xid, name: &[u8], value: Vec<u8>, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
         self.session.xa_prepare(xid, appended).await?;
         self.session.xa_over().await?;
-        self.note(name, value)
+        let noted = self.note(name, value);
+        if noted.is_err() {
+            self.session.state.instance.database().xa_is_unnoted(xid);
+        }
+        noted
     }
 
     /// Commits it in one phase, as `commit`.

@@ -278,6 +278,9 @@ impl Session {
             tracing::warn!("a prepared transaction cannot be ended: {}", e.message);
             errors::xaer_rmerr()
         };
+        if commit && branch.is_rolled_back() {
+            return Err(errors::xa_rbrollback());
+        }
         if branch.has_changes() {
             self.begin_commit().await.map_err(failed)?;
         }

@@ -9,6 +9,8 @@
 //! ```
 //! The raw events of the parts, each as far as it says, then those of the record itself, are the groups' events one after the other; a group
 //! becomes one transaction of the binary log. An event lies in one part whole.
+//!
+//! Of no transaction, but of one of this server's own numbers (flags 4: taken, 8: free again): `version u8 · flags u8 · number u64`.
 
 use highkey_binlog::Uuid;
 use highkey_storage::{Error, Lsn, Result};
@@ -16,6 +18,38 @@ use highkey_storage::{Error, Lsn, Result};
 const VERSION: u8 = 1;
 const ANONYMOUS: u8 = 1;
 const ASSIGNED: u8 = 2;
+const TAKEN: u8 = 4;
+const FREE: u8 = 8;
+
+/// What a record without events says of a number of this server's own GTIDs. It is in the log, so that the numbers that follow come out the same after
+/// a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberNote {
+    /// A session owns it (`gtid_next`): no other transaction gets it.
+    Taken(u64),
+    /// Its owner has given it up, or used it.
+    Free(u64),
+}
+
+impl NumberNote {
+    pub fn encode(&self) -> Vec<u8> {
+        let (flags, number) = match self {
+            NumberNote::Taken(number) => (TAKEN, number),
+            NumberNote::Free(number) => (FREE, number),
+        };
+        [&[VERSION, flags], &number.to_le_bytes()[..]].concat()
+    }
+
+    /// `None`: the record is a transaction's.
+    pub fn decode(bytes: &[u8]) -> Option<NumberNote> {
+        let number = u64::from_le_bytes(bytes.get(2..)?.try_into().ok()?);
+        match bytes[..2] {
+            [VERSION, TAKEN] => Some(NumberNote::Taken(number)),
+            [VERSION, FREE] => Some(NumberNote::Free(number)),
+            _ => None,
+        }
+    }
+}
 
 /// One transaction of the binary log: a BEGIN … Xid, or a DDL statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,11 +186,16 @@ mod tests {
             let mut bytes = Vec::new();
             payload.encode(&mut bytes);
             let header = bytes.len();
+            assert_eq!(NumberNote::decode(&bytes), None);
             bytes.extend_from_slice(b"raw events");
             assert_eq!(Payload::decode(&bytes).unwrap(), (payload, &b"raw events"[..]));
             for len in 0..header {
                 assert!(Payload::decode(&bytes[..len]).is_err(), "cut at {len}");
             }
+        }
+        for note in [NumberNote::Taken(1 << 40), NumberNote::Free(7)] {
+            assert_eq!(NumberNote::decode(&note.encode()), Some(note));
+            assert!(Payload::decode(&note.encode()).is_err());
         }
     }
 }

@@ -678,8 +678,8 @@ fn what_a_recovered_transaction_replaced_is_kept_while_somebody_reads_it() {
     world.engine.system().purge_old_garbage().unwrap();
     // Pages that were freed are somebody else's.
     let mut txn = world.engine.begin(Isolation::RepeatableRead);
-    for n in 0..20 {
-        put(&mut txn, world.index, &format!("c{n:03}"), &"other ".repeat(9_000));
+    for n in 0..60 {
+        put(&mut txn, world.index, &format!("cnew{n:03}"), &"other ".repeat(2_000));
     }
     assert_eq!(all(&mut before, world.index).into_iter().collect::<Rows>(), given_rows());
     txn.rollback().unwrap();

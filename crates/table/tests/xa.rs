@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
-use highkey_storage::{SimClock, SimDisk};
+use highkey_storage::{SimClock, SimConfig, SimDisk};
 use highkey_table::*;
 use highkey_types::MySqlError;
 use replay::replay;
@@ -262,6 +262,8 @@ fn a_rollback_that_meets_an_error_is_tried_again() {
             } else {
                 block_on(branch.commit(Some(&source()), None)).unwrap();
             }
+        } else {
+            drop(branch);
         }
         let replayed = replay(&db);
         assert!(replayed.rows == stored(&db) && replayed.prepared.is_empty() && prepared(&db).is_empty(), "read {n}");
@@ -275,22 +277,32 @@ fn a_rollback_that_meets_an_error_is_tried_again() {
     assert!(decided > 0);
 }
 
-/// A replica's commit that is refused leaves nothing of its record, and can be tried again.
+/// A replica's commit that meets an error leaves nothing of its record, and can be tried again.
 #[test]
-fn a_refused_commit_leaves_nothing_of_its_record() {
-    let disk = disk(65);
-    let db = open_on(&disk);
-    set_up(&db).unwrap();
-    step(&db, Step::Prepare("a", 0)).unwrap();
-    let record = db.replica_record(b"position", b"5".to_vec());
-    let mut branch = db.xa_take(&xid("a")).unwrap();
-    // More events than a record can hold.
-    let endless = EventSource { schema: "x".repeat(1 << 28).as_str().into(), ..source() };
-    assert!(block_on(branch.commit(Some(&endless), Some(&record))).is_err());
-    assert!(branch.is_prepared() && !branch.is_rolled_back());
-    block_on(branch.rollback(Some(&source()))).unwrap();
-    assert!(db.replica_records().unwrap().is_empty());
-    assert_eq!(stored(&db), (0..20).map(|id| (id, id)).collect());
+fn a_commit_that_meets_an_error_leaves_nothing_of_its_record() {
+    for again in [true, false] {
+        let disk = SimDisk::new(SimConfig { seed: 65, capacity: 48 << 20, ..SimConfig::default() });
+        let db = open_on(&disk);
+        set_up(&db).unwrap();
+        step(&db, Step::Prepare("a", 0)).unwrap();
+        let mut branch = db.xa_take(&xid("a")).unwrap();
+        // More than the disk takes.
+        let long = db.replica_record(b"position", vec![7; 64 << 20]);
+        let refused = block_on(branch.commit(Some(&source()), Some(&long))).unwrap_err();
+        assert_eq!((refused.code, branch.is_prepared(), branch.is_rolled_back()), (1114, true, false));
+        assert!(db.replica_records().unwrap().is_empty());
+        if again {
+            let record = db.replica_record(b"position", b"5".to_vec());
+            block_on(branch.commit(Some(&source()), Some(&record))).unwrap();
+            assert_eq!(db.replica_records().unwrap(), [(b"position".to_vec(), b"5".to_vec())]);
+        } else {
+            block_on(branch.rollback(Some(&source()))).unwrap();
+            assert!(db.replica_records().unwrap().is_empty());
+            assert_eq!(stored(&db), (0..20).map(|id| (id, id)).collect());
+        }
+        drop(branch);
+        assert_eq!(replay(&db).rows, stored(&db));
+    }
 }
 
 /// A replica that has prepared a transaction and could not note it is told so when it comes again, and nobody else is.

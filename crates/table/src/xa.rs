@@ -161,6 +161,11 @@ impl XaBranch {
         matches!(self.work, Work::Changed(_))
     }
 
+    /// The binary log has been told of its preparation, and is to be told of its end.
+    pub fn is_logged(&self) -> bool {
+        matches!(&self.work, Work::Changed(prepared) if prepared.logged)
+    }
+
     /// Prepared, and not ended yet.
     pub fn is_prepared(&self) -> bool {
         !matches!(self.work, Work::Open)

@@ -29,7 +29,7 @@ fn source(text: &str) -> EventSource {
 }
 
 fn logged(text: &str) -> DdlContext {
-    DdlContext { log: Some(Arc::new(LoggedStatement { source: source(text), text: text.into() })), ..DdlContext::default() }
+    DdlContext { log: Some(Arc::new(LoggedStatement { source: source(text), text: text.into(), ..LoggedStatement::default() })), ..DdlContext::default() }
 }
 
 /// What a file has behind the events that every file begins with.

@@ -210,7 +210,7 @@ impl Brancher {
                     let commit = self.rng.random_ratio(2, 3);
                     self.end(&mut connection, &name, commit).await?;
                 }
-                (0..6, _) => self.one_phase(&mut connection).await?,
+                (0..6, _) => self.at_once(&mut connection, options.no_one_phase).await?,
                 _ if self.branches.len() < PREPARED_MAX => {
                     let name = self.prepare(&mut connection).await?;
                     if self.rng.random_bool(0.5) {
@@ -246,11 +246,11 @@ impl Brancher {
         Ok(name)
     }
 
-    /// A transaction that is committed at once, as one in two phases or not.
-    async fn one_phase(&mut self, connection: &mut Conn) -> Result<()> {
+    /// A transaction that is committed at once, as one that could have two phases or not.
+    async fn at_once(&mut self, connection: &mut Conn, plain: bool) -> Result<()> {
         let (statements, changes) = self.work();
         let name = self.name();
-        let brackets = match self.rng.random_bool(0.5) {
+        let brackets = match !plain && self.rng.random_bool(0.5) {
             true => [format!("XA START '{name}'"), format!("XA END '{name}'"), format!("XA COMMIT '{name}' ONE PHASE")],
             false => ["BEGIN".into(), "DO 1".into(), "COMMIT".into()],
         };

@@ -48,6 +48,9 @@ pub struct Options {
     /// Clients with keys of their own; as many again make transfers and auto-increment inserts
     #[arg(long, default_value_t = 6)]
     clients: u64,
+    /// No XA COMMIT ... ONE PHASE: a replica that is MariaDB 10.11 cannot apply MySQL's event for it (error 1399)
+    #[arg(long)]
+    no_one_phase: bool,
     /// Longest time under load before the kill, in ms
     #[arg(long, default_value_t = 600)]
     load_ms_max: u64,

@@ -364,6 +364,9 @@ mod tests {
         table.advance_low_water(RING + 1);
         assert!(table.low_water() == old && table.overflow.iter().all(|s| s.lock().is_empty()));
         assert_eq!((table.status(old), table.status(early)), (Status::Open, Status::Committed(0)));
+        // One that has its bit is still another one.
+        let same_bit = TxnId(old.0 + 64 * OLD_WORDS as u64);
+        assert_eq!((old_bit(same_bit.0), table.status(same_bit)), (old_bit(old.0), Status::Committed(0)));
         table.commit(old, RING + 9);
         assert_eq!(table.status(old), Status::Committed(RING + 9));
         table.advance_low_water(RING + 1);

@@ -373,6 +373,11 @@ impl Binlog {
         self.shared.lock().executed.clone()
     }
 
+    /// Whether a transaction is among those. As of the last step of the files' writer: right for what was durable a moment ago.
+    pub fn has_executed(&self, uuid: Uuid, number: u64) -> bool {
+        self.shared.lock().executed.contains(uuid, number)
+    }
+
     pub fn purged(&self) -> GtidSet {
         self.shared.lock().purged.clone()
     }

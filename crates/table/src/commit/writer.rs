@@ -303,7 +303,7 @@ impl Writer {
             last_committed: last_committed as i64,
             sequence_number: self.sequence as i64,
             immediate_commit_micros: payload.commit_time,
-            original_commit_micros: payload.commit_time,
+            original_commit_micros: payload.original_commit_time.unwrap_or(payload.commit_time),
             following_bytes: group.bytes,
             following_events: group.events,
             checksum: self.checksum,

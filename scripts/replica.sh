@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Highkey as a replica of real servers, compared row for row: replica.sh [SECONDS] [SEED] [SCENARIO...]
 # Scenarios: mysql-file mysql-gtid mariadb-gtid mariadb-file; all that have their server by default. SECONDS is the load of each round.
+# With the mysql- ones another MySQL follows the replica (log_replica_updates), and is compared too.
 source "$(dirname "$0")/lib.sh"
 SECONDS_PER_ROUND=${1:-10}
 SEED=${2:-$RANDOM}
@@ -45,9 +46,29 @@ start_source() { # start_source SCENARIO; again after a kill
     wait_for $PORT
 }
 
-start_replica() {
-    start_highkey $((PORT + 1)) --server-id=2 --slave-net-timeout=10
+start_replica() { # start_replica SCENARIO; again after a kill
+    local options=(--server-id=2 --slave-net-timeout=10)
+    case $1 in
+    mysql-file) options+=(--log-bin --max-binlog-size=1M) ;;
+    mysql-gtid) options+=(--log-bin --max-binlog-size=1M --gtid-mode=ON --enforce-gtid-consistency=ON) ;;
+    esac
+    start_highkey $((PORT + 1)) "${options[@]}"
     REPLICA=${SERVERS[-1]}
+}
+
+start_chain() { # start_chain SCENARIO: a replica of the replica
+    local from options=(--server-id=3 --log-bin=binlog --slave-net-timeout=10)
+    case $1 in
+    mysql-file) from="MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4" ;;
+    mysql-gtid)
+        options+=(--gtid-mode=ON --enforce-gtid-consistency=ON)
+        from="MASTER_AUTO_POSITION=1"
+        ;;
+    *) return 0 ;;
+    esac
+    start_mysql $((PORT + 2)) "${options[@]}"
+    sql $((PORT + 2)) "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=$((PORT + 1)), MASTER_USER='chain', MASTER_PASSWORD='c1', MASTER_CONNECT_RETRY=1,
+        MASTER_RETRY_COUNT=100000, $from; START SLAVE"
 }
 
 kill_hard() { # kill_hard PID
@@ -55,10 +76,26 @@ kill_hard() { # kill_hard PID
     wait "$1" 2>/dev/null || true
 }
 
-compare() {
-    "$BIN/highkey-sim" replica compare --source mysql://root@127.0.0.1:$PORT --replica mysql://root@127.0.0.1:$((PORT + 1)) --timeout 120 || {
-        sql $((PORT + 1)) 'SHOW REPLICA STATUS\G' || true
-        tail -20 "$WORK/highkey-$((PORT + 1)).log" "$WORK/source.log"
+compare() { # compare SCENARIO
+    compare_with $((PORT + 1)) 'SHOW REPLICA STATUS\G'
+    case $1 in
+    mysql-*) compare_with $((PORT + 2)) 'SHOW SLAVE STATUS\G' ;;
+    esac
+    [ "$1" = mysql-gtid ] || return 0
+    local executed port
+    executed=$(sql $PORT 'SELECT @@gtid_executed')
+    for port in $((PORT + 1)) $((PORT + 2)); do
+        [ "$(sql $port 'SELECT @@gtid_executed')" = "$executed" ] || { echo "port $port has not executed $executed" >&2; exit 1; }
+    done
+}
+
+compare_with() { # compare_with PORT STATUS
+    "$BIN/highkey-sim" replica compare --source mysql://root@127.0.0.1:$PORT --replica mysql://root@127.0.0.1:"$1" --timeout 120 || {
+        sql "$1" "$2" || true
+        for log in "$WORK"/highkey-$((PORT + 1)).log "$WORK/source.log" "$WORK"/mysql-$((PORT + 2)).log; do
+            echo "$log"
+            tail -n 20 "$log" || true
+        done
         exit 1
     }
 }
@@ -79,11 +116,37 @@ follow() { # follow SCENARIO: tells the replica its source
     sql $((PORT + 1)) "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=$PORT, SOURCE_USER='follower', SOURCE_PASSWORD='f1', SOURCE_CONNECT_RETRY=1, $how; START REPLICA"
 }
 
+two_phases() { # two_phases SCENARIO: transactions in two phases, and a kill of the replica between the phases of one. MariaDB's have another form.
+    case $1 in mysql-*) ;; *) return 0 ;; esac
+    sql $PORT "CREATE DATABASE load_xa; CREATE TABLE load_xa.t (id INT PRIMARY KEY, v INT)"
+    for i in 1 2 3; do
+        sql $PORT "XA START 'a$i'; INSERT INTO load_xa.t VALUES ($i, 1); XA END 'a$i'; XA PREPARE 'a$i'; XA COMMIT 'a$i'"
+        sql $PORT "XA START 'b$i'; INSERT INTO load_xa.t VALUES (10 + $i, 1); XA END 'b$i'; XA PREPARE 'b$i'; XA ROLLBACK 'b$i'"
+        sql $PORT "XA START 'c$i'; UPDATE load_xa.t SET v = v + 1; XA END 'c$i'; XA COMMIT 'c$i' ONE PHASE"
+    done
+    sql $PORT "XA START 'k'; INSERT INTO load_xa.t VALUES (100, 1); XA END 'k'; XA PREPARE 'k'"
+    local port
+    for port in $((PORT + 1)) $((PORT + 2)); do
+        for _ in $(seq 100); do
+            [ -z "$(sql $port 'XA RECOVER')" ] || break
+            sleep 0.1
+        done
+    done
+    kill_hard "$REPLICA"
+    start_replica "$1"
+    [ -n "$(sql $((PORT + 1)) 'XA RECOVER')" ] || { echo "what was prepared is lost on the replica" >&2; exit 1; }
+    sql $PORT "XA COMMIT 'k'"
+    compare "$1"
+    [ -z "$(sql $((PORT + 1)) 'XA RECOVER')$(sql $((PORT + 2)) 'XA RECOVER')" ] || { echo "something is still prepared" >&2; exit 1; }
+}
+
 round() { # round SCENARIO
     echo "replica of $1, seed $SEED"
     rm -rf "$WORK"/mysql-* "$WORK"/mariadb-* "$WORK"/highkey-*
     start_source "$1"
-    start_replica
+    start_replica "$1"
+    sql $((PORT + 1)) "SET sql_log_bin = 0; CREATE USER chain@localhost IDENTIFIED WITH mysql_native_password BY 'c1'; GRANT REPLICATION SLAVE ON *.* TO chain@localhost"
+    start_chain "$1"
     # In MySQL with its default plugin, caching_sha2_password.
     sql $PORT "CREATE USER follower@localhost IDENTIFIED BY 'f1'; GRANT REPLICATION SLAVE ON *.* TO follower@localhost"
     follow "$1"
@@ -91,7 +154,7 @@ round() { # round SCENARIO
     # At rest, then under load.
     load "$SEED"
     wait $LOAD
-    compare
+    compare "$1"
 
     # Stops and starts of its threads, and a statement that needs both at rest.
     load $((SEED + 1))
@@ -100,12 +163,14 @@ round() { # round SCENARIO
         sql $((PORT + 1)) "STOP REPLICA SQL_THREAD; START REPLICA SQL_THREAD; STOP REPLICA IO_THREAD; START REPLICA; STOP REPLICA; START REPLICA"
     done
     wait $LOAD
-    compare
+    compare "$1"
+
+    two_phases "$1"
 
     # A row that is not there stops the applier, as in MySQL; when it is, it goes on where it was.
     sql $PORT "CREATE TABLE load_a.missing (id INT PRIMARY KEY, n INT); INSERT INTO load_a.missing VALUES (1, 1)"
-    compare
-    sql $((PORT + 1)) "DELETE FROM load_a.missing"
+    compare "$1"
+    sql $((PORT + 1)) "SET sql_log_bin = 0; DELETE FROM load_a.missing"
     sql $PORT "UPDATE load_a.missing SET n = 2"
     for _ in $(seq 100); do
         errno=$(mariadb --no-defaults -h127.0.0.1 -P$((PORT + 1)) -uroot -e 'SHOW REPLICA STATUS\G' | awk '/Last_SQL_Errno:/ { print $2 }')
@@ -113,18 +178,18 @@ round() { # round SCENARIO
         sleep 0.1
     done
     [ "$errno" = 1032 ] || { echo "a missing row ends in error $errno, not 1032" >&2; exit 1; }
-    sql $((PORT + 1)) "INSERT INTO load_a.missing VALUES (1, 1); START REPLICA"
-    compare
+    sql $((PORT + 1)) "SET sql_log_bin = 0; INSERT INTO load_a.missing VALUES (1, 1); START REPLICA"
+    compare "$1"
 
     # Kill -9 of the replica: no transaction is lost, none is done twice.
     load $((SEED + 2))
     for _ in $(seq 6); do
         sleep "$(awk "BEGIN { print $SECONDS_PER_ROUND / 10 + 0.3 }")"
         kill_hard "$REPLICA"
-        start_replica
+        start_replica "$1"
     done
     wait $LOAD
-    compare
+    compare "$1"
 
     # Kill -9 of the source. Its log is synced with every commit by default in MySQL, and MariaDB's recovery undoes what it has not logged.
     load $((SEED + 3))
@@ -134,7 +199,7 @@ round() { # round SCENARIO
         start_source "$1"
     done
     wait $LOAD
-    compare
+    compare "$1"
     stop_all
 }
 
@@ -147,4 +212,4 @@ fi
 for scenario in "${SCENARIOS[@]}"; do
     round "$scenario"
 done
-echo "replicas are equal to their sources"
+echo "replicas are equal to their sources, and those of theirs"

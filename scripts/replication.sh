@@ -21,7 +21,7 @@ sql 23992 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PE
 (while sleep 1; do sql 23992 "START SLAVE" 2>/dev/null || true; done) &
 SERVERS+=($!)
 
-"$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 \
+"$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 --no-one-phase \
     --setup "SET sql_log_bin=0" --setup "CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'" --setup "SET sql_log_bin=1" \
     -- "${OPTIONS[@]}" || { tail -30 "$WORK/source.log"; exit 1; }
 

@@ -82,6 +82,7 @@ impl Engine {
             }
         });
         engine.spawn("purge", |system, stop| system.purge_until(stop));
+        engine.spawn("copy", |system, stop| system.copy_prepared_until(stop));
         Ok(engine)
     }
 
@@ -103,6 +104,11 @@ impl Engine {
         let system = &self.inner.system;
         system.publish_abandoned()?;
         self.store().shutdown()
+    }
+
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn system(&self) -> &System {
+        &self.inner.system
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -205,9 +211,13 @@ impl Engine {
         self.store().checkpoint()
     }
 
-    /// One round of purge and publication, for engines opened without background threads. Returns how much it did.
+    /// One round of purge, publication and copies of what is prepared, for engines opened without background threads. Returns how much
+    /// it purged.
     pub fn background_step(&self) -> Result<usize> {
-        self.inner.system.background_step(&mut self.inner.pace.lock())
+        let system = &self.inner.system;
+        let done = system.background_step(&mut self.inner.pace.lock())?;
+        system.copy_prepared(&self.inner.stop)?;
+        Ok(done)
     }
 
     /// Where a session's statements note what they wait for; `stats` has the sums of all.

@@ -341,6 +341,11 @@ impl Transaction {
         self.has_writes() || self.events.as_ref().is_some_and(|events| events.is_empty_transaction())
     }
 
+    /// Whether its commit is a transaction of the binary log.
+    pub fn tells_binlog(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| events.tells())
+    }
+
     /// The transaction is one in two phases. To be called before its first change.
     pub fn set_xid(&mut self, xid: Arc<Xid>) {
         self.xid = Some(xid);

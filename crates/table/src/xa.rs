@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use highkey_binlog::Xid;
-use highkey_storage::{Engine, Prepared};
-use highkey_types::MySqlError;
+use highkey_storage::{CommitWait, Engine, Prepared};
+use highkey_types::{MySqlError, errors};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -75,8 +75,8 @@ struct Named {
     prepared: bool,
     /// Prepared, and held by no session.
     left: Option<Work>,
-    /// An earlier life of the database prepared it.
-    found: bool,
+    /// Whoever prepared it may not have got to note that: an earlier life of the database prepared it, or a replica whose note failed.
+    unnoted: bool,
 }
 
 /// All transactions in two phases, by the parts of their names that tell them apart. As in MySQL the format does not.
@@ -100,7 +100,7 @@ impl XaBranches {
             let deltas = info.tables.iter().filter_map(state).collect();
             let prepared = PreparedTransaction { inner, deltas, logged: info.logged, _locks: HeldLocks::restored(locks, &info.tables) };
             let left = Some(Work::Changed(Box::new(prepared)));
-            let named = Named { xid: Arc::new(info.xid), prepared: true, left, found: true };
+            let named = Named { xid: Arc::new(info.xid), prepared: true, left, unnoted: true };
             branches.named.lock().insert(key(&named.xid), named);
         }
         Ok(branches)
@@ -120,7 +120,7 @@ impl Database {
         let mut named = self.xa.named.lock();
         let std::collections::btree_map::Entry::Vacant(free) = named.entry(key(&xid)) else { return None };
         let xid = Arc::new(xid);
-        free.insert(Named { xid: xid.clone(), prepared: false, left: None, found: false });
+        free.insert(Named { xid: xid.clone(), prepared: false, left: None, unnoted: false });
         Some(XaBranch { db: self.clone(), xid, work: Work::Open })
     }
 
@@ -137,9 +137,17 @@ impl Database {
         self.xa.named.lock().values().filter(|named| named.prepared).map(|named| named.xid.clone()).collect()
     }
 
-    /// Whether an earlier life of the database prepared a transaction of this name, and nobody has ended it since.
-    pub fn xa_was_found(&self, xid: &Xid) -> bool {
-        self.xa.named.lock().get(&key(xid)).is_some_and(|named| named.found && *named.xid == *xid)
+    /// Whether a transaction of this name is prepared, and whoever prepared it may not have got to note that: an earlier life of the database
+    /// prepared it, or `xa_is_unnoted` was called.
+    pub fn xa_may_be_unnoted(&self, xid: &Xid) -> bool {
+        self.xa.named.lock().get(&key(xid)).is_some_and(|named| named.unnoted && *named.xid == *xid)
+    }
+
+    /// The replica that has prepared it could not note that: it will come again.
+    pub fn xa_is_unnoted(&self, xid: &Xid) {
+        if let Some(named) = self.xa.named.lock().get_mut(&key(xid)).filter(|named| named.prepared) {
+            named.unnoted = true;
+        }
     }
 }
 
@@ -151,6 +159,11 @@ impl XaBranch {
     /// Whether its end changes something.
     pub fn has_changes(&self) -> bool {
         matches!(self.work, Work::Changed(_))
+    }
+
+    /// The binary log has been told of its preparation, and is to be told of its end.
+    pub fn is_logged(&self) -> bool {
+        matches!(&self.work, Work::Changed(prepared) if prepared.logged)
     }
 
     /// Prepared, and not ended yet.
@@ -178,27 +191,40 @@ impl XaBranch {
         }
     }
 
+    /// A rollback has been decided, and met an error: it can only be rolled back, by this life of the database or by the next.
+    pub fn is_rolled_back(&self) -> bool {
+        matches!(&self.work, Work::Changed(prepared) if prepared.inner.is_rolled_back())
+    }
+
     /// Commits what is prepared, durably as `Transaction::commit`. With `log` the binary log is told, if it was told of the preparation.
-    /// On an error before the commit it stays prepared.
+    /// On an error before the commit it stays prepared. Error 1402 where `is_rolled_back`.
     pub async fn commit(&mut self, log: Option<&EventSource>, record: Option<&ReplicaRecord>) -> Result<(), MySqlError> {
+        if self.is_rolled_back() {
+            return Err(errors::xa_rbrollback());
+        }
         if let Work::Changed(prepared) = &mut self.work {
-            if let Some(record) = record {
-                prepared.inner.add(|txn| record.put(txn))?;
-            }
-            let events = prepared.events(log, "COMMIT", &self.xid);
-            let wait = prepared.inner.commit(&events).map_err(failed)?;
+            let wait = match prepared.commit(log, record, &self.xid) {
+                Ok(wait) => wait,
+                Err(e) => {
+                    // Else the log would be kept for the record until the next try.
+                    if let Err(cause) = prepared.inner.forget_added() {
+                        tracing::warn!(%cause, "what was to be committed with a prepared transaction cannot be undone now");
+                    }
+                    return Err(e);
+                }
+            };
             self.ended(wait).await?;
         }
         self.work = Work::Open;
         Ok(())
     }
 
-    /// As `commit`.
+    /// Rolls back what is prepared. On an error it stays prepared, or `is_rolled_back`: then the next call goes on with it.
     pub async fn rollback(&mut self, log: Option<&EventSource>) -> Result<(), MySqlError> {
         if let Work::Changed(prepared) = &mut self.work {
-            prepared.deltas.clear();
             let events = prepared.events(log, "ROLLBACK", &self.xid);
             let wait = prepared.inner.rollback(&events).map_err(failed)?;
+            prepared.deltas.clear();
             self.ended(wait).await?;
         }
         self.work = Work::Open;
@@ -206,7 +232,7 @@ impl XaBranch {
     }
 
     /// The record that ends it is in the log.
-    async fn ended(&mut self, wait: highkey_storage::CommitWait) -> Result<(), MySqlError> {
+    async fn ended(&mut self, wait: CommitWait) -> Result<(), MySqlError> {
         let Work::Changed(prepared) = std::mem::take(&mut self.work) else { unreachable!("it has ended something") };
         Committing(Some(wait)).await.map_err(failed)?;
         prepared.deltas.into_iter().for_each(|(table, added)| table.add_rows(added));
@@ -215,6 +241,15 @@ impl XaBranch {
 }
 
 impl PreparedTransaction {
+    /// Its commit record is in the log when it returns.
+    fn commit(&mut self, log: Option<&EventSource>, record: Option<&ReplicaRecord>, xid: &Xid) -> Result<CommitWait, MySqlError> {
+        if let Some(record) = record {
+            self.inner.add(|txn| record.put(txn))?;
+        }
+        let events = self.events(log, "COMMIT", xid);
+        self.inner.commit(&events).map_err(failed)
+    }
+
     fn events(&self, log: Option<&EventSource>, verb: &str, xid: &Xid) -> Vec<u8> {
         match log.filter(|_| self.logged) {
             // A replica must not end it before it is prepared there.

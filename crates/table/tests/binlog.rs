@@ -9,7 +9,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use common::*;
-use highkey_binlog::event;
+use highkey_binlog::{EventType, Header, event};
 use highkey_storage::{Error, SimClock, SimDisk};
 use highkey_table::*;
 use highkey_types::MySqlError;
@@ -29,7 +29,7 @@ fn source(text: &str) -> EventSource {
 }
 
 fn logged(text: &str) -> DdlContext {
-    DdlContext { log: Some(Arc::new(LoggedStatement { source: source(text), text: text.into() })), ..DdlContext::default() }
+    DdlContext { log: Some(Arc::new(LoggedStatement { source: source(text), text: text.into(), ..LoggedStatement::default() })), ..DdlContext::default() }
 }
 
 /// What a file has behind the events that every file begins with.
@@ -466,4 +466,111 @@ fn assigned_and_declared_gtids_are_executed() {
     }
     binlog.reset().unwrap();
     assert!(binlog.executed().is_empty() && binlog.purged().is_empty());
+}
+
+/// The numbers of GTIDs in the files, in their order.
+fn gtid_numbers(db: &Arc<Database>) -> Vec<u64> {
+    let binlog = db.binlog().unwrap();
+    binlog.catch_up().unwrap();
+    let mut numbers = Vec::new();
+    for (name, _) in binlog.files() {
+        let mut bytes = Vec::new();
+        binlog.read_file(&name, 0).unwrap().unwrap().read_to_end(&mut bytes).unwrap();
+        for sealed in event::split(&bytes[4..]) {
+            if Header::parse(sealed).unwrap().event_type == EventType::GTID {
+                numbers.push(u64::from_le_bytes(sealed[Header::LEN + 17..Header::LEN + 25].try_into().unwrap()));
+            }
+        }
+    }
+    numbers
+}
+
+/// Sessions own numbers of this server while others commit: nobody else gets them, one that is given up is used, and after a crash at any
+/// write the files say the same again.
+#[test]
+fn a_number_that_a_session_owns_is_nobody_elses() {
+    let options = || BinlogOptions { assigns_gtids: true, ..small() };
+    // The first numbers are of what makes the table.
+    let work = |db: &Arc<Database>| -> Result<(), MySqlError> {
+        create_table(db)?;
+        let (binlog, own) = (db.binlog().unwrap(), db.server_uuid());
+        let run = |id: i64, gtid: GtidChoice| {
+            block_on(async {
+                let table = db.catalog().table("s", "t")?;
+                let mut txn = db.begin(Isolation::RepeatableRead);
+                txn.open(&table).await?;
+                txn.log_statement(EventSource { gtid, ..source("insert") });
+                statement(&table, &mut txn, "insert", id..id + 1).await?;
+                txn.commit().await
+            })
+        };
+        let owned = |number| match binlog.own(own, number, 1)? {
+            Owning::Owned(gtid) => Ok(gtid),
+            _ => panic!("{number} is free"),
+        };
+        run(3, GtidChoice::Automatic)?;
+        let (five, six, nine) = (owned(5)?, owned(6)?, owned(9)?);
+        assert!(matches!(binlog.own(own, 6, 2)?, Owning::Busy));
+        run(4, GtidChoice::Automatic)?;
+        run(7, GtidChoice::Automatic)?;
+        binlog.rotate()?;
+        run(5, GtidChoice::Assigned(own, 5))?;
+        drop(five);
+        assert!(matches!(binlog.own(own, 5, 2)?, Owning::Executed));
+        drop(six);
+        run(6, GtidChoice::Automatic)?;
+        run(8, GtidChoice::Automatic)?;
+        run(10, GtidChoice::Automatic)?;
+        binlog.catch_up()?;
+        drop(nine);
+        run(9, GtidChoice::Automatic)
+    };
+    let numbers = [1, 2, 3, 4, 7, 5, 6, 8, 10, 9];
+    let steps = {
+        let disk = disk(72);
+        let db = open_on(&disk, options()).unwrap();
+        let before = disk.changes();
+        work(&db).unwrap();
+        assert_eq!(gtid_numbers(&db), numbers);
+        disk.changes() - before
+    };
+    for step in 1..=steps {
+        let disk = disk(72);
+        let db = open_on(&disk, options()).unwrap();
+        disk.power_off_at(disk.changes() + step);
+        let _ = work(&db);
+        let published = db.binlog().unwrap().files();
+        let read = published.iter().filter_map(|(name, size)| Some((name.clone(), transactions_of(&db, name, *size)?))).collect::<Vec<_>>();
+        let after = disk.crash();
+        drop(db);
+        let db = open_on(&after, options()).unwrap_or_else(|e| panic!("step {step} of {steps}: {e}"));
+        for (name, bytes) in &read {
+            let size = db.binlog().unwrap().files().iter().find(|(n, _)| n == name).map(|(_, size)| *size);
+            let now = transactions_of(&db, name, size.unwrap_or_else(|| panic!("step {step}: {name} is gone"))).unwrap();
+            assert!(now.starts_with(bytes), "step {step} of {steps}: {name} says something else than before the crash");
+        }
+        let found = gtid_numbers(&db);
+        assert!(numbers.starts_with(&found), "step {step} of {steps}: {found:?}");
+        // Nobody owns a number now: the gaps are filled, each once, and so they are after another crash.
+        if db.catalog().table("s", "t").is_err() {
+            continue;
+        }
+        for n in 0..10 {
+            block_on(async {
+                let table = db.catalog().table("s", "t").unwrap();
+                let mut txn = db.begin(Isolation::RepeatableRead);
+                txn.open(&table).await.unwrap();
+                txn.log_statement(source("insert"));
+                statement(&table, &mut txn, "insert", 100 + n..101 + n).await.unwrap();
+                txn.commit().await.unwrap();
+            });
+        }
+        let gone_on = gtid_numbers(&db);
+        let mut sorted = gone_on.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (1..=found.len() as u64 + 10).collect::<Vec<_>>(), "step {step} of {steps}");
+        let again = after.crash();
+        drop(db);
+        assert_eq!(gtid_numbers(&open_on(&again, options()).unwrap()), gone_on, "step {step} of {steps}");
+    }
 }

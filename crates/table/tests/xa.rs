@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
-use highkey_storage::{SimClock, SimDisk};
+use highkey_storage::{SimClock, SimConfig, SimDisk};
 use highkey_table::*;
 use highkey_types::MySqlError;
 use replay::replay;
@@ -229,4 +229,94 @@ fn a_name_is_used_once_and_what_was_only_read_is_let_go() {
     block_on(branch.commit(Some(&source()), None)).unwrap();
     drop(branch);
     assert!(prepared(&db).is_empty() && db.xa_start(named(3, "")).is_some());
+}
+
+/// An error behind the decision to roll back: it cannot be committed any more, it is prepared for nobody, and the next try goes on. The same before the
+/// decision: everything is as it was, the count of rows too.
+#[test]
+fn a_rollback_that_meets_an_error_is_tried_again() {
+    let mut decided = 0;
+    for n in 1.. {
+        let disk = disk(64);
+        let mut db = open_on(&disk);
+        set_up(&db).unwrap();
+        step(&db, Step::Prepare("a", 0)).unwrap();
+        db.shutdown().unwrap();
+        drop(db);
+        db = open_on(&disk);
+        let mut branch = db.xa_take(&xid("a")).unwrap();
+        disk.fail_read_in(Some(n));
+        let first = block_on(branch.rollback(Some(&source())));
+        let met = !disk.fail_read_in(None);
+        if first.is_err() {
+            assert!(branch.is_prepared());
+            // Its session goes; whoever comes next finds it.
+            let is_rolled_back = branch.is_rolled_back();
+            drop(branch);
+            assert_eq!(prepared(&db), [xid("a").to_string()]);
+            let mut branch = db.xa_take(&xid("a")).unwrap();
+            if is_rolled_back {
+                decided += 1;
+                assert_eq!(block_on(branch.commit(Some(&source()), None)).unwrap_err().code, 1402);
+                block_on(branch.rollback(Some(&source()))).unwrap();
+            } else {
+                block_on(branch.commit(Some(&source()), None)).unwrap();
+            }
+        } else {
+            drop(branch);
+        }
+        let replayed = replay(&db);
+        assert!(replayed.rows == stored(&db) && replayed.prepared.is_empty() && prepared(&db).is_empty(), "read {n}");
+        let table = db.catalog().table("s", "t").unwrap();
+        assert_eq!(table.row_count_estimate().unwrap(), 20);
+        check_all(&db);
+        if !met {
+            break;
+        }
+    }
+    assert!(decided > 0);
+}
+
+/// A replica's commit that meets an error leaves nothing of its record, and can be tried again.
+#[test]
+fn a_commit_that_meets_an_error_leaves_nothing_of_its_record() {
+    for again in [true, false] {
+        let disk = SimDisk::new(SimConfig { seed: 65, capacity: 48 << 20, ..SimConfig::default() });
+        let db = open_on(&disk);
+        set_up(&db).unwrap();
+        step(&db, Step::Prepare("a", 0)).unwrap();
+        let mut branch = db.xa_take(&xid("a")).unwrap();
+        // More than the disk takes.
+        let long = db.replica_record(b"position", vec![7; 64 << 20]);
+        let refused = block_on(branch.commit(Some(&source()), Some(&long))).unwrap_err();
+        assert_eq!((refused.code, branch.is_prepared(), branch.is_rolled_back()), (1114, true, false));
+        assert!(db.replica_records().unwrap().is_empty());
+        if again {
+            let record = db.replica_record(b"position", b"5".to_vec());
+            block_on(branch.commit(Some(&source()), Some(&record))).unwrap();
+            assert_eq!(db.replica_records().unwrap(), [(b"position".to_vec(), b"5".to_vec())]);
+        } else {
+            block_on(branch.rollback(Some(&source()))).unwrap();
+            assert!(db.replica_records().unwrap().is_empty());
+            assert_eq!(stored(&db), (0..20).map(|id| (id, id)).collect());
+        }
+        drop(branch);
+        assert_eq!(replay(&db).rows, stored(&db));
+    }
+}
+
+/// A replica that has prepared a transaction and could not note it is told so when it comes again, and nobody else is.
+#[test]
+fn what_a_replica_could_not_note_is_known_by_its_name() {
+    let disk = disk(66);
+    let db = open_on(&disk);
+    set_up(&db).unwrap();
+    step(&db, Step::Prepare("a", 0)).unwrap();
+    assert!(!db.xa_may_be_unnoted(&xid("a")));
+    db.xa_is_unnoted(&xid("a"));
+    assert!(db.xa_may_be_unnoted(&xid("a")) && db.xa_start(xid("a")).is_none());
+    let mut branch = db.xa_take(&xid("a")).unwrap();
+    block_on(branch.commit(Some(&source()), None)).unwrap();
+    drop(branch);
+    assert!(!db.xa_may_be_unnoted(&xid("a")) && db.xa_start(xid("a")).is_some());
 }

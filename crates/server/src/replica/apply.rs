@@ -170,8 +170,8 @@ impl Coordinator {
 
     /// Gives a transaction, by its first event, to a worker once it may start. False: UNTIL is reached before it.
     async fn start(&mut self, event: &Event, part: Part) -> Result<bool, String> {
-        let (gtid, clock) = match part {
-            Part::Start => event.transaction_start().map(|start| (start.gtid, start.clock))?,
+        let (gtid, clock, committed_micros) = match part {
+            Part::Start => event.transaction_start().map(|start| (start.gtid, start.clock, start.committed_micros))?,
             _ => Default::default(),
         };
         if self.until.reached(&self.whole, gtid.as_ref()) {
@@ -185,7 +185,7 @@ impl Coordinator {
         self.order.done_below(self.workers[worker].free_at).await;
         let ignored = u64::from(event.server_id) == self.channel.server_id() || self.settings.ignore_server_ids.contains(&u64::from(event.server_id));
         let file = self.position.file.as_str().into();
-        self.give(worker, Work::Start(Start { ticket, gtid, timestamp: event.timestamp, file, ignored, first: ticket == 0 })).await;
+        self.give(worker, Work::Start(Start { ticket, gtid, server_id: event.server_id, committed_micros, timestamp: event.timestamp, file, ignored, first: ticket == 0 })).await;
         self.current = Some((gtid, worker));
         self.next += 1;
         Ok(true)

@@ -8,7 +8,7 @@ use highkey_sql::replica::{ReplicaFailure, ReplicaStatus, ReplicaWorker, ThreadS
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::gtid::Gtid;
+use super::gtid::{Gtid, Gtids};
 use super::position::Position;
 use super::receiver::Queue;
 use super::settings::{Settings, Until};
@@ -82,6 +82,12 @@ impl Channel {
 
     pub fn server_uuid(&self) -> String {
         self.instance.global_text("server_uuid")
+    }
+
+    /// What has been executed here, by whomever, as our own binary log tells; `None`: it does not tell of what is applied.
+    pub fn executed(&self) -> Option<Gtids> {
+        let binlog = self.instance.database().binlog().filter(|_| self.instance.globals().bool("log_slave_updates"))?;
+        Gtids::parse(&binlog.executed().to_string())
     }
 
     /// How long the source may be silent.

@@ -120,6 +120,8 @@ pub struct TransactionStart {
     /// MariaDB: the event is a BEGIN as well.
     pub begins: bool,
     pub clock: Clock,
+    /// When the server that ran it first committed it, in microseconds since 1970; MySQL 8.0 says so.
+    pub committed_micros: Option<u64>,
 }
 
 /// A row event before its table is known.
@@ -153,7 +155,7 @@ impl Event {
                 0 => Clock::Unknown,
                 _ => Clock::Group { domain, commit: body.number(8)? },
             };
-            return Ok(TransactionStart { gtid: Some(Gtid::MariaDb { domain, server: self.server_id, sequence }), begins: flags & STANDALONE == 0, clock });
+            return Ok(TransactionStart { gtid: Some(Gtid::MariaDb { domain, server: self.server_id, sequence }), begins: flags & STANDALONE == 0, clock, committed_micros: None });
         }
         body.number(1)?;
         let source = body.bytes(16)?.try_into().expect("16 bytes were taken");
@@ -165,7 +167,14 @@ impl Event {
             Ok(LOGICAL) => Clock::Logical { last_committed: body.number(8)?, number: body.number(8)? },
             _ => Clock::Unknown,
         };
-        Ok(TransactionStart { gtid, begins: false, clock })
+        // The commit's time here, and where it differs there, in 7 bytes each.
+        const HAS_ORIGINAL: u64 = 1 << 55;
+        let committed_micros = match (&clock, body.number(7)) {
+            (Clock::Logical { .. }, Ok(time)) if time & HAS_ORIGINAL != 0 => Some(body.number(7)?),
+            (Clock::Logical { .. }, Ok(time)) => Some(time),
+            _ => None,
+        };
+        Ok(TransactionStart { gtid, begins: false, clock, committed_micros })
     }
 
     pub fn query(&self) -> Result<Query<'_>, String> {

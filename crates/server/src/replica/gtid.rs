@@ -78,6 +78,16 @@ impl Gtids {
         intervals.splice(from..to.max(from), [(first, last)]);
     }
 
+    /// Adds all of a set.
+    pub fn union(&mut self, set: &Gtids) {
+        for (source, intervals) in &set.mysql {
+            for (first, last) in intervals {
+                self.add_interval(*source, *first, *last);
+            }
+        }
+        self.mariadb.extend(&set.mariadb);
+    }
+
     /// Whether the transaction is among them. MariaDB's are in order within a domain, but who is ahead of whom is the source's to say: never.
     pub fn contains(&self, gtid: &Gtid) -> bool {
         let Gtid::MySql { source, number } = gtid else { return false };
@@ -190,7 +200,9 @@ mod tests {
             assert_eq!(set.contains(&gtid(number)), number <= 60 && number % 7 != 0, "{number}");
         }
         assert_eq!(set.to_string(), format!("{A}:1-6:8-13:15-20:22-27:29-34:36-41:43-48:50-55:57-60"));
-        assert_eq!(Gtids::parse(&set.to_string()), Some(set));
+        assert_eq!(Gtids::parse(&set.to_string()), Some(set.clone()));
+        set.union(&Gtids::parse(&format!("{A}:7:14-21:63")).unwrap());
+        assert_eq!(set.to_string(), format!("{A}:1-27:29-34:36-41:43-48:50-55:57-60:63"));
     }
 
     #[test]

@@ -294,7 +294,11 @@ async fn open(channel: &Channel, settings: &Settings, from: &Position) -> Result
         if !mode.starts_with("ON") {
             return Err(Ended::Fatal(13117, format!("The slave IO thread stops because the master has @@GLOBAL.GTID_MODE = {mode} and this server uses AUTO_POSITION = 1.")));
         }
-        sids = from.gtids.mysql_intervals().map(|(source, intervals)| sid(*source, intervals)).collect();
+        let mut have = from.gtids.clone();
+        if let Some(executed) = channel.executed() {
+            have.union(&executed);
+        }
+        sids = have.mysql_intervals().map(|(source, intervals)| sid(*source, intervals)).collect();
         request = request.with_gtid().with_gtid_set(sids);
     }
     let by_file = !settings.auto_position;

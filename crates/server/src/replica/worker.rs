@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use highkey_binlog::{Xid, xa};
-use highkey_sql::replica::{Applier, BranchStatement, RowsChange, RowsKind, StatementContext};
+use highkey_binlog::{Uuid, Xid, xa};
+use highkey_sql::replica::{Applier, BranchStatement, RowsChange, RowsKind, SourceTransaction, StatementContext};
 use highkey_types::MySqlError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -41,6 +41,10 @@ pub enum Work {
 pub struct Start {
     pub ticket: u64,
     pub gtid: Option<Gtid>,
+    /// The server that ran it first.
+    pub server_id: u32,
+    /// When that one committed it, in microseconds since 1970.
+    pub committed_micros: Option<u64>,
     /// When the source ran it, seconds since 1970.
     pub timestamp: u32,
     /// The source's file that it is in.
@@ -84,6 +88,8 @@ struct Transaction {
     branch: Option<Xid>,
     /// It is prepared here already: only its position is missing.
     done_before: bool,
+    /// It has been executed here, by whomever, as our own binary log tells: only its position is missing.
+    executed: bool,
     /// What has come of it, to be applied again.
     events: Vec<(Event, Part)>,
     bytes: usize,
@@ -134,7 +140,8 @@ impl Worker {
                 self.channel.worker_started(self.number, start.gtid.as_ref(), start.timestamp);
                 self.variables = StatementContext::default();
                 self.tables.trim();
-                self.transaction = Some(Transaction { start, at_turn: false, branch: None, done_before: false, events: Vec::new(), bytes: 0 });
+                let executed = !self.announce(&start);
+                self.transaction = Some(Transaction { start, at_turn: false, branch: None, done_before: false, executed, events: Vec::new(), bytes: 0 });
                 return Ok(());
             }
             Work::Abort => {
@@ -177,6 +184,17 @@ impl Worker {
             false => self.keep(event, part),
         }
         Ok(())
+    }
+
+    /// False: it has been executed.
+    fn announce(&mut self, start: &Start) -> bool {
+        let gtid = match start.gtid {
+            Some(Gtid::MySql { source, number }) => Some((Uuid(source), number)),
+            _ => None,
+        };
+        let told = SourceTransaction { server_id: start.server_id, gtid, committed_micros: start.committed_micros };
+        // Other replicas of ours have an ignored one from elsewhere.
+        self.applier.announce((!start.ignored).then_some(told))
     }
 
     fn transaction(&mut self) -> Result<&mut Transaction> {
@@ -246,9 +264,11 @@ impl Worker {
     }
 
     async fn step(&mut self, event: &Event, part: Part, end: Option<&Position>) -> Result {
-        let ignored = self.transaction()?.start.ignored;
+        let Transaction { executed, start: Start { ignored, .. }, .. } = *self.transaction()?;
         match part {
             Part::Log => Ok(()),
+            Part::Commit | Part::Alone | Part::Rollback if executed => self.commit(end).await,
+            _ if executed => Ok(()),
             Part::Start => match event.transaction_start().map_err(damaged)?.begins {
                 true => self.applier.begin().await.map_err(plain),
                 false => Ok(()),
@@ -297,7 +317,7 @@ impl Worker {
         let prepared = match (done_before, one_phase) {
             (true, _) => {
                 appended();
-                self.applier.note(&record, value)
+                self.applier.note(&record, value).await
             }
             (false, false) => self.applier.prepare_branch(&branch, &record, value, appended).await,
             (false, true) => self.applier.commit_branch(&record, value, appended).await,
@@ -322,7 +342,7 @@ impl Worker {
         let (record, value) = (worker_record(self.number), end.encode());
         match self.applier.end_branch(xid, commit, &record, value.clone()).await {
             // Nothing of it was for us, and a restart has forgotten its name.
-            Err(e) if e.code == 1397 && (ignored || self.filters.leaves_out()) => self.applier.note(&record, value).map_err(plain)?,
+            Err(e) if e.code == 1397 && (ignored || self.filters.leaves_out()) => self.applier.note(&record, value).await.map_err(plain)?,
             ended => ended.map_err(plain)?,
         }
         self.order.appended(ticket);
@@ -351,7 +371,9 @@ impl Worker {
         }
         self.wait_for_turn().await?;
         self.applier.begin().await.map_err(plain)?;
-        self.statement(event, end.map(Position::encode)).await?;
+        if self.statement(event, end.map(Position::encode)).await? {
+            self.applier.is_one_statement();
+        }
         self.commit(end).await
     }
 
@@ -363,7 +385,7 @@ impl Worker {
                 }
                 // It may be a definition, which commits at once.
                 self.wait_for_turn().await?;
-                self.statement(event, None).await
+                self.statement(event, None).await.map(drop)
             }
             kind::INTVAR => {
                 let (insert_id, value) = event.integer_variable().map_err(damaged)?;
@@ -390,27 +412,28 @@ impl Worker {
         }
     }
 
-    async fn statement(&mut self, event: &Event, record: Option<Vec<u8>>) -> Result {
+    /// False: it was not for us, or failed as it did on the source.
+    async fn statement(&mut self, event: &Event, record: Option<Vec<u8>>) -> Result<bool> {
         let query = event.query().map_err(damaged)?;
         let mut context = query.context.clone();
         context.schema = self.filters.rewritten(&query.schema).to_string();
         let variables = std::mem::take(&mut self.variables);
         (context.insert_id, context.last_insert_id) = (variables.insert_id, variables.last_insert_id);
         if !self.filters.admits_schema(&context.schema) {
-            return Ok(());
+            return Ok(false);
         }
         if self.filters.names_tables() {
             let tables = self.applier.tables_of(&context, query.sql).map_err(plain)?;
             if !tables.is_empty() && !tables.iter().any(|(schema, table)| self.filters.admits_table(schema, table)) {
-                return Ok(());
+                return Ok(false);
             }
         }
         let name = worker_record(self.number);
         let first = self.transaction()?.start.first;
         match self.applier.statement(&context, query.sql, record.map(|value| (name.as_slice(), value))).await {
-            Ok(()) => Ok(()),
-            Err(e) if query.error_code != 0 && e.code == query.error_code => Ok(()),
-            Err(e) if first && is_about_account(&query.shown()) && e.code == 1396 => Ok(()),
+            Ok(()) => Ok(true),
+            Err(e) if query.error_code != 0 && e.code == query.error_code => Ok(false),
+            Err(e) if first && is_about_account(&query.shown()) && e.code == 1396 => Ok(true),
             Err(e @ MySqlError { code: 1205 | 1213, .. }) => Err(plain(e)),
             Err(e) => Err(Problem::Failed(e.code, format!("Error '{}' on query. Default database: '{}'. Query: '{}'", e.message, context.schema, query.shown()))),
         }

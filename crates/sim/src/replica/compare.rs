@@ -48,14 +48,15 @@ async fn wait(source: &mut Conn, replica: &mut Conn, limit: Duration) -> Result<
         if found.as_ref() == Some(&token) {
             return Ok(());
         }
-        let status: Option<Row> = replica.query_first("SHOW REPLICA STATUS").await?;
+        // Under its old name, which a replica that is MySQL 8.0.12 knows too.
+        let status: Option<Row> = replica.query_first("SHOW SLAVE STATUS").await?;
         let status = status.ok_or("the replica has no source")?;
         let cell = |name: &str| status.get::<Value, _>(name).map(|value| value.as_sql(true)).unwrap_or_default();
-        if cell("Replica_SQL_Running") != "'Yes'" || cell("Replica_IO_Running") == "'No'" {
+        if cell("Slave_SQL_Running") != "'Yes'" || cell("Slave_IO_Running") == "'No'" {
             return Err(format!("the replica has stopped: {} {} / {} {}", cell("Last_IO_Errno"), cell("Last_IO_Error"), cell("Last_SQL_Errno"), cell("Last_SQL_Error")).into());
         }
         if Instant::now() > until {
-            let (file, position) = (cell("Relay_Source_Log_File"), cell("Exec_Source_Log_Pos"));
+            let (file, position) = (cell("Relay_Master_Log_File"), cell("Exec_Master_Log_Pos"));
             return Err(format!("the replica is at {file}:{position} after {} seconds: {}", limit.as_secs(), cell("Last_IO_Error")).into());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

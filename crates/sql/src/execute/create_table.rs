@@ -116,7 +116,7 @@ impl Session {
 
     async fn make_table(&mut self, spec: TableSpec, if_not_exists: bool) -> Result<Outcome, Failure> {
         let generated = spec.columns.first().is_some_and(|c| c.invisible && c.auto_increment && &*c.name == GENERATED_KEY);
-        if generated && self.event_source().is_some() {
+        if generated && self.rows_source().is_some() {
             // A replica that generates no keys must have the column too.
             if self.begin_table(spec, if_not_exists).await?.is_some() {
                 self.implicit_commit().await?;

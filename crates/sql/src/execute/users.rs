@@ -23,7 +23,12 @@ impl Session {
     /// One account is one transaction, and statements may name several: a replica's position goes with none of them. The binary log gets
     /// `text`.
     fn account_context(&self, text: String) -> DdlContext {
-        let mut cx = DdlContext { replica: None, ..self.ddl_context_logging(text.into()) };
+        let cx = match self.replica {
+            // The applier tells the statement as one.
+            Some(_) => self.unlogged_ddl_context(),
+            None => self.ddl_context_logging(text.into()),
+        };
+        let mut cx = DdlContext { replica: None, ..cx };
         if let Some(log) = cx.log.as_mut().map(Arc::make_mut) {
             // `quoted` escapes backslashes.
             log.source.sql_mode &= !SqlModes::NO_BACKSLASH_ESCAPES;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use highkey_table::Xid;
-use highkey_types::{Charset, Collation, MySqlError};
+use highkey_binlog::Uuid;
+use highkey_binlog::transaction::flags2;
+use highkey_table::{GtidChoice, Isolation, Xid};
+use highkey_types::{Charset, Collation, MySqlError, Str};
 
 use super::rows::{MappedTables, RowsChange};
 use crate::execute::DiscardingSink;
@@ -39,14 +41,27 @@ pub struct StatementContext {
     pub no_foreign_key_checks: bool,
 }
 
+/// A source's transaction, as far as our own binary log tells of it.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceTransaction {
+    /// The server that ran it first.
+    pub server_id: u32,
+    /// `None`: it has none of MySQL's.
+    pub gtid: Option<(Uuid, u64)>,
+    /// When it was committed there, in microseconds since 1970; `None`: the source does not say.
+    pub committed_micros: Option<u64>,
+}
+
 /// Applies transactions one after the other. One exists per thread of the replica; it shows in the process list as `system user`.
 ///
-/// A transaction is `begin`, `statement` and `rows` in the source's order, `commit`; anything may be `rollback` instead. A definition is one `statement`
+/// A transaction is announced by `announce`, which says how our own binary log tells of it (`log_replica_updates`). It is `begin`, `statement` and `rows` in the source's order, `commit`; anything may be `rollback` instead. A definition is one `statement`
 /// without `begin`.
 pub struct Applier {
     session: Session,
     tables: MappedTables,
     lock_wait_limit: Option<Duration>,
+    /// A statement that is a transaction, and that has not been logged with a change of its own: an account's, or one that has changed nothing.
+    text: Option<Str>,
 }
 
 impl Applier {
@@ -54,7 +69,7 @@ impl Applier {
         let client = ClientInfo { connection_id: instance.next_connection_id(), user: "system user".into(), ..ClientInfo::default() };
         let mut session = Session::new(instance, client);
         session.replica = Some(Default::default());
-        let mut applier = Applier { session, tables: MappedTables::default(), lock_wait_limit: None };
+        let mut applier = Applier { session, tables: MappedTables::default(), lock_wait_limit: None, text: None };
         // Rows are found by key, or by what they hold: gaps need no locks.
         applier.set("transaction_isolation", VarValue::Text("READ-COMMITTED".into()));
         applier.set("sql_require_primary_key", VarValue::Bool(false));
@@ -73,15 +88,64 @@ impl Applier {
         process.interrupt(Interruption::Query);
     }
 
+    /// The transaction to come, if our own binary log is to tell of it. False: it has been executed here before, and is to be left out.
+    pub fn announce(&mut self, transaction: Option<SourceTransaction>) -> bool {
+        self.forget_told();
+        let state = &self.session.state;
+        let binlog = state.instance.database().binlog().filter(|_| state.instance.globals().bool("log_slave_updates"));
+        let executed = match (binlog, transaction.and_then(|t| t.gtid)) {
+            (Some(binlog), Some((uuid, number))) => binlog.has_executed(uuid, number),
+            _ => false,
+        };
+        let mut log = transaction.filter(|_| binlog.is_some() && !executed);
+        if let Some(log) = &mut log
+            && state.instance.global_text("gtid_mode") == "OFF"
+        {
+            log.gtid = None;
+        }
+        if let Some(replica) = &mut self.session.replica {
+            replica.log = log;
+        }
+        !executed
+    }
+
+    fn forget_told(&mut self) {
+        self.text = None;
+        self.session.gtid.forget_told();
+    }
+
+    /// The transaction is one statement, the last that has run.
+    pub fn is_one_statement(&mut self) {
+        self.text = Some(self.session.statement_text.clone());
+    }
+
+    /// What tells of a transaction that has changed nothing which was logged. A GTID counts as executed in any case.
+    fn tell_the_rest(&mut self) {
+        if self.session.gtid.is_told() || self.session.txn().tells_binlog() {
+            return;
+        }
+        let Some(source) = self.session.gtid_source() else { return };
+        let text = self.text.take();
+        let txn = self.session.txn();
+        match text {
+            Some(text) => {
+                txn.log_statement(source);
+                txn.log_text(&text);
+            }
+            None if matches!(source.gtid, GtidChoice::Assigned(..)) => txn.log_empty(source),
+            None => {}
+        }
+    }
+
     /// Starts a transaction of the source.
     pub async fn begin(&mut self) -> Result<(), MySqlError> {
         self.session.begin(false, None).await
     }
 
     /// Starts a transaction of the source in two phases: `begin` of those. The end of its rows, XA END, is `finish_branch`.
-    /// False: it has been prepared by an earlier life of this server, which did not get to note it.
+    /// False: it has been prepared before, by an applier that did not get to note it.
     pub async fn begin_branch(&mut self, xid: &Xid) -> Result<bool, MySqlError> {
-        if self.session.state.instance.database().xa_was_found(xid) {
+        if self.session.state.instance.database().xa_may_be_unnoted(xid) {
             return Ok(false);
         }
         self.session.xa_start(xid, XaStart::New).await.map(|()| true)
@@ -92,11 +156,15 @@ impl Applier {
         self.session.xa_end(xid, false)
     }
 
-    /// Prepares it. The record is committed behind it: after a crash in between `begin_branch` says that it is prepared.
+    /// Prepares it. The record is committed behind it: after a crash or an error in between `begin_branch` says that it is prepared.
     pub async fn prepare_branch(&mut self, xid: &Xid, name: &[u8], value: Vec<u8>, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
         self.session.xa_prepare(xid, appended).await?;
         self.session.xa_over().await?;
-        self.note(name, value)
+        let noted = self.note(name, value).await;
+        if noted.is_err() {
+            self.session.state.instance.database().xa_is_unnoted(xid);
+        }
+        noted
     }
 
     /// Commits it in one phase, as `commit`.
@@ -111,16 +179,32 @@ impl Applier {
         match self.session.xa_end_other(xid, commit, Some(&record)).await {
             // A crash came before the record was written.
             Err(e) if e.code == 1397 && !commit => {}
-            Ok(true) => return Ok(()),
+            Ok(true) if self.session.gtid.is_told() || !self.has_gtid() => return Ok(()),
             ended => drop(ended?),
         }
-        self.note(name, value)
+        self.note(name, value).await
     }
 
-    /// Commits a record alone.
-    pub fn note(&mut self, name: &[u8], value: Vec<u8>) -> Result<(), MySqlError> {
-        let database = self.session.state.instance.database();
-        database.change_replica_records(&[database.replica_record(name, value)], &[])
+    /// Whether our own binary log is to tell of the transaction's GTID.
+    fn has_gtid(&self) -> bool {
+        self.session.replica.as_ref().and_then(|replica| replica.log).is_some_and(|log| log.gtid.is_some())
+    }
+
+    /// Commits a record alone, with an empty transaction of the binary log if nothing else has told of the GTID.
+    pub async fn note(&mut self, name: &[u8], value: Vec<u8>) -> Result<(), MySqlError> {
+        let database = self.session.state.instance.database().clone();
+        let mut txn = database.begin(Isolation::ReadCommitted);
+        txn.put_replica_record(&database.replica_record(name, value))?;
+        if let Some(source) = self.session.gtid_source().filter(|_| !self.session.gtid.is_told())
+            && let (GtidChoice::Assigned(uuid, number), Some(binlog)) = (&source.gtid, database.binlog())
+        {
+            // A crash may have come between what told of it and this record.
+            binlog.catch_up()?;
+            if !binlog.has_executed(*uuid, *number) {
+                txn.log_empty(source);
+            }
+        }
+        txn.commit().await
     }
 
     /// Runs a statement. `record`, a name and a value, is written into the catalog by a definition, with it; all others leave it to `commit`.
@@ -170,6 +254,13 @@ impl Applier {
         self.session.transaction_begin_statement();
         self.session.state.now_micros = i64::from(timestamp) * 1_000_000;
         self.session.begin_change(false).await?;
+        if let Some(mut source) = self.session.rows_source() {
+            source.flags2 &= !flags2::NO_FOREIGN_KEY_CHECKS;
+            if change.no_foreign_key_checks {
+                source.flags2 |= flags2::NO_FOREIGN_KEY_CHECKS;
+            }
+            self.session.txn().log_statement(source);
+        }
         let applied = self.tables.apply(&mut self.session, change).await;
         self.session.end_change();
         applied
@@ -180,6 +271,7 @@ impl Applier {
     pub async fn commit(&mut self, name: &[u8], value: Vec<u8>, appended: impl FnOnce() + Send) -> Result<(), MySqlError> {
         let record = self.session.state.instance.database().replica_record(name, value);
         self.session.txn().put_replica_record(&record)?;
+        self.tell_the_rest();
         if let Err(e) = self.session.begin_commit().await {
             return self.session.rollback_current().await.and(Err(e));
         }
@@ -218,6 +310,7 @@ impl Applier {
 
     /// Undoes the transaction.
     pub async fn rollback(&mut self) -> Result<(), MySqlError> {
+        self.forget_told();
         self.session.xa_over().await?;
         self.session.end_transaction(false, false, true).await.map(drop)
     }

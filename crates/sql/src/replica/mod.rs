@@ -11,7 +11,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use applier::{Applier, BranchStatement, StatementContext};
+pub use applier::{Applier, BranchStatement, SourceTransaction, StatementContext};
 pub use control::{ReplicaControl, ReplicaFailure, ReplicaStatus, ReplicaWorker, ThreadState};
 pub use image::SourceColumn;
 pub use rows::{RowsChange, RowsKind, SourceTable};

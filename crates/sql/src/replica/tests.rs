@@ -448,3 +448,155 @@ Reset { all: true }"#
         assert_eq!(client.rows(&format!("SELECT * FROM performance_schema.{name}")).await.len(), 1, "{name}");
     }
 }
+
+const SOURCE: &str = "11111111-1111-1111-1111-111111111111";
+
+fn announced(number: u64) -> Option<SourceTransaction> {
+    let gtid = Some((SOURCE.parse().unwrap(), number));
+    Some(SourceTransaction { server_id: 9, gtid, committed_micros: Some(1_600_000_000_000_000) })
+}
+
+/// A replica with a binary log, and a client of it.
+async fn logging(log_replica_updates: &str) -> (Server, Client, Applier) {
+    let server = Server::with(|settings| {
+        for (name, value) in [("log_bin", "ON"), ("gtid_mode", "ON"), ("server_id", "7"), ("log_replica_updates", log_replica_updates)] {
+            settings.set(name, Some(value)).unwrap();
+        }
+    });
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10))").await;
+    c.ok("RESET MASTER").await;
+    let applier = Applier::new(server.instance.clone());
+    (server, c, applier)
+}
+
+/// The binary log's events behind the first two of the file: server id and text, GTIDs by their numbers, rows without their table's.
+async fn told(c: &mut Client) -> Vec<String> {
+    let rows = c.rows("SHOW BINLOG EVENTS").await;
+    let event = |row: &Vec<String>| match row[2].as_str() {
+        "Gtid" => format!("{} gtid {}", row[3], row[5].trim_end_matches('\'').rsplit('\'').next().unwrap().rsplit(':').next().unwrap()),
+        "Query" => format!("{} {}", row[3], row[5]),
+        kind => format!("{} {kind}", row[3]),
+    };
+    rows[2..].iter().map(event).collect()
+}
+
+/// What is applied is in our own binary log, under the source's GTID and server id; and every GTID is, whatever became of its transaction.
+#[tokio::test]
+async fn what_is_applied_is_logged_as_the_sources() {
+    let (server, mut c, mut applier) = logging("ON").await;
+    let cx = StatementContext { schema: "d".into(), timestamp_micros: 1_600_000_000_000_000, ..StatementContext::default() };
+    let t = source("t");
+    let mut position = 0_u8;
+    let mut next = || {
+        position += 1;
+        vec![position]
+    };
+    // Rows.
+    assert!(applier.announce(announced(1)));
+    applier.begin().await.unwrap();
+    applier.rows(&change(RowsKind::Write, &t, &[image(1, Some("a")), image(2, None)].concat()), 1_600_000_000).await.unwrap();
+    applier.rows(&change(RowsKind::Update, &t, &[image(1, Some("a")), image(1, Some("b"))].concat()), 1_600_000_000).await.unwrap();
+    applier.commit(b"p", next(), || {}).await.unwrap();
+    // A definition, and one that changes nothing here.
+    for (number, sql) in [(2, "CREATE TABLE u (id INT PRIMARY KEY)"), (3, "CREATE TABLE IF NOT EXISTS u (id INT PRIMARY KEY)"), (4, "CREATE USER one@localhost, two@localhost")] {
+        assert!(applier.announce(announced(number)));
+        applier.begin().await.unwrap();
+        let value = next();
+        applier.statement(&cx, sql.as_bytes(), Some((b"p", value.clone()))).await.unwrap();
+        applier.is_one_statement();
+        applier.commit(b"p", value, || {}).await.unwrap();
+    }
+    // Nothing of it was for us.
+    assert!(applier.announce(announced(5)));
+    applier.begin().await.unwrap();
+    applier.commit(b"p", next(), || {}).await.unwrap();
+    // Both phases.
+    let xid = highkey_table::Xid { format: 1, gtrid: b"x".to_vec(), bqual: Vec::new() };
+    assert!(applier.announce(announced(6)));
+    assert!(applier.begin_branch(&xid).await.unwrap());
+    applier.rows(&change(RowsKind::Delete, &t, &image(2, None)), 1_600_000_000).await.unwrap();
+    applier.finish_branch(&xid).unwrap();
+    applier.prepare_branch(&xid, b"p", next(), || {}).await.unwrap();
+    assert!(applier.announce(announced(7)));
+    applier.end_branch(&xid, true, b"p", next()).await.unwrap();
+    // One that is undone and comes again.
+    assert!(applier.announce(announced(8)));
+    for again in [false, true] {
+        applier.begin().await.unwrap();
+        applier.rows(&change(RowsKind::Write, &t, &image(3, None)), 1_600_000_000).await.unwrap();
+        match again {
+            false => applier.rollback().await.unwrap(),
+            true => applier.commit(b"p", next(), || {}).await.unwrap(),
+        }
+    }
+    // Without a GTID it gets one of ours; if nothing of it is left it is not told.
+    for rows in [true, false] {
+        assert!(applier.announce(Some(SourceTransaction { server_id: 9, gtid: None, committed_micros: None })));
+        applier.begin().await.unwrap();
+        if rows {
+            applier.rows(&change(RowsKind::Write, &t, &image(4, None)), 1_600_000_000).await.unwrap();
+        }
+        applier.commit(b"p", next(), || {}).await.unwrap();
+    }
+    let expected = "9 gtid 1; 9 BEGIN; 9 Table_map; 9 Write_rows; 9 Table_map; 9 Update_rows; 9 Xid; 9 gtid 2; 9 use `d`; CREATE TABLE u (id INT PRIMARY KEY); \
+         9 gtid 3; 9 use `d`; CREATE TABLE IF NOT EXISTS u (id INT PRIMARY KEY); 9 gtid 4; 9 use `d`; CREATE USER one@localhost, two@localhost; 9 gtid 5; 9 BEGIN; 9 COMMIT; \
+         9 gtid 6; 9 XA START X'78',X'',1; 9 Table_map; 9 Delete_rows; 9 XA END X'78',X'',1; 9 XA_prepare; 9 gtid 7; 9 XA COMMIT X'78',X'',1; \
+         9 gtid 8; 9 BEGIN; 9 Table_map; 9 Write_rows; 9 Xid; 9 gtid 1; 9 BEGIN; 9 Table_map; 9 Write_rows; 9 Xid";
+    assert_eq!(told(&mut c).await.join("; "), expected);
+    let own = server.instance.database().server_uuid();
+    assert_eq!(c.value("SELECT @@gtid_executed").await.replace('\n', ""), [format!("{SOURCE}:1-8"), format!("{own}:1")].iter().map(String::as_str).collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(","));
+    assert_eq!(c.rows("SELECT id, name FROM t ORDER BY id").await, table("1 b|3 NULL|4 NULL"));
+    // What has been executed, by whomever, is left out.
+    assert!(!applier.announce(announced(8)));
+    c.ok(&format!("SET gtid_next = '{SOURCE}:9'")).await;
+    c.ok("BEGIN").await;
+    c.ok("COMMIT").await;
+    c.value("SELECT @@global.gtid_executed").await;
+    assert!(!applier.announce(announced(9)) && applier.announce(announced(10)));
+    applier.close().await;
+}
+
+/// A crash comes between a rollback of what is prepared and the position: the GTID is told once.
+#[tokio::test]
+async fn the_end_of_what_is_prepared_is_told_once() {
+    let (_server, mut c, mut applier) = logging("ON").await;
+    let xid = highkey_table::Xid { format: 1, gtrid: b"x".to_vec(), bqual: Vec::new() };
+    let t = source("t");
+    applier.announce(announced(1));
+    applier.begin_branch(&xid).await.unwrap();
+    applier.rows(&change(RowsKind::Write, &t, &image(1, None)), 1_600_000_000).await.unwrap();
+    applier.finish_branch(&xid).unwrap();
+    applier.prepare_branch(&xid, b"p", vec![1], || {}).await.unwrap();
+    for _ in 0..2 {
+        // The second time `gtid_executed` is a step behind, as after a start.
+        applier.announce(announced(2));
+        applier.end_branch(&xid, false, b"p", vec![2]).await.unwrap();
+    }
+    let ends = told(&mut c).await;
+    assert_eq!(ends.iter().filter(|event| event.contains("gtid 2")).count(), 1, "{ends:?}");
+    // Of what is prepared and holds nothing, both GTIDs are told.
+    let empty = highkey_table::Xid { format: 1, gtrid: b"y".to_vec(), bqual: Vec::new() };
+    applier.announce(announced(3));
+    applier.begin_branch(&empty).await.unwrap();
+    applier.finish_branch(&empty).unwrap();
+    applier.prepare_branch(&empty, b"p", vec![3], || {}).await.unwrap();
+    applier.announce(announced(4));
+    applier.end_branch(&empty, true, b"p", vec![4]).await.unwrap();
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{SOURCE}:1-4"));
+    applier.close().await;
+}
+
+#[tokio::test]
+async fn without_log_replica_updates_nothing_is_logged() {
+    let (_server, mut c, mut applier) = logging("OFF").await;
+    assert_eq!(c.rows("SELECT @@log_replica_updates, @@log_slave_updates").await, table("0 0"));
+    let t = source("t");
+    assert!(applier.announce(announced(1)));
+    applier.begin().await.unwrap();
+    applier.rows(&change(RowsKind::Write, &t, &image(1, None)), 1_600_000_000).await.unwrap();
+    applier.commit(b"p", vec![1], || {}).await.unwrap();
+    assert!(told(&mut c).await.is_empty());
+    assert_eq!(c.rows("SELECT id FROM t").await, table("1"));
+    applier.close().await;
+}

@@ -69,18 +69,35 @@ impl Session {
     }
 
     /// What the events of the running statement's rows say; `None` if there are to be none.
+    pub(crate) fn rows_source(&self) -> Option<EventSource> {
+        self.gtid_source().filter(|_| self.state.config.sql_log_bin)
+    }
+
+    /// What the event of a statement says that is logged as its text; `None` if there is to be none. It is committed with it.
     pub(crate) fn event_source(&self) -> Option<EventSource> {
+        let logged = self.state.config.sql_log_bin;
+        // As in MySQL: what is not logged counts as executed all the same.
+        let source = self.gtid_source().filter(|_| logged || self.gtid.is_owned())?;
+        self.gtid.give();
+        Some(EventSource { only_gtid: !logged, ..source })
+    }
+
+    /// What the events say that give a GTID to a transaction, `sql_log_bin` or not.
+    pub(crate) fn gtid_source(&self) -> Option<EventSource> {
         let state = &self.state;
         let binlog = state.instance.database().binlog()?;
-        // What a replica applies is told by its source.
-        if !state.config.sql_log_bin || self.replica.is_some() {
-            return None;
-        }
         let settings = binlog.settings();
         let automatic = if settings.assigns_gtids.load(Ordering::Relaxed) { GtidChoice::Automatic } else { GtidChoice::Anonymous };
-        let gtid = self.gtid.choice(automatic);
+        let (server_id, gtid, original_commit_micros) = match &self.replica {
+            None => (settings.server_id.load(Ordering::Relaxed), self.gtid.choice(automatic), None),
+            Some(replica) => {
+                let log = replica.log.as_ref()?;
+                (log.server_id, log.gtid.map_or(automatic, |(uuid, number)| GtidChoice::Assigned(uuid, number)), log.committed_micros)
+            }
+        };
         Some(EventSource {
-            server_id: settings.server_id.load(Ordering::Relaxed),
+            server_id,
+            original_commit_micros,
             thread_id: state.client.connection_id as u32,
             timestamp: (state.now_micros / 1_000_000) as u32,
             schema: state.database.clone().unwrap_or_default(),
@@ -98,7 +115,7 @@ impl Session {
 
     /// For a DDL statement that is logged as `text`.
     pub(crate) fn ddl_context_logging(&self, text: Str) -> DdlContext {
-        let log = self.event_source().map(|source| Arc::new(LoggedStatement { source, text }));
+        let log = self.event_source().map(|source| Arc::new(LoggedStatement { source, text, told: self.gtid.told().clone() }));
         DdlContext { log, ..self.unlogged_ddl_context() }
     }
 

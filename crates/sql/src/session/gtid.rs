@@ -1,8 +1,10 @@
 //! `gtid_next`: which GTID the session's next transaction gets, and what it means to give it one.
 //!
 //! A GTID that was set is owned until its transaction has ended; then it has been used, and whatever would be a transaction needs another
-//! one. If it had been executed before, statements that would change something do nothing: so a log can be applied twice.
+//! one. A statement by itself that changes nothing leaves it to the next; one that fails gives it up. If it had been executed before, statements that
+//! would change something do nothing, those of transactions in two phases among them: so a log can be applied twice.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -23,6 +25,10 @@ pub(crate) struct NextGtid {
     next: Next,
     /// The running statement has made events that have it.
     given: AtomicBool,
+    /// It has given it up.
+    given_up: bool,
+    /// Such events are in the log.
+    told: Arc<AtomicBool>,
     /// A transaction was open when the statement began.
     was_open: bool,
 }
@@ -48,7 +54,14 @@ enum Assigned {
 impl NextGtid {
     pub fn begin_statement(&mut self, open: bool) {
         *self.given.get_mut() = false;
+        self.given_up = false;
+        self.forget_told();
         self.was_open = open;
+    }
+
+    /// What comes is told from its beginning.
+    pub fn forget_told(&mut self) {
+        self.told = Arc::default();
     }
 
     /// As `@@gtid_next`.
@@ -65,11 +78,33 @@ impl NextGtid {
         match &self.next {
             Next::Automatic => automatic,
             Next::Anonymous => GtidChoice::Anonymous,
-            Next::Assigned { uuid, number, .. } => {
-                self.given.store(true, Ordering::Relaxed);
-                GtidChoice::Assigned(*uuid, *number)
-            }
+            Next::Assigned { uuid, number, .. } => GtidChoice::Assigned(*uuid, *number),
         }
+    }
+
+    /// Events that have it are to be committed with the running statement.
+    pub fn give(&self) {
+        self.given.store(true, Ordering::Relaxed);
+    }
+
+    /// They are committed.
+    pub fn tell(&self) {
+        self.give();
+        self.told.store(true, Ordering::SeqCst);
+    }
+
+    /// Set by whoever commits a statement as its text.
+    pub fn told(&self) -> &Arc<AtomicBool> {
+        &self.told
+    }
+
+    pub fn is_told(&self) -> bool {
+        self.told.load(Ordering::SeqCst)
+    }
+
+    /// The running statement used it up, and changed nothing that would have been logged.
+    pub fn is_left(&self) -> bool {
+        self.is_owned() && self.given.load(Ordering::Relaxed) && !self.given_up && !self.is_told()
     }
 
     pub fn is_owned(&self) -> bool {
@@ -78,7 +113,7 @@ impl NextGtid {
 
     /// ROLLBACK gives it up, whatever came before.
     pub fn give_up(&mut self) {
-        *self.given.get_mut() = true;
+        self.given_up = true;
     }
 
     /// The transaction that had it has ended.
@@ -89,8 +124,8 @@ impl NextGtid {
     }
 
     /// At a statement's end. `open`: a transaction goes on.
-    pub fn end_statement(&mut self, open: bool) {
-        if !open && (self.was_open || *self.given.get_mut()) {
+    pub fn end_statement(&mut self, open: bool, failed: bool) {
+        if !open && (self.was_open || failed || self.given_up || *self.given.get_mut()) {
             self.end_transaction();
         }
     }
@@ -108,7 +143,7 @@ fn changes(statement: &Statement, commits: bool) -> bool {
     use Statement::*;
     match statement {
         Insert(_) | Update(_) | Delete(_) | LoadData(_) => true,
-        Xa(XaStatement::Prepare(_) | XaStatement::Commit { .. } | XaStatement::Rollback(_)) => true,
+        Xa(xa) => !matches!(xa, XaStatement::Recover { .. }),
         Flush(_) | Reset | ResetBinaryLogs | Replica(_) | LockTables(_) => false,
         _ => commits,
     }
@@ -166,15 +201,19 @@ impl Session {
 
     /// Before a statement: whether it is left out, because the transaction with this GTID has been executed before. Errors: 1837 once it has been used, 1778
     /// for a statement that would commit it in its middle, 1786 for one that is two transactions.
-    pub(crate) fn check_gtid(&self, statement: &Statement, commits: bool) -> Result<bool, MySqlError> {
+    pub(crate) fn check_gtid(&mut self, statement: &Statement, commits: bool) -> Result<bool, MySqlError> {
         let Next::Assigned { state, .. } = &self.gtid.next else { return Ok(false) };
         if !changes(statement, commits) {
             return Ok(false);
         }
         match state {
             Assigned::Used => return Err(errors::gtid_next_type_undefined_gtid(&self.gtid.text())),
-            // A transaction in two phases goes through its states, of nothing.
-            Assigned::Executed => return Ok(!matches!(statement, Statement::Xa(_))),
+            Assigned::Executed => {
+                if commits || matches!(statement, Statement::Xa(XaStatement::Prepare(_) | XaStatement::Commit { .. } | XaStatement::Rollback(_))) {
+                    self.gtid.give_up();
+                }
+                return Ok(true);
+            }
             Assigned::Owned { .. } | Assigned::Unkept => {}
         }
         if commits && self.transaction.is_open(self.state.config.autocommit) {

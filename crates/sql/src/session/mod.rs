@@ -34,6 +34,7 @@ use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
+use crate::replica::SourceTransaction;
 use crate::prepared::{PreparedStatement, PreparedStatements, RepeatedStatements};
 use crate::variables::SqlModes;
 
@@ -130,6 +131,8 @@ pub struct Session {
 pub(crate) struct ReplicaSession {
     /// What the running statement writes with its change of the catalog, if it is a definition.
     pub(crate) definition_record: Option<ReplicaRecord>,
+    /// As our own binary log tells the transaction under way; `None`: not at all.
+    pub(crate) log: Option<SourceTransaction>,
 }
 
 /// What came of a statement.

@@ -158,7 +158,7 @@ impl Session {
             let savepoint = self.txn().statement_savepoint();
             self.transaction.statement = Some(savepoint);
         }
-        if let Some(source) = self.event_source() {
+        if let Some(source) = self.rows_source() {
             self.txn().log_statement(source);
         }
         Ok(())
@@ -191,10 +191,13 @@ impl Session {
 
     /// After a statement: commits in autocommit mode, undoes a failed statement. The error is the statement's, or the commit's.
     pub(crate) async fn transaction_end_statement(&mut self, outcome: Result<(), MySqlError>) -> Result<(), MySqlError> {
-        let ended = self.commit_or_undo_statement(outcome).await;
+        let mut ended = self.commit_or_undo_statement(outcome).await;
         self.end_change();
         let open = self.transaction.is_open(self.state.config.autocommit);
-        self.gtid.end_statement(open);
+        if ended.is_ok() && !open && self.gtid.is_left() {
+            ended = self.commit_gtid_alone().await;
+        }
+        self.gtid.end_statement(open, ended.is_err());
         ended
     }
 
@@ -223,6 +226,9 @@ impl Session {
     }
 
     pub(super) async fn commit_current(&mut self) -> Result<(), MySqlError> {
+        if self.transaction.current.as_ref().is_some_and(Transaction::tells_binlog) {
+            self.gtid.tell();
+        }
         match self.transaction.current.take() {
             Some(txn) if !txn.has_something_to_commit() => txn.commit_unwritten(),
             Some(txn) if self.transaction.change.is_some() => txn.commit().await,
@@ -237,6 +243,14 @@ impl Session {
             }
             None => Ok(()),
         }
+    }
+
+    /// Nothing was logged that has the GTID; it counts as executed, as in MySQL, which logs statements that do nothing.
+    pub(super) async fn commit_gtid_alone(&mut self) -> Result<(), MySqlError> {
+        let Some(source) = self.gtid_source() else { return Ok(()) };
+        let mut txn = self.state.instance.database().begin(Isolation::ReadCommitted);
+        txn.log_empty(source);
+        txn.commit().await
     }
 
     /// After a panic, and at the end of a session: the transaction is dropped, which rolls it back.
@@ -291,7 +305,7 @@ impl Session {
         let read_only = self.transaction.read_only;
         self.transaction.explicit = false;
         self.transaction.statement = None;
-        if commit && self.gtid.is_owned() && let Some(source) = self.event_source() {
+        if commit && self.gtid.is_owned() && let Some(source) = self.gtid_source() {
             // It is told of even if it has changed nothing: the GTID counts as executed.
             self.txn().log_empty(source);
         }

@@ -189,13 +189,23 @@ impl Session {
             false => Ok(()),
         };
         let prepared = match (prepared, self.transaction.current.take(), &mut self.transaction.xa) {
-            (Ok(()), Some(txn), Some(xa)) => xa.branch.prepare(txn, appended).await,
+            (Ok(()), Some(txn), Some(xa)) => {
+                if txn.tells_binlog() {
+                    self.gtid.tell();
+                }
+                xa.branch.prepare(txn, appended).await
+            }
             (prepared, _, _) => prepared,
         };
         self.end_change();
         match (prepared, &mut self.transaction.xa) {
             (Ok(()), Some(xa)) => {
                 xa.state = XaState::Prepared;
+                self.gtid.give();
+                let left = self.gtid.is_left();
+                if left {
+                    self.commit_gtid_alone().await?;
+                }
                 self.gtid.end_transaction();
                 Ok(())
             }
@@ -278,15 +288,22 @@ impl Session {
             tracing::warn!("a prepared transaction cannot be ended: {}", e.message);
             errors::xaer_rmerr()
         };
+        if commit && branch.is_rolled_back() {
+            return Err(errors::xa_rbrollback());
+        }
         if branch.has_changes() {
             self.begin_commit().await.map_err(failed)?;
         }
         let source = self.event_source();
+        let tells = source.is_some() && branch.is_logged();
         let ended = match commit {
             true => branch.commit(source.as_ref(), record).await,
             false => branch.rollback(source.as_ref()).await,
         };
         self.end_change();
+        if ended.is_ok() && tells {
+            self.gtid.tell();
+        }
         ended.map_err(failed)
     }
 

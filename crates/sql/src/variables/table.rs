@@ -230,7 +230,7 @@ variables! {
     "log_error_verbosity" Global UInt(1, 3), "2", true, Ignored;
     "log_output" Global Text, "FILE", true, Ignored;
     "log_queries_not_using_indexes" Global Bool, "OFF", true, Ignored;
-    "log_slave_updates" Global Bool, "OFF", false, Fact;
+    "log_slave_updates" Global Bool, "ON", false, Real;
     "log_slow_admin_statements" Global Bool, "OFF", true, Ignored;
     "log_timestamps" Global Enum(&["UTC", "SYSTEM"]), "UTC", true, Ignored;
     "long_query_time" Both Double(0.0, 31_536_000.0), "10.000000", true, Real;

@@ -14,8 +14,9 @@ use std::cell::RefCell;
 pub enum Writer {
     /// Structure changes outside any transaction: never undone.
     System,
-    /// A transaction's change; `prev_lsn` is its previous record (none: its first).
-    Txn { id: TxnId, prev_lsn: Lsn },
+    /// A transaction's change; `prev_lsn` is its previous record (none: its first). `urgent`: it belongs to the end of a prepared
+    /// transaction, and may take the log's last reserve.
+    Txn { id: TxnId, prev_lsn: Lsn, urgent: bool },
     /// A compensation record: what `undo_next` was before the record it takes back.
     Clr { id: TxnId, prev_lsn: Lsn, undo_next: Lsn },
     /// The record that ends a rollback.
@@ -60,7 +61,7 @@ impl BufferPool {
         held::assert_none("log space is waited for");
         if !held::any() {
             // Rollback may have to split a page, so structure changes are never refused for a full log either.
-            let urgency = if matches!(writer, Writer::Txn { .. }) { Urgency::Normal } else { Urgency::Rollback };
+            let urgency = if matches!(writer, Writer::Txn { urgent: false, .. }) { Urgency::Normal } else { Urgency::Rollback };
             self.wal.reserve(urgency)?;
         }
         Ok(Scope {
@@ -194,7 +195,7 @@ impl<'p> Scope<'p> {
         let undo_next;
         let (kind, txn, prev_lsn, extra) = match self.writer {
             Writer::System => (Kind::System, TxnId(0), Lsn::NONE, binlog),
-            Writer::Txn { id, prev_lsn } => (Kind::Data, id, prev_lsn, binlog),
+            Writer::Txn { id, prev_lsn, .. } => (Kind::Data, id, prev_lsn, binlog),
             Writer::Clr { id, prev_lsn, undo_next: next } => {
                 undo_next = next.0.to_le_bytes();
                 (Kind::Clr, id, prev_lsn, &undo_next[..])

@@ -48,6 +48,8 @@ struct State {
     off: bool,
     /// Calls that fail once, with this error.
     fail_at: Option<(u64, Error)>,
+    /// Reads until one that fails.
+    reads_left: Option<u64>,
     locked: Weak<()>,
 }
 
@@ -94,6 +96,11 @@ impl SimDisk {
     /// The changing call number `n` fails with `error`, doing nothing.
     pub fn fail_at(&self, n: u64, error: Error) {
         self.0.state.lock().fail_at = Some((n, error));
+    }
+
+    /// The read number `n` from now, counted from 1, fails; those behind it do not. `None`: none does. True if there was one to fail still.
+    pub fn fail_read_in(&self, n: Option<u64>) -> bool {
+        std::mem::replace(&mut self.0.state.lock().reads_left, n).is_some()
     }
 
     /// What the disk holds after a power failure now: all that was synced, and any part of what was not.
@@ -285,8 +292,15 @@ struct SimFile {
 
 impl DiskFile for SimFile {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<usize> {
-        let state = self.disk.0.state.lock();
+        let mut state = self.disk.0.state.lock();
         state.alive()?;
+        if let Some(left) = &mut state.reads_left {
+            *left -= 1;
+            if *left == 0 {
+                state.reads_left = None;
+                return Err(Error::io("simulated disk", std::io::Error::other("a sector cannot be read")));
+            }
+        }
         let data = &state.files[self.file].now;
         let from = (offset as usize).min(data.len());
         let n = out.len().min(data.len() - from);

@@ -442,7 +442,7 @@ fn an_open_transaction_pins_the_log_up_to_a_limit() {
     run.add(&store, 1, 50).unwrap();
     let error = (0..3000).find_map(|_| {
         run.change(&store, 1, 1).unwrap();
-        store.pool.scope(Writer::Txn { id: TxnId(2), prev_lsn: Lsn::NONE }).err()
+        store.pool.scope(Writer::Txn { id: TxnId(2), prev_lsn: Lsn::NONE, urgent: false }).err()
     });
     assert!(matches!(error, Some(Error::LogFull)));
     let clr = Writer::Clr { id: TxnId(1), prev_lsn: Lsn(64), undo_next: Lsn(0) };
@@ -455,7 +455,7 @@ fn losers_and_numbers_are_found() {
     let store = open(&disk, &small_options()).unwrap();
     let mut last = [Lsn::NONE; 4];
     let mut write = |id: u64| {
-        let mut scope = store.pool.scope(Writer::Txn { id: TxnId(id), prev_lsn: last[id as usize] }).unwrap();
+        let mut scope = store.pool.scope(Writer::Txn { id: TxnId(id), prev_lsn: last[id as usize], urgent: false }).unwrap();
         scope.add_undo(&[id as u8; 5]);
         last[id as usize] = scope.commit().unwrap();
         last[id as usize]

@@ -38,7 +38,6 @@ impl System {
         }
         self.status.advance_low_water(self.views.oldest(&self.status));
         let done = self.purge(STEP)?;
-        self.copy_prepared()?;
         if self.versions.over_budget() {
             self.versions.spill()?;
         }
@@ -65,11 +64,11 @@ impl System {
     /// What an open has left to do: unfinished transactions, `dropped` trees (those that were to be freed when it began), old garbage.
     pub fn finish_open(&self, losers: Vec<(Arc<Owner>, Lsn)>, dropped: Vec<IndexId>, stop: &AtomicBool) -> Result<()> {
         // Their rows may be in a tree that was dropped since: nothing of it is freed before they are out of it.
-        for (owner, last_lsn) in losers {
+        for (owner, mut last_lsn) in losers {
             if stop.load(Ordering::SeqCst) {
                 return Ok(());
             }
-            self.roll_back(&owner, last_lsn, None)?;
+            self.roll_back(&owner, &mut last_lsn, None)?;
             self.status.loser_is_undone();
             self.counters.losers_undone.fetch_add(1, Ordering::Relaxed);
         }

@@ -57,7 +57,7 @@ impl Txn {
         let owner = self.owner();
         let system = self.system.clone();
         let index = tree.index();
-        let mut scope = system.store.pool.scope(Writer::Txn { id: owner.id, prev_lsn: self.last_lsn })?;
+        let mut scope = system.store.pool.scope(self.writer(owner.id))?;
         let run = system.store.space.allocate_run(&mut scope, index, RUN_PAGES)?;
         blank(&system, &mut scope, index, run)?;
         let mut undo = Vec::new();
@@ -144,7 +144,7 @@ impl Load {
         let owner = txn.owner();
         let system = txn.system.clone();
         let index = self.tree.index();
-        let mut scope = system.store.pool.scope(Writer::Txn { id: owner.id, prev_lsn: self.before })?;
+        let mut scope = system.store.pool.scope(Writer::Txn { id: owner.id, prev_lsn: self.before, urgent: false })?;
         let Some(root) = self.tree.attach(&mut scope, top, || system.locks.any_in(index, owner.id))? else { return Ok(false) };
         let unused = self.build.unused();
         if unused.pages > 0 {
@@ -183,11 +183,12 @@ impl BatchRows for Keys {
 impl System {
     /// Gives the pages of a load that was not attached back.
     pub(super) fn undo_pages(&self, index: IndexId, run: PageRun, writer: Writer) -> Result<Lsn> {
+        let tree = self.tree(index)?;
         let mut scope = self.store.pool.scope(writer)?;
         blank(self, &mut scope, index, run)?;
         self.store.space.free_run(&mut scope, run)?;
         let lsn = scope.commit()?;
-        self.tree(index)?.end_loading(run);
+        tree.end_loading(run);
         Ok(lsn)
     }
 

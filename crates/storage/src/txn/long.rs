@@ -12,7 +12,7 @@ use crate::space::PageRun;
 /// Writes a value to overflow pages; each run's log record can be undone by itself. Returns the reference that goes into the row.
 pub(super) fn write(txn: &mut Txn, index: IndexId, value: &[u8]) -> Result<Vec<u8>> {
     let owner = txn.owner();
-    let mut writer = Writer::Txn { id: owner.id, prev_lsn: txn.last_lsn };
+    let mut writer = txn.writer(owner.id);
     let store = &txn.system.store;
     let written = overflow::write(&store.pool, &store.space, index, value, &mut writer, |run, undo| {
         Undo::Run { first: run.first, pages: run.pages }.encode(undo);

@@ -9,22 +9,39 @@ use super::system::System;
 use super::transaction::Txn;
 use super::undo::Undo;
 use crate::btree::RecordFlags;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxnId};
 use crate::lock::{Owner, row_key};
-use crate::sync::{Arc, Mutex};
-use crate::wal::{Draft, Kind, Record, prepare_extra};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
+use crate::wal::{Draft, Kind, Record, Urgency, prepare_extra};
 
 /// Undo bytes of one copied record.
 const COPY_BYTES: usize = 1 << 20;
+/// Between two looks for what is to be copied, and after a copy that failed.
+const COPY_WAIT_MS: u64 = 100;
+const COPY_WAIT_AFTER_ERROR_MS: u64 = 1000;
 
 /// Where a prepared transaction is in the log.
 struct Chain {
     owner: Arc<Owner>,
     /// What its owner wants to know of it.
     info: Vec<u8>,
-    /// Changes whenever the transaction's log is copied. Held by whoever appends to it.
+    /// Changes whenever the transaction's log is copied. Held by whoever appends to it, and by a copy while it takes the log's place.
     end: Mutex<ChainEnd>,
+}
+
+impl Chain {
+    /// Undoes what was done after it was prepared.
+    fn settle(&self, system: &System) -> Result<()> {
+        let mut end = self.end.lock();
+        let ChainEnd { prepare, last, .. } = &mut *end;
+        if *last > *prepare {
+            system.undo_until(&self.owner, last, *prepare, None)?;
+            // As after a crash: what was taken back leads to nothing else. A copy begins here again.
+            *last = *prepare;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -34,6 +51,15 @@ struct ChainEnd {
     last: Lsn,
     /// Undo bytes that the last copy had.
     copied: u64,
+    /// Its commit, or the decision to roll it back, is in the log: a copy behind that would make it prepared again.
+    is_over: bool,
+}
+
+impl ChainEnd {
+    /// Nothing is to be committed with it, or taken back, that a copy would not have.
+    fn can_be_copied(&self) -> bool {
+        !self.is_over && self.last == self.prepare
+    }
 }
 
 #[derive(Default)]
@@ -57,6 +83,8 @@ impl PreparedTransactions {
 pub struct Prepared {
     txn: Txn,
     chain: Arc<Chain>,
+    /// The record that says that it is rolled back. What is left is the undo.
+    rolled_back: Option<Lsn>,
 }
 
 impl Txn {
@@ -67,7 +95,7 @@ impl Txn {
         self.view = None;
         let extra = prepare_extra(Lsn::NONE, &info, binlog);
         let wal = self.system.store.wal.clone();
-        wal.reserve_events(extra.len())?;
+        wal.reserve_events(extra.len(), Urgency::Normal)?;
         let owner = self.owner();
         let draft = Draft { kind: Kind::Prepare, txn: owner.id, prev_lsn: self.last_lsn, undo: &[], parts: &[], extra: &extra };
         let first_events = self.first_events.take();
@@ -81,7 +109,7 @@ impl Txn {
         self.note_events(binlog);
         let system = self.system.clone();
         let chain = system.add_prepared(owner, info, lsn, lsn);
-        Ok((Prepared { txn: self, chain }, CommitWait::new(system, lsn)))
+        Ok((Prepared { txn: self, chain, rolled_back: None }, CommitWait::new(system, lsn)))
     }
 }
 
@@ -94,7 +122,7 @@ impl Prepared {
                 let mut txn = Txn::begin(system.clone(), Isolation::RepeatableRead);
                 (txn.owner, txn.purge, txn.is_prepared) = (Some(chain.owner.clone()), purge, true);
                 let info = chain.info.clone();
-                (Prepared { txn, chain }, info)
+                (Prepared { txn, chain, rolled_back: None }, info)
             })
             .collect()
     }
@@ -118,7 +146,7 @@ impl Prepared {
         self.txn.leave_session();
     }
 
-    /// Changes something more, to be committed with it. After a crash before the commit it is undone.
+    /// Changes something more, to be committed with it. After a crash before the commit it is undone. It may use the log's last reserve.
     pub fn add<T>(&mut self, change: impl FnOnce(&mut Txn) -> T) -> T {
         let mut end = self.chain.end.lock();
         self.txn.last_lsn = end.last;
@@ -127,36 +155,55 @@ impl Prepared {
         changed
     }
 
-    /// As [`Txn::commit`], but on an error it stays prepared.
+    /// Undoes what was added: it is not committed now.
+    pub fn forget_added(&mut self) -> Result<()> {
+        self.chain.settle(&self.txn.system)
+    }
+
+    /// As [`Txn::commit`], but on an error it stays prepared. Not to be called once a rollback is decided.
     pub fn commit(&mut self, binlog: &[u8]) -> Result<CommitWait> {
-        let end = self.chain.end.lock();
+        assert!(self.rolled_back.is_none(), "P1: what is rolled back is not committed");
+        let mut end = self.chain.end.lock();
         self.txn.last_lsn = end.last;
         let wait = self.txn.append_commit(binlog)?;
-        // While `end` is held: a copy must not be logged behind the commit.
-        self.ended();
-        drop(end);
+        self.ended(&mut end);
         Ok(wait)
     }
 
-    /// Rolls back: from the record that says so on it is an unfinished transaction like any other. On an error before that it stays prepared.
+    /// Rolls back: from the record that says so on it is an unfinished transaction like any other. On an error before that it stays prepared; on
+    /// one behind it a rollback is decided (`is_rolled_back`), and the next call, or the next open, goes on with the undo.
     /// It is rolled back for good once the wait is over.
     pub fn rollback(&mut self, binlog: &[u8]) -> Result<CommitWait> {
-        let system = self.txn.system.clone();
-        let wal = &system.store.wal;
-        wal.reserve_events(binlog.len())?;
-        let end = self.chain.end.lock();
-        let draft = Draft { kind: Kind::RollBack, txn: self.id(), prev_lsn: end.last, undo: &[], parts: &[], extra: binlog };
-        let (lsn, _) = wal.append(&draft, |_| 0)?;
-        self.ended();
-        drop(end);
-        self.txn.last_lsn = lsn;
-        self.txn.note_events(binlog);
-        system.commits.note_releasing(lsn);
+        let lsn = match self.rolled_back {
+            Some(lsn) => lsn,
+            None => self.decide_rollback(binlog)?,
+        };
         self.txn.end_rolled_back()?;
-        Ok(CommitWait::new(system, lsn))
+        Ok(CommitWait::new(self.txn.system.clone(), lsn))
     }
 
-    fn ended(&self) {
+    /// A rollback has been decided, and may be under way still.
+    pub fn is_rolled_back(&self) -> bool {
+        self.rolled_back.is_some()
+    }
+
+    fn decide_rollback(&mut self, binlog: &[u8]) -> Result<Lsn> {
+        let wal = &self.txn.system.store.wal;
+        wal.reserve_events(binlog.len(), Urgency::Rollback)?;
+        let mut end = self.chain.end.lock();
+        let draft = Draft { kind: Kind::RollBack, txn: self.id(), prev_lsn: end.last, undo: &[], parts: &[], extra: binlog };
+        let (lsn, _) = wal.append(&draft, |_| 0)?;
+        self.ended(&mut end);
+        drop(end);
+        (self.rolled_back, self.txn.last_lsn) = (Some(lsn), lsn);
+        self.txn.note_events(binlog);
+        self.txn.system.commits.note_releasing(lsn);
+        Ok(lsn)
+    }
+
+    /// The record that ends it is in the log, and `end` held since before.
+    fn ended(&self, end: &mut ChainEnd) {
+        end.is_over = true;
         self.txn.system.prepared.chains.lock().remove(&self.chain.owner.id);
     }
 }
@@ -164,7 +211,7 @@ impl Prepared {
 impl System {
     fn add_prepared(&self, owner: Arc<Owner>, info: Vec<u8>, prepare: Lsn, last: Lsn) -> Arc<Chain> {
         let id = owner.id;
-        let chain = Arc::new(Chain { owner, info, end: Mutex::new(ChainEnd { prepare, last, copied: 0 }) });
+        let chain = Arc::new(Chain { owner, info, end: Mutex::new(ChainEnd { prepare, last, copied: 0, is_over: false }) });
         self.prepared.chains.lock().insert(id, chain.clone());
         chain
     }
@@ -193,13 +240,7 @@ impl System {
 
     /// At open: undoes what transactions did after they were prepared. The crash came before their commit.
     pub fn settle_prepared(&self) -> Result<()> {
-        for chain in self.chains() {
-            let mut end = chain.end.lock();
-            if end.last > end.prepare {
-                end.last = self.undo_until(&chain.owner, end.last, end.prepare, None)?;
-            }
-        }
-        Ok(())
+        self.chains().iter().try_for_each(|chain| chain.settle(self))
     }
 
     fn chains(&self) -> Vec<Arc<Chain>> {
@@ -224,63 +265,124 @@ impl System {
         Ok(())
     }
 
+    /// The thread that copies. One of its own: a copy may be long, and may wait for room in the log.
+    pub fn copy_prepared_until(&self, stop: &AtomicBool) {
+        let mut reported = false;
+        while !stop.load(Ordering::SeqCst) {
+            match self.copy_prepared(stop) {
+                Ok(()) => {
+                    reported = false;
+                    self.history.sleep(COPY_WAIT_MS);
+                }
+                Err(Error::Stopped) => return,
+                Err(error) => {
+                    if !std::mem::replace(&mut reported, true) {
+                        tracing::warn!(%error, "a prepared transaction keeps the log: it cannot be copied");
+                    }
+                    self.history.sleep(COPY_WAIT_AFTER_ERROR_MS);
+                }
+            }
+        }
+    }
+
     /// Copies the undo bytes of transactions that have been prepared for long to the end of the log, which can let go of their records then.
-    pub fn copy_prepared(&self) -> Result<()> {
+    pub fn copy_prepared(&self, stop: &AtomicBool) -> Result<()> {
         for chain in self.chains() {
-            let mut end = chain.end.lock();
-            let age = self.store.wal.end().0 - chain.owner.first_lsn();
+            let begun = *chain.end.lock();
+            let age = self.store.wal.end().0.saturating_sub(chain.owner.first_lsn());
             // So that copies never are most of what is logged.
-            let due = age > (self.store.wal.capacity() / 4).max(4 * end.copied);
-            let alive = self.prepared.chains.lock().contains_key(&chain.owner.id);
-            if due && alive && end.last == end.prepare {
-                *end = self.copy_chain(&chain, end.last)?;
+            let due = age > (self.store.wal.capacity() / 4).max(4 * begun.copied);
+            if due && begun.can_be_copied() {
+                match self.copy_undo(&chain, begun.last, stop) {
+                    Ok(Some(copy)) => self.adopt_copy(&chain, &begun, &copy)?,
+                    Ok(None) => {}
+                    // What it read may have been let go meanwhile.
+                    Err(_) if chain.end.lock().is_over => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(())
     }
 
-    /// One record of a copy; the last and the first record of it so far.
-    fn append_copy(&self, id: TxnId, prev: Lsn, first: Lsn, undo: &[u8]) -> Result<(Lsn, Lsn)> {
-        self.store.wal.reserve_events(undo.len())?;
-        let draft = Draft { kind: Kind::Undo, txn: id, prev_lsn: prev, undo, parts: &[], extra: &[] };
-        let (lsn, _) = self.store.wal.append(&draft, |_| 0)?;
-        Ok((lsn, if first.is_none() { lsn } else { first }))
+    /// Copies everything that is prepared, and lets something happen before a copy counts.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub fn copy_around(&self, between: impl FnOnce()) {
+        let stop = AtomicBool::new(false);
+        let chains = self.chains();
+        let begun: Vec<_> = chains.iter().map(|chain| (*chain.end.lock(), chain)).collect();
+        let copies: Vec<_> = begun.iter().map(|(end, chain)| self.copy_undo(chain, end.last, &stop).unwrap().unwrap()).collect();
+        between();
+        for ((end, chain), copy) in begun.iter().zip(copies) {
+            self.adopt_copy(chain, end, &copy).unwrap();
+        }
     }
 
-    fn copy_chain(&self, chain: &Chain, last: Lsn) -> Result<ChainEnd> {
+    /// Copies a chain. Its transaction may be ended meanwhile: the copy counts from `adopt_copy` on. `None`: told to stop.
+    fn copy_undo(&self, chain: &Chain, last: Lsn, stop: &AtomicBool) -> Result<Option<Copy>> {
         let mut records = Vec::new();
         self.for_each_undo(last, &mut |record| {
             records.push(record.lsn);
             Ok(())
         })?;
-        let wal = &self.store.wal;
-        let id = chain.owner.id;
-        let (mut first, mut prev, mut copied) = (Lsn::NONE, Lsn::NONE, 0);
+        let mut copy = Copy { first: Lsn::NONE, last: Lsn::NONE, bytes: 0 };
         let mut undo = Vec::new();
         // In the order in which things were done: a record's entries are undone last to first.
         while let Some(lsn) = records.pop() {
-            let record = wal.read(lsn)?;
+            if stop.load(Ordering::SeqCst) {
+                return Ok(None);
+            }
+            let record = self.store.wal.read(lsn)?;
             // What may be undone only once begins a record, as it did in the first one: a crash in the middle of a record's undo begins it again.
             let once = Undo::decode(record.undo())?.iter().any(|entry| !matches!(entry, Undo::Row { .. } | Undo::Load { .. }));
             if once && !undo.is_empty() {
-                (prev, first) = self.append_copy(id, prev, first, &undo)?;
-                copied += undo.len() as u64;
-                undo.clear();
+                self.append_copy(chain.owner.id, &mut copy, &mut undo)?;
             }
             undo.extend_from_slice(record.undo());
             if undo.len() >= COPY_BYTES || (records.is_empty() && !undo.is_empty()) {
-                (prev, first) = self.append_copy(id, prev, first, &undo)?;
-                copied += undo.len() as u64;
-                undo.clear();
+                self.append_copy(chain.owner.id, &mut copy, &mut undo)?;
             }
         }
-        let extra = prepare_extra(first, &chain.info, &[]);
-        wal.reserve_events(extra.len())?;
-        let draft = Draft { kind: Kind::Prepare, txn: id, prev_lsn: prev, undo: &[], parts: &[], extra: &extra };
+        Ok(Some(copy))
+    }
+
+    /// One record of a copy.
+    fn append_copy(&self, id: TxnId, copy: &mut Copy, undo: &mut Vec<u8>) -> Result<()> {
+        self.store.wal.reserve_events(undo.len(), Urgency::Normal)?;
+        let draft = Draft { kind: Kind::Undo, txn: id, prev_lsn: copy.last, undo, parts: &[], extra: &[] };
+        (copy.last, _) = self.store.wal.append(&draft, |_| 0)?;
+        if copy.first.is_none() {
+            copy.first = copy.last;
+        }
+        copy.bytes += undo.len() as u64;
+        undo.clear();
+        Ok(())
+    }
+
+    /// From here on the transaction lives from the copy, if it is still as it was when that was begun.
+    fn adopt_copy(&self, chain: &Chain, begun: &ChainEnd, copy: &Copy) -> Result<()> {
+        let wal = &self.store.wal;
+        let extra = prepare_extra(copy.first, &chain.info, &[]);
+        wal.reserve_events(extra.len(), Urgency::Normal)?;
+        let mut end = chain.end.lock();
+        if !end.can_be_copied() || end.prepare != begun.prepare {
+            return Ok(());
+        }
+        let draft = Draft { kind: Kind::Prepare, txn: chain.owner.id, prev_lsn: copy.last, undo: &[], parts: &[], extra: &extra };
         let (prepare, _) = wal.append(&draft, |_| 0)?;
+        // What is logged of it from now on leads to the copy.
+        (end.prepare, end.last, end.copied) = (prepare, prepare, copy.bytes);
         // Only now: a checkpoint must not let go of what the copy replaces before the copy counts.
         wal.flush_to(prepare)?;
-        chain.owner.set_first_lsn(if first.is_none() { prepare.0 } else { first.0 });
-        Ok(ChainEnd { prepare, last: prepare, copied })
+        chain.owner.set_first_lsn(if copy.first.is_none() { prepare.0 } else { copy.first.0 });
+        Ok(())
     }
+}
+
+/// Undo bytes of a prepared transaction that were logged again.
+struct Copy {
+    /// The first and the last record of them; none if there are no such bytes.
+    first: Lsn,
+    last: Lsn,
+    bytes: u64,
 }

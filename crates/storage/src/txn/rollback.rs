@@ -21,12 +21,13 @@ use crate::sync::Arc;
 use crate::wal::Kind;
 
 impl System {
-    /// Undoes what the owner logged behind `until`, from `last_lsn` back. Returns the transaction's new last LSN.
-    pub fn undo_until(&self, owner: &Owner, mut last_lsn: Lsn, until: Lsn, progress: Option<&Progress>) -> Result<Lsn> {
+    /// Undoes what the owner logged behind `until`, from `last_lsn` back, which becomes the newest record of the undo: after an error it says
+    /// where to go on. What may be undone only once would else be undone again.
+    pub fn undo_until(&self, owner: &Owner, last_lsn: &mut Lsn, until: Lsn, progress: Option<&Progress>) -> Result<()> {
         let mut cursor = Cursor::new();
         let id = owner.id;
         let start = last_lsn.0;
-        let mut next = last_lsn;
+        let mut next = *last_lsn;
         if let Some(progress) = progress {
             progress.enter(Stage::RollingBack, start.saturating_sub(until.0.max(owner.first_lsn())));
         }
@@ -47,11 +48,11 @@ impl System {
                         let undo_next = if n == 0 { record.prev_lsn } else { record.lsn };
                         let lsn = match *entry {
                             // Many records: each begins the load's undo again.
-                            Undo::Load { index } => self.undo_load(id, index, last_lsn, record.lsn)?,
-                            _ => self.undo_entry(&mut cursor, id, entry, last_lsn, undo_next)?,
+                            Undo::Load { index } => self.undo_load(id, index, *last_lsn, record.lsn)?,
+                            _ => self.undo_entry(&mut cursor, id, entry, *last_lsn, undo_next)?,
                         };
                         if !lsn.is_none() {
-                            last_lsn = lsn;
+                            *last_lsn = lsn;
                         }
                     }
                     record.prev_lsn
@@ -59,7 +60,7 @@ impl System {
                 kind => return Err(Error::corrupt_file(format!("log record {next} of kind {kind:?} in an undo chain"))),
             };
         }
-        Ok(last_lsn)
+        Ok(())
     }
 
     fn undo_entry(&self, cursor: &mut Cursor, id: TxnId, entry: &Undo, prev_lsn: Lsn, undo_next: Lsn) -> Result<Lsn> {
@@ -109,11 +110,11 @@ impl System {
         Ok(lsn)
     }
 
-    /// Undoes the whole transaction and ends it.
-    pub fn roll_back(&self, owner: &Arc<Owner>, last_lsn: Lsn, progress: Option<&Progress>) -> Result<()> {
+    /// Undoes the whole transaction and ends it. After an error: see `undo_until`.
+    pub fn roll_back(&self, owner: &Arc<Owner>, last_lsn: &mut Lsn, progress: Option<&Progress>) -> Result<()> {
         if !last_lsn.is_none() {
-            let last_lsn = self.undo_until(owner, last_lsn, Lsn::NONE, progress)?;
-            self.store.pool.scope(Writer::Abort { id: owner.id, prev_lsn: last_lsn })?.commit()?;
+            self.undo_until(owner, last_lsn, Lsn::NONE, progress)?;
+            self.store.pool.scope(Writer::Abort { id: owner.id, prev_lsn: *last_lsn })?.commit()?;
         }
         self.status.abort(owner.id);
         self.locks.release(owner);

@@ -51,11 +51,21 @@ pub(crate) struct StatusTable {
     /// The states of ids below the settled mark that are open, or not seen by everybody.
     old: RwLock<AHashMap<u64, u64>>,
     old_len: AtomicU64,
+    /// A bit by id, set for those in `old` at least: readers of other ids take no lock. Changed under `old`'s.
+    old_bits: [AtomicU64; OLD_WORDS],
     visible_ts: AtomicU64,
     /// Ids below this were given before the engine opened.
     opened_at: u64,
     /// Of those, how many are to be undone.
     losers_left: AtomicU64,
+}
+
+const OLD_WORDS: usize = 64;
+
+/// The word and the bit of an id in `old_bits`.
+fn old_bit(id: u64) -> (usize, u64) {
+    let at = id as usize % (OLD_WORDS * 64);
+    (at / 64, 1 << (at % 64))
 }
 
 /// An id that is open this far behind the newest one is kept by itself.
@@ -67,18 +77,34 @@ impl StatusTable {
         let old: AHashMap<u64, u64> = open.into_iter().map(|id| (id.0, OPEN)).collect();
         let opened_at = next_id.0.max(1);
         let low_water = old.keys().copied().min().unwrap_or(opened_at);
-        StatusTable {
+        let table = StatusTable {
             ring: (0..RING / CHUNK).map(|_| std::sync::OnceLock::new()).collect(),
             overflow: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             next_id: AtomicU64::new(opened_at),
             low_water: AtomicU64::new(low_water),
             settled: AtomicU64::new(opened_at),
-            old_len: AtomicU64::new(old.len() as u64),
+            old_len: AtomicU64::new(0),
             old: RwLock::new(old),
+            old_bits: std::array::from_fn(|_| AtomicU64::new(0)),
             visible_ts: AtomicU64::new(visible_ts),
             opened_at,
             losers_left: AtomicU64::new(losers),
+        };
+        table.note_old(&table.old.write());
+        table
+    }
+
+    /// Says for readers what is in `old`. A bit that was set and stays so is set all the time.
+    fn note_old(&self, old: &AHashMap<u64, u64>) {
+        let mut words = [0; OLD_WORDS];
+        for id in old.keys() {
+            let (word, bit) = old_bit(*id);
+            words[word] |= bit;
         }
+        for (word, bits) in self.old_bits.iter().zip(words) {
+            word.store(bits, Ordering::SeqCst);
+        }
+        self.old_len.store(old.len() as u64, Ordering::SeqCst);
     }
 
     fn slot(&self, id: u64) -> &Slot {
@@ -123,7 +149,7 @@ impl StatusTable {
             let mut old = self.old.write();
             if state == ABORTED {
                 old.remove(&id.0);
-                self.old_len.store(old.len() as u64, Ordering::SeqCst);
+                self.note_old(&old);
             } else {
                 old.insert(id.0, state);
             }
@@ -139,7 +165,8 @@ impl StatusTable {
 
     /// What is known of an id below the settled mark.
     fn old_status(&self, id: u64) -> Status {
-        if self.old_len.load(Ordering::Acquire) == 0 {
+        let (word, bit) = old_bit(id);
+        if self.old_bits[word].load(Ordering::SeqCst) & bit == 0 {
             return Status::Committed(0);
         }
         match self.old.read().get(&id) {
@@ -268,7 +295,7 @@ impl StatusTable {
         if state != ABORTED {
             let mut old = self.old.write();
             old.insert(id, state);
-            self.old_len.store(old.len() as u64, Ordering::SeqCst);
+            self.note_old(&old);
         }
         self.settled.store(id + 1, Ordering::SeqCst);
     }
@@ -276,8 +303,11 @@ impl StatusTable {
     /// Forgets what everybody sees of the ids that are kept by themselves. The oldest of the rest.
     fn forget_seen(&self, purge_ts: u64) -> Option<u64> {
         let mut old = self.old.write();
+        let before = old.len();
         old.retain(|_, state| *state == OPEN || *state > purge_ts);
-        self.old_len.store(old.len() as u64, Ordering::SeqCst);
+        if old.len() < before {
+            self.note_old(&old);
+        }
         old.keys().copied().min()
     }
 }
@@ -334,6 +364,9 @@ mod tests {
         table.advance_low_water(RING + 1);
         assert!(table.low_water() == old && table.overflow.iter().all(|s| s.lock().is_empty()));
         assert_eq!((table.status(old), table.status(early)), (Status::Open, Status::Committed(0)));
+        // One that has its bit is still another one.
+        let same_bit = TxnId(old.0 + 64 * OLD_WORDS as u64);
+        assert_eq!((old_bit(same_bit.0), table.status(same_bit)), (old_bit(old.0), Status::Committed(0)));
         table.commit(old, RING + 9);
         assert_eq!(table.status(old), Status::Committed(RING + 9));
         table.advance_low_water(RING + 1);

@@ -18,7 +18,7 @@ use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{Interrupt, Owner};
 use crate::progress::Progress;
 use crate::sync::Arc;
-use crate::wal::{Draft, Kind};
+use crate::wal::{Draft, Kind, Urgency};
 
 /// A point inside a transaction that `rollback_to` returns to.
 #[derive(Clone, Copy, Debug)]
@@ -152,6 +152,11 @@ impl Txn {
         }
     }
 
+    /// For its next change.
+    pub(super) fn writer(&self, id: TxnId) -> Writer {
+        Writer::Txn { id, prev_lsn: self.last_lsn, urgent: self.is_prepared }
+    }
+
     pub(super) fn owner(&mut self) -> Arc<Owner> {
         if let Some(owner) = &self.owner {
             return owner.clone();
@@ -259,12 +264,10 @@ impl Txn {
     }
 
     fn undo_to(&mut self, lsn: Lsn) -> Result<()> {
-        if let Some(owner) = &self.owner
-            && self.last_lsn > lsn
-        {
-            self.last_lsn = self.system.undo_until(owner, self.last_lsn, lsn, self.progress.as_deref())?;
+        match &self.owner {
+            Some(owner) if self.last_lsn > lsn => self.system.undo_until(owner, &mut self.last_lsn, lsn, self.progress.as_deref()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Logs a part of the transaction's binlog events before its commit, for a transaction whose events would take too much memory. They
@@ -273,7 +276,7 @@ impl Txn {
         // The checkpoint keeps the log from the owner's beginning.
         let owner = self.owner();
         let wal = &self.system.store.wal;
-        wal.reserve_events(part.len())?;
+        wal.reserve_events(part.len(), Urgency::Normal)?;
         let draft = Draft { kind: Kind::Events, txn: owner.id, prev_lsn: Lsn::NONE, undo: &[], parts: &[], extra: part };
         let (lsn, _) = wal.append(&draft, |_| 0)?;
         self.first_events.get_or_insert(lsn);
@@ -294,8 +297,9 @@ impl Txn {
             return Ok(CommitWait::done());
         }
         if !binlog.is_empty() {
-            // While it is an answer: the record itself is never refused.
-            self.system.store.wal.reserve_events(binlog.len())?;
+            // While it is an answer: the record itself is never refused. What is prepared keeps the log until it has ended.
+            let urgency = if self.is_prepared { Urgency::Rollback } else { Urgency::Normal };
+            self.system.store.wal.reserve_events(binlog.len(), urgency)?;
         }
         let owner = self.owner();
         let system = self.system.clone();
@@ -338,15 +342,16 @@ impl Txn {
         }
     }
 
+    /// After an error it can be called again, and goes on where it was.
     pub(super) fn end_rolled_back(&mut self) -> Result<()> {
         self.view = None;
         self.purge.clear();
         self.dropped.clear();
-        let last_lsn = std::mem::replace(&mut self.last_lsn, Lsn::NONE);
-        match self.owner.take() {
-            Some(owner) => self.system.roll_back(&owner, last_lsn, self.progress.as_deref()),
-            None => Ok(()),
+        if let Some(owner) = &self.owner {
+            self.system.roll_back(owner, &mut self.last_lsn, self.progress.as_deref())?;
         }
+        (self.owner, self.last_lsn) = (None, Lsn::NONE);
+        Ok(())
     }
 
     /// Makes an empty index; it goes away if the transaction does not commit.
@@ -357,7 +362,7 @@ impl Txn {
         let _reserved = system.store.space.reserve(index, 1)?;
         let mut undo = Vec::new();
         Undo::Tree { index }.encode(&mut undo);
-        let mut scope = system.store.pool.scope(Writer::Txn { id: owner.id, prev_lsn: self.last_lsn })?;
+        let mut scope = system.store.pool.scope(self.writer(owner.id))?;
         scope.add_undo(&undo);
         BTree::create(&system.store.pool, &system.store.space, &mut scope, index)?;
         self.last_lsn = scope.commit()?;

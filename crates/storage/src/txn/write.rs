@@ -12,7 +12,6 @@ use super::transaction::Txn;
 use super::undo::{Before, Undo};
 use super::versions::{Bytes, Version};
 use crate::btree::{BatchRows, Decision, RecordFlags, RecordRef};
-use crate::buffer::Writer;
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
 use crate::lock::{Answer, LockWait, Owner, Waiter, Wants, row_key};
@@ -187,7 +186,7 @@ impl Txn {
         let mut trace = Trace::default();
         loop {
             let mut verdict = Verdict::Again;
-            let writer = Writer::Txn { id: owner.id, prev_lsn: self.last_lsn };
+            let writer = self.writer(owner.id);
             let result = tree.modify(&mut self.cursor, key, writer, |place, change| {
                 writing.forget(key, &mut trace);
                 verdict = writing.judge(key, place.record());
@@ -246,7 +245,7 @@ impl Txn {
         let owner = self.owner();
         let mut undo = Vec::new();
         let key = garbage_entry(index, reference, &mut undo);
-        let writer = Writer::Txn { id: owner.id, prev_lsn: self.last_lsn };
+        let writer = self.writer(owner.id);
         self.last_lsn = self.system.tree(GARBAGE_INDEX)?.modify(&mut self.cursor, &key, writer, |_, change| {
             change.undo.extend_from_slice(&undo);
             Decision::Put { txn: owner.id, flags: 0 }
@@ -295,7 +294,7 @@ impl Txn {
         let tree = self.system.tree(index)?;
         let system = &self.system;
         let writing = Writing { system, owner: &owner, index, kind: Kind::Insert };
-        let writer = Writer::Txn { id: owner.id, prev_lsn: self.last_lsn };
+        let writer = self.writer(owner.id);
         // Rows that revive a deleted one: few.
         let mut traces: Vec<(usize, Trace)> = Vec::new();
         let mut verdict = Verdict::Go;

@@ -11,6 +11,9 @@ use crate::waits::{self, WaitKind};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+/// More than a record has beside its events.
+const RECORD_HEAD: u64 = 4 << 10;
+
 /// Waits of 2 ms for a follower that reads nothing before a writer gives up.
 const FOLLOWER_ROUNDS: u32 = 5000;
 
@@ -19,7 +22,7 @@ const FOLLOWER_ROUNDS: u32 = 5000;
 pub enum Urgency {
     /// Answers `LogFull` when open transactions pin too much of the log.
     Normal,
-    /// Rollback, and the structure changes that it may need: goes on as long as there is a byte.
+    /// Rollback, the end of what is prepared, and the structure changes that they may need: goes on as long as there is a byte.
     Rollback,
 }
 
@@ -61,7 +64,7 @@ impl Room {
 }
 
 impl Wal {
-    /// Bytes of prepared files ahead of the end that only a rollback may do without.
+    /// Bytes of prepared files ahead of the end that only `Urgency::Rollback` may do without.
     fn ahead(&self) -> u64 {
         (self.capacity / 16).clamp(64 << 10, 8 << 20)
     }
@@ -81,14 +84,18 @@ impl Wal {
     }
 
     /// As `reserve`, for a record with so many bytes of events: files are made for them too. Error `TooLarge` for more than a record can be.
-    pub fn reserve_events(&self, bytes: usize) -> Result<()> {
+    pub fn reserve_events(&self, bytes: usize, urgency: Urgency) -> Result<()> {
         const MAX: usize = MAX_RECORD - (1 << 20);
         if bytes > MAX {
             return Err(Error::TooLarge { what: "a change with its binary log event", size: bytes, max: MAX });
         }
-        self.reserve(Urgency::Normal)?;
+        self.reserve(urgency)?;
         let end = self.end().0;
-        self.prepare_to(end, end + bytes as u64 + self.ahead(), Content::Blocks)
+        match self.prepare_to(end, end + bytes as u64 + self.ahead(), Content::Blocks) {
+            // The record itself finds room: what is ahead of it is for such as this.
+            Err(Error::OutOfSpace) if urgency == Urgency::Rollback && self.room.prepared.load(Ordering::SeqCst) >= end + bytes as u64 + RECORD_HEAD => Ok(()),
+            other => other,
+        }
     }
 
     /// Waits until the log has room for one more mini-transaction. Called holding no latch.

@@ -42,6 +42,10 @@ pub struct EventSource {
     /// The statement's text, with `binlog_rows_query_log_events`.
     pub statement: Option<Str>,
     pub gtid: GtidChoice,
+    /// The binary log is to tell of the GTID alone: what is logged as text becomes an empty transaction.
+    pub only_gtid: bool,
+    /// When the transaction was committed on the server that it comes from, in microseconds since 1970; `None`: it comes from here.
+    pub original_commit_micros: Option<u64>,
 }
 
 impl EventSource {
@@ -89,19 +93,29 @@ impl EventSource {
     /// What the commit record of a statement that is logged as its text carries: DDL, account management. `released`: see `Txn::releasing`.
     pub fn statement_payload(&self, sql: &str, released: Lsn) -> Vec<u8> {
         let mut raw = Vec::new();
-        self.query(sql, &mut raw);
-        self.one_event_payload(raw, released)
+        match self.only_gtid {
+            true => self.begin(&mut raw),
+            false => self.query(sql, &mut raw),
+        }
+        self.text_payload(raw, released)
     }
 
     /// What the record carries that ends a prepared transaction; `verb` is COMMIT or ROLLBACK.
     pub(crate) fn xa_payload(&self, verb: &str, xid: &Xid, released: Lsn) -> Vec<u8> {
         let mut raw = Vec::new();
-        self.xa(verb, xid, &mut raw);
-        self.one_event_payload(raw, released)
+        match self.only_gtid {
+            true => self.begin(&mut raw),
+            false => self.xa(verb, xid, &mut raw),
+        }
+        self.text_payload(raw, released)
     }
 
-    fn one_event_payload(&self, mut raw: Vec<u8>, released: Lsn) -> Vec<u8> {
-        let group = EventGroup { statement: true, events: 1, bytes: raw.len() as u64 };
+    /// One event: a statement, or the BEGIN of an empty transaction.
+    fn text_payload(&self, mut raw: Vec<u8>, released: Lsn) -> Vec<u8> {
+        if self.only_gtid {
+            self.bracket(b"COMMIT", &mut raw);
+        }
+        let group = EventGroup { statement: true, events: 1 + u32::from(self.only_gtid), bytes: raw.len() as u64 };
         let mut out = Vec::new();
         self.payload(released, vec![group], Vec::new()).encode(&mut out);
         out.append(&mut raw);
@@ -110,7 +124,8 @@ impl EventSource {
 
     fn payload(&self, released: Lsn, groups: Vec<EventGroup>, parts: Vec<Part>) -> Payload {
         let commit_time = super::now().as_micros() as u64;
-        Payload { released, commit_time, server_id: self.server_id, gtid: self.gtid, groups, parts }
+        let original_commit_time = self.original_commit_micros;
+        Payload { released, commit_time, original_commit_time, server_id: self.server_id, gtid: self.gtid, groups, parts }
     }
 
     fn rows_flags(&self) -> u16 {
@@ -209,13 +224,18 @@ impl EventCache {
         &self.source
     }
 
+    /// There is something to tell.
+    pub fn tells(&self) -> bool {
+        self.begun || !self.groups.is_empty()
+    }
+
     pub fn is_empty_transaction(&self) -> bool {
         self.empty
     }
 
     /// The transaction is to be told even if it changes nothing: it has a GTID of its own.
     pub fn begin_empty(&mut self) {
-        if !self.begun && self.groups.is_empty() {
+        if !self.tells() {
             (self.begun, self.empty) = (true, true);
             self.source.begin(&mut self.buf);
         }
@@ -362,7 +382,7 @@ impl EventCache {
 
     /// What the commit record carries, or with `prepare` that which prepares the transaction; nothing if nothing was changed.
     pub fn finish(mut self, txn: u64, released: Lsn, prepare: bool) -> Vec<u8> {
-        if !self.begun && self.groups.is_empty() {
+        if !self.tells() {
             return Vec::new();
         }
         self.end_statement();

@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_binlog::{GtidSet, Uuid};
-use highkey_storage::{Engine, Error, Result};
+use highkey_storage::{CommitWait, Engine, Error, Isolation, Result};
 use highkey_types::{MySqlError, errors};
 use parking_lot::{Condvar, Mutex};
 
@@ -28,6 +28,7 @@ pub use cache::EventSource;
 pub(crate) use cache::{Change, EventCache, EventMark, table_map};
 pub(crate) use files::{name_of, number_of};
 pub use payload::GtidChoice;
+use payload::NumberNote;
 pub use reader::BinlogBytes;
 use state::State;
 use writer::Writer;
@@ -372,6 +373,11 @@ impl Binlog {
         self.shared.lock().executed.clone()
     }
 
+    /// Whether a transaction is among those. As of the last step of the files' writer: right for what was durable a moment ago.
+    pub fn has_executed(&self, uuid: Uuid, number: u64) -> bool {
+        self.shared.lock().executed.contains(uuid, number)
+    }
+
     pub fn purged(&self) -> GtidSet {
         self.shared.lock().purged.clone()
     }
@@ -386,9 +392,17 @@ impl Binlog {
             owned.insert((uuid, number), connection);
         }
         let gtid = OwnedGtid { binlog: self.clone(), uuid, number };
+        if uuid == self.settings.uuid {
+            // What is logged behind this gets another number. What was before it is looked at below.
+            self.note_number(NumberNote::Taken(number)).and_then(CommitWait::wait).map_err(failed)?;
+        }
         // Whoever had it before has committed by now.
         self.catch_up()?;
         Ok(if self.shared.lock().executed.contains(uuid, number) { Owning::Executed } else { Owning::Owned(gtid) })
+    }
+
+    fn note_number(&self, note: NumberNote) -> Result<CommitWait> {
+        self.engine.begin(Isolation::ReadCommitted).commit(&note.encode())
     }
 
     /// All GTIDs that are owned, with their connections.
@@ -559,6 +573,12 @@ pub struct OwnedGtid {
 
 impl Drop for OwnedGtid {
     fn drop(&mut self) {
+        if self.uuid == self.binlog.settings.uuid
+            // In the log before the next owner's note is. It need not become durable: after a crash nobody owns anything.
+            && let Err(error) = self.binlog.note_number(NumberNote::Free(self.number))
+        {
+            tracing::debug!(%error, "a GTID that was given up is not used before the next start");
+        }
         self.binlog.owned.lock().remove(&(self.uuid, self.number));
     }
 }

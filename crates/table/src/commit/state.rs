@@ -29,12 +29,15 @@ pub(crate) struct State {
     /// GTIDs that were declared as executed and purged, as text.
     #[serde(default)]
     pub declared: String,
+    /// Numbers of this server's own GTIDs that sessions owned.
+    #[serde(default)]
+    pub taken: Vec<u64>,
 }
 
 impl State {
     /// Of a database that has never had a binary log.
     pub fn first() -> State {
-        State { file: 0, position: 0, lsn: None, sequence: 0, executed: String::new(), stopped: false, next_gno: 1, reset: false, declared: String::new() }
+        State { file: 0, position: 0, lsn: None, sequence: 0, executed: String::new(), stopped: false, next_gno: 1, reset: false, declared: String::new(), taken: Vec::new() }
     }
 
     pub fn read(engine: &Engine) -> Result<Option<State>> {

@@ -3,7 +3,7 @@
 //! What is written follows from the log and from the last saved state alone, so after a crash the same bytes come at the same places:
 //! a replica that had read them goes on where it was.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use highkey_binlog::{GtidSet, Header, Stamp};
 use highkey_storage::{Disk, DiskFile, Engine, Error, LogFollower, LogRecord, Lsn, Result};
 
 use super::files::{self, name_of};
-use super::payload::{EventGroup, GtidChoice, Payload};
+use super::payload::{EventGroup, GtidChoice, NumberNote, Payload};
 use super::state::{State, gtids};
 use super::{BinlogWritten, FileInfo, Settings, reader};
 
@@ -49,6 +49,8 @@ pub(crate) struct Writer {
     /// The part of `purged` that was in no file: `gtid_purged` was set.
     declared: GtidSet,
     next_gno: u64,
+    /// Numbers of this server's own that sessions own.
+    taken: BTreeSet<u64>,
     written: BinlogWritten,
     saved_lsn: Lsn,
     saved_at: Instant,
@@ -104,6 +106,7 @@ impl Writer {
             purged: GtidSet::default(),
             declared: gtids(&state.declared)?,
             next_gno: state.next_gno,
+            taken: state.taken.iter().copied().collect(),
             written: BinlogWritten::default(),
             saved_lsn: from,
             saved_at: Instant::now(),
@@ -147,6 +150,13 @@ impl Writer {
     /// Begins a new file, as MySQL does at every start, unless nothing is in the present one.
     pub fn start(&mut self) -> Result<()> {
         self.started = true;
+        if !self.taken.is_empty() {
+            // Their owners have gone with the earlier life. Durable before anything gets such a number: after a crash it gets it again.
+            for number in std::mem::take(&mut self.taken) {
+                self.note_number(NumberNote::Free(number));
+            }
+            self.save()?;
+        }
         if self.sequence == 0 && self.first_file_begun {
             return Ok(());
         }
@@ -176,6 +186,10 @@ impl Writer {
             && let Some(record) = self.follower.next()?
         {
             any = true;
+            if let Some(note) = NumberNote::decode(record.events()) {
+                self.note_number(note);
+                continue;
+            }
             let before = self.position();
             self.stopped = false;
             self.transaction(&record)?;
@@ -196,6 +210,29 @@ impl Writer {
             self.follower.pause();
         }
         Ok(any)
+    }
+
+    fn note_number(&mut self, note: NumberNote) {
+        match note {
+            NumberNote::Taken(number) => drop(self.taken.insert(number)),
+            NumberNote::Free(number) => {
+                self.taken.remove(&number);
+                if !self.executed.contains(self.settings.uuid, number) {
+                    // As MySQL, which leaves no gap if it need not.
+                    self.next_gno = self.next_gno.min(number);
+                }
+            }
+        }
+    }
+
+    /// The next number of this server's own that neither is executed nor owned by a session.
+    fn next_own(&self) -> u64 {
+        let uuid = self.settings.uuid;
+        let mut number = self.executed.next_free(uuid, self.next_gno - 1);
+        while self.taken.contains(&number) {
+            number = self.executed.next_free(uuid, number);
+        }
+        number
     }
 
     fn transaction(&mut self, record: &LogRecord) -> Result<()> {
@@ -254,8 +291,7 @@ impl Writer {
             self.recent.pop_front();
         }
         let gtid = match payload.gtid {
-            // Some of this server's numbers may have been assigned.
-            GtidChoice::Automatic => Some((self.settings.uuid, self.executed.next_free(self.settings.uuid, self.next_gno - 1))),
+            GtidChoice::Automatic => Some((self.settings.uuid, self.next_own())),
             GtidChoice::Assigned(sid, gno) => Some((sid, gno)),
             GtidChoice::Anonymous => None,
         };
@@ -267,7 +303,7 @@ impl Writer {
             last_committed: last_committed as i64,
             sequence_number: self.sequence as i64,
             immediate_commit_micros: payload.commit_time,
-            original_commit_micros: payload.commit_time,
+            original_commit_micros: payload.original_commit_time.unwrap_or(payload.commit_time),
             following_bytes: group.bytes,
             following_events: group.events,
             checksum: self.checksum,
@@ -280,6 +316,9 @@ impl Writer {
             self.executed.add(sid, gno);
             if payload.gtid == GtidChoice::Automatic {
                 self.next_gno = gno + 1;
+            }
+            if sid == self.settings.uuid {
+                self.taken.remove(&gno);
             }
         }
     }
@@ -311,6 +350,7 @@ impl Writer {
             next_gno: self.next_gno,
             reset: false,
             declared: self.declared.to_string(),
+            taken: self.taken.iter().copied().collect(),
         }
     }
 

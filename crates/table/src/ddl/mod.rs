@@ -12,6 +12,7 @@ mod table;
 mod view;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use highkey_storage::{Interrupt, Progress, Stage, Txn};
@@ -29,10 +30,12 @@ pub use alter::{AlterPlan, RowConversion};
 pub use table::TableName;
 
 /// A statement that is logged as its text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LoggedStatement {
     pub source: EventSource,
     pub text: Str,
+    /// Set once it is in the log.
+    pub told: Arc<AtomicBool>,
 }
 
 /// The circumstances of a DDL statement.
@@ -75,7 +78,11 @@ impl DdlContext {
             record.put(&mut txn)?;
         }
         let events = self.log.as_ref().map_or_else(Vec::new, |log| log.source.statement_payload(&log.text, txn.releasing()));
-        txn.commit(&events).map_err(failed)?.wait().map_err(failed)
+        let wait = txn.commit(&events).map_err(failed)?;
+        if let Some(log) = &self.log {
+            log.told.store(true, Ordering::SeqCst);
+        }
+        wait.wait().map_err(failed)
     }
 
     pub(crate) fn check_interrupt(&self) -> Result<(), MySqlError> {

@@ -207,13 +207,21 @@ async fn a_gtid_is_used_by_one_transaction() {
     c.ok(&next(1)).await;
     assert_eq!(c.value("SELECT @@gtid_next").await, format!("{OTHER}:1"));
     let mut second = server.client().await;
-    assert_eq!(c.error(&next(2)).await.0, 1790);
+    // A statement that changes nothing leaves it to the next.
+    c.ok("DELETE FROM t WHERE id = 77").await;
+    assert_eq!(c.value("SELECT @@gtid_executed").await, "");
     c.ok("INSERT INTO t VALUES (1)").await;
     assert_eq!(c.error("INSERT INTO t VALUES (2)").await.0, 1837);
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1");
     c.ok("BEGIN").await;
     assert_eq!(c.error(&next(2)).await.0, 1766);
     c.ok("ROLLBACK").await;
+    // One that fails gives it up, whichever it is.
+    for wrong in [next(3), "INSERT INTO t VALUES (1)".into(), "SELECT nothing".into(), "CREATE TABLE t (a INT)".into()] {
+        c.ok(&next(2)).await;
+        c.run(&wrong).await;
+        assert_eq!(c.error("INSERT INTO t VALUES (2)").await.0, 1837, "{wrong}");
+    }
     // What has been executed is left out.
     second.ok(&next(1)).await;
     second.ok("INSERT INTO t VALUES (3)").await;
@@ -242,17 +250,49 @@ async fn a_gtid_is_used_by_one_transaction() {
     assert_eq!(c.error("XA COMMIT 'x'").await.0, 1837);
     c.ok(&next(5)).await;
     c.ok("XA COMMIT 'x'").await;
+    // What has been executed is left out, also between the phases.
+    c.ok(&next(4)).await;
+    for sql in ["XA START 'y'", "INSERT INTO t VALUES (9)", "XA END 'y'", "XA PREPARE 'y'"] {
+        c.ok(sql).await;
+    }
+    c.ok(&next(5)).await;
+    c.ok("XA COMMIT 'y'").await;
+    assert_eq!(c.error("XA COMMIT 'y'").await.0, 1837);
+    c.ok(&next(6)).await;
+    for sql in ["XA START 'z'", "INSERT INTO t VALUES (5)", "XA END 'z'", "XA PREPARE 'z'"] {
+        c.ok(sql).await;
+    }
+    for (number, end, there) in [(6, "XA COMMIT 'z'", "0"), (6, "XA ROLLBACK 'z'", "0"), (7, "XA COMMIT 'z'", "1")] {
+        c.ok(&next(number)).await;
+        c.ok(end).await;
+        assert_eq!(second.value("SELECT COUNT(*) FROM t WHERE id = 5").await, there, "{end}");
+    }
     c.ok("SET gtid_next = AUTOMATIC").await;
+    assert!(c.rows("XA RECOVER").await.is_empty());
+    // What is not logged is executed all the same, if it is a transaction or a definition.
+    c.ok("SET sql_log_bin = 0").await;
+    c.ok(&next(11)).await;
+    c.ok("UPDATE t SET id = 15 WHERE id = 5").await;
+    assert!(!c.value("SELECT @@gtid_executed").await.contains(":11"));
+    for sql in ["BEGIN", "UPDATE t SET id = 5 WHERE id = 15", "COMMIT"] {
+        c.ok(sql).await;
+    }
+    c.ok(&next(12)).await;
+    c.ok("CREATE TABLE not_logged (id INT)").await;
+    c.ok("SET gtid_next = AUTOMATIC").await;
+    c.ok("SET sql_log_bin = 1").await;
+    let executed = c.value("SELECT @@gtid_executed").await;
+    assert!(executed.contains(":11-12"), "{executed}");
     c.ok("INSERT INTO t VALUES (6)").await;
     let own = server.instance.database().server_uuid();
     let executed = c.value("SELECT @@gtid_executed").await;
-    assert!(executed.contains(&format!("{OTHER}:1:3-5")) && executed.contains(&format!("{own}:1")), "{executed}");
+    assert!(executed.contains(&format!("{OTHER}:1:3-7:11-12")) && executed.contains(&format!("{own}:1")), "{executed}");
     for (value, code) in [("ANONYMOUS", 1782), ("foo", 1231), (OTHER, 1231)] {
         assert_eq!(c.error(&format!("SET gtid_next = '{value}'")).await.0, code, "{value}");
     }
-    c.ok(&format!("SET GLOBAL gtid_purged = '+{OTHER}:7-8'")).await;
+    c.ok(&format!("SET GLOBAL gtid_purged = '+{OTHER}:8-9'")).await;
     assert_eq!(c.error(&format!("SET GLOBAL gtid_purged = '+{OTHER}:8'")).await.0, 3546);
-    assert_eq!(c.value("SELECT @@gtid_purged").await, format!("{OTHER}:7-8"));
+    assert_eq!(c.value("SELECT @@gtid_purged").await, format!("{OTHER}:8-9"));
 }
 
 /// A session that wants a GTID which another one has waits for the end of that one's transaction.

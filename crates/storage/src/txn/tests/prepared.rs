@@ -347,3 +347,344 @@ fn locks_of_what_was_only_read_last_until_the_engine_ends() {
     drop(world);
     assert_eq!(blocked(&World::open(&disk.crash())), [true, false, false]);
 }
+
+/// A transaction whose undo is of every kind: rows, long values one behind the other, an index that it makes, and one that it loads.
+fn prepare_everything(world: &mut World) -> (IndexId, IndexId) {
+    let mut txn = world.engine.begin(Isolation::RepeatableRead);
+    let loaded = txn.create_index().unwrap();
+    let made = new_index(&world.engine);
+    change(&mut txn, world.index, &changes("a")).unwrap();
+    for n in 0..6 {
+        put(&mut txn, world.index, &format!("b{n:03}"), &"several ".repeat(8_000));
+    }
+    for index in [loaded, made] {
+        let mut load = txn.load(index).unwrap().expect("the index is empty");
+        for n in 0..40_u64 {
+            load.push(&mut txn, &n.to_be_bytes(), &vec![7; if n % 9 == 0 { 40_000 } else { 100 }]).unwrap();
+        }
+        load.finish(&mut txn, |_, _| panic!("nobody else writes")).unwrap();
+        for n in 6..9 {
+            put(&mut txn, world.index, &format!("b{n:03}"), &"more ".repeat(8_000));
+        }
+    }
+    let (prepared, wait) = txn.prepare(b"a".to_vec(), b"").unwrap();
+    wait.wait().unwrap();
+    world.prepared.push(("a".into(), prepared));
+    (loaded, made)
+}
+
+/// Nothing of it is left.
+fn assert_rolled_back(world: World, (loaded, made): (IndexId, IndexId), rows: &Rows) {
+    assert!(!world.engine.index_exists(loaded), "what it made is gone");
+    purge_all(&world.engine);
+    let size = world.engine.index_size(made).unwrap();
+    assert_eq!((committed(&world.engine, made).len(), size.pages_used), (0, 1), "what it loaded is empty, its pages are free");
+    world.finish(false, rows.clone());
+}
+
+/// Reads fail, one after the other, while it is rolled back. The decision stands from its record on: it cannot be committed, the next call goes
+/// on with the undo, and so does a restart; and what may be undone only once is.
+#[test]
+fn a_rollback_that_meets_an_error_goes_on() {
+    let disk = disk(41);
+    let mut world = World::new(&disk);
+    let indexes = prepare_everything(&mut world);
+    let mut rows = given_rows();
+    for _ in 0..3 {
+        world.step(Step::Others("1")).unwrap();
+        rows.insert("other".into(), "1".into());
+    }
+    let copied = world.prepared[0].1.lsn();
+    assert!(world.engine.store().wal.read(copied).unwrap().prepared().0 > Lsn::NONE, "it lives from a copy");
+    drop(world);
+    let (mut decided, mut before) = (0, 0);
+    for n in 1.. {
+        let image = disk.crash();
+        let mut world = World::open(&image);
+        let mut prepared = world.take("a");
+        image.fail_read_in(Some(n));
+        let first = prepared.rollback(b"rollback a");
+        let met = !image.fail_read_in(None);
+        if !met {
+            first.unwrap().wait().unwrap();
+            drop(prepared);
+            assert_rolled_back(world, indexes, &rows);
+            break;
+        }
+        // Reads that only look ahead may fail.
+        if first.is_err() && !prepared.is_rolled_back() {
+            before += 1;
+            assert_eq!(world.engine.stats().open_transactions, 1);
+        }
+        let undecided = !prepared.is_rolled_back();
+        decided += u64::from(first.is_err() && !undecided);
+        drop(first);
+        if n % 2 == 0 {
+            prepared.rollback(b"rollback a").unwrap().wait().unwrap();
+            drop(prepared);
+        } else {
+            world.engine.flush_log().unwrap();
+            drop((prepared, world));
+            world = World::open(&image.crash());
+            assert_eq!(world.prepared.len(), usize::from(undecided), "read {n}: decided is decided");
+            for (_, mut prepared) in std::mem::take(&mut world.prepared) {
+                prepared.rollback(b"rollback a").unwrap().wait().unwrap();
+            }
+        }
+        let told = world.state().events.iter().filter(|event| *event == "rollback a").count();
+        assert_eq!(told, 1, "read {n}: the decision is logged once");
+        assert_rolled_back(world, indexes, &rows);
+    }
+    assert!(decided > 10, "{decided} errors behind the decision, {before} before it");
+}
+
+#[test]
+#[should_panic(expected = "P1")]
+fn what_is_to_be_rolled_back_is_not_committed() {
+    let disk = disk(42);
+    let mut world = World::new(&disk);
+    world.step(Step::Prepare("a")).unwrap();
+    drop(world);
+    let image = disk.crash();
+    let mut prepared = World::open(&image).take("a");
+    image.fail_read_in(Some(1));
+    assert!(prepared.rollback(b"").is_err() && prepared.is_rolled_back());
+    let _ = prepared.commit(b"");
+}
+
+/// As `a_rollback_that_meets_an_error_goes_on`, of a part of a transaction that goes on, and of a transaction that is dropped.
+#[test]
+fn a_rollback_to_a_savepoint_that_meets_an_error_goes_on() {
+    let options = Options { buffer_pool_bytes: 1 << 20, ..small() };
+    let rows = |txn: &mut Txn, index, from: u32| {
+        for n in from..from + 40 {
+            put(txn, index, &format!("{n:05}"), &"long ".repeat(if n % 3 == 0 { 8_000 } else { 200 }));
+        }
+    };
+    let mut met = 0;
+    for n in 1.. {
+        let disk = disk(43);
+        let engine = open_with(&disk, options.clone()).unwrap();
+        let index = new_index(&engine);
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        rows(&mut txn, index, 0);
+        let savepoint = txn.savepoint();
+        rows(&mut txn, index, 100);
+        disk.fail_read_in(Some(n));
+        let first = txn.rollback_to(&savepoint);
+        if !disk.fail_read_in(None) && first.is_err() {
+            met += 1;
+            txn.rollback_to(&savepoint).unwrap();
+        }
+        if n % 2 == 0 {
+            disk.fail_read_in(Some(n));
+            let _ = txn.rollback();
+            disk.fail_read_in(None);
+            purge_all(&engine);
+            assert_eq!(engine.stats().open_transactions, 0);
+            assert_eq!((committed(&engine, index).len(), engine.index_size(index).unwrap().pages_used), (0, 1));
+        } else {
+            commit(txn);
+            purge_all(&engine);
+            let tree = engine.check(index).unwrap();
+            let long = (0..40).filter(|n| n % 3 == 0).count() * 40_000_usize.div_ceil(16384 - 96);
+            assert_eq!((tree.records, pages_owned(&engine, index).len()), (40, tree.pages.len() + long));
+        }
+        if first.is_ok() {
+            break;
+        }
+    }
+    assert!(met > 10, "{met} errors");
+}
+
+/// A crash comes between what is added to a prepared transaction and its commit. The transaction is copied as before.
+#[test]
+fn what_was_added_before_a_crash_does_not_keep_the_log() {
+    for crash in [true, false] {
+        let disk = disk(44);
+        let mut world = World::new(&disk);
+        world.step(Step::Prepare("a")).unwrap();
+        let index = world.index;
+        let mut prepared = world.take("a");
+        prepared.add(|txn| change(txn, index, &more("a"))).unwrap();
+        if crash {
+            world.engine.flush_log().unwrap();
+            drop((prepared, world));
+            world = World::open(&disk.crash());
+        } else {
+            // Its commit was refused.
+            prepared.forget_added().unwrap();
+            world.prepared.push(("a".into(), prepared));
+        }
+        world.engine.release_log(None);
+        let begin = world.prepared[0].1.lsn();
+        for _ in 0..40 {
+            world.step(Step::Others("1")).unwrap();
+        }
+        assert!(world.prepared[0].1.lsn() > begin, "it was copied");
+        let oldest = world.engine.store().wal.end().0 - world.engine.system().locks.owners.oldest_lsn().unwrap();
+        assert!(oldest < small().redo_log_capacity, "{oldest} bytes of log are kept");
+        let mut rows = given_rows();
+        rows.insert("other".into(), "1".into());
+        world.finish(crash, rows);
+    }
+}
+
+/// The log is full, pinned by what is prepared: that can be ended, which frees the log.
+#[test]
+fn a_full_log_does_not_keep_what_is_prepared_from_its_end() {
+    let options = Options { pinned_log_max: 64 << 10, hold_log: false, ..small() };
+    for end in [Step::Commit("a"), Step::CommitWithMore("a"), Step::RollBack("a")] {
+        let disk = disk(45);
+        let engine = open_with(&disk, options.clone()).unwrap();
+        let mut world = World { index: new_index(&engine), engine, prepared: Vec::new() };
+        let rows = given_rows();
+        given(&world.engine, world.index, &rows.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect::<Vec<_>>());
+        world.step(Step::Prepare("a")).unwrap();
+        // Nobody copies it.
+        let full = |world: &World| {
+            (0..1000).any(|n| {
+                let mut txn = world.engine.begin(Isolation::RepeatableRead);
+                let changed = change(&mut txn, world.index, &vec![("other".into(), Some("x".repeat(8_000 + n % 2)))]);
+                match changed {
+                    Ok(()) => commit(txn),
+                    Err(crate::Error::LogFull) => return true,
+                    Err(other) => panic!("{other}"),
+                }
+                world.engine.checkpoint().unwrap();
+                false
+            })
+        };
+        assert!(full(&world), "{end:?}");
+        world.step(end).unwrap();
+        world.engine.checkpoint().unwrap();
+        let mut txn = world.engine.begin(Isolation::RepeatableRead);
+        put(&mut txn, world.index, "other", "there is room again");
+        commit(txn);
+        let rows: Rows = committed(&world.engine, world.index).into_iter().collect();
+        assert_eq!(rows.contains_key("amore"), matches!(end, Step::CommitWithMore(_)));
+        assert_eq!(rows["a000"] == "again", !matches!(end, Step::RollBack(_)));
+    }
+}
+
+/// As above, of a disk that has no room for another log file. Others leave what is left to those who end.
+#[test]
+fn a_full_disk_does_not_keep_what_is_prepared_from_its_end() {
+    use crate::disk::Disk;
+    for end in [Step::Commit("a"), Step::RollBack("a")] {
+        let disk = SimDisk::new(SimConfig { seed: 46, capacity: 32 << 20, ..SimConfig::default() });
+        let mut world = World::new(&disk);
+        world.step(Step::Prepare("a")).unwrap();
+        let ballast = disk.open("ballast", true).unwrap();
+        while ballast.allocate(ballast.len().unwrap() + 4096).is_ok() {}
+        let full = (0..1000).any(|n| {
+            let mut txn = world.engine.begin(Isolation::RepeatableRead);
+            match change(&mut txn, world.index, &vec![("other".into(), Some("x".repeat(8_000 + n % 2)))]).and_then(|()| txn.commit(b"events")) {
+                Ok(wait) => wait.wait().map(|()| false).unwrap(),
+                Err(crate::Error::OutOfSpace) => true,
+                Err(other) => panic!("{other}"),
+            }
+        });
+        assert!(full, "{end:?}");
+        world.step(end).unwrap();
+        assert!(world.prepared.is_empty());
+        drop(world);
+        let world = World::open(&disk.crash());
+        assert!(world.prepared.is_empty());
+        assert_eq!(committed(&world.engine, world.index).into_iter().collect::<Rows>()["a000"] == "again", matches!(end, Step::Commit(_)));
+    }
+}
+
+/// A copy that was begun before its transaction was ended does not bring it back.
+#[test]
+fn a_copy_does_not_outlive_its_transaction() {
+    for end in [Step::Commit("a"), Step::RollBack("a"), Step::CommitWithMore("a")] {
+        let disk = disk(47);
+        let mut world = World::new(&disk);
+        world.step(Step::Prepare("a")).unwrap();
+        let system = world.engine.system();
+        system.copy_around(|| {
+            // The copy is made, and does not count yet.
+            if let Step::CommitWithMore(_) = end {
+                let mut prepared = world.prepared.pop().unwrap().1;
+                let index = world.index;
+                prepared.add(|txn| change(txn, index, &more("a"))).unwrap();
+                world.prepared.push(("a".into(), prepared));
+            } else {
+                let mut prepared = world.prepared.pop().unwrap().1;
+                match end {
+                    Step::Commit(_) => prepared.commit(b"").unwrap().wait().unwrap(),
+                    _ => prepared.rollback(b"").unwrap().wait().unwrap(),
+                }
+            }
+        });
+        world.engine.flush_log().unwrap();
+        drop(world);
+        let world = World::open(&disk.crash());
+        let left = matches!(end, Step::CommitWithMore(_));
+        assert_eq!(world.prepared.len(), usize::from(left), "{end:?}");
+        let mut rows = given_rows();
+        if let Step::Commit(_) = end {
+            apply(&mut rows, &changes("a"));
+        }
+        // Marks of deletions that the crash has made unknown are found by a scan.
+        committed(&world.engine, world.index);
+        world.finish(false, rows);
+    }
+}
+
+/// Each begins a record, as it did in the transaction's own: a crash in the middle of a record's undo begins with the record's last entry again.
+#[test]
+fn what_may_be_undone_only_once_begins_a_record_of_a_copy() {
+    use crate::txn::undo::Undo;
+    let mut world = World::new(&disk(48));
+    prepare_everything(&mut world);
+    for _ in 0..3 {
+        world.step(Step::Others("1")).unwrap();
+    }
+    let wal = &world.engine.store().wal;
+    let mut next = wal.read(world.prepared[0].1.lsn()).unwrap().prev_lsn;
+    let mut once = BTreeMap::new();
+    while !next.is_none() {
+        let record = wal.read(next).unwrap();
+        assert_eq!(record.kind, crate::wal::Kind::Undo);
+        for (n, entry) in Undo::decode(record.undo()).unwrap().iter().enumerate() {
+            let kind = match entry {
+                Undo::Row { .. } | Undo::Load { .. } => continue,
+                Undo::Run { .. } => "run",
+                Undo::Pages { .. } => "pages",
+                Undo::Tree { .. } => "tree",
+            };
+            assert_eq!(n, 0, "a {kind} is the first of its record");
+            *once.entry(kind).or_insert(0) += 1;
+        }
+        next = record.prev_lsn;
+    }
+    assert!(once["run"] > 10 && once["tree"] == 1, "{once:?}");
+}
+
+/// The value that it replaced is kept for snapshots from before its commit, though an earlier life of the engine entered it as garbage.
+#[test]
+fn what_a_recovered_transaction_replaced_is_kept_while_somebody_reads_it() {
+    let disk = disk(49);
+    let mut world = World::new(&disk);
+    world.step(Step::Prepare("a")).unwrap();
+    drop(world);
+    let mut world = World::open(&disk.crash());
+    let mut before = world.engine.begin(Isolation::RepeatableRead);
+    assert_eq!(all(&mut before, world.index).into_iter().collect::<Rows>(), given_rows());
+    world.take("a").commit(b"").unwrap().wait().unwrap();
+    // The open's last step may be as late as this.
+    world.engine.system().purge_old_garbage().unwrap();
+    // Pages that were freed are somebody else's.
+    let mut txn = world.engine.begin(Isolation::RepeatableRead);
+    for n in 0..60 {
+        put(&mut txn, world.index, &format!("cnew{n:03}"), &"other ".repeat(2_000));
+    }
+    assert_eq!(all(&mut before, world.index).into_iter().collect::<Rows>(), given_rows());
+    txn.rollback().unwrap();
+    drop(before);
+    let mut rows = given_rows();
+    apply(&mut rows, &changes("a"));
+    world.finish(false, rows);
+}

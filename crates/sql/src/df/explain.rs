@@ -68,6 +68,10 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         return Some(format!("Sort: {}{limit}", keys.join(", ")));
     }
     if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+        // That aggregates of all rows give one row need not be said.
+        if limit.input().downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.group_expr().is_empty()) {
+            return None;
+        }
         let rows = limit.fetch().map_or("all".to_string(), |n| n.to_string());
         return Some(match limit.skip() {
             0 => format!("Limit: {rows} row(s)"),

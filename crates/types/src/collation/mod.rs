@@ -214,6 +214,25 @@ impl Collation {
         }
     }
 
+    /// Bytes of the sort key that `key` begins with.
+    pub fn sort_key_len(&self, key: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(&byte) = key.get(at) {
+            // Bytes of a code that begins so, or the end.
+            let (end, length) = match self.rule {
+                Rule::Bytes => (byte == 0, if byte == 1 { 2 } else { 1 }),
+                Rule::CodePoints if !self.pad_space => (byte == 0, if byte == 1 { 2 } else { 1 }),
+                Rule::CodePoints | Rule::EightBit(_) => (byte == EIGHT_BIT_END, if byte == 0xFF { 2 } else { 1 }),
+                Rule::Unicode(weights) => (byte == weights.padding().end, if weights.is_long_code(byte) { 3 } else { 1 }),
+            };
+            at += length;
+            if end {
+                break;
+            }
+        }
+        at.min(key.len())
+    }
+
     /// A hash that is equal for equal texts.
     pub fn hash_text(&self, text: &[u8]) -> u64 {
         if let Rule::Bytes = self.rule {

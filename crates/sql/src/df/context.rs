@@ -144,6 +144,11 @@ impl Shared {
         Ok(count)
     }
 
+    /// Even a scan of few rows is cut into pieces: `parallel_cost_threshold` is 0.
+    pub fn cuts_small_scans(&self) -> bool {
+        self.parallel.cost_threshold == 0
+    }
+
     pub fn planned(&self, degree: usize) -> Arc<SessionState> {
         self.engine.state(Planning { degree, spilling: self.spilling.load(Ordering::Relaxed) })
     }

@@ -163,18 +163,19 @@ impl BaseTable {
     /// The pieces that the workers share.
     fn pieces(&self) -> Result<Vec<Piece>> {
         let ranges = self.access.ranges.iter();
-        if self.row_estimate() < PIECES_FROM_ROWS {
+        let small = self.row_estimate() < PIECES_FROM_ROWS;
+        if small && !self.shared.cuts_small_scans() {
             return Ok(ranges.cloned().map(Piece::Range).collect());
         }
         let mut all = Vec::new();
         for range in ranges {
-            all.extend(self.table.partitions(self.access.index, range).map_err(user)?.into_iter().map(Piece::Partition));
+            all.extend(self.table.partitions(self.access.index, range, small).map_err(user)?.into_iter().map(Piece::Partition));
         }
         Ok(all)
     }
 }
 
-/// Fewer rows are one worker's.
+/// Fewer rows are one worker's, unless whatever it costs shall be in parallel.
 const PIECES_FROM_ROWS: usize = 16 * 1024;
 
 /// What EXPLAIN says that reading a row costs: MySQL's row_evaluate_cost.

@@ -98,6 +98,9 @@ impl QueryEngine {
         settings.optimizer.enable_join_dynamic_filter_pushdown = false;
         settings.optimizer.enable_topk_dynamic_filter_pushdown = false;
         settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        // Exchanges between a sort and what is computed of its rows would lose their order, which DataFusion guards directly above the sort only.
+        // Scans are cut into pieces of their own.
+        settings.optimizer.enable_round_robin_repartition = false;
         settings.execution.collect_statistics = true;
         // It fails where a CASE's condition excludes NULLs, which logical plans see and physical ones do not.
         settings.execution.skip_physical_aggregate_schema_check = true;

@@ -167,6 +167,11 @@ impl Shared {
         self.parallel.cost_threshold == 0
     }
 
+    /// The scan of this table may be divided: no hint names others.
+    pub fn divides(&self, alias: &str) -> bool {
+        self.parallel.hint.divides(alias)
+    }
+
     pub fn planned(&self, degree: usize) -> Arc<SessionState> {
         self.engine.state(Planning { degree, spilling: self.spilling.load(Ordering::Relaxed) })
     }

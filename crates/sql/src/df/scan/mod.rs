@@ -164,7 +164,7 @@ impl BaseTable {
     fn pieces(&self) -> Result<Vec<Piece>> {
         let ranges = self.access.ranges.iter();
         let small = self.row_estimate() < PIECES_FROM_ROWS;
-        if small && !self.shared.cuts_small_scans() {
+        if small && !self.shared.cuts_small_scans() || !self.shared.divides(&self.alias) {
             return Ok(ranges.cloned().map(Piece::Range).collect());
         }
         let mut all = Vec::new();

@@ -166,6 +166,21 @@ async fn settings_hints_and_explain_say_how_many_threads() {
     c.ok("SET force_parallel_execute = ON, parallel_default_dop = 0").await;
     assert_eq!(first_line(&mut c, "").await, "-> Serial execute (parallel execution is switched off)");
 
+    c.ok("SET force_parallel_execute = OFF, parallel_default_dop = 2, parallel_cost_threshold = 0").await;
+    for (hint, first, divided) in [
+        ("PQ(a 3)", "-> Parallel execute (3 workers)", ["PQblock scan on a", "Table scan on b"]),
+        ("PQ(b)", "-> Parallel execute (2 workers)", ["Table scan on a", "PQblock scan on b"]),
+        ("PQ(a 2) PQ(b 4)", "-> Parallel execute (4 workers)", ["PQblock scan on a", "PQblock scan on b"]),
+        ("PQ(nobody 3)", "-> Serial execute (parallel execution is switched off)", ["Table scan on a", "Table scan on b"]),
+    ] {
+        let sql = format!("EXPLAIN FORMAT=TREE SELECT /*+ {hint} */ COUNT(*), SUM(a.m) FROM t a JOIN t b ON a.m = b.m + 1");
+        let tree = c.value(&sql).await;
+        assert!(tree.starts_with(&format!("{first}\n")) && divided.iter().all(|scan| tree.contains(scan)), "{hint}: {tree}");
+    }
+    c.rows("SELECT /*+ PQ(nobody 3) */ COUNT(*) FROM t").await;
+    assert_eq!(c.rows("SHOW WARNINGS").await, [["Warning", "3128", "Unresolved name 'nobody'@'select#1' for PQ hint"]]);
+    c.ok("SET force_parallel_execute = ON").await;
+
     // No worker is free: it runs on one thread all the same.
     c.ok("SET parallel_default_dop = 3").await;
     c.ok("SET GLOBAL parallel_max_threads = 1").await;
@@ -186,4 +201,72 @@ async fn insert_select_gives_out_keys_in_the_order_of_the_rows() {
     c.ok("CREATE TABLE sums (k INT PRIMARY KEY, m DECIMAL(30,2))").await;
     c.ok("INSERT INTO sums SELECT k, SUM(m) FROM t GROUP BY k ORDER BY k").await;
     assert!(counter(&mut c, "PQ_stmt_executed").await > executed);
+}
+
+/// It sorts more than fits into the least memory.
+const SPILLING: &str = "SELECT CONCAT(COUNT(*), ' ', MAX(LENGTH(pad))) FROM (SELECT ROW_NUMBER() OVER (ORDER BY m, id DESC, pad) n, pad FROM \
+                        (SELECT a.id, a.m, REPEAT(CONCAT(a.id, b.k), 20) pad FROM t a JOIN (SELECT DISTINCT k FROM t) b) x) y WHERE n > 100000";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_and_temporary_space_are_limited_for_the_next_statement() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    assert_eq!(c.value(SPILLING).await, "300000 120");
+    let refused = counter(&mut c, "PQ_memory_refused").await;
+    c.ok("SET GLOBAL parallel_memory_limit = 16777216").await;
+    assert_eq!(c.value(SPILLING).await, "300000 120");
+    assert!(counter(&mut c, "PQ_memory_refused").await > refused, "less memory than before");
+    c.ok("SET GLOBAL highkey_temp_space_limit = 1048576").await;
+    for _ in 0..2 {
+        assert_eq!(c.error(SPILLING).await, (1114, "The table '#highkey_tmp' is full".to_string()));
+        assert_eq!(counter(&mut c, "PQ_temp_used").await, 0, "its files are gone");
+    }
+    assert_eq!(server.spilled_files(), 0);
+    assert_eq!(c.value("SELECT COUNT(DISTINCT k) FROM t").await, "10");
+    c.ok("SET GLOBAL highkey_temp_space_limit = 1073741824").await;
+    assert_eq!(c.value(SPILLING).await, "300000 120");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_spilling_query_is_stopped_within_a_second() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut other = server.client().await;
+    c.ok("SET GLOBAL parallel_memory_limit = 16777216").await;
+    let id = c.value("SELECT CONNECTION_ID()").await;
+    // Ten times the rows: it takes some seconds.
+    let long = SPILLING.replace("DISTINCT k FROM t)", "id k FROM t WHERE id < 100)");
+    let statement = long.clone();
+    let running = tokio::spawn(async move {
+        let error = c.error(&statement).await;
+        (error, std::time::Instant::now(), c)
+    });
+    while counter(&mut other, "PQ_temp_used").await == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(server.spilled_files() > 0);
+    let killed = std::time::Instant::now();
+    other.ok(&format!("KILL QUERY {id}")).await;
+    let (error, ended, mut c) = running.await.unwrap();
+    assert_eq!(error.0, 1317);
+    assert!(ended - killed < std::time::Duration::from_secs(1), "{:?}", ended - killed);
+    stopped(&server, &mut other).await;
+
+    c.ok("SET max_execution_time = 1500").await;
+    let begun = std::time::Instant::now();
+    assert_eq!(c.error(&long).await.0, 3024);
+    assert!(begun.elapsed() < std::time::Duration::from_millis(2500), "{:?}", begun.elapsed());
+    stopped(&server, &mut other).await;
+}
+
+/// Within a second no worker runs, and no file and no memory is left.
+async fn stopped(server: &Server, c: &mut Client) {
+    for _ in 0..100 {
+        let left = [counter(c, "PQ_threads_running").await, counter(c, "PQ_temp_used").await, counter(c, "PQ_memory_used").await];
+        if left == [0; 3] && server.spilled_files() == 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("{} files, {} bytes of them", server.spilled_files(), counter(c, "PQ_temp_used").await);
 }

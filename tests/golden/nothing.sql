@@ -1,4 +1,4 @@
-# Conditions that no row satisfies, over aggregates that give a row for nothing.
+# Conditions that no row satisfies, over aggregates that give a row for nothing; decimals of more than 38 digits beside others.
 CREATE TABLE t (id INT PRIMARY KEY, v INT);
 INSERT INTO t VALUES (1,1),(2,2);
 CREATE TABLE u (id INT PRIMARY KEY, v INT);
@@ -28,3 +28,12 @@ select 22, u.id, s6.* from u join (select count(*) as d0, 1 as x from t) s6 on u
 select max(if(((t.id, t.v) = (-19, 25)), t.v, t.id)) from t;
 select v, max(case when v = 2 then v else id end) from t group by v having sum(ifnull(v, v)) < 13;
 drop table t, u;
+create table w (id int primary key, m decimal(20,6), n decimal(10,2));
+insert into w values (1, 1.5, 2.5), (2, null, 3.25), (3, 4, null);
+select id, coalesce(m, cast(n as decimal(40,6))), ifnull(cast(n as decimal(40,6)), m) from w order by id;
+select m from w union all select cast(n as decimal(40,6)) from w;
+select m from w union select cast(n as decimal(40,6)) from w order by 1;
+select id, greatest(m, cast(n as decimal(40,6))), least(cast(n as decimal(40,6)), m) from w order by id;
+select w.id, ifnull(s.m, cast(1 as decimal(40,6))) from (select id, m from w where id > 9 limit 3) s right join w on s.id = w.id order by 1;
+select sum(coalesce(m, cast(n as decimal(40,6)))), max(ifnull(m, cast(n as decimal(40,6)))) from w group by id % 2 order by 1;
+drop table w;

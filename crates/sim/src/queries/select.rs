@@ -49,7 +49,7 @@ impl Query {
     /// The order of its rows can be told: ORDER BY leaves no choice, or they are given as they are read, in the order of a table.
     pub fn has_order(&self) -> bool {
         let sql = self.sql().replace(" UNION ALL ", " ");
-        let loses_order = ["GROUP BY ", "DISTINCT ", " UNION ", " INTERSECT ", " EXCEPT "];
+        let loses_order = ["GROUP BY ", "DISTINCT ", " UNION ", " INTERSECT ", " EXCEPT ", " OVER ("];
         self.total || !loses_order.iter().any(|word| sql.contains(word))
     }
 
@@ -352,7 +352,9 @@ impl Gen<'_> {
             let item = self.name(&aggregate, &mut columns);
             select.items.push(item);
         }
-        if !select.group.is_empty() && self.chance(15) {
+        // MySQL 8.0.12 does not roll up what a merged derived table computes, and joins the NULLs of a rollup wrongly.
+        let plain = depth > 1 && scope.iter().all(|source| self.tables.iter().any(|table| table.name == source.from));
+        if !select.group.is_empty() && self.chance(15) && (plain || !self.old) {
             select.rollup = true;
             // NULL of a super-aggregate is not NULL of a group.
             let first = select.group[0].clone();
@@ -406,7 +408,8 @@ impl Gen<'_> {
             select.items.push(item);
         }
         let key = keys.as_ref().map(|keys| (0..keys.len()).collect());
-        for _ in 0..self.number(1, 3) {
+        // MySQL 8.0.12 loses rows of several windows now and then.
+        for _ in 0..self.number(1, if self.old { 1 } else { 3 }) {
             let expr = self.window(&scope, keys.as_deref());
             let item = self.name(&expr, &mut columns);
             select.items.push(item);

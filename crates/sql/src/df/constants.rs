@@ -10,6 +10,7 @@ use datafusion::common::{JoinType, Result};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -56,9 +57,14 @@ impl PhysicalOptimizerRule for ForgetConstants {
     }
 }
 
-/// A join that leaves out columns forgets which of them are constant, when nothing sorts by them any more.
+/// Some columns of its rows are constant: literals, and what aggregates of all rows give. A join that leaves out columns forgets which are, when
+/// nothing sorts by them any more.
 fn gives_constants(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.downcast_ref::<ProjectionExec>().is_some_and(|projection| projection.expr().iter().any(|expr| expr.expr.is::<Literal>()))
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        return aggregate.group_expr().is_empty();
+    }
+    let literals = |projection: &ProjectionExec| projection.expr().iter().any(|expr| expr.expr.is::<Literal>());
+    plan.downcast_ref::<ProjectionExec>().is_some_and(literals) || matches!(plan.children()[..], [input] if gives_constants(input))
 }
 
 /// Of the columns of its rows nothing is known.

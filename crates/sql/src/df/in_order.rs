@@ -43,7 +43,14 @@ const BATCHES_AHEAD: usize = 2;
 pub(super) fn shared_scans(plan: Arc<dyn ExecutionPlan>, workers: usize) -> Result<Arc<dyn ExecutionPlan>> {
     // Such operators give equal rows, or pairs, in an order that depends on how rows are cut into batches.
     let by_batches = |plan: &Arc<dyn ExecutionPlan>| {
-        plan.is::<SortExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>() || plan.is::<SortMergeJoinExec>()
+        use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
+        // What a build side gives comes batch by batch, the last one first.
+        let of_build_side = |join: &HashJoinExec| matches!(join.join_type(), Full | Left | LeftAnti | LeftMark | LeftSemi);
+        plan.is::<SortExec>()
+            || plan.is::<NestedLoopJoinExec>()
+            || plan.is::<CrossJoinExec>()
+            || plan.is::<SortMergeJoinExec>()
+            || plan.downcast_ref::<HashJoinExec>().is_some_and(of_build_side)
     };
     let exact = plan.exists(|node| Ok(by_batches(node)))?;
     gathered(plan, workers, exact)
@@ -284,16 +291,18 @@ const BUILT_ANYWAY: f64 = 200_000.0;
 /// Others, if the outer table has at least a row for so many.
 const INNER_TO_OUTER: f64 = 4.0;
 
-/// Left joins that give their rows in the order of the outer table, as MySQL does: DataFusion builds the outer table where that is the smaller one, reads
-/// the inner one, and gives the rows without a match at the end. It costs building the inner table, so a much larger one is left as it is.
+/// Left, semi and anti joins that give their rows in the order of the outer table, as MySQL does: DataFusion builds the outer table where that is the
+/// smaller one, reads the inner one, and gives the rows without a match, or all, at the end. It costs building the inner table, so a much larger one is left as
+/// it is.
 pub(super) fn outer_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
         let Some(join) = node.downcast_ref::<HashJoinExec>().filter(|join| *join.partition_mode() == PartitionMode::CollectLeft && !join.null_aware) else {
             return Ok(Transformed::no(node));
         };
+        use JoinType::{Left, LeftAnti, LeftMark, LeftSemi, Right};
         let probing_outer = match join.join_type() {
-            JoinType::Right => node.clone(),
-            JoinType::Left if estimated_rows(join.right()) <= (estimated_rows(join.left()) * INNER_TO_OUTER).max(BUILT_ANYWAY) => {
+            Right => node.clone(),
+            Left | LeftAnti | LeftMark | LeftSemi if estimated_rows(join.right()) <= (estimated_rows(join.left()) * INNER_TO_OUTER).max(BUILT_ANYWAY) => {
                 join.swap_inputs(PartitionMode::CollectLeft)?
             }
             _ => return Ok(Transformed::no(node)),

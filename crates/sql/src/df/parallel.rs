@@ -108,7 +108,7 @@ impl ParallelSettings {
 
     /// True if the order in which rows come shows in the query's answer.
     pub fn shows_order(&self, rel: &Rel) -> bool {
-        shows_order(rel, !self.ordered && !gives_rows_as_read(rel))
+        shows_order(rel, !self.ordered && !gives_rows_as_read(rel)) || is_sorted_below(rel, false)
     }
 }
 
@@ -120,6 +120,18 @@ fn gives_rows_as_read(rel: &Rel) -> bool {
         RelKind::Filter { input, .. } | RelKind::Project { input, .. } | RelKind::Window { input, .. } | RelKind::Limit { input, .. } => gives_rows_as_read(input),
         RelKind::Aggregate { .. } | RelKind::Sort { .. } | RelKind::Distinct { .. } => false,
         RelKind::SetOperation { all, left, right, .. } => *all && (gives_rows_as_read(left) || gives_rows_as_read(right)),
+    }
+}
+
+/// True if rows of a derived table with an ORDER BY, which MySQL keeps, are `joined` after it: with a subquery.
+fn is_sorted_below(rel: &Rel, joined: bool) -> bool {
+    match &rel.kind {
+        RelKind::Project { input, exprs } => is_sorted_below(input, joined || exprs.iter().any(Expr::has_subquery)),
+        RelKind::Filter { input, predicate } => is_sorted_below(input, joined || predicate.has_subquery()),
+        RelKind::Limit { input, .. } => is_sorted_below(input, joined),
+        RelKind::SetOperation { all: true, left, right, .. } => is_sorted_below(left, joined) || is_sorted_below(right, joined),
+        RelKind::Sort { .. } => joined,
+        _ => false,
     }
 }
 

@@ -301,10 +301,11 @@ impl Engine {
     }
 
     /// Cuts the range into pieces for parallel scans, in key order, always at the same keys while the tree keeps its shape.
-    pub fn morsels(&self, index: IndexId, bounds: &Bounds) -> Result<Vec<Bounds>> {
+    /// Of few leaves, each piece has at most `leaves`, usually [`MORSEL_LEAVES`](crate::MORSEL_LEAVES).
+    pub fn morsels(&self, index: IndexId, bounds: &Bounds, leaves: usize) -> Result<Vec<Bounds>> {
         let tree = self.inner.system.tree(index)?;
         let (lower, upper) = ends(bounds);
-        Ok(cut(bounds, tree.morsel_cuts(lower, upper)?))
+        Ok(cut(bounds, tree.morsel_cuts(lower, upper, leaves)?))
     }
 }
 

@@ -37,7 +37,7 @@ mod txn;
 mod waits;
 mod wal;
 
-pub use btree::{BatchRows, LevelReport, TreeCounters};
+pub use btree::{BatchRows, LevelReport, MORSEL_LEAVES, TreeCounters};
 pub use disk::{Clock, Disk, DiskFile, FileDisk, Rng, SeededRng, SimClock, SimConfig, SimDisk, SystemClock, SystemRng};
 pub use engine::{CheckReport, Engine, IndexSize};
 pub use error::{Error, Result};

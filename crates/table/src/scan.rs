@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, IndexId, LeafRows, LeafRun, Locked, LockMode, LockWaitPolicy, Op, Scan};
+use highkey_storage::{Bounds, Direction, IndexId, LeafRows, LeafRun, Locked, LockMode, LockWaitPolicy, MORSEL_LEAVES, Op, Scan};
 use highkey_types::{MySqlError, Value};
 
 use crate::index::{self, IndexCodec, successor};
@@ -119,11 +119,12 @@ impl Table {
         self.scan_bounds(snapshot, index, partition.0.clone(), direction)
     }
 
-    /// Cuts a range into pieces that together are the range, in index order: some thousand rows each, whoever asks.
-    pub fn partitions(&self, index: usize, range: &KeyRange) -> Result<Vec<ScanPartition>, MySqlError> {
+    /// Cuts a range into pieces that together are the range, in index order: some thousand rows each, whoever asks; or, if even a `small` range shall
+    /// be cut, leaf by leaf.
+    pub fn partitions(&self, index: usize, range: &KeyRange, small: bool) -> Result<Vec<ScanPartition>, MySqlError> {
         let codec = &self.indexes[index];
         let bounds = range.bounds(codec);
-        let parts = self.engine.morsels(codec.id, &bounds).map_err(|e| self.failed(e))?;
+        let parts = self.engine.morsels(codec.id, &bounds, if small { 1 } else { MORSEL_LEAVES }).map_err(|e| self.failed(e))?;
         Ok(parts.into_iter().map(ScanPartition).collect())
     }
 

@@ -1,18 +1,20 @@
 //! Statistics: row counts, sizes, how many distinct values index prefixes have, and what the trees' levels hold.
 
-use std::collections::HashMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
-use highkey_storage::{Bounds, Direction, LevelReport, TreeCounters};
-use highkey_types::{MySqlError, errors};
+use highkey_storage::{Bounds, Direction, LeafRows, LevelReport, TreeCounters};
+use highkey_types::{MySqlError, errors, key_part_len};
 use serde::{Deserialize, Serialize};
 
-use crate::row::RowBatch;
+use crate::index::IndexCodec;
 use crate::table::Table;
-use crate::transaction::Transaction;
+use crate::transaction::{Snapshot, Transaction};
 
-/// Leaves that a sample reads, spread over the clustered index.
+/// Leaves of each index that a sample reads, twice as many at most, spread over the index.
 const SAMPLE_LEAVES: usize = 20;
+/// Keys from above the leaves that it looks at.
+const SAMPLE_CUTS: usize = 256;
 
 /// Estimates of one table, as of the last ANALYZE (or the first question for them).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -84,30 +86,64 @@ impl Table {
     }
 
     fn sample(self: &Arc<Self>, txn: &mut Transaction) -> Result<Statistics, MySqlError> {
-        let rows = self.row_count_estimate()?;
-        let mut sample = Sample::new(self);
         let snapshot = txn.snapshot();
-        let parts = self
-            .engine
-            .split_range(self.clustered().id, &Bounds::all(), SAMPLE_LEAVES)
-            .map_err(|e| self.failed(e))?;
-        let leaves_each = (SAMPLE_LEAVES / parts.len().max(1)).max(1);
-        let mut batch = RowBatch::new();
-        for part in parts {
-            let mut scan = self.scan_bounds(&snapshot, 0, part, Direction::Forward)?;
-            for _ in 0..leaves_each {
-                if !scan.next_batch(&mut batch)? {
-                    break;
-                }
-                sample.add(&batch);
+        let mut statistics = Statistics { rows: self.row_count_estimate()?, ..Statistics::default() };
+        for (index, codec) in self.indexes.iter().enumerate() {
+            let sample = self.sample_index(&snapshot, codec)?;
+            if index == 0 {
+                // A sample that is (nearly) the whole table is exact.
+                statistics.rows = statistics.rows.max(sample.entries);
+                statistics.row_bytes = sample.bytes.div_ceil(sample.entries.max(1));
+                statistics.data_length = self.tree_bytes(0)?;
+            } else {
+                statistics.index_length += self.tree_bytes(index)?;
             }
-        }
-        let mut statistics = sample.finish(rows);
-        statistics.data_length = self.tree_bytes(0)?;
-        for index in 1..self.indexes.len() {
-            statistics.index_length += self.tree_bytes(index)?;
+            let mut counts: Vec<u64> = (0..codec.parts.len()).map(|part| sample.distinct(part, statistics.rows)).collect();
+            if let Some(last) = counts.last_mut()
+                && codec.is_unique()
+            {
+                *last = statistics.rows;
+            }
+            statistics.cardinality.push(counts);
         }
         Ok(statistics)
+    }
+
+    /// Reads some leaves of an index, spread over it, in its order.
+    fn sample_index(&self, snapshot: &Snapshot, codec: &IndexCodec) -> Result<Sample, MySqlError> {
+        let cut = |parts| self.engine.split_range(codec.id, &Bounds::all(), parts).map_err(|e| self.failed(e));
+        let mut sample = Sample::new(codec.parts.len());
+        for bounds in cut(SAMPLE_CUTS)? {
+            if let Bound::Included(key) | Bound::Excluded(key) = &bounds.lower {
+                sample.cuts.add(codec, key, false);
+            }
+        }
+        let parts = cut(SAMPLE_LEAVES)?;
+        let leaves_each = (SAMPLE_LEAVES / parts.len().max(1)).max(1);
+        let mut leaf = LeafRows::new();
+        // Whether the entry before the next one has been seen.
+        let mut beside = false;
+        for part in parts {
+            let mut scan = snapshot.inner.scan(codec.id, part, Direction::Forward);
+            let mut leaves = 0;
+            loop {
+                if !scan.next_leaf(&mut leaf).map_err(|e| self.failed(e))? {
+                    break;
+                }
+                for entry in 0..leaf.len() {
+                    sample.entries += 1;
+                    sample.bytes += (leaf.key(entry).len() + leaf.value(entry).len()) as u64;
+                    sample.leaves.add(codec, leaf.key(entry), beside);
+                    beside = true;
+                }
+                leaves += 1;
+                if leaves > leaves_each {
+                    beside = false;
+                    break;
+                }
+            }
+        }
+        Ok(sample)
     }
 
     /// Bytes of an index's leaves, about.
@@ -145,78 +181,65 @@ impl Table {
     }
 }
 
-struct Sample<'a> {
-    table: &'a Table,
-    rows: u64,
-    row_bytes: u64,
-    /// For each index and number of parts, how often each prefix of the key was seen.
-    seen: Vec<Vec<HashMap<Vec<u8>, u64>>>,
+/// Entries of an index, in its order.
+struct Sample {
+    entries: u64,
+    bytes: u64,
+    leaves: Changes,
+    /// Keys that lie about as far from each other as leaves do, all over the index.
+    cuts: Changes,
 }
 
-impl<'a> Sample<'a> {
-    fn new(table: &'a Table) -> Sample<'a> {
-        Sample {
-            table,
-            rows: 0,
-            row_bytes: 0,
-            seen: table.indexes.iter().map(|i| vec![HashMap::new(); i.parts.len()]).collect(),
-        }
+/// How often keys differ from those before them.
+struct Changes {
+    last: Vec<u8>,
+    /// Pairs of keys that lie side by side in the index.
+    neighbours: u64,
+    /// For each number of parts: neighbours that differ in them.
+    differ: Vec<u64>,
+    /// For each number of parts: different values among the keys.
+    values: Vec<u64>,
+}
+
+impl Changes {
+    fn new(parts: usize) -> Changes {
+        Changes { last: Vec::new(), neighbours: 0, differ: vec![0; parts], values: vec![0; parts] }
     }
 
-    fn add(&mut self, batch: &RowBatch) {
-        let layout = &self.table.layout;
-        let mut key = Vec::new();
-        for row in 0..batch.len() {
-            let (clustered, data) = (batch.key(row), batch.row(row));
-            self.rows += 1;
-            self.row_bytes += (clustered.len() + data.len()) as u64;
-            for (index, codec) in self.table.indexes.iter().enumerate() {
-                key.clear();
-                for (at, (&column, part)) in codec.columns.iter().zip(&codec.parts).enumerate() {
-                    highkey_types::encode_key_part(&layout.value(data, column), part, &mut key);
-                    *self.seen[index][at].entry(key.clone()).or_default() += 1;
-                }
+    /// `beside`: the key before this one is its neighbour in the index.
+    fn add(&mut self, codec: &IndexCodec, key: &[u8], beside: bool) {
+        let first = self.values.first().is_none_or(|&values| values == 0);
+        self.neighbours += u64::from(beside);
+        let same = key.iter().zip(&self.last).take_while(|(a, b)| a == b).count();
+        let mut end = 0;
+        for (part, encoded) in codec.parts.iter().enumerate() {
+            end += key_part_len(encoded, &key[end..]);
+            if first || same < end {
+                self.values[part] += 1;
+                self.differ[part] += u64::from(beside);
             }
         }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+    }
+}
+
+impl Sample {
+    fn new(parts: usize) -> Sample {
+        Sample { entries: 0, bytes: 0, leaves: Changes::new(parts), cuts: Changes::new(parts) }
     }
 
-    fn finish(self, rows: u64) -> Statistics {
-        // A sample that is (nearly) the whole table is exact.
-        let rows = rows.max(self.rows);
-        let table = self.table;
-        let average = |bytes: u64| bytes.div_ceil(self.rows.max(1));
-        let cardinality = self
-            .seen
-            .iter()
-            .zip(&table.indexes)
-            .map(|(prefixes, codec)| {
-                let mut counts: Vec<u64> = prefixes.iter().map(|seen| distinct(seen, self.rows, rows)).collect();
-                if let Some(last) = counts.last_mut()
-                    && codec.is_unique()
-                {
-                    *last = rows;
-                }
-                counts
-            })
-            .collect();
-        Statistics {
-            rows,
-            cardinality,
-            row_bytes: average(self.row_bytes),
-            data_length: 0,
-            index_length: 0,
+    /// Different values of the first `part + 1` parts in an index of `rows` entries: as many as neighbours differ. Where values lie in many leaves each,
+    /// few neighbours do; there the keys between leaves tell most of them.
+    fn distinct(&self, part: usize, rows: u64) -> u64 {
+        let seen = self.leaves.values[part].max(self.cuts.values[part]);
+        if self.entries >= rows || self.leaves.neighbours == 0 {
+            return seen.min(rows);
         }
+        let share = self.leaves.differ[part] as f64 / self.leaves.neighbours as f64;
+        ((share * rows as f64).round() as u64).max(seen).min(rows)
     }
 }
 
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 16 * 1024;
-
-/// Distinct values in `rows` rows, from `sampled` of them: the GEE estimator of Charikar et al. (PODS 2000), which
-/// scales what was seen once by the root of the sampling ratio.
-fn distinct(seen: &HashMap<Vec<u8>, u64>, sampled: u64, rows: u64) -> u64 {
-    let once = seen.values().filter(|&&n| n == 1).count() as f64;
-    let more = seen.len() as f64 - once;
-    let scale = (rows as f64 / sampled.max(1) as f64).max(1.0).sqrt();
-    ((once * scale + more).round() as u64).min(rows)
-}

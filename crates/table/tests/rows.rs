@@ -354,8 +354,8 @@ fn partitions_are_the_range() {
     let snapshot = txn.snapshot();
     for index in 0..table.indexes().len() {
         let range = KeyRange::all();
-        let parts = table.partitions(index, &range).unwrap();
-        assert!(parts.len() > 1);
+        let (large, parts) = (table.partitions(index, &range, false).unwrap(), table.partitions(index, &range, true).unwrap());
+        assert!(large.len() > 1 && parts.len() > 10 * large.len(), "{} and {}", large.len(), parts.len());
         let together: Vec<Vec<Value>> = std::thread::scope(|s| {
             let scans: Vec<_> = parts
                 .iter()
@@ -380,7 +380,28 @@ fn partitions_are_the_range() {
     let statistics = table.statistics(&mut txn).unwrap();
     assert_eq!(statistics.rows, 80_000);
     assert_eq!(statistics.cardinality[0], [80_000]);
-    assert!((7..=40).contains(&statistics.cardinality[2][0]), "{:?}", statistics.cardinality);
+    let cardinality = &statistics.cardinality;
+    assert!((7..=40).contains(&cardinality[2][0]) && (200..=700).contains(&cardinality[2][1]) && cardinality[3][0] == 1, "{cardinality:?}");
+}
+
+#[test]
+fn values_that_lie_together_are_counted() {
+    let db = database();
+    let by_part = [IndexSpec::primary(&[0, 1]), IndexSpec::ordinary("orders", &[0]), IndexSpec::ordinary("lines", &[1]), IndexSpec::ordinary("rare", &[2])];
+    let table = create(&db, "l", vec![int("o").not_null(), int("n").not_null(), int("r")], by_part.to_vec());
+    let row = |id: i64| vec![i(id / 4), i(id % 4), if id % 100 < 90 { NULL } else { i(id) }];
+    // An exact count of a table that a sample reads as a whole.
+    fill(&db, &table, (0..400).map(row).collect());
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    assert_eq!(table.statistics(&mut txn).unwrap().cardinality, [vec![100, 400], vec![100], vec![4], vec![41]]);
+    for chunk in 0..60 {
+        fill(&db, &table, (400 + chunk * 1000..1400 + chunk * 1000).map(row).collect());
+    }
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let cardinality = table.analyze(&mut txn).unwrap().cardinality.clone();
+    let near = |part: u64, exact: u64| part.abs_diff(exact) < exact / 3;
+    assert!(near(cardinality[0][0], 15_100) && cardinality[0][1] == 60_400, "{cardinality:?}");
+    assert!(near(cardinality[1][0], 15_100) && (4..=8).contains(&cardinality[2][0]) && near(cardinality[3][0], 6041), "{cardinality:?}");
 }
 
 #[test]

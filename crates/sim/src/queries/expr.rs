@@ -54,6 +54,18 @@ pub struct Gen<'a> {
     pub aliases: usize,
     /// Names of WITH.
     pub ctes: Vec<Source>,
+    /// Rows of a join that is worth its time.
+    pub rows_max: f64,
+}
+
+/// Rows of a join over small tables; over large ones it may have some of those of the largest.
+const ROWS_MAX: f64 = 30_000.0;
+
+impl<'a> Gen<'a> {
+    pub fn new(rng: &'a mut StdRng, tables: &'a [Table], old: bool) -> Gen<'a> {
+        let largest = tables.iter().map(|t| t.rows as f64).fold(0.0, f64::max);
+        Gen { rng, tables, old, aliases: 0, ctes: Vec::new(), rows_max: ROWS_MAX.max(largest * 2.0) }
+    }
 }
 
 impl Gen<'_> {
@@ -213,8 +225,14 @@ impl Gen<'_> {
             0 | 1 => format!("({} + {})", self.sql(Class::Decimal, scope, d), self.sql(Class::Decimal, scope, d)),
             2 => format!("({} - {})", self.sql(Class::Decimal, scope, d), self.sql(Class::Int, scope, d)),
             3 => format!("({} * {digit}.25)", self.sql(Class::Decimal, scope, d)),
-            4 => format!("({} / {digit}.5)", self.sql(Class::Decimal, scope, d)),
-            5 => format!("({} / {})", self.sql(Class::Int, scope, d), self.sql(Class::Int, scope, 0)),
+            4 | 5 => {
+                let quotient = match digit {
+                    0 => format!("({} / {})", self.sql(Class::Int, scope, d), self.sql(Class::Int, scope, 0)),
+                    _ => format!("({} / {digit}.5)", self.sql(Class::Decimal, scope, d)),
+                };
+                // How many more digits of it MySQL adds up depends on its temporary tables.
+                if self.old { format!("CAST({quotient} AS DECIMAL(30,6))") } else { quotient }
+            }
             6 => format!("ROUND({}, {digit})", self.sql(Class::Decimal, scope, d)),
             7 => format!("TRUNCATE({}, {digit})", self.sql(Class::Decimal, scope, d)),
             8 => format!("CAST({} AS DECIMAL(20,3))", self.sql(Class::Int, scope, d)),

@@ -1,8 +1,8 @@
 //! Random tables: every common type, NULLs, single and composite primary keys, secondary indexes.
 
-use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
+use rand::{Rng, SeedableRng};
 
 /// What may be compared with what, and which functions take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,9 +171,17 @@ pub struct Table {
     pub setup: Vec<String>,
 }
 
-/// Four tables: one large enough to be cut for parallel workers, and some that are small, tiny or empty.
-pub fn tables(rng: &mut StdRng) -> Vec<Table> {
-    let mut sizes = vec![*[500, 1500, 4000].choose(rng).expect("sizes"), *[100, 300].choose(rng).expect("sizes")];
+/// One set of tables in this many has large ones.
+const LARGE_EVERY: u64 = 8;
+
+/// Four tables, most of them small, tiny or empty; in some sets two are cut for parallel workers as large tables are. (The others are cut
+/// only where `parallel_cost_threshold` is 0.)
+pub fn tables(seed: u64) -> Vec<Table> {
+    let rng = &mut StdRng::seed_from_u64(seed);
+    let large: &[&[usize]] = &[&[30_000, 60_000], &[18_000, 40_000]];
+    let small: &[&[usize]] = &[&[500, 1500, 4000], &[100, 300]];
+    let of = if seed.is_multiple_of(LARGE_EVERY) { large } else { small };
+    let mut sizes: Vec<usize> = of.iter().map(|sizes| *sizes.choose(rng).expect("sizes")).collect();
     sizes.extend((0..2).map(|_| *[0, 1, 7, 30, 30, 60, 60].choose(rng).expect("sizes")));
     sizes.into_iter().enumerate().map(|(number, rows)| table(number, rows, rng)).collect()
 }
@@ -219,11 +227,13 @@ fn table(number: usize, rows: usize, rng: &mut StdRng) -> Table {
     let mut chosen = vec![0, 7, 13];
     chosen.extend((0..rng.random_range(3..8)).map(|_| rng.random_range(0..TYPES.len())));
     for (at, ty) in chosen.into_iter().enumerate() {
-        let (ty, nulls) = (&TYPES[ty], *[0.0, 0.1, 0.3].choose(rng).expect("shares"));
+        let (ty, nulls) = (&TYPES[ty], *[0.0, 0.1, 0.3, 0.9].choose(rng).expect("shares"));
+        // Half of a skewed column is one value.
+        let common = rng.random_bool(0.3).then(|| (ty.literal)(rng));
         let column = format!("c{at}");
         parts.push(format!("{column} {}{}", ty.sql, if nulls == 0.0 { " NOT NULL" } else { "" }));
         columns.push(Column { name: column, class: ty.class, exact: ty.exact, literal: Some(ty.literal) });
-        types.push((ty, nulls));
+        types.push((ty, nulls, common));
     }
     parts.push(format!("PRIMARY KEY ({})", key.iter().map(|k| k.0).collect::<Vec<_>>().join(", ")));
     for _ in 0..rng.random_range(0..4) {
@@ -240,10 +250,14 @@ fn table(number: usize, rows: usize, rng: &mut StdRng) -> Table {
     let mut setup = vec![format!("CREATE TABLE {name} ({})", parts.join(", "))];
     let mut numbers: Vec<usize> = (0..rows).collect();
     numbers.shuffle(rng);
-    for some in numbers.chunks(500) {
+    for some in numbers.chunks(1000) {
         let row = |&number: &usize| {
             let mut values = key_values(number);
-            values.extend(types.iter().map(|(ty, nulls)| if rng.random_bool(*nulls) { "NULL".into() } else { (ty.literal)(rng) }));
+            values.extend(types.iter().map(|(ty, nulls, common)| match common {
+                _ if rng.random_bool(*nulls) => "NULL".into(),
+                Some(common) if rng.random_bool(0.5) => common.clone(),
+                _ => (ty.literal)(rng),
+            }));
             format!("({})", values.join(", "))
         };
         setup.push(format!("INSERT INTO {name} VALUES {}", some.iter().map(row).collect::<Vec<_>>().join(", ")));

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::select::Query;
-use super::{Runner, compare};
+use super::{Order, Runner, compare};
 use crate::Result;
 
 /// Queries to try.
@@ -47,7 +47,7 @@ async fn smaller(
             }
             tries -= 1;
             let sql = smaller.sql();
-            if let Some(difference) = fails(error, runners, mysql, &sql, smaller.total).await? {
+            if let Some(difference) = fails(error, runners, mysql, &sql, Order::of(&smaller)).await? {
                 best = Some((sql, difference));
                 query = smaller;
                 continue 'again;
@@ -66,7 +66,7 @@ async fn smaller(
                 break 'again;
             }
             tries -= 1;
-            if let Some(difference) = fails(error, runners, mysql, &smaller, query.total).await? {
+            if let Some(difference) = fails(error, runners, mysql, &smaller, Order::of(&query)).await? {
                 best = Some((smaller.clone(), difference));
                 sql = smaller;
                 continue 'again;
@@ -83,9 +83,9 @@ async fn fails(
     runners: &mut [Runner],
     mysql: &mut Option<&mut Runner>,
     sql: &str,
-    total: bool,
+    order: Order,
 ) -> Result<Option<String>> {
-    Ok(compare(runners, mysql.as_deref_mut(), sql, total).await?.difference.filter(|d| d.error == error).map(|d| d.text))
+    Ok(compare(runners, mysql.as_deref_mut(), sql, order).await?.difference.filter(|d| d.error == error).map(|d| d.text))
 }
 
 /// Each part left out once. ORDER BY goes only when LIMIT has gone: what a LIMIT leaves depends on it.

@@ -1,7 +1,10 @@
 //! Optimizer hints that mean something here.
 
 use crate::parse::ast::{OptimizerHint, VariableScope};
-use crate::plan::{Hints, PqHint};
+use crate::plan::{ExprKind, Hints, PqHint, Rel, RelKind};
+
+/// The warning of a hint that is ignored.
+const IGNORED: u16 = 3126;
 
 /// Hints as the plan keeps them. NO_PQ wins; a bad number warns and is ignored.
 pub(super) fn hints(written: &[OptimizerHint]) -> Hints {
@@ -18,24 +21,61 @@ pub(super) fn hints(written: &[OptimizerHint]) -> Hints {
                 };
                 match parsed {
                     Some(_) if hints.pq == PqHint::Off => {}
-                    Some((workers, table)) => hints.pq = PqHint::On { workers, table },
-                    None => hints.warnings.push(format!("Optimizer hint PQ({}) is ignored: bad number of workers", hint.args.join(" "))),
+                    Some((workers, table)) => hints.pq = with_pq(&hints.pq, workers, table),
+                    None => hints.warnings.push((IGNORED, format!("Optimizer hint PQ({}) is ignored: bad number of workers", hint.args.join(" ")))),
                 }
             }
             "NO_PQ" => hints.pq = PqHint::Off,
             "MAX_EXECUTION_TIME" => match hint.args.as_slice() {
                 [n] if n.parse::<u64>().is_ok() => hints.max_execution_time_ms = n.parse().ok(),
-                _ => hints.warnings.push("Optimizer hint MAX_EXECUTION_TIME is ignored: it takes a number".to_string()),
+                _ => hints.warnings.push((IGNORED, "Optimizer hint MAX_EXECUTION_TIME is ignored: it takes a number".to_string())),
             },
             "SET_VAR" => match hint.args.as_slice() {
                 [name, equals, value] if equals == "=" => hints.set_vars.push((VariableScope::Session, name.to_ascii_lowercase(), value.clone())),
-                _ => hints.warnings.push("Optimizer hint SET_VAR is ignored: it takes name = value".to_string()),
+                _ => hints.warnings.push((IGNORED, "Optimizer hint SET_VAR is ignored: it takes name = value".to_string())),
             },
             known if KNOWN.contains(&known) => {}
-            other => hints.warnings.push(format!("Optimizer hint syntax error near '{other}'")),
+            other => hints.warnings.push((IGNORED, format!("Optimizer hint syntax error near '{other}'"))),
         }
     }
     hints
+}
+
+/// PQ beside what was hinted before: the most workers, all tables that were named.
+fn with_pq(before: &PqHint, workers: Option<u32>, table: Option<String>) -> PqHint {
+    let PqHint::On { workers: more, tables } = before else { return PqHint::On { workers, tables: table.into_iter().collect() } };
+    let tables = match table {
+        Some(table) if !tables.is_empty() => tables.iter().cloned().chain([table]).collect(),
+        // One of them is for all tables.
+        _ => Vec::new(),
+    };
+    PqHint::On { workers: workers.max(*more), tables }
+}
+
+/// Forgets the tables of PQ hints that the query does not read, with MySQL's warning; a hint that named only such is no hint.
+pub(super) fn resolve(hints: &mut Hints, rel: &Rel) {
+    let PqHint::On { tables, .. } = &mut hints.pq else { return };
+    if tables.is_empty() {
+        return;
+    }
+    let warnings = &mut hints.warnings;
+    tables.retain(|table| {
+        let known = reads(rel, table);
+        if !known {
+            warnings.push((3128, format!("Unresolved name '{table}'@'select#1' for PQ hint")));
+        }
+        known
+    });
+    if tables.is_empty() {
+        hints.pq = PqHint::Unset;
+    }
+}
+
+/// The query reads a table of this name, perhaps in a subquery.
+fn reads(rel: &Rel, name: &str) -> bool {
+    let mut found = matches!(&rel.kind, RelKind::Scan { alias, .. } if **alias == *name);
+    rel.for_each_root(&mut |root| root.walk(&mut |e| found |= matches!(&e.kind, ExprKind::Subquery(sub) if reads(&sub.plan, name))));
+    found || rel.inputs().into_iter().any(|input| reads(input, name))
 }
 
 /// Hints of MySQL that ask for plans this server does not choose between.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highkey_table::{Table, TableDef};
-use highkey_types::{ColumnType, MySqlError, Str};
+use highkey_types::{MySqlError, Str};
 
 use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, ViewCheck};
@@ -157,7 +157,7 @@ impl Binder<'_> {
                 }
                 self.default_value(def, other)?
             }
-            Ast::Literal(literal) if wants_number(&target.ty) => match self.numeric_literal(literal) {
+            Ast::Literal(literal) if target.ty.is_number() => match self.numeric_literal(literal) {
                 Some(number) => number,
                 None => self.expr(expr)?,
             },
@@ -321,10 +321,6 @@ impl RowTarget {
         }
         Ok(columns)
     }
-}
-
-fn wants_number(ty: &ColumnType) -> bool {
-    ty.is_number()
 }
 
 fn count_mismatch(row: usize) -> MySqlError {

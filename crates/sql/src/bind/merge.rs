@@ -119,7 +119,8 @@ fn merge_integers(typed: &[&Expr]) -> ColumnType {
 fn same_form(from: &ColumnType, to: &ColumnType) -> bool {
     let integer = |t: &ColumnType| t.is_integer();
     match (&from.kind, &to.kind) {
-        (TypeKind::Decimal { scale: a, .. }, TypeKind::Decimal { scale: b, .. }) => a == b,
+        // In columns, decimals of more than 38 digits have another form.
+        (TypeKind::Decimal { precision: p, scale: a }, TypeKind::Decimal { precision: q, scale: b }) => a == b && (*p > 38) == (*q > 38),
         (TypeKind::DateTime(a) | TypeKind::Timestamp(a), TypeKind::DateTime(b) | TypeKind::Timestamp(b)) => a <= b,
         (TypeKind::Time(a), TypeKind::Time(b)) => a <= b,
         (a, b) if a == b => from.unsigned == to.unsigned || !integer(from),

@@ -35,7 +35,7 @@ pub(crate) use literal::param_type;
 pub use types::resolve_type;
 
 use highkey_table::TableDef;
-use highkey_types::MySqlError;
+use highkey_types::{ColumnType, MySqlError};
 
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr, Field};
@@ -79,20 +79,26 @@ pub fn bind_load(load: &ast::LoadData, cx: &dyn BindContext) -> Result<BoundLoad
     Binder::new(cx).load(load)
 }
 
-/// Binds an expression that may not name columns (SET, KILL, DO, DEFAULT literals).
+/// Binds an expression that may not name columns (SET, KILL, DO).
 pub fn bind_constant(expr: &ast::Expr, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
-    bind_fields_expr(expr, &[], cx)
+    bind_fields_expr(expr, &[], false, cx)
 }
 
-/// Binds an expression over a table's columns in definition order (generated columns, CHECK, expression defaults).
-pub fn bind_table_expr(expr: &ast::Expr, table: &TableDef, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
-    bind_fields_expr(expr, &from::table_fields(table, &table.name), cx)
+/// Binds the DEFAULT literal of a column of this type.
+pub fn bind_default(literal: &ast::Expr, ty: &ColumnType, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
+    bind_fields_expr(literal, &[], ty.is_number(), cx)
 }
 
-/// Binds an expression over `fields` (SHOW … WHERE).
-pub fn bind_fields_expr(expr: &ast::Expr, fields: &[Field], cx: &dyn BindContext) -> Result<Expr, MySqlError> {
+/// Binds an expression over a table's columns in definition order (generated columns, CHECK, expression defaults). `number` as for `bind_fields_expr`.
+pub fn bind_table_expr(expr: &ast::Expr, table: &TableDef, number: bool, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
+    bind_fields_expr(expr, &from::table_fields(table, &table.name), number, cx)
+}
+
+/// Binds an expression over `fields` (SHOW … WHERE). `number`: one that is nothing but a hexadecimal or bit literal is a number, not bytes; so it is in
+/// conditions and for columns of numbers.
+pub fn bind_fields_expr(expr: &ast::Expr, fields: &[Field], number: bool, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
     let scope = Scope { clause: Some(Clause::Where), ..Scope::new(FromScope::of(fields.to_vec())) };
-    Binder::new(cx).within(scope, |binder| binder.condition(expr)).map(|(bound, _)| bound)
+    Binder::new(cx).within(scope, |binder| if number { binder.condition(expr) } else { binder.expr(expr) }).map(|(bound, _)| bound)
 }
 
 /// The expressions that a table's definition holds as text, bound over its columns in definition order.
@@ -109,17 +115,17 @@ pub struct TableExprs {
 
 /// Binds what `table` holds as text.
 pub fn bind_table_exprs(table: &TableDef, cx: &dyn BindContext) -> Result<TableExprs, MySqlError> {
-    let bind = |text: &str| bind_table_expr(&crate::parse::parse_expr(text)?, table, cx);
+    let bind = |text: &str, number: bool| bind_table_expr(&crate::parse::parse_expr(text)?, table, number, cx);
     let mut exprs = TableExprs { defaults: Vec::new(), generated: Vec::new(), checks: Vec::new() };
     for column in &table.columns {
         exprs.defaults.push(match &column.default {
-            highkey_table::Default::Expr(text) => Some(bind(text)?),
+            highkey_table::Default::Expr(text) => Some(bind(text, column.ty.is_number())?),
             _ => None,
         });
-        exprs.generated.push(column.generated.as_ref().map(|g| bind(&g.expr)).transpose()?);
+        exprs.generated.push(column.generated.as_ref().map(|g| bind(&g.expr, column.ty.is_number())).transpose()?);
     }
     for check in table.checks.iter().filter(|c| c.enforced) {
-        exprs.checks.push((check.name.clone(), bind(&check.expr)?));
+        exprs.checks.push((check.name.clone(), bind(&check.expr, true)?));
     }
     Ok(exprs)
 }

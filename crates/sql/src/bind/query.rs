@@ -27,8 +27,10 @@ impl Binder<'_> {
             return Err(MySqlError::with_message(1222, "The used SELECT statements have a different number of columns"));
         }
         let first = first_select(&query.body);
+        let mut hints = first.map(|s| super::hints::hints(&s.hints)).unwrap_or_default();
+        super::hints::resolve(&mut hints, &rel);
         Ok(BoundQuery {
-            hints: first.map(|s| super::hints::hints(&s.hints)).unwrap_or_default(),
+            hints,
             calc_found_rows: first.is_some_and(|s| s.calc_found_rows),
             into,
             locking: self.locking,

@@ -59,6 +59,11 @@ struct Rows {
 /// A condition keeps a fifth, as DataFusion has it.
 const KEPT: f64 = 0.2;
 
+/// About how many rows the plan gives.
+pub(super) fn estimated_rows(plan: &Arc<dyn ExecutionPlan>) -> f64 {
+    rows(plan).estimate
+}
+
 fn rows(plan: &Arc<dyn ExecutionPlan>) -> Rows {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         let whole = scan.row_estimate() as f64;

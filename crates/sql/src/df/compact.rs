@@ -1,76 +1,34 @@
 //! Texts of joined rows, moved together. An array of texts points into buffers, and what a join gives points into all buffers of its build
 //! side; the build side of the next join would have each of them once per batch, and every operator above counts references to thousands.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
-};
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use futures::StreamExt;
+
+use super::through::{OnTheWay, Through};
 
 /// More buffers than this are made one.
 const MOST_BUFFERS: usize = 4;
 
-/// Its input with the texts of each batch in one buffer.
+/// The texts of each batch in one buffer.
 #[derive(Debug)]
-pub(super) struct CompactTexts {
-    input: Arc<dyn ExecutionPlan>,
+struct CompactTexts;
+
+/// `input`, with its texts together if it has columns of texts.
+pub(super) fn compact_texts(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let texts = input.schema().fields().iter().any(|f| matches!(f.data_type(), DataType::Utf8View | DataType::BinaryView));
+    if texts { Through::over(input, Arc::new(CompactTexts)) } else { input }
 }
 
-impl CompactTexts {
-    /// `input`, below the operator if it has columns of texts.
-    pub fn over(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        let texts = input.schema().fields().iter().any(|f| matches!(f.data_type(), DataType::Utf8View | DataType::BinaryView));
-        if texts { Arc::new(CompactTexts { input }) } else { input }
-    }
-}
-
-impl DisplayAs for CompactTexts {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("CompactTexts")
-    }
-}
-
-impl ExecutionPlan for CompactTexts {
-    fn name(&self) -> &str {
-        "CompactTexts"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(&self, _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(CompactTexts { input: children.remove(0) }))
-    }
-
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(CompactTexts { input: children.remove(0) }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let batches = self.input.execute(partition, context)?.map(|batch| compact(&batch?));
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+impl OnTheWay for CompactTexts {
+    fn stream(&self, input: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let schema = input.schema();
+        Box::pin(RecordBatchStreamAdapter::new(schema, input.map(|batch| compact(&batch?))))
     }
 }
 

@@ -2,44 +2,47 @@
 //! be filled with NULLs is constant or equals another one (`EquivalenceGroup::join`, DataFusion 55), and its unions that a column which is constant in each
 //! input, another value in each, is constant; a sort by such a column was then left out.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, Result, Statistics};
-use datafusion::execution::TaskContext;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{
-    ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
-    StatisticsArgs, replace_children_if_necessary,
-};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties, replace_children_if_necessary};
 
-/// Puts a [`NothingKnown`] below each outer join, on the sides that may be filled with NULLs, and below unions.
+use super::through::{OnTheWay, Through, knowing};
+
+/// Puts a [`NothingKnown`] below each outer join, on the sides that may be filled with NULLs, below unions, and below joins over constants.
 #[derive(Debug)]
 pub(super) struct ForgetConstants;
 
 impl PhysicalOptimizerRule for ForgetConstants {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            if node.is::<UnionExec>() {
-                let inputs = node.children().into_iter().map(|input| NothingKnown::of(input.clone())).collect();
-                return Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?));
-            }
             let kind = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
-            let Some(kind) = kind.or(node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type())) else { return Ok(Transformed::no(node)) };
-            let (left, right) = match kind {
-                JoinType::Left => (false, true),
-                JoinType::Right => (true, false),
-                JoinType::Full => (true, true),
-                _ => return Ok(Transformed::no(node)),
+            let kind = kind.or(node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type()));
+            let sides = match kind {
+                Some(JoinType::Left) => [false, true],
+                Some(JoinType::Right) => [true, false],
+                Some(JoinType::Full) => [true, true],
+                Some(_) => [false, false],
+                None if node.is::<UnionExec>() => [true, true],
+                None => return Ok(Transformed::no(node)),
             };
-            let inputs = node.children().into_iter().zip([left, right]);
-            let inputs = inputs.map(|(input, forget)| if forget { NothingKnown::of(input.clone()) } else { input.clone() }).collect();
+            let is_join = kind.is_some();
+            // A union has any number of inputs.
+            let sides = sides.into_iter().chain(std::iter::repeat(!is_join));
+            let forget = |(input, forget): (&Arc<dyn ExecutionPlan>, bool)| match forget || is_join && gives_constants(input) {
+                true => Through::over(input.clone(), Arc::new(NothingKnown)),
+                false => input.clone(),
+            };
+            let inputs = node.children().into_iter().zip(sides).map(forget).collect();
             Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?))
         })
         .data()
@@ -54,75 +57,22 @@ impl PhysicalOptimizerRule for ForgetConstants {
     }
 }
 
-/// Its input's rows, of whose columns nothing is known.
+/// Some columns of its rows are constant: literals, and what aggregates of all rows give. A join that leaves out columns forgets which are, when
+/// nothing sorts by them any more.
+fn gives_constants(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        return aggregate.group_expr().is_empty();
+    }
+    let literals = |projection: &ProjectionExec| projection.expr().iter().any(|expr| expr.expr.is::<Literal>());
+    plan.downcast_ref::<ProjectionExec>().is_some_and(literals) || matches!(plan.children()[..], [input] if gives_constants(input))
+}
+
+/// Of the columns of its rows nothing is known.
 #[derive(Debug)]
-pub(super) struct NothingKnown {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
+pub(super) struct NothingKnown;
 
-impl NothingKnown {
-    fn of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        let known = input.properties();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(input.schema()),
-            input.output_partitioning().clone(),
-            known.emission_type,
-            known.boundedness,
-        )
-        .with_scheduling_type(known.scheduling_type);
-        Arc::new(NothingKnown { input, properties: Arc::new(properties) })
-    }
-}
-
-impl DisplayAs for NothingKnown {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("NothingKnown")
-    }
-}
-
-impl ExecutionPlan for NothingKnown {
-    fn name(&self) -> &str {
-        "NothingKnown"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(&self, _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(NothingKnown::of(children.remove(0)))
-    }
-
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(NothingKnown::of(children.remove(0)))
-    }
-
-    fn gather_filters_for_pushdown(&self, _: FilterPushdownPhase, filters: Vec<Arc<dyn PhysicalExpr>>, _: &ConfigOptions) -> Result<FilterDescription> {
-        FilterDescription::from_children(filters, &self.children())
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        Ok(inputs[0].clone())
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
+impl OnTheWay for NothingKnown {
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        knowing(input, EquivalenceProperties::new(input.schema()))
     }
 }

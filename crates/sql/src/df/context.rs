@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::engine::{Planning, QueryEngine};
 use super::error::user;
-use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers};
+use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::EvalContext;
 use crate::plan::{Rel, VirtualTable, Wanted};
 
@@ -64,8 +64,10 @@ pub(super) struct Shared {
     taken: Mutex<Option<TakenWorkers>>,
     /// There were no workers when it asked: it does not wait for them again.
     refused: AtomicBool,
-    /// This is another attempt, on one thread.
-    serial: AtomicBool,
+    /// The order in which rows come shows in the answer: they come as on one thread.
+    in_order: AtomicBool,
+    /// Every row's values may depend on what was evaluated before it: nothing is done beside anything else.
+    has_steps: bool,
     /// This is another attempt, after memory ran out.
     spilling: AtomicBool,
     /// EXPLAIN: subqueries are planned, not run.
@@ -75,7 +77,8 @@ pub(super) struct Shared {
 impl Shared {
     pub fn new(cx: QueryContext, rel: &Rel, explain: bool) -> Arc<Shared> {
         let time_zone = cx.eval.lock().time_zone().clone();
-        let wanted = cx.parallel.wanted(rel);
+        let wanted = cx.parallel.wanted();
+        let in_order = cx.parallel.shows_order(rel);
         Arc::new(Shared {
             engine: cx.engine,
             snapshot: cx.snapshot,
@@ -95,7 +98,8 @@ impl Shared {
             serial_reason: wanted.err(),
             taken: Mutex::default(),
             refused: AtomicBool::new(false),
-            serial: AtomicBool::new(false),
+            in_order: AtomicBool::new(in_order),
+            has_steps: has_steps(rel),
             spilling: AtomicBool::new(false),
             explain,
         })
@@ -111,24 +115,38 @@ impl Shared {
         self.engine.state(Planning { degree: 1, spilling: self.spilling.load(Ordering::Relaxed) })
     }
 
+    /// True if rows must come in the order in which one thread would read them.
+    pub fn in_order(&self) -> bool {
+        self.in_order.load(Ordering::Relaxed)
+    }
+
     /// How a plan that costs so much is made: on as many threads as it may have and are free, or on one, and why. The first plan of
-    /// the query that pays for workers takes them, for all.
-    pub async fn degree(&self, cost: f64) -> Result<usize, SerialReason> {
+    /// the query that pays for workers takes them, for all. `divisible`: nothing in the plan itself keeps it on one thread.
+    pub async fn degree(&self, cost: f64, divisible: bool) -> Result<usize, SerialReason> {
         if let Some(reason) = self.serial_reason {
             return Err(reason);
         }
-        if self.serial.load(Ordering::Relaxed) {
+        if self.has_steps {
             return Err(SerialReason::Order);
+        }
+        // Another part of the query may have them already.
+        let taken = self.taken.lock().as_ref().map(|taken| taken.count);
+        if !divisible {
+            return taken.ok_or(SerialReason::Order);
         }
         if cost < self.parallel.cost_threshold as f64 {
             return Err(SerialReason::Cost);
         }
-        if self.explain {
-            let workers = self.wanted.min(self.parallel.max_workers);
-            return if workers > 1 { Ok(workers) } else { Err(SerialReason::Workers) };
+        if let Some(count) = taken {
+            return Ok(count);
         }
-        if let Some(taken) = &*self.taken.lock() {
-            return Ok(taken.count);
+        if self.explain {
+            let count = self.wanted.min(self.parallel.max_workers);
+            if count < 2 {
+                return Err(SerialReason::Workers);
+            }
+            *self.taken.lock() = Some(TakenWorkers::for_show(count));
+            return Ok(count);
         }
         if self.refused.load(Ordering::Relaxed) {
             return Err(SerialReason::Workers);
@@ -144,6 +162,16 @@ impl Shared {
         Ok(count)
     }
 
+    /// Even a scan of few rows is cut into pieces: `parallel_cost_threshold` is 0.
+    pub fn cuts_small_scans(&self) -> bool {
+        self.parallel.cost_threshold == 0
+    }
+
+    /// The scan of this table may be divided: no hint names others.
+    pub fn divides(&self, alias: &str) -> bool {
+        self.parallel.hint.divides(alias)
+    }
+
     pub fn planned(&self, degree: usize) -> Arc<SessionState> {
         self.engine.state(Planning { degree, spilling: self.spilling.load(Ordering::Relaxed) })
     }
@@ -154,12 +182,11 @@ impl Shared {
         !self.spilling.swap(true, Ordering::Relaxed)
     }
 
-    /// Prepares another attempt on one thread; false if this was it.
-    pub fn start_serial(&self) -> bool {
+    /// Prepares another attempt, with the rows in their order; false if this was it.
+    pub fn start_in_order(&self) -> bool {
         (self.start_over)();
-        *self.taken.lock() = None;
         self.order.stop();
-        !self.serial.swap(true, Ordering::Relaxed)
+        !self.in_order.swap(true, Ordering::Relaxed)
     }
 
     /// A name that nothing else in the query's plans has.

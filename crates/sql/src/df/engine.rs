@@ -28,8 +28,10 @@ use super::ties::BreakTies;
 pub(super) const BATCH_ROWS: usize = 8192;
 /// The same for plans that spill: the least that an operator needs is a batch or two.
 const SPILLING_BATCH_ROWS: usize = 1024;
-/// Bytes that a sort may always have, so that a tiny limit still lets it hold some batches.
-const LEAST_SHARE: usize = 2 << 20;
+/// Parts of the memory that an operator which can spill gets one of; fewer bytes where everything spills: merge joins have two sorts each, all of them
+/// alive at once.
+const SHARES: usize = 2;
+const SMALL_SHARES: usize = 16;
 
 /// What an engine is given.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ pub struct EngineOptions {
     pub threads: usize,
     /// `parallel_memory_limit`: bytes for sorting, grouping and joining of all queries together; beyond it they spill.
     pub memory_bytes: usize,
+    /// `highkey_temp_space_limit`: bytes of spill files of all queries together; one that needs more fails.
+    pub temp_bytes: u64,
     /// `highkey_column_cache_size`: bytes of decoded columns that scans keep for the next ones; 0 keeps none.
     pub column_cache_bytes: usize,
     /// A directory for spill files; what an earlier process left in it is removed.
@@ -78,15 +82,15 @@ impl QueryEngine {
             .on_thread_start(lower_priority)
             .enable_all()
             .build()?;
-        let memory = QueryMemory::new(options.memory_bytes, options.memory_bytes / 2);
-        // Merge joins have two sorts each, all of them alive at once.
-        let small_shares = memory.with_share((options.memory_bytes / 16).max(LEAST_SHARE));
-        let spill_dir = &options.spill_dir;
-        let new_environment = |memory: QueryMemory| {
-            let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![spill_dir.clone()]));
-            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(memory)).with_disk_manager_builder(disk).build_arc().map_err(std::io::Error::other)
-        };
-        let (environment, small_shares) = (new_environment(memory.clone())?, new_environment(small_shares)?);
+        let memory = QueryMemory::new(options.memory_bytes, SHARES);
+        let disk = DiskManagerBuilder::default()
+            .with_mode(DiskManagerMode::Directories(vec![options.spill_dir.clone()]))
+            .with_max_temp_directory_size(options.temp_bytes);
+        let environment =
+            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(memory.clone())).with_disk_manager_builder(disk).build().map_err(std::io::Error::other)?;
+        // The same files, so that their space is counted together.
+        let small_shares = RuntimeEnv { memory_pool: Arc::new(memory.with_part(SMALL_SHARES)), ..environment.clone() };
+        let (environment, small_shares) = (Arc::new(environment), Arc::new(small_shares));
         let mut config = SessionConfig::new();
         let settings = config.options_mut();
         // Names are generated and unique; types are final. A rule that fails is our bug and must be heard of.
@@ -98,9 +102,12 @@ impl QueryEngine {
         settings.optimizer.enable_join_dynamic_filter_pushdown = false;
         settings.optimizer.enable_topk_dynamic_filter_pushdown = false;
         settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        // Exchanges between a sort and what is computed of its rows would lose their order, which DataFusion guards directly above the sort only.
+        // Scans are cut into pieces of their own.
+        settings.optimizer.enable_round_robin_repartition = false;
         settings.execution.collect_statistics = true;
-        // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
-        settings.execution.sort_spill_reservation_bytes = (options.memory_bytes / 64).min(10 << 20);
+        // It fails where a CASE's condition excludes NULLs, which logical plans see and physical ones do not.
+        settings.execution.skip_physical_aggregate_schema_check = true;
         Ok(Arc::new(QueryEngine {
             runtime: Some(runtime),
             memory,
@@ -120,13 +127,30 @@ impl QueryEngine {
 
     fn new_state(&self, Planning { degree, spilling }: Planning) -> SessionState {
         let batch_rows = if spilling { SPILLING_BATCH_ROWS } else { BATCH_ROWS };
+        let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
+        // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
+        config.options_mut().execution.sort_spill_reservation_bytes = (self.memory.limit() / 64).min(10 << 20);
         SessionStateBuilder::new()
-            .with_config(self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows))
+            .with_config(config)
             .with_runtime_env(if spilling { self.small_shares.clone() } else { self.environment.clone() })
             .with_analyzer_rules(Vec::new())
             .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_rules(spilling))
             .build()
+    }
+
+    /// `parallel_memory_limit` and `highkey_temp_space_limit` as they are now; for the queries that run, too.
+    pub(crate) fn set_limits(&self, memory_bytes: usize, temp_bytes: u64) {
+        if self.memory.set_limit(memory_bytes) != memory_bytes {
+            self.states.lock().clear();
+        }
+        // It fails where spilling is disabled, which it is not.
+        let _ = self.environment.disk_manager.set_max_temp_directory_size(temp_bytes);
+    }
+
+    /// `PQ_temp_used`: bytes of spill files.
+    pub(crate) fn temp_bytes(&self) -> u64 {
+        self.environment.disk_manager.used_disk_space()
     }
 
     /// The workers of parallel queries.

@@ -37,6 +37,9 @@ pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
             _ => current.source(),
         };
     }
+    if is_out_of_space(error) {
+        return MySqlError { code: 1114, sqlstate: "HY000", message: "The table '#highkey_tmp' is full".into() };
+    }
     match error.find_root() {
         DataFusionError::ResourcesExhausted(message) => {
             MySqlError { code: 1038, sqlstate: "HY001", message: format!("Out of memory for the query, consider increasing parallel_memory_limit: {message}") }
@@ -47,7 +50,13 @@ pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
 
 /// The memory pool refused an operator that cannot spill.
 pub(super) fn is_out_of_memory(error: &DataFusionError) -> bool {
-    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) && !is_out_of_space(error)
+}
+
+/// Spill files have reached `highkey_temp_space_limit` or filled the disk. Writers of such files wrap errors of other kinds, so only the text tells.
+fn is_out_of_space(error: &DataFusionError) -> bool {
+    let text = error.to_string();
+    text.contains("The used disk space during the spilling process has exceeded") || text.contains("No space left on device")
 }
 
 /// ER_SUBQUERY_NO_1_ROW.

@@ -10,6 +10,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 
 use super::parallel::SerialReason;
 use super::scan::ScanExec;
+use super::through::Through;
 
 /// One line per operator, indented by depth. Projections, batching and exchange operators are not shown: MySQL has no lines for them.
 /// The first line says on how many threads, or why on one.
@@ -68,6 +69,10 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         return Some(format!("Sort: {}{limit}", keys.join(", ")));
     }
     if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+        // That aggregates of all rows give one row need not be said.
+        if limit.input().downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.group_expr().is_empty()) {
+            return None;
+        }
         let rows = limit.fetch().map_or("all".to_string(), |n| n.to_string());
         return Some(match limit.skip() {
             0 => format!("Limit: {rows} row(s)"),
@@ -90,7 +95,8 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         return None;
     }
     match plan.name() {
-        "CoalesceBatchesExec" | "CoalescePartitionsExec" | "CompactTexts" | "GatherKeys" | "NothingKnown" | "RepartitionExec" | "CooperativeExec" | "SortPreservingMergeExec" => None,
+        "CoalesceBatchesExec" | "CoalescePartitionsExec" | Through::NAME | "RepartitionExec" | "CooperativeExec" | "SortPreservingMergeExec" => None,
+        "Gather" => Some("Gather rows in order".to_string()),
         "DataSourceExec" => Some("Rows fetched before execution".to_string()),
         "PlaceholderRowExec" => Some("Rows fetched before execution  (rows=1)".to_string()),
         "EmptyExec" => Some("Zero rows".to_string()),

@@ -13,9 +13,13 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservat
 pub(super) struct QueryMemory {
     used: Arc<AtomicUsize>,
     refused: Arc<AtomicU64>,
-    limit: usize,
-    spillable_share: usize,
+    limit: Arc<AtomicUsize>,
+    /// An operator that can spill gets this part of the limit.
+    part: usize,
 }
+
+/// Bytes that an operator may always have, so that a tiny limit still lets a sort hold some batches.
+const LEAST_SHARE: usize = 2 << 20;
 
 /// The memory of all queries at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +31,27 @@ pub(crate) struct MemoryUse {
 }
 
 impl QueryMemory {
-    pub fn new(limit: usize, spillable_share: usize) -> QueryMemory {
-        QueryMemory { used: Arc::default(), refused: Arc::default(), limit, spillable_share }
+    /// `part`: an operator that can spill gets so much of the limit at most: 2 is half of it.
+    pub fn new(limit: usize, part: usize) -> QueryMemory {
+        QueryMemory { used: Arc::default(), refused: Arc::default(), limit: Arc::new(AtomicUsize::new(limit)), part }
     }
 
     /// The same memory, with another share for operators that can spill.
-    pub fn with_share(&self, spillable_share: usize) -> QueryMemory {
-        QueryMemory { spillable_share, ..self.clone() }
+    pub fn with_part(&self, part: usize) -> QueryMemory {
+        QueryMemory { part, ..self.clone() }
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Another limit, from now on; what is in use stays so. Returns the one before.
+    pub fn set_limit(&self, limit: usize) -> usize {
+        self.limit.swap(limit, Ordering::Relaxed)
+    }
+
+    fn spillable_share(&self) -> usize {
+        (self.limit() / self.part).max(LEAST_SHARE)
     }
 
     pub fn in_use(&self) -> MemoryUse {
@@ -47,7 +65,7 @@ impl QueryMemory {
             reservation.consumer().name(),
             reservation.size(),
             self.used.load(Ordering::Relaxed),
-            self.limit
+            self.limit()
         ))
     }
 }
@@ -66,10 +84,11 @@ impl MemoryPool for QueryMemory {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        if reservation.consumer().can_spill() && reservation.size() + additional > self.spillable_share {
+        if reservation.consumer().can_spill() && reservation.size() + additional > self.spillable_share() {
             return Err(self.refuse(reservation, additional));
         }
-        let grown = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| used.checked_add(additional).filter(|used| *used <= self.limit));
+        let limit = self.limit();
+        let grown = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| used.checked_add(additional).filter(|used| *used <= limit));
         grown.map(|_| ()).map_err(|_| self.refuse(reservation, additional))
     }
 
@@ -78,12 +97,12 @@ impl MemoryPool for QueryMemory {
     }
 
     fn memory_limit(&self) -> MemoryLimit {
-        MemoryLimit::Finite(self.limit)
+        MemoryLimit::Finite(self.limit())
     }
 }
 
 impl fmt::Display for QueryMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "query_memory(used: {}, limit: {})", self.used.load(Ordering::Relaxed), self.limit)
+        write!(f, "query_memory(used: {}, limit: {})", self.used.load(Ordering::Relaxed), self.limit())
     }
 }

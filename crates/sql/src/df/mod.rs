@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`: which side of a join is built, and what its keys spare the other. `parallel`: which queries run on several threads. `engine`, `memory`: what they run on.
+//! - `build_side`, `sideways`: which side of a join is built, and what its keys spare the other. `parallel`: which queries run on several threads, `in_order` how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod aggregate;
@@ -17,6 +17,7 @@ mod context;
 mod engine;
 mod error;
 mod explain;
+mod in_order;
 mod kernel;
 mod lower;
 mod memory;
@@ -31,6 +32,7 @@ mod subquery;
 #[cfg(test)]
 mod tests;
 mod text;
+mod through;
 mod ties;
 mod wrapped;
 
@@ -55,7 +57,7 @@ use highkey_table::Waits;
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
-use compact::CompactTexts;
+use compact::compact_texts;
 use context::Shared;
 use error::{is_out_of_memory, to_mysql};
 use lower::Lowerer;
@@ -104,8 +106,8 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
         let sent = out.sent;
         match outcome {
             Ok(()) => return,
-            // On one thread, where the order of the rows is always the same.
-            Err(_) if !sent && shared.order.is_raised() && shared.start_serial() => continue,
+            // As on one thread, where the order of the rows is always the same.
+            Err(_) if !sent && shared.order.is_raised() && shared.start_in_order() => continue,
             // With operators that spill.
             Err(error) if !sent && is_out_of_memory(&error) && shared.start_spilling() => continue,
             Err(error) => {
@@ -197,7 +199,7 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: 
 /// What they give has its texts together.
 fn yielding(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let wrapped = plan.transform_up(|node| {
-        Ok(if node.children().len() > 1 { Transformed::yes(Arc::new(CooperativeExec::new(CompactTexts::over(node))) as _) } else { Transformed::no(node) })
+        Ok(if node.children().len() > 1 { Transformed::yes(Arc::new(CooperativeExec::new(compact_texts(node))) as _) } else { Transformed::no(node) })
     })?;
     Ok(wrapped.data)
 }
@@ -219,22 +221,32 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
     let lowered = lowerer.rel(&rel, &[])?;
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
-    let degree = degree(shared, &plan).await;
-    if let (Err(reason), false) = (degree, shared.explain) {
+    let physical = on_threads(shared, &plan, true).await?;
+    if let (Err(reason), false) = (physical.degree, shared.explain) {
         shared.engine.workers().stayed_serial(reason);
     }
-    let state = shared.planned(degree.unwrap_or(1));
-    let physical = sideways::pass_keys(yielding(state.create_physical_plan(&plan).await?)?)?;
-    Ok(Physical { physical, context: state.task_ctx(), degree })
+    Ok(physical)
 }
 
-/// The threads for a plan by what it reads.
-async fn degree(shared: &Shared, plan: &LogicalPlan) -> Result<usize, SerialReason> {
-    let degree = shared.degree(scan::cost(plan)).await;
-    if degree.is_ok() {
-        shared.order.watch();
+/// The plan to execute, on as many threads as it may have by what it reads. `once`: it is executed once only.
+async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfResult<Physical> {
+    let cost = scan::cost(plan);
+    let pass_keys = |physical| if once { sideways::pass_keys(physical) } else { Ok(physical) };
+    if !shared.in_order() {
+        let degree = shared.degree(cost, true).await;
+        if degree.is_ok() {
+            shared.order.watch();
+        }
+        let state = shared.planned(degree.unwrap_or(1));
+        let physical = pass_keys(yielding(state.create_physical_plan(plan).await?)?)?;
+        return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
-    degree
+    let state = shared.planned(1);
+    let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
+    let physical = pass_keys(yielding(physical)?)?;
+    let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
+    let physical = in_order::shared_scans(physical, degree.unwrap_or(1))?;
+    Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 
 /// The plan of `bound` as EXPLAIN FORMAT=TREE prints it, one line per operator.

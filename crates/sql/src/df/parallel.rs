@@ -1,8 +1,9 @@
 //! Which queries run on several threads, on how many, and why the others do not.
 //!
-//! A query may run in parallel if its answer does not depend on the order in which rows come. What shows the order is known from the
-//! plan (`shows_order`), or only from the rows: the text that stands for a group whose texts differ, a sum of doubles that was rounded.
-//! Such operators carry an [`OrderWatch`]; when it is raised the query starts anew on one thread (`super::run`).
+//! Workers read rows in any order where the answer does not depend on it; where it does, their rows are put in the order of one thread
+//! (`super::in_order`). What shows the order is known from the plan (`shows_order`), or only from the rows: the text that stands for a group
+//! whose texts differ, a sum of doubles that was rounded. Such operators carry an [`OrderWatch`]; when it is raised the query starts anew, in order
+//! (`super::run`).
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub enum SerialReason {
     Cost,
     /// No worker was free within `parallel_queue_timeout`.
     Workers,
-    /// Its answer depends on the order of the rows.
+    /// Its answer depends on the order of the rows, and no scan of it can be shared in order, or it evaluates what must be evaluated row by row.
     Order,
 }
 
@@ -90,7 +91,7 @@ impl ParallelSettings {
     }
 
     /// How many threads a query should have, from what is known before it is planned.
-    pub fn wanted(&self, rel: &Rel) -> Result<usize, SerialReason> {
+    pub fn wanted(&self) -> Result<usize, SerialReason> {
         let degree = match &self.hint {
             PqHint::Off => return Err(SerialReason::Hint),
             PqHint::On { workers: Some(n), .. } => *n as usize,
@@ -102,10 +103,12 @@ impl ParallelSettings {
         if degree <= 1 {
             return Err(SerialReason::Disabled);
         }
-        if shows_order(rel, !self.ordered && !gives_rows_as_read(rel)) {
-            return Err(SerialReason::Order);
-        }
         Ok(degree)
+    }
+
+    /// True if the order in which rows come shows in the query's answer.
+    pub fn shows_order(&self, rel: &Rel) -> bool {
+        shows_order(rel, !self.ordered && !gives_rows_as_read(rel)) || is_sorted_below(rel, false)
     }
 }
 
@@ -117,6 +120,18 @@ fn gives_rows_as_read(rel: &Rel) -> bool {
         RelKind::Filter { input, .. } | RelKind::Project { input, .. } | RelKind::Window { input, .. } | RelKind::Limit { input, .. } => gives_rows_as_read(input),
         RelKind::Aggregate { .. } | RelKind::Sort { .. } | RelKind::Distinct { .. } => false,
         RelKind::SetOperation { all, left, right, .. } => *all && (gives_rows_as_read(left) || gives_rows_as_read(right)),
+    }
+}
+
+/// True if rows of a derived table with an ORDER BY, which MySQL keeps, are `joined` after it: with a subquery.
+fn is_sorted_below(rel: &Rel, joined: bool) -> bool {
+    match &rel.kind {
+        RelKind::Project { input, exprs } => is_sorted_below(input, joined || exprs.iter().any(Expr::has_subquery)),
+        RelKind::Filter { input, predicate } => is_sorted_below(input, joined || predicate.has_subquery()),
+        RelKind::Limit { input, .. } => is_sorted_below(input, joined),
+        RelKind::SetOperation { all: true, left, right, .. } => is_sorted_below(left, joined) || is_sorted_below(right, joined),
+        RelKind::Sort { .. } => joined,
+        _ => false,
     }
 }
 
@@ -190,6 +205,13 @@ fn reads_text(expr: &Expr) -> bool {
     text
 }
 
+/// True if some expression assigns a variable or gives another value each time: rows must be evaluated one after the other.
+pub(super) fn has_steps(rel: &Rel) -> bool {
+    let mut steps = false;
+    rel.for_each_root(&mut |root| root.walk(&mut |e| steps |= e.is_volatile_itself() || matches!(&e.kind, ExprKind::Subquery(sub) if has_steps(&sub.plan))));
+    steps || rel.inputs().into_iter().any(has_steps)
+}
+
 /// True if the value of an expression depends on which rows were evaluated before.
 fn depends_on_order(expr: &Expr) -> bool {
     let mut depends = false;
@@ -214,7 +236,7 @@ impl OrderWatch {
         self.0.watching.store(true, Ordering::Relaxed);
     }
 
-    /// The query starts anew, on one thread.
+    /// The query starts anew, with its rows in order.
     pub fn stop(&self) {
         self.0.watching.store(false, Ordering::Relaxed);
         self.0.raised.store(false, Ordering::Relaxed);
@@ -290,7 +312,7 @@ impl Workers {
         });
         taken.ok()?;
         self.statements.fetch_add(1, Ordering::Relaxed);
-        Some(TakenWorkers { workers: self.clone(), count })
+        Some(TakenWorkers { workers: Some(self.clone()), count })
     }
 
     pub(super) fn stayed_serial(&self, reason: SerialReason) {
@@ -321,13 +343,23 @@ impl Workers {
 /// Workers of one query; dropping it gives them back.
 #[derive(Debug)]
 pub(super) struct TakenWorkers {
-    workers: Arc<Workers>,
+    /// Whose they are; none for EXPLAIN.
+    workers: Option<Arc<Workers>>,
     pub count: usize,
+}
+
+impl TakenWorkers {
+    /// What EXPLAIN says that a query would have.
+    pub fn for_show(count: usize) -> TakenWorkers {
+        TakenWorkers { workers: None, count }
+    }
 }
 
 impl Drop for TakenWorkers {
     fn drop(&mut self) {
-        self.workers.running.fetch_sub(self.count, Ordering::Relaxed);
-        self.workers.given_back.notify_waiters();
+        if let Some(workers) = &self.workers {
+            workers.running.fetch_sub(self.count, Ordering::Relaxed);
+            workers.given_back.notify_waiters();
+        }
     }
 }

@@ -30,6 +30,7 @@ use super::error::user;
 use super::kernel::key_array;
 use super::lower::own_key;
 use super::lower::schema;
+use super::on_threads;
 use crate::plan::ExprType;
 
 /// The previous round's rows.
@@ -108,11 +109,10 @@ impl TableProvider for Recursion {
     }
 
     async fn scan(&self, _: &dyn Session, projection: Option<&Vec<usize>>, _: &[DfExpr], limit: Option<usize>) -> Result<Arc<dyn ExecutionPlan>> {
-        let state = self.shared.serial_state();
         let run = Run {
             shared: self.shared.clone(),
-            anchor: state.create_physical_plan(&self.anchor).await?,
-            step: state.create_physical_plan(&self.step).await?,
+            anchor: on_threads(&self.shared, &self.anchor, true).await?.physical,
+            step: on_threads(&self.shared, &self.step, false).await?.physical,
             work: self.work.clone(),
             types: self.types.clone(),
             distinct: self.distinct,

@@ -6,17 +6,13 @@
 //!
 //! For plans that are executed once: another execution would find the keys of the first.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ahash::AHashSet;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Int64Type, UInt64Type};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, NullEquality, Result};
-use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -27,17 +23,13 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
-    replace_children_if_necessary,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream, replace_children_if_necessary};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::compact::CompactTexts;
-use super::constants::NothingKnown;
 use super::scan::ScanExec;
+use super::through::{OnTheWay, Through};
 
 /// Keys beyond which no index lookup would pay.
 const MOST_KEYS: usize = 1 << 16;
@@ -134,53 +126,22 @@ impl Drop for Partition {
     }
 }
 
-/// Its input, whose keys it remembers.
+/// Remembers the keys of its rows.
 #[derive(Debug)]
 struct GatherKeys {
-    input: Arc<dyn ExecutionPlan>,
     column: usize,
     keys: Arc<JoinKeys>,
 }
 
-impl DisplayAs for GatherKeys {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("GatherKeys")
-    }
-}
-
-impl ExecutionPlan for GatherKeys {
-    fn name(&self) -> &str {
-        "GatherKeys"
+impl OnTheWay for GatherKeys {
+    /// Those who wait for the keys wait for so many partitions.
+    fn divides(&self) -> bool {
+        false
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(&self, _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(GatherKeys { input: children.remove(0), column: self.column, keys: self.keys.clone() }))
-    }
-
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(GatherKeys { input: children.remove(0), column: self.column, keys: self.keys.clone() }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
+    fn stream(&self, input: SendableRecordBatchStream) -> SendableRecordBatchStream {
         let part = Partition { keys: self.keys.clone(), seen: Some(AHashSet::new()), ended: false };
-        let column = self.column;
+        let (schema, column) = (input.schema(), self.column);
         let batches = futures::stream::unfold((input, part), move |(mut input, mut part)| async move {
             let batch = input.next().await;
             match &batch {
@@ -190,7 +151,7 @@ impl ExecutionPlan for GatherKeys {
             }
             batch.map(|batch| (batch, (input, part)))
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
     }
 }
 
@@ -219,7 +180,7 @@ fn passed(join: &HashJoinExec) -> Result<Option<(Arc<dyn ExecutionPlan>, Arc<dyn
         let (Some(left_key), Some(right_key)) = (left_key.downcast_ref::<Column>(), right_key.downcast_ref::<Column>()) else { continue };
         let keys = JoinKeys::new(join.left().output_partitioning().partition_count());
         if let Some(right) = restricted(join.right(), right_key.name(), &keys)? {
-            let left: Arc<dyn ExecutionPlan> = Arc::new(GatherKeys { input: join.left().clone(), column: left_key.index(), keys });
+            let left = Through::over(join.left().clone(), Arc::new(GatherKeys { column: left_key.index(), keys }));
             return Ok(Some((left, right)));
         }
     }
@@ -268,9 +229,7 @@ fn restricted(plan: &Arc<dyn ExecutionPlan>, column: &str, keys: &Arc<JoinKeys>)
             || plan.is::<RepartitionExec>()
             || plan.is::<CoalescePartitionsExec>()
             || plan.is::<CooperativeExec>()
-            || plan.is::<CompactTexts>()
-            || plan.is::<NothingKnown>()
-            || plan.is::<GatherKeys>()
+            || plan.is::<Through>()
             || plan.is::<SortExec>();
         passes.then(|| column.to_owned())
     };

@@ -14,7 +14,7 @@ use datafusion::physical_plan::collect;
 use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
-use super::degree;
+use super::on_threads;
 use super::error::{more_than_one_row, user};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
 use super::repr::{ColumnBuilder, ColumnReader, data_type, scalar};
@@ -109,9 +109,12 @@ impl Lowerer {
         tokio::task::block_in_place(|| {
             handle.block_on(async {
                 // What runs once may take the query's workers; what runs for each row runs on the row's thread.
-                let state = if self.outer.is_empty() { self.shared.planned(degree(&self.shared, &plan).await.unwrap_or(1)) } else { self.shared.serial_state() };
-                let physical = state.create_physical_plan(&plan).await?;
-                collect(physical, state.task_ctx()).await
+                if self.outer.is_empty() {
+                    let plan = on_threads(&self.shared, &plan, true).await?;
+                    return collect(plan.physical, plan.context).await;
+                }
+                let state = self.shared.serial_state();
+                collect(state.create_physical_plan(&plan).await?, state.task_ctx()).await
             })
         })
     }

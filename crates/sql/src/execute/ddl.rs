@@ -236,7 +236,7 @@ pub(crate) async fn blocking_ddl<T>(work: impl Future<Output = T>) -> T {
 impl DefinitionChecks for SessionState {
     fn default_literal(&mut self, literal: &ast::Expr, column: &ColumnDef) -> Result<Value, MySqlError> {
         let invalid = || error::invalid_default(&column.name);
-        let bound = bind::bind_constant(literal, self)?;
+        let bound = bind::bind_default(literal, &column.ty, self)?;
         let value = expr::eval(&bound, &[], self)?;
         let mut warnings = Vec::new();
         let mut cx = highkey_types::StoreContext {
@@ -259,7 +259,7 @@ impl DefinitionChecks for SessionState {
             ExprPlace::Generated(_) => "generated column function",
             ExprPlace::Check(_) => "check constraint",
         };
-        let bound = match bind::bind_table_expr(&text.expr, &def, self) {
+        let bound = match bind::bind_table_expr(&text.expr, &def, true, self) {
             Ok(bound) => bound,
             Err(e) if e.code == 1054 => return Err(respell(e, clause, place)),
             Err(e) => return Err(e),
@@ -295,7 +295,7 @@ impl DefinitionChecks for SessionState {
     }
 
     fn columns_of(&mut self, expr: &str, columns: &[ColumnDef]) -> Result<Vec<usize>, MySqlError> {
-        let bound = bind::bind_table_expr(&parse::parse_expr(expr)?, &scratch_def(columns), self)?;
+        let bound = bind::bind_table_expr(&parse::parse_expr(expr)?, &scratch_def(columns), true, self)?;
         Ok(bound.columns().into_iter().collect())
     }
 }

@@ -11,7 +11,7 @@ use super::query::table_fields;
 use super::{Failure, Outcome, insert, update};
 use crate::bind::{self, BoundDelete, BoundSource, BoundUpdate};
 use crate::df;
-use crate::fast::JoinStep;
+use crate::fast::{FastQuery, JoinStep};
 use crate::parse::{self, ast::{ExplainFormat, Statement}};
 use crate::plan::{self, BoundQuery, Expr, IndexChoice, Rel, RelKind};
 use crate::session::{ResultSink, Session, error, error::err};
@@ -41,8 +41,12 @@ impl Session {
         match statement {
             Statement::Query(query) => {
                 let bound = self.bind_query(query).await?;
-                tree = self.tree(&bound).await?;
-                self.tabulate_query(&bound, &mut rows)?;
+                let fast = self.compile_fast(&bound)?;
+                tree = self.tree_of(&bound, fast.as_ref()).await?;
+                match fast.as_ref().and_then(|fast| fast.join_steps()) {
+                    Some(steps) => rows.extend(steps.iter().map(step_line)),
+                    None => self.tabulate(&bound.rel, "SIMPLE", &mut rows)?,
+                }
                 if rows.is_empty() {
                     rows.push(line("SIMPLE", "", None, "No tables used"));
                 }
@@ -157,18 +161,14 @@ impl Session {
         Ok(self.json_write(verb, alias, Some((&access, condition)), blocks))
     }
 
-    /// The tables of a query, in the order in which they are read.
-    fn tabulate_query(&mut self, bound: &BoundQuery, rows: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+    async fn tree(&mut self, bound: &BoundQuery) -> Result<Vec<String>, Failure> {
         let fast = self.compile_fast(bound)?;
-        match fast.as_ref().and_then(|fast| fast.join_steps()) {
-            Some(steps) => rows.extend(steps.iter().map(step_line)),
-            None => self.tabulate(&bound.rel, "SIMPLE", rows)?,
-        }
-        Ok(())
+        self.tree_of(bound, fast.as_ref()).await
     }
 
-    async fn tree(&mut self, bound: &BoundQuery) -> Result<Vec<String>, Failure> {
-        if let Some(fast) = self.compile_fast(bound)? {
+    /// The lines of a query whose fast path, if it has one, is compiled.
+    async fn tree_of(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>) -> Result<Vec<String>, Failure> {
+        if let Some(fast) = fast {
             let mut lines = vec!["-> Fast path".to_owned()];
             match fast.describe_join() {
                 Some(join) => lines.extend(join.into_iter().map(|l| format!("    {l}"))),

@@ -192,8 +192,8 @@ impl Session {
 
     /// Warns of hints that are malformed or unknown.
     pub(crate) fn note_hints(&mut self, hints: &Hints) {
-        for warning in &hints.warnings {
-            self.state.push_warning(error::warning(3126, warning.clone()));
+        for (code, warning) in &hints.warnings {
+            self.state.push_warning(error::warning(*code, warning.clone()));
         }
     }
 
@@ -319,6 +319,7 @@ impl Session {
     }
 
     fn query_context_with_eval(&mut self, snapshot: Snapshot, hints: &Hints) -> (QueryContext, Arc<Mutex<SessionState>>) {
+        self.state.instance.limit_queries();
         let eval = Arc::new(Mutex::new(self.state.clone()));
         let process = self.state.process.clone();
         let before = Arc::new(self.state.clone());

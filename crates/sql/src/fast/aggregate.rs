@@ -162,7 +162,9 @@ fn add(sum: Value, value: Value, state: &mut SessionState) -> Result<Value, MySq
     Ok(match (sum, value) {
         (Value::Null, Value::Int(n)) => Value::Decimal(Decimal::from_i128(i128::from(n), 0)),
         (Value::Null, Value::UInt(n)) => Value::Decimal(Decimal::from_i128(i128::from(n), 0)),
-        (Value::Null, Value::Float(f)) => Value::Double(f64::from(f)),
+        // A sum begins with 0: of nothing but -0 it is 0.
+        (Value::Null, Value::Float(f)) => Value::Double(f64::from(f) + 0.0),
+        (Value::Null, Value::Double(d)) => Value::Double(d + 0.0),
         (Value::Null, value) => value,
         (Value::Decimal(a), Value::Decimal(b)) => Value::Decimal(a.add(&b).ok_or_else(out_of_range)?),
         (Value::Double(a), Value::Double(b)) => Value::Double(a + b),

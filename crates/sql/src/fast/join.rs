@@ -192,7 +192,7 @@ impl JoinSource {
         let last = self.levels.len() - 1;
         for (at, level) in self.levels.iter().enumerate() {
             // The two innermost stand side by side.
-            lines.push(format!("{}-> {}", INDENT.repeat(last + 1 - at.max(1)), level.describe()));
+            lines.push(format!("{}-> {}", INDENT.repeat(last + 1 - at.max(1)), self.step(at, level).describe(level.backward)));
         }
         lines
     }
@@ -200,18 +200,18 @@ impl JoinSource {
 
 const INDENT: &str = "    ";
 
-impl Level {
-    fn describe(&self) -> String {
-        let alias = &self.alias;
-        let index = &self.table.def().indexes[self.index].name;
-        let reverse = if self.backward { " (reverse)" } else { "" };
-        match &self.access {
-            Some(access) if access.unique && access.ranges.len() == 1 => format!("Single-row index lookup on {alias} using {index}"),
-            Some(access) if access.equalities == access.matched => format!("Index lookup on {alias} using {index}{reverse}"),
-            Some(_) => format!("Index range scan on {alias} using {index}{reverse}"),
-            None if self.index != 0 || self.backward => format!("Index scan on {alias} using {index}{reverse}"),
-            None => format!("Table scan on {alias}"),
-        }
+impl JoinStep<'_> {
+    /// As EXPLAIN FORMAT=TREE names the access.
+    fn describe(&self, backward: bool) -> String {
+        let (alias, reverse) = (self.alias, if backward { " (reverse)" } else { "" });
+        let Some((index, _)) = self.key else { return format!("Table scan on {alias}") };
+        let (how, reverse) = match self.kind {
+            "const" | "eq_ref" => ("Single-row index lookup", ""),
+            "ref" => ("Index lookup", reverse),
+            "range" => ("Index range scan", reverse),
+            _ => ("Index scan", reverse),
+        };
+        format!("{how} on {alias} using {}{reverse}", index.name)
     }
 }
 

@@ -31,9 +31,12 @@ pub(super) fn compare(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut 
         FuncId::Greatest | FuncId::Least => {
             let by = domain(types.result);
             let wanted = if func == FuncId::Greatest { Ordering::Greater } else { Ordering::Less };
+            // Of doubles that are equal, 0 and -0, MySQL's GREATEST gives the last and LEAST the first.
+            let last = func == FuncId::Greatest && matches!(by, CompareBy::Double);
             let mut best = &args[0];
             for arg in &args[1..] {
-                if order(by, arg, best, cx) == Some(wanted) {
+                let order = order(by, arg, best, cx);
+                if order == Some(wanted) || last && order == Some(Ordering::Equal) {
                     best = arg;
                 }
             }

@@ -73,10 +73,13 @@ pub fn column(text: &str) -> (highkey_types::Str, ColumnType, bool) {
         Some(code) => (code, true),
         None => (code, false),
     };
-    let utf8 = Collation::by_name("utf8_general_ci").expect("a collation of ours");
+    let by_name = |name| Collation::by_name(name).expect("a collation of ours");
+    let (utf8, binary) = (by_name("utf8_general_ci"), by_name("utf8_bin"));
     let ty = match code.as_bytes()[0] {
         b's' => ColumnType::varchar(code[1..].parse().expect("a length"), utf8),
         b'S' => ColumnType::with_collation(TypeKind::LongText, utf8),
+        b'b' => ColumnType::varchar(code[1..].parse().expect("a length"), binary),
+        b'B' => ColumnType::with_collation(TypeKind::LongText, binary),
         b'u' => ColumnType::ubigint(),
         b'i' => ColumnType::bigint(),
         b'n' => ColumnType::new(TypeKind::Int).unsigned(),

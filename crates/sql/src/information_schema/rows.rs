@@ -334,8 +334,8 @@ pub fn column_default(column: &ColumnDef) -> Option<String> {
             _ => {
                 let mut text = Vec::new();
                 value.to_text(&column.ty, &mut text);
-                match (&column.ty.kind, column.ty.is_binary()) {
-                    (TypeKind::Binary(_) | TypeKind::VarBinary(_), _) if std::str::from_utf8(&text).is_err() => {
+                match &column.ty.kind {
+                    TypeKind::Binary(_) | TypeKind::VarBinary(_) if !text.is_empty() => {
                         format!("0x{}", text.iter().map(|b| format!("{b:02X}")).collect::<String>())
                     }
                     _ => String::from_utf8_lossy(&text).into_owned(),

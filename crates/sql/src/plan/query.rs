@@ -52,8 +52,8 @@ pub struct Hints {
     pub max_execution_time_ms: Option<u64>,
     /// SET_VAR(name = value).
     pub set_vars: Vec<(VariableScope, String, String)>,
-    /// Warnings to raise: a hint that is malformed or unknown is ignored (3126 and the like).
-    pub warnings: Vec<String>,
+    /// Warnings to raise, by code: a hint that is malformed, unknown or about nothing is ignored (3126, 3128).
+    pub warnings: Vec<(u16, String)>,
 }
 
 /// What PQ hints ask for. NO_PQ wins over PQ.
@@ -64,6 +64,16 @@ pub enum PqHint {
     Unset,
     /// NO_PQ.
     Off,
-    /// PQ, PQ(n), PQ(table n): workers (`None`: the default) and the table to divide.
-    On { workers: Option<u32>, table: Option<String> },
+    /// PQ, PQ(n), PQ(table n): workers (`None`: the default) and the tables whose scans are divided; none stands for all.
+    On { workers: Option<u32>, tables: Vec<String> },
+}
+
+impl PqHint {
+    /// The scan of this table may be divided among workers.
+    pub fn divides(&self, alias: &str) -> bool {
+        match self {
+            PqHint::On { tables, .. } => tables.is_empty() || tables.iter().any(|table| table == alias),
+            _ => true,
+        }
+    }
 }

@@ -45,6 +45,11 @@ fn key_range(range: &KeyRangeExpr, index: &IndexDef, table: &TableDef, row: &[Va
     for (position, expr) in range.prefix.iter().enumerate() {
         let column = &table.columns[index.parts[position].column];
         let value = eval(expr, row, cx)?;
+        if let Some((first, last)) = both_moments(expr, &value, &column.ty, cx) {
+            let (low, high) = if index.parts[position].descending { (last, first) } else { (first, last) };
+            let with = |end: Value| Bound::Included(prefix.iter().cloned().chain([end]).collect());
+            return Ok(Some(KeyRange { lower: with(low), upper: with(high) }));
+        }
         match key(&value, &column.ty, cx) {
             Key::Null if range.null_matches[position] && value.is_null() && column.nullable => prefix.push(Value::Null),
             Key::Near(value, Ordering::Equal) => prefix.push(value),
@@ -90,6 +95,9 @@ fn bound(bound: &Bound<Expr>, ty: &ColumnType, lower: bool, row: &[Value], cx: &
         Bound::Excluded(expr) => (expr, false),
     };
     let value = eval(expr, row, cx)?;
+    if let Some((first, last)) = both_moments(expr, &value, ty, cx) {
+        return Ok(Some(Bound::Included(if lower { first } else { last })));
+    }
     Ok(Some(match key(&value, ty, cx) {
         Key::Null => return Ok(None),
         Key::Unknown => Bound::Unbounded,
@@ -100,6 +108,16 @@ fn bound(bound: &Bound<Expr>, ty: &ColumnType, lower: bool, row: &[Value], cx: &
             if inside { Bound::Included(near) } else { Bound::Excluded(near) }
         }
     }))
+}
+
+/// The keys of both moments at which the wall clock shows the value of a TIMESTAMP, if there are two: comparing TIMESTAMPs is comparing what the clock
+/// shows. (A constant stands for the first, as in MySQL, which documents it.)
+fn both_moments(expr: &Expr, value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> Option<(Value, Value)> {
+    let (TypeKind::Timestamp(_), TypeKind::Timestamp(_), Value::DateTime(local)) = (&expr.ty.ty.kind, &ty.kind, value) else { return None };
+    let later = cx.time_zone().shown_again(local);
+    let Key::Near(Value::DateTime(first), _) = key(value, ty, cx) else { return None };
+    let last = DateTime::from_micros(first.to_micros() + later).filter(|_| later != 0)?;
+    Some((Value::DateTime(first), Value::DateTime(last)))
 }
 
 pub(super) fn key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> Key {

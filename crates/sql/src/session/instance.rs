@@ -21,6 +21,9 @@ use crate::information_schema;
 use crate::replica::ReplicaControl;
 use crate::variables::{Settings, Values};
 
+/// Queries have at least this much memory, whatever `parallel_memory_limit` says.
+const LEAST_QUERY_MEMORY: u64 = 16 << 20;
+
 /// An account as authentication needs it.
 #[derive(Clone, Debug)]
 pub struct Account {
@@ -79,7 +82,8 @@ impl Instance {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         let queries = QueryEngine::new(EngineOptions {
             threads,
-            memory_bytes: settings.u64("parallel_memory_limit").max(16 << 20) as usize,
+            memory_bytes: settings.u64("parallel_memory_limit").max(LEAST_QUERY_MEMORY) as usize,
+            temp_bytes: settings.u64("highkey_temp_space_limit"),
             column_cache_bytes: settings.u64("highkey_column_cache_size") as usize,
             spill_dir,
         })?;
@@ -194,6 +198,15 @@ impl Instance {
     /// A global variable's numeric value, 0 if it has none: `global_u64("max_connections")`.
     pub fn global_u64(&self, name: &str) -> u64 {
         self.globals.read().u64(name)
+    }
+
+    /// What queries may use, as the global variables have it now.
+    pub fn limit_queries(&self) {
+        let (memory, temp) = {
+            let globals = self.globals.read();
+            (globals.u64("parallel_memory_limit"), globals.u64("highkey_temp_space_limit"))
+        };
+        self.queries.set_limits(memory.max(LEAST_QUERY_MEMORY) as usize, temp);
     }
 
     /// A global variable's text, empty for NULL.

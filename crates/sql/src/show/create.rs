@@ -98,13 +98,16 @@ fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> 
         Default::None | Default::Literal(Value::Null) if column.ty.is_blob() && column.ty.kind != TypeKind::Json => {}
         Default::None if column.auto_increment => {}
         Default::None | Default::Literal(Value::Null) => text += " DEFAULT NULL",
-        Default::Literal(_) => {
+        Default::Literal(value) => {
             let shown = information_schema::column_default(column).unwrap_or_default();
-            if shown.starts_with("b'") && matches!(ty.kind, TypeKind::Bit(_)) || shown.starts_with("0x") && ty.is_binary() {
-                text += &format!(" DEFAULT {shown}");
-            } else {
-                text += &format!(" DEFAULT {}", string_literal(&shown));
-            }
+            let binary = matches!(ty.kind, TypeKind::Binary(_) | TypeKind::VarBinary(_));
+            text += " DEFAULT ";
+            text += &match value {
+                // Bytes that are no text stay as they are shown.
+                Value::Bytes(bytes) if binary => std::str::from_utf8(bytes).map_or(shown, string_literal),
+                _ if matches!(ty.kind, TypeKind::Bit(_)) => shown,
+                _ => string_literal(&shown),
+            };
         }
         Default::Expr(expr) => text += &format!(" DEFAULT {}", parenthesised(expr)),
         Default::CurrentTimestamp(_) => text += &format!(" DEFAULT {}", information_schema::column_default(column).unwrap_or_default()),

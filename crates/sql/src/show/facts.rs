@@ -182,6 +182,7 @@ fn parallel_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("PQ_memory_refused".into(), memory.refused),
         ("PQ_memory_used".into(), memory.bytes as u64),
         ("PQ_stmt_executed".into(), workers.statements()),
+        ("PQ_temp_used".into(), queries.temp_bytes()),
         ("PQ_threads_refused".into(), workers.refused()),
         ("PQ_threads_running".into(), workers.running() as u64),
     ]);

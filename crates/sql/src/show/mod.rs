@@ -71,7 +71,7 @@ pub fn show(state: &mut SessionState, show: &Show) -> Result<Answer, MySqlError>
             answer.rows.retain(|row| row[0].as_str().is_some_and(|s| collation.like(s.as_bytes(), pattern.as_bytes(), Some('\\'))));
         }
         Some(ShowFilter::Where(condition)) => {
-            let bound = bind::bind_fields_expr(condition, &answer.fields, state)?;
+            let bound = bind::bind_fields_expr(condition, &answer.fields, true, state)?;
             let mut kept = Vec::with_capacity(answer.rows.len());
             for row in answer.rows {
                 if expr::eval_condition(&bound, &row, state)? {

@@ -21,8 +21,9 @@ const SAMPLES: usize = 12;
 
 /// With fewer pages than this above the leaves of a range, it is cut between leaves.
 const FEW_MORSELS: usize = 16;
-/// Leaves between two such cuts.
-const MORSEL_LEAVES: usize = 64;
+
+/// Leaves between two cuts of a range that has few pages above its leaves.
+pub const MORSEL_LEAVES: usize = 64;
 
 impl BTree {
     /// About how many rows and leaves: fan-outs of a dozen pages a level, multiplied. Delete-marked records count.
@@ -134,8 +135,8 @@ impl BTree {
 
     /// Ascending keys strictly between the bounds that cut the range into pieces for parallel scans: at the pages above the leaves, or within
     /// them where those are few. The same whoever asks, and a split moves the cuts of one such page at most: what is remembered of a
-    /// piece fits the next scan.
-    pub fn morsel_cuts(&self, lower: &[u8], upper: Option<&[u8]>) -> Result<Vec<Vec<u8>>> {
+    /// piece fits the next scan. `leaves`: of a piece within such a page, at most.
+    pub fn morsel_cuts(&self, lower: &[u8], upper: Option<&[u8]>, leaves: usize) -> Result<Vec<Vec<u8>>> {
         let root = self.pool().fix_shared(self.root())?;
         let height = Node(&root).level();
         drop(root);
@@ -149,7 +150,7 @@ impl BTree {
             let mut leaf = 0;
             keys.retain(|_| {
                 leaf += 1;
-                leaf % MORSEL_LEAVES == 0
+                leaf % leaves == 0
             });
         }
         Ok(keys)

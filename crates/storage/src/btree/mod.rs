@@ -30,6 +30,7 @@ use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 pub use batch::BatchRows;
 pub use check::{LevelReport, TreeReport};
 pub(crate) use load::{Top, TreeLoad};
+pub use estimate::MORSEL_LEAVES;
 pub use modify::{Cursor, Decision};
 #[cfg(test)]
 pub(crate) use modify::Place;

@@ -47,6 +47,32 @@ pub fn encode_key_part_of_row(layout: &RowLayout, row: &[u8], col: usize, part: 
     is_null
 }
 
+/// Bytes of the encoded part that `key` begins with; all of them if the part is cut short.
+pub fn key_part_len(part: &KeyPart, key: &[u8]) -> usize {
+    let plain: Vec<u8>;
+    let key = if part.descending {
+        plain = key.iter().map(|byte| !byte).collect();
+        &plain
+    } else {
+        key
+    };
+    let value = match (part.nullable, key.first()) {
+        (_, None) => return 0,
+        (true, Some(&NULL)) => return 1,
+        (nullable, _) => &key[usize::from(nullable)..],
+    };
+    let length = match &part.ty.kind {
+        TypeKind::Float => 4,
+        TypeKind::Double => 8,
+        TypeKind::Decimal { precision, .. } => decimal_width(*precision),
+        TypeKind::Null => 0,
+        // In no index.
+        TypeKind::Json => value.len(),
+        _ => scalar::width(&part.ty).unwrap_or_else(|| part.ty.collation.sort_key_len(value)),
+    };
+    (key.len() - value.len()) + length.min(value.len())
+}
+
 /// The NULL byte, the value if there is one, and the direction.
 fn encode_part(is_null: bool, part: &KeyPart, out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();

@@ -6,7 +6,7 @@ mod row;
 pub(crate) mod scalar;
 mod text_row;
 
-pub use key::{KeyPart, encode_key, encode_key_part, encode_key_part_of_row};
+pub use key::{KeyPart, encode_key, encode_key_part, encode_key_part_of_row, key_part_len};
 pub use row::RowLayout;
 pub use text_row::TextRowEncoder;
 

@@ -126,6 +126,13 @@ proptest! {
         let direct = |order: Ordering, descending| if descending { order.reverse() } else { order };
         let expected = direct(order(&first.1, &first.2, &first.0), directions[0])
             .then(direct(order(&second.1, &second.2, &second.0), directions[1]));
+        let whole = key(&first.1, &second.1);
+        let length = key_part_len(&parts[0], &whole);
+        let mut alone = Vec::new();
+        encode_key_part(&first.1, &parts[0], &mut alone);
+        prop_assert_eq!(&whole[..length], &alone, "{:?}", first);
+        prop_assert_eq!(length + key_part_len(&parts[1], &whole[length..]), whole.len(), "{:?}", second);
+        prop_assert_eq!(key_part_len(&parts[1], &whole[length..whole.len() - 1]), whole.len() - 1 - length);
         prop_assert_eq!(key(&first.1, &second.1).cmp(&key(&first.2, &second.2)), expected, "{:?} {:?}", first, second);
     }
 

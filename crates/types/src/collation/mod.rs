@@ -214,6 +214,25 @@ impl Collation {
         }
     }
 
+    /// Bytes of the sort key that `key` begins with.
+    pub fn sort_key_len(&self, key: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(&byte) = key.get(at) {
+            // Bytes of a code that begins so, or the end.
+            let (end, length) = match self.rule {
+                Rule::Bytes => (byte == 0, if byte == 1 { 2 } else { 1 }),
+                Rule::CodePoints if !self.pad_space => (byte == 0, if byte == 1 { 2 } else { 1 }),
+                Rule::CodePoints | Rule::EightBit(_) => (byte == EIGHT_BIT_END, if byte == 0xFF { 2 } else { 1 }),
+                Rule::Unicode(weights) => (byte == weights.padding().end, if weights.is_long_code(byte) { 3 } else { 1 }),
+            };
+            at += length;
+            if end {
+                break;
+            }
+        }
+        at.min(key.len())
+    }
+
     /// A hash that is equal for equal texts.
     pub fn hash_text(&self, text: &[u8]) -> u64 {
         if let Rule::Bytes = self.rule {
@@ -257,11 +276,16 @@ impl Collation {
         }
     }
 
-    /// The byte range of the first occurrence of `needle` in `text`, character by character under the collation.
+    /// The byte range of the first occurrence of `needle` in `text` under the collation, as LOCATE finds it: in UTF-8, MySQL compares as many bytes as the
+    /// needle has, so a letter is found in one of its variants only if that has as many.
     pub fn find(&self, text: &[u8], needle: &[u8]) -> Option<std::ops::Range<usize>> {
         let mut start = 0;
         loop {
-            if let Some(length) = self.matched_prefix(&text[start..], needle) {
+            let length = match self.rule {
+                Rule::Unicode(_) => self.equal_prefix(&text[start..], needle),
+                _ => self.matched_prefix(&text[start..], needle),
+            };
+            if let Some(length) = length {
                 return Some(start..start + length);
             }
             if start >= text.len() {
@@ -269,6 +293,14 @@ impl Collation {
             }
             start += self.char_len(&text[start..]);
         }
+    }
+
+    /// The needle's length, if as many bytes at the start of `text` are whole characters and equal to it.
+    fn equal_prefix(&self, text: &[u8], needle: &[u8]) -> Option<usize> {
+        let part = text.get(..needle.len())?;
+        let whole = text.get(needle.len()).is_none_or(|next| next & 0xC0 != 0x80);
+        let spaces = |text: &[u8]| text.iter().rev().take_while(|byte| **byte == b' ').count();
+        (whole && spaces(part) == spaces(needle) && self.compare(part, needle) == Ordering::Equal).then_some(needle.len())
     }
 
     /// Bytes at the start of `text` that equal `needle`, character by character.

@@ -70,7 +70,11 @@ fn keys_are_short_for_ascii() {
 #[test]
 fn find_and_case() {
     assert_eq!(Collation::utf8mb4().find("Grüße".as_bytes(), "USS".as_bytes()), None);
-    assert_eq!(Collation::utf8mb4().find("Grüße".as_bytes(), "RU".as_bytes()), Some(1..4));
+    assert_eq!(Collation::utf8mb4().find("Grüße".as_bytes(), "RU".as_bytes()), None);
+    assert_eq!(Collation::utf8mb4().find("Grüße".as_bytes(), "RÜ".as_bytes()), Some(1..4));
+    assert_eq!(Collation::utf8mb4().find("Straße".as_bytes(), b"SS"), Some(4..6));
+    assert_eq!(Collation::utf8mb4().find("äpfel".as_bytes(), b"a"), None);
+    assert_eq!(Collation::by_name("latin1_swedish_ci").unwrap().find("xé".as_bytes(), b"E"), Some(1..3));
     assert_eq!(Collation::utf8mb4().find(b"abc", b""), Some(0..0));
     assert_eq!(BINARY.find(b"abc", b"B"), None);
     assert_eq!(Collation::utf8mb4().upper("straße é"), "STRAßE É");

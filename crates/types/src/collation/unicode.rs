@@ -147,6 +147,11 @@ impl UnicodeWeights {
         }
     }
 
+    /// A code that begins with this byte has the weight behind it.
+    pub(super) fn is_long_code(&self, byte: u8) -> bool {
+        byte != 0 && self.codes.gaps.contains(&byte)
+    }
+
     /// The weights of a code point; none if it is ignorable.
     pub(super) fn weights(&self, c: u32) -> Units {
         let page = self.pages[(c >> 8) as usize];

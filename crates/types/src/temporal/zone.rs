@@ -99,6 +99,19 @@ impl TimeZone {
         }
     }
 
+    /// How many microseconds later the wall clock shows this time again; 0 for all but an hour a year.
+    pub fn shown_again(&self, local: &DateTime) -> i64 {
+        let date = local.date;
+        if !date.is_valid() {
+            return 0;
+        }
+        let wall = civil::date(date.year as i16, date.month as i8, date.day as i8).at(local.hour as i8, local.minute as i8, local.second as i8, 0);
+        match self.zone.to_ambiguous_timestamp(wall).offset() {
+            AmbiguousOffset::Fold { before, after } => i64::from(before.seconds() - after.seconds()) * MICROS,
+            _ => 0,
+        }
+    }
+
     /// The transition that made the gap: the last offset change at or before `inside`.
     fn gap_end(&self, inside: &DateTime) -> DateTime {
         jiff_timestamp(inside)
@@ -190,6 +203,7 @@ mod tests {
         assert_eq!(berlin.to_utc(&at(2020, 7, 1, 12, 0)), Some(at(2020, 7, 1, 10, 0)));
         assert_eq!(berlin.utc_moment(&at(2020, 3, 29, 2, 30)), UtcMoment::Gap(at(2020, 3, 29, 1, 0)));
         assert_eq!(berlin.utc_moment(&at(2020, 10, 25, 2, 30)), UtcMoment::At(at(2020, 10, 25, 0, 30)));
+        assert_eq!((berlin.shown_again(&at(2020, 10, 25, 2, 30)), berlin.shown_again(&at(2020, 10, 25, 3, 0))), (3600 * MICROS, 0));
         assert_eq!(berlin.utc_moment(&at(2038, 1, 20, 0, 0)), UtcMoment::OutOfRange);
         assert_eq!(TimeZone::utc().utc_moment(&at(1970, 1, 1, 0, 0)), UtcMoment::OutOfRange);
     }

@@ -96,7 +96,7 @@ fn index_ranges() {
     let table = session.db.as_ref().unwrap().catalog().table("test", "t").unwrap();
     let columns: Vec<usize> = (0..table.def().columns.len()).collect();
     let mut ranges = |condition: &str| {
-        let filter = bind_table_expr(&parse::parse_expr(condition).unwrap(), table.def(), &session).unwrap();
+        let filter = bind_table_expr(&parse::parse_expr(condition).unwrap(), table.def(), true, &session).unwrap();
         let access = best_access(&filter, table.def(), &columns, &Default::default())?;
         let found = key_ranges(&access, table.def(), &mut session).unwrap();
         Some((access.index, access.unique, access.residual.is_some(), found.iter().map(|r| format!("{:?}..{:?}", r.lower, r.upper)).collect::<Vec<_>>()))

@@ -1,9 +1,9 @@
-//! MIN and MAX of text under a collation and of JSON.
+//! MIN and MAX of text under a collation, of JSON and of doubles: of what compares as equal and is not the same, the first stays.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, StringViewBuilder};
+use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::Result;
 use highkey_types::{Collation, json};
 
@@ -99,5 +99,69 @@ impl GroupState for TextExtreme {
 
     fn bytes(&self) -> usize {
         self.bytes + self.best.capacity() * size_of::<Option<(Vec<u8>, Box<str>)>>()
+    }
+}
+
+/// The least or greatest double of each group so far: 0 and -0 are equal.
+#[derive(Debug)]
+pub(super) struct DoubleExtreme {
+    max: bool,
+    watch: OrderWatch,
+    best: Vec<Option<f64>>,
+}
+
+impl DoubleExtreme {
+    pub fn new(max: bool, watch: OrderWatch) -> DoubleExtreme {
+        DoubleExtreme { max, watch, best: Vec::new() }
+    }
+}
+
+impl GroupState for DoubleExtreme {
+    fn resize(&mut self, len: usize) {
+        self.best.resize(len, None);
+    }
+
+    fn update(&mut self, args: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let values = args[0].as_primitive::<Float64Type>();
+        for (row, &group) in groups.iter().enumerate() {
+            if values.is_null(row) {
+                continue;
+            }
+            let value = values.value(row);
+            match &mut self.best[group] {
+                Some(best) if *best == value => {
+                    if best.to_bits() != value.to_bits() && self.watch.is_watching() {
+                        self.watch.raise();
+                    }
+                }
+                Some(best) if (*best < value) != self.max => {}
+                best => *best = Some(value),
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        self.update(states, groups)
+    }
+
+    fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
+        Ok(Arc::new(self.best[..len].iter().copied().collect::<Float64Array>()))
+    }
+
+    fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.evaluate(len)?])
+    }
+
+    fn forget(&mut self, len: usize) {
+        self.best.drain(..len);
+    }
+
+    fn partial_types(&self) -> Vec<DataType> {
+        vec![DataType::Float64]
+    }
+
+    fn bytes(&self) -> usize {
+        self.best.capacity() * size_of::<Option<f64>>()
     }
 }

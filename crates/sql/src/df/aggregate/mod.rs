@@ -36,6 +36,8 @@ pub(super) enum AggregateKind {
     First(OrderWatch),
     /// MIN and MAX of text under a collation and of JSON. `(x: Utf8View)`
     TextExtreme { order: TextOrder, max: bool, watch: OrderWatch },
+    /// MIN and MAX of doubles. `(x: Float64)`
+    DoubleExtreme { max: bool, watch: OrderWatch },
     /// STD, STDDEV_SAMP, VAR_POP, VAR_SAMP. `(x: Float64)`
     Variance { sample: bool, root: bool },
     /// BIT_AND, BIT_OR, BIT_XOR. `(x: UInt64)`
@@ -63,8 +65,8 @@ impl AggregateKind {
             AggregateKind::Exact { mean: false, .. } | AggregateKind::Double { mean: false, .. } => "mysql_sum",
             AggregateKind::Exact { .. } | AggregateKind::Double { .. } => "mysql_avg",
             AggregateKind::First(_) => "any_value",
-            AggregateKind::TextExtreme { max: false, .. } => "mysql_min",
-            AggregateKind::TextExtreme { .. } => "mysql_max",
+            AggregateKind::TextExtreme { max: false, .. } | AggregateKind::DoubleExtreme { max: false, .. } => "mysql_min",
+            AggregateKind::TextExtreme { .. } | AggregateKind::DoubleExtreme { .. } => "mysql_max",
             AggregateKind::Variance { root: true, .. } => "mysql_std",
             AggregateKind::Variance { .. } => "mysql_variance",
             AggregateKind::Bits(BitOperation::And) => "mysql_bit_and",
@@ -83,6 +85,7 @@ impl AggregateKind {
             AggregateKind::Double { mean, watch } => Box::new(numeric::DoubleSum::new(*mean, watch.clone())),
             AggregateKind::First(watch) => Box::new(first::First::new(inputs[0].clone(), watch.clone())),
             AggregateKind::TextExtreme { order, max, watch } => Box::new(minmax::TextExtreme::new(*order, *max, watch.clone())),
+            AggregateKind::DoubleExtreme { max, watch } => Box::new(minmax::DoubleExtreme::new(*max, watch.clone())),
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
             AggregateKind::Concat { separator, max_bytes, binary } => Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary)),

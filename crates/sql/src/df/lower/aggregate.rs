@@ -103,7 +103,10 @@ impl Lowerer {
             columns.push(add(call, args, "agg"));
         }
         let plan = if input.is_empty() { plan } else { input.over(plan)? };
+        let one_row = keys.is_empty();
         let plan = LogicalPlan::Aggregate(AggregatePlan::try_new(Arc::new(plan), keys, aggregates)?);
+        // DataFusion moves a condition that reads no column below the aggregates, where it takes rows from them, but never the row that they give.
+        let plan = if one_row { LogicalPlanBuilder::from(plan).limit(0, Some(1))?.build()? } else { plan };
         Ok((Lowered { plan, columns }, group_keys))
     }
 
@@ -202,6 +205,7 @@ impl Lowerer {
                 match Repr::of(&ty.ty) {
                     Repr::Text => own(AggregateKind::TextExtreme { order: TextOrder::Collation(ty.ty.collation), max, watch: self.shared.order.clone() }, vec![value]),
                     Repr::Json => own(AggregateKind::TextExtreme { order: TextOrder::Json, max, watch: self.shared.order.clone() }, vec![value]),
+                    Repr::Double => own(AggregateKind::DoubleExtreme { max, watch: self.shared.order.clone() }, vec![value]),
                     _ => Call { udaf: if max { max_udaf() } else { min_udaf() }, args: vec![value], distinct: false },
                 }
             }

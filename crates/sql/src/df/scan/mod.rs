@@ -163,18 +163,19 @@ impl BaseTable {
     /// The pieces that the workers share.
     fn pieces(&self) -> Result<Vec<Piece>> {
         let ranges = self.access.ranges.iter();
-        if self.row_estimate() < PIECES_FROM_ROWS {
+        let small = self.row_estimate() < PIECES_FROM_ROWS;
+        if small && !self.shared.cuts_small_scans() || !self.shared.divides(&self.alias) {
             return Ok(ranges.cloned().map(Piece::Range).collect());
         }
         let mut all = Vec::new();
         for range in ranges {
-            all.extend(self.table.partitions(self.access.index, range).map_err(user)?.into_iter().map(Piece::Partition));
+            all.extend(self.table.partitions(self.access.index, range, small).map_err(user)?.into_iter().map(Piece::Partition));
         }
         Ok(all)
     }
 }
 
-/// Fewer rows are one worker's.
+/// Fewer rows are one worker's, unless whatever it costs shall be in parallel.
 const PIECES_FROM_ROWS: usize = 16 * 1024;
 
 /// What EXPLAIN says that reading a row costs: MySQL's row_evaluate_cost.
@@ -211,6 +212,8 @@ pub(super) struct ScanExec {
     conditions: Vec<Arc<dyn PhysicalExpr>>,
     /// Joins above that may want few keys only.
     by_keys: Vec<ByKeys>,
+    /// Each partition is one piece.
+    by_piece: bool,
     /// How far each execution has come, and how often each partition was executed: its n-th time is part of the n-th execution.
     executions: Mutex<(Vec<Arc<AtomicUsize>>, Vec<usize>)>,
     properties: Arc<PlanProperties>,
@@ -226,7 +229,18 @@ impl ScanExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
+        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: false, executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
+    }
+
+    /// The scan with a partition for each piece, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
+    pub fn by_piece(&self) -> Option<ScanExec> {
+        if self.limit.is_some() || !self.by_keys.is_empty() {
+            return None;
+        }
+        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.pieces.len(), None);
+        scan.conditions = self.conditions.clone();
+        scan.by_piece = true;
+        Some(scan)
     }
 
     /// The position among the pieces that this execution's partitions share.
@@ -342,7 +356,10 @@ impl ExecutionPlan for ScanExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.source.schema.clone();
-        let mut pieces = Pieces { all: self.pieces.clone(), next: self.next_piece(partition) };
+        let mut pieces = match self.by_piece {
+            true => Pieces { all: self.pieces.get(partition).cloned().into_iter().collect(), next: Arc::default() },
+            false => Pieces { all: self.pieces.clone(), next: self.next_piece(partition) },
+        };
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
         let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());
         if self.by_keys.is_empty() {

@@ -73,7 +73,7 @@ impl Fixture {
     pub fn with_memory(memory_bytes: usize) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let db = Database::open(dir.path().join("data"), Options::default()).unwrap();
-        let engine = QueryEngine::new(EngineOptions { threads: 2, memory_bytes, column_cache_bytes: 16 << 20, spill_dir: dir.path().join("spill") }).unwrap();
+        let engine = QueryEngine::new(EngineOptions { threads: 2, memory_bytes, temp_bytes: 1 << 30, column_cache_bytes: 16 << 20, spill_dir: dir.path().join("spill") }).unwrap();
         block_on(db.create_schema(&DdlContext::default(), SchemaDef { name: "t".into(), collation: Collation::utf8mb4() })).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Fixture { db, engine, runtime, _dir: dir }

@@ -3,6 +3,7 @@
 use highkey_types::{Collation, ColumnType, TypeKind};
 
 use super::{Fixture, int, text};
+use crate::df::{EngineOptions, QueryEngine};
 
 fn people() -> Fixture {
     let f = Fixture::new();
@@ -164,6 +165,18 @@ fn little_memory_spills() {
     assert_eq!(f.ask_spilling(join).unwrap()[0].join("|"), answer);
     f.check("SELECT COUNT(*) FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY t, id) k FROM big) d WHERE k > 50000", "10000");
     f.check("SELECT COUNT(*), MAX(c) FROM (SELECT t, COUNT(*) c FROM big GROUP BY t) d", "5000|12");
+}
+
+#[test]
+fn what_a_crash_left_of_spilled_queries_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let spill_dir = dir.path().join("spill");
+    std::fs::create_dir_all(spill_dir.join("datafusion-x1")).unwrap();
+    std::fs::write(spill_dir.join("datafusion-x1/.tmp1"), [0; 1000]).unwrap();
+    let engine = QueryEngine::new(EngineOptions { threads: 1, memory_bytes: 16 << 20, temp_bytes: 1 << 30, column_cache_bytes: 0, spill_dir: spill_dir.clone() }).unwrap();
+    let left: Vec<_> = std::fs::read_dir(&spill_dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.len() == 1 && !left[0].ends_with("datafusion-x1"), "{left:?}");
+    assert_eq!((std::fs::read_dir(&left[0]).unwrap().count(), engine.temp_bytes()), (0, 0));
 }
 
 #[test]

@@ -132,7 +132,8 @@ async fn names_compare_as_the_query_says() {
     c.ok("CREATE TABLE other (id INT PRIMARY KEY)").await;
     for (condition, found) in [
         ("table_name = 'Mixed'", "Mixed"),
-        ("table_name = 'MIXED'", "Mixed"),
+        ("table_name = 'MIXED'", ""),
+        ("table_name COLLATE utf8_general_ci = 'MIXED'", "Mixed"),
         ("table_name COLLATE utf8_bin = 'mixed'", ""),
         ("table_name COLLATE utf8_bin = 'Mixed'", "Mixed"),
         ("table_name = CONCAT('oth', 'er')", "other"),

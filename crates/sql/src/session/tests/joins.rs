@@ -155,3 +155,29 @@ async fn tables_are_joined_by_what_ties_them() {
         assert_eq!(plan[0][0].contains("no condition"), unordered, "{sql}: {}", plan[0][0]);
     }
 }
+
+#[tokio::test]
+async fn timestamps_are_joined_by_what_the_clock_shows() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("SET time_zone = '+00:00'").await;
+    c.ok("CREATE TABLE a (id INT PRIMARY KEY, ts TIMESTAMP NULL)").await;
+    c.ok("CREATE TABLE b (id INT PRIMARY KEY, n INT, ts TIMESTAMP NULL, KEY (ts, n), KEY (n, ts DESC))").await;
+    // In Berlin 02:20, twice 02:30, 02:40 of the second hour.
+    c.ok("INSERT INTO a VALUES (1, '2024-10-27 00:20:00'), (2, '2024-10-27 00:30:00'), (3, '2024-10-27 01:30:00'), (4, '2024-10-27 01:40:00'), (5, NULL)").await;
+    c.ok("INSERT INTO b SELECT id, 7, ts FROM a").await;
+    c.ok("INSERT INTO b SELECT id + 10 * k, 7, '2024-06-01 00:00:00' + INTERVAL id + 10 * k HOUR FROM a, (SELECT 1 k UNION ALL SELECT 2 UNION ALL SELECT 3) m").await;
+    c.rows("ANALYZE TABLE a, b").await;
+    c.ok("SET time_zone = 'Europe/Berlin'").await;
+    for executor in ["FAST", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = '{executor}'")).await;
+        for hint in ["", "FORCE INDEX (ts)", "FORCE INDEX (n)"] {
+            let equal = c.rows(&format!("SELECT a.id, b.id FROM a STRAIGHT_JOIN b {hint} ON b.ts = a.ts AND b.n = 7 ORDER BY 1, 2")).await;
+            assert_eq!(equal, [["1", "1"], ["2", "2"], ["2", "3"], ["3", "2"], ["3", "3"], ["4", "4"]], "{executor} {hint}");
+            let less = c.rows(&format!("SELECT a.id, COUNT(*) FROM a STRAIGHT_JOIN b {hint} ON b.ts < a.ts AND b.n = 7 AND b.id < 10 GROUP BY a.id ORDER BY 1")).await;
+            assert_eq!(less, [["2", "1"], ["3", "1"], ["4", "3"]], "{executor} {hint}");
+            let not_less = c.rows(&format!("SELECT a.id, COUNT(*) FROM a STRAIGHT_JOIN b {hint} ON b.ts >= a.ts AND b.n = 7 AND b.id < 10 GROUP BY a.id ORDER BY 1")).await;
+            assert_eq!(not_less, [["1", "4"], ["2", "3"], ["3", "3"], ["4", "1"]], "{executor} {hint}");
+        }
+    }
+}

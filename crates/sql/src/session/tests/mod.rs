@@ -88,7 +88,7 @@ impl ResultSink for Collector {
 /// A database that goes with the test.
 pub struct Server {
     pub instance: Arc<Instance>,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Server {
@@ -106,7 +106,16 @@ impl Server {
         set(&mut settings);
         let options = Options { buffer_pool_bytes: 32 << 20, ..Options::default() };
         let database = Database::open_with(dir.path(), options, crate::session::binlog_options(&settings)).unwrap();
-        Server { instance: Instance::new(database, &settings).unwrap(), _dir: dir }
+        Server { instance: Instance::new(database, &settings).unwrap(), dir }
+    }
+
+    /// Files of queries that have spilled.
+    pub fn spilled_files(&self) -> usize {
+        fn files(folder: &std::path::Path) -> usize {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
+        }
+        files(&self.dir.path().join("#highkey_tmp"))
     }
 
     pub fn connect(&self) -> Client {

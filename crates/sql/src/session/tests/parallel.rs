@@ -20,7 +20,7 @@ async fn counter(c: &mut Client, name: &str) -> u64 {
     c.rows(&format!("SHOW STATUS LIKE '{name}'")).await[0][1].parse().unwrap()
 }
 
-/// The answer in parallel, which must be the one on one thread, and whether it was found in parallel from beginning to end.
+/// The answer in parallel, which must be the one on one thread, and whether it was found in parallel.
 async fn both(c: &mut Client, sql: &str) -> (Vec<Vec<String>>, bool) {
     c.ok("SET force_parallel_execute = OFF").await;
     let serial = c.rows(sql).await;
@@ -46,6 +46,7 @@ async fn answers_are_those_of_one_thread() {
         "SELECT k FROM (SELECT DISTINCT k FROM t UNION SELECT k + 5 FROM t) u ORDER BY k",
         "WITH big AS (SELECT k, MAX(id) m FROM t GROUP BY k) SELECT * FROM big ORDER BY m DESC",
         "SELECT 1 AS one, m FROM t WHERE id > 20000 UNION ALL SELECT -5, m FROM t WHERE id < 3 ORDER BY one, m DESC, one LIMIT 10",
+        "SELECT NULL none, a.id, b.k FROM t a JOIN (SELECT DISTINCT k FROM t) b ORDER BY a.m, a.id DESC, b.k",
         "SELECT k, RANK() OVER (ORDER BY n) FROM (SELECT k, COUNT(*) n FROM t WHERE id < 30007 GROUP BY k) g ORDER BY k",
     ] {
         let (rows, parallel) = both(&mut c, sql).await;
@@ -54,26 +55,64 @@ async fn answers_are_those_of_one_thread() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_shows_the_order_is_found_on_one_thread() {
+async fn an_answer_that_shows_the_order_is_found_in_order() {
     let server = Server::new();
     let mut c = filled(&server).await;
+    c.ok("CREATE TABLE few (id INT PRIMARY KEY, x INT)").await;
+    c.ok("INSERT INTO few SELECT id, id * 2 FROM t WHERE id % 7 = 3").await;
+    c.ok("SET SESSION group_concat_max_len = 1000000").await;
     // Known from the plan.
     for sql in [
-        "SELECT GROUP_CONCAT(id) FROM t WHERE id < 50",
-        "SELECT id FROM t WHERE k = 3 AND d > 90",
+        "SELECT GROUP_CONCAT(id), GROUP_CONCAT(s SEPARATOR '') FROM t WHERE id % 3 = 1",
+        "SELECT id, m FROM t WHERE k = 3 AND d > 90",
+        "SELECT * FROM t",
+        "SELECT id FROM t WHERE s = 'name3' LIMIT 20 OFFSET 3000",
         "SELECT k, COUNT(*) FROM t GROUP BY k LIMIT 3",
-        "SELECT @n := id FROM t WHERE id = 7",
-        "SELECT ROW_NUMBER() OVER (ORDER BY k) FROM t ORDER BY 1 DESC LIMIT 1",
-        "SELECT STDDEV(m) FROM t",
+        "SELECT t.id, x, s FROM t LEFT JOIN few ON few.id = t.id",
+        "SELECT t.id, x FROM few JOIN t ON t.k = few.x % 13 WHERE t.m > 995",
+        "SELECT few.id, t.id FROM few JOIN t ON t.id BETWEEN few.id AND few.x WHERE few.id < 300",
+        "SELECT few.id, t.id, s FROM few JOIN t ON t.id = few.x WHERE few.x % 97 = 1",
+        "SELECT id, ROW_NUMBER() OVER (ORDER BY k), LAG(id) OVER (ORDER BY s, k) FROM t",
+        "SELECT k, STDDEV(m), VAR_SAMP(d), JSON_ARRAYAGG(id) FROM t WHERE id < 9000 GROUP BY k",
+        "SELECT id FROM t WHERE k < 3 UNION ALL SELECT id + 1 FROM t WHERE m > 500",
+        "WITH RECURSIVE r AS (SELECT id, 0 n FROM t WHERE m > 990 UNION ALL SELECT t.id, n + 1 FROM r JOIN t ON t.id = r.id + 1 WHERE n < 3) SELECT * FROM r",
     ] {
-        assert!(!both(&mut c, sql).await.1, "{sql}");
+        let (rows, parallel) = both(&mut c, sql).await;
+        assert!(parallel && !rows.is_empty(), "{sql}");
     }
+    let tree = c.value("EXPLAIN FORMAT=TREE SELECT id, m FROM t WHERE k = 3").await;
+    assert!(tree.starts_with("-> Parallel execute (3 workers)\n    -> Gather rows in order\n") && tree.contains("PQblock scan on t"), "{tree}");
+    // Row by row: what is assigned may be read by the next row.
+    assert!(!both(&mut c, "SELECT @n := id FROM t WHERE id = 7").await.1);
+    let tree = c.value("EXPLAIN FORMAT=TREE SELECT @n := id FROM t WHERE m > 7").await;
+    assert!(tree.starts_with("-> Serial execute (the answer depends on the order of the rows)\n"), "{tree}");
     // Known from the rows: which text stands for a group, which is the least, what is lost in a sum.
     assert!(both(&mut c, "SELECT ANY_VALUE(k), COUNT(*) FROM t GROUP BY id % 10 ORDER BY 1").await.1, "all of a group are the same");
     c.ok("UPDATE t SET s = UPPER(s) WHERE id IN (39990, 17, 20003)").await;
     c.ok("UPDATE t SET d = 0.1 WHERE id % 2 = 0").await;
     for sql in ["SELECT s, COUNT(*) FROM t GROUP BY s ORDER BY s", "SELECT MIN(s), MAX(s) FROM t", "SELECT SUM(d) FROM t", "SELECT DISTINCT s FROM t ORDER BY s"] {
-        assert!(!both(&mut c, sql).await.1, "{sql}");
+        assert!(both(&mut c, sql).await.1, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn left_joins_give_their_rows_in_the_order_of_the_outer_table() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE o (id INT PRIMARY KEY, x INT)").await;
+    c.ok("INSERT INTO o VALUES (1, 70), (2, NULL), (3, 5), (4, -1), (5, 70)").await;
+    c.ok("CREATE TABLE i (id INT PRIMARY KEY, y INT, z INT)").await;
+    c.ok("INSERT INTO i VALUES (1, 70, 9), (2, 5, 8), (3, 70, 7), (4, 6, 6)").await;
+    for workers in [1, 3] {
+        c.ok(&format!("SET parallel_default_dop = {workers}")).await;
+        let rows = c.rows("SELECT o.id, i.id FROM o LEFT JOIN i ON x = y").await;
+        assert_eq!(rows, [["1", "1"], ["1", "3"], ["2", "NULL"], ["3", "2"], ["4", "NULL"], ["5", "1"], ["5", "3"]]);
+        let rows = c.rows("SELECT o.id, i.id FROM o LEFT JOIN i ON x = y AND z < 9").await;
+        assert_eq!(rows, [["1", "3"], ["2", "NULL"], ["3", "2"], ["4", "NULL"], ["5", "3"]]);
+        let rows = c.rows("SELECT t.id, i.id FROM t LEFT JOIN i ON t.id = i.y LEFT JOIN o ON o.id = i.id AND o.x > 50").await;
+        let ids: Vec<u32> = rows.iter().map(|row| row[0].parse().unwrap()).collect();
+        assert_eq!(ids.len(), 40_001);
+        assert!(ids.is_sorted());
     }
 }
 
@@ -127,6 +166,21 @@ async fn settings_hints_and_explain_say_how_many_threads() {
     c.ok("SET force_parallel_execute = ON, parallel_default_dop = 0").await;
     assert_eq!(first_line(&mut c, "").await, "-> Serial execute (parallel execution is switched off)");
 
+    c.ok("SET force_parallel_execute = OFF, parallel_default_dop = 2, parallel_cost_threshold = 0").await;
+    for (hint, first, divided) in [
+        ("PQ(a 3)", "-> Parallel execute (3 workers)", ["PQblock scan on a", "Table scan on b"]),
+        ("PQ(b)", "-> Parallel execute (2 workers)", ["Table scan on a", "PQblock scan on b"]),
+        ("PQ(a 2) PQ(b 4)", "-> Parallel execute (4 workers)", ["PQblock scan on a", "PQblock scan on b"]),
+        ("PQ(nobody 3)", "-> Serial execute (parallel execution is switched off)", ["Table scan on a", "Table scan on b"]),
+    ] {
+        let sql = format!("EXPLAIN FORMAT=TREE SELECT /*+ {hint} */ COUNT(*), SUM(a.m) FROM t a JOIN t b ON a.m = b.m + 1");
+        let tree = c.value(&sql).await;
+        assert!(tree.starts_with(&format!("{first}\n")) && divided.iter().all(|scan| tree.contains(scan)), "{hint}: {tree}");
+    }
+    c.rows("SELECT /*+ PQ(nobody 3) */ COUNT(*) FROM t").await;
+    assert_eq!(c.rows("SHOW WARNINGS").await, [["Warning", "3128", "Unresolved name 'nobody'@'select#1' for PQ hint"]]);
+    c.ok("SET force_parallel_execute = ON").await;
+
     // No worker is free: it runs on one thread all the same.
     c.ok("SET parallel_default_dop = 3").await;
     c.ok("SET GLOBAL parallel_max_threads = 1").await;
@@ -147,4 +201,72 @@ async fn insert_select_gives_out_keys_in_the_order_of_the_rows() {
     c.ok("CREATE TABLE sums (k INT PRIMARY KEY, m DECIMAL(30,2))").await;
     c.ok("INSERT INTO sums SELECT k, SUM(m) FROM t GROUP BY k ORDER BY k").await;
     assert!(counter(&mut c, "PQ_stmt_executed").await > executed);
+}
+
+/// It sorts more than fits into the least memory.
+const SPILLING: &str = "SELECT CONCAT(COUNT(*), ' ', MAX(LENGTH(pad))) FROM (SELECT ROW_NUMBER() OVER (ORDER BY m, id DESC, pad) n, pad FROM \
+                        (SELECT a.id, a.m, REPEAT(CONCAT(a.id, b.k), 20) pad FROM t a JOIN (SELECT DISTINCT k FROM t) b) x) y WHERE n > 100000";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_and_temporary_space_are_limited_for_the_next_statement() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    assert_eq!(c.value(SPILLING).await, "300000 120");
+    let refused = counter(&mut c, "PQ_memory_refused").await;
+    c.ok("SET GLOBAL parallel_memory_limit = 16777216").await;
+    assert_eq!(c.value(SPILLING).await, "300000 120");
+    assert!(counter(&mut c, "PQ_memory_refused").await > refused, "less memory than before");
+    c.ok("SET GLOBAL highkey_temp_space_limit = 1048576").await;
+    for _ in 0..2 {
+        assert_eq!(c.error(SPILLING).await, (1114, "The table '#highkey_tmp' is full".to_string()));
+        assert_eq!(counter(&mut c, "PQ_temp_used").await, 0, "its files are gone");
+    }
+    assert_eq!(server.spilled_files(), 0);
+    assert_eq!(c.value("SELECT COUNT(DISTINCT k) FROM t").await, "10");
+    c.ok("SET GLOBAL highkey_temp_space_limit = 1073741824").await;
+    assert_eq!(c.value(SPILLING).await, "300000 120");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_spilling_query_is_stopped_within_a_second() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut other = server.client().await;
+    c.ok("SET GLOBAL parallel_memory_limit = 16777216").await;
+    let id = c.value("SELECT CONNECTION_ID()").await;
+    // Ten times the rows: it takes some seconds.
+    let long = SPILLING.replace("DISTINCT k FROM t)", "id k FROM t WHERE id < 100)");
+    let statement = long.clone();
+    let running = tokio::spawn(async move {
+        let error = c.error(&statement).await;
+        (error, std::time::Instant::now(), c)
+    });
+    while counter(&mut other, "PQ_temp_used").await == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(server.spilled_files() > 0);
+    let killed = std::time::Instant::now();
+    other.ok(&format!("KILL QUERY {id}")).await;
+    let (error, ended, mut c) = running.await.unwrap();
+    assert_eq!(error.0, 1317);
+    assert!(ended - killed < std::time::Duration::from_secs(1), "{:?}", ended - killed);
+    stopped(&server, &mut other).await;
+
+    c.ok("SET max_execution_time = 1500").await;
+    let begun = std::time::Instant::now();
+    assert_eq!(c.error(&long).await.0, 3024);
+    assert!(begun.elapsed() < std::time::Duration::from_millis(2500), "{:?}", begun.elapsed());
+    stopped(&server, &mut other).await;
+}
+
+/// Within a second no worker runs, and no file and no memory is left.
+async fn stopped(server: &Server, c: &mut Client) {
+    for _ in 0..100 {
+        let left = [counter(c, "PQ_threads_running").await, counter(c, "PQ_temp_used").await, counter(c, "PQ_memory_used").await];
+        if left == [0; 3] && server.spilled_files() == 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("{} files, {} bytes of them", server.spilled_files(), counter(c, "PQ_temp_used").await);
 }

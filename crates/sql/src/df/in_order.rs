@@ -1,0 +1,349 @@
+//! Rows in the order of one thread, read by several. Where the order of the rows shows in the answer, a plan is made for one thread; what lies between a
+//! scan and the first operator that needs all rows in their order is then done by several: each takes the next piece of the scan, with the
+//! filters, projections and probes of joins above it, and [`Gather`] gives the pieces one after the other, as one thread would read them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::{BatchCoalescer, SortOptions};
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, Result, Statistics, internal_err};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode, SortMergeJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
+    StatisticsArgs, replace_children_if_necessary,
+};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, mpsc};
+
+use super::build_side::estimated_rows;
+use super::scan::ScanExec;
+use super::through::{OnTheWay, Through, knowing};
+
+/// Pieces that one worker may be ahead of the reader.
+const PIECES_AHEAD: usize = 2;
+/// Batches of a piece that wait for the reader.
+const BATCHES_AHEAD: usize = 2;
+
+/// Makes the scans of a plan for one thread shared by `workers`; with one worker only the batches are made what they are with more.
+pub(super) fn shared_scans(plan: Arc<dyn ExecutionPlan>, workers: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    // Such operators give equal rows, or pairs, in an order that depends on how rows are cut into batches.
+    let by_batches = |plan: &Arc<dyn ExecutionPlan>| {
+        use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
+        // What a build side gives comes batch by batch, the last one first.
+        let of_build_side = |join: &HashJoinExec| matches!(join.join_type(), Full | Left | LeftAnti | LeftMark | LeftSemi);
+        plan.is::<SortExec>()
+            || plan.is::<NestedLoopJoinExec>()
+            || plan.is::<CrossJoinExec>()
+            || plan.is::<SortMergeJoinExec>()
+            || plan.downcast_ref::<HashJoinExec>().is_some_and(of_build_side)
+    };
+    let exact = plan.exists(|node| Ok(by_batches(node)))?;
+    gathered(plan, workers, exact)
+}
+
+/// True if some scan of a plan for one thread can be shared.
+pub(super) fn can_share(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    plan.exists(|node| Ok(node.downcast_ref::<ScanExec>().is_some_and(|scan| scan.by_piece().is_some_and(|scan| scan.properties().output_partitioning().partition_count() > 1))))
+}
+
+fn gathered(plan: Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(pieces) = by_piece(&plan, workers, exact)? {
+        // The rows are the same, so what is known of them is.
+        let known = plan.equivalence_properties().clone();
+        let input = if workers > 1 { pieces } else { plan };
+        return Ok(if workers > 1 || exact { Gather::over(input, known, workers, exact) } else { input });
+    }
+    let children = plan.children().into_iter().map(|child| gathered(child.clone(), workers, exact)).collect::<Result<Vec<_>>>()?;
+    if children.is_empty() { Ok(plan) } else { replace_children_if_necessary(plan, children) }
+}
+
+/// The plan with a partition for each piece of its scan, if each row that it gives comes of one row of the scan, in the scan's order.
+fn by_piece(plan: &Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        return Ok(scan.by_piece().map(|scan| Arc::new(scan) as _));
+    }
+    // A LIMIT counts rows of all pieces.
+    if plan.fetch().is_some() {
+        return Ok(None);
+    }
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        use JoinType::{Inner, Right, RightAnti, RightMark, RightSemi};
+        let by_probe = matches!(join.join_type(), Inner | Right | RightAnti | RightMark | RightSemi);
+        if !by_probe || *join.partition_mode() != PartitionMode::CollectLeft {
+            return Ok(None);
+        }
+        let Some(probe) = by_piece(join.right(), workers, exact)? else { return Ok(None) };
+        let build = gathered(join.left().clone(), workers, exact)?;
+        return Ok(Some(replace_children_if_necessary(plan.clone(), vec![build, probe])?));
+    }
+    let passes = plan.is::<ProjectionExec>() || plan.is::<FilterExec>() || plan.is::<CooperativeExec>();
+    if passes || plan.downcast_ref::<Through>().is_some_and(Through::divides) {
+        let Some(input) = by_piece(plan.children()[0], workers, exact)? else { return Ok(None) };
+        return Ok(Some(replace_children_if_necessary(plan.clone(), vec![input])?));
+    }
+    Ok(None)
+}
+
+/// Its input's partitions one after the other, several of them computed at a time.
+#[derive(Debug)]
+pub(super) struct Gather {
+    input: Arc<dyn ExecutionPlan>,
+    workers: usize,
+    /// Batches have exactly the rows that the session's settings say, whatever those of the input have.
+    exact: bool,
+    properties: Arc<PlanProperties>,
+}
+
+impl Gather {
+    fn over(input: Arc<dyn ExecutionPlan>, known: EquivalenceProperties, workers: usize, exact: bool) -> Arc<dyn ExecutionPlan> {
+        let properties = PlanProperties::new(known, Partitioning::UnknownPartitioning(1), EmissionType::Incremental, Boundedness::Bounded);
+        Arc::new(Gather { input, workers, exact, properties: Arc::new(properties) })
+    }
+}
+
+impl DisplayAs for Gather {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("Gather in order")
+    }
+}
+
+impl ExecutionPlan for Gather {
+    fn name(&self) -> &str {
+        "Gather"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(&self, _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Gather::over(children.remove(0), self.properties.equivalence_properties().clone(), self.workers, self.exact))
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Gather::over(children.remove(0), self.properties.equivalence_properties().clone(), self.workers, self.exact))
+    }
+
+    fn child_stats_requests(&self, _: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(None)]
+    }
+
+    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(inputs[0].clone())
+    }
+
+    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let schema = self.schema();
+        let batch_rows = context.session_config().batch_size();
+        let partitions = self.input.output_partitioning().partition_count();
+        let pieces = match self.workers {
+            0 | 1 => Pieces::Direct(self.input.execute(0, context)?),
+            workers => Pieces::Ahead(Ahead::start(self.input.clone(), context, partitions, workers)),
+        };
+        let batches = futures::stream::unfold(pieces, |mut pieces| async move { Some((pieces.next().await?, pieces)) });
+        if !self.exact {
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)));
+        }
+        let coalescer = Some(BatchCoalescer::new(schema.clone(), batch_rows));
+        let exact = futures::stream::unfold((Box::pin(batches), coalescer), |(mut batches, mut coalescer)| async move {
+            let batch = loop {
+                let waiting = coalescer.as_mut()?;
+                if let Some(batch) = waiting.next_completed_batch() {
+                    break Ok(batch);
+                }
+                match batches.next().await {
+                    Some(Ok(batch)) => {
+                        if let Err(error) = waiting.push_batch(batch) {
+                            break Err(error.into());
+                        }
+                    }
+                    Some(Err(error)) => break Err(error),
+                    None => {
+                        let rest = waiting.finish_buffered_batch().map(|()| waiting.next_completed_batch());
+                        coalescer = None;
+                        break Ok(rest.transpose()?.ok()?);
+                    }
+                }
+            };
+            Some((batch, (batches, coalescer)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, exact)))
+    }
+}
+
+enum Pieces {
+    Direct(SendableRecordBatchStream),
+    Ahead(Ahead),
+}
+
+impl Pieces {
+    async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        match self {
+            Pieces::Direct(stream) => stream.next().await,
+            Pieces::Ahead(ahead) => ahead.next().await,
+        }
+    }
+}
+
+/// A batch of a piece; `None` is its end.
+type Part = Result<Option<RecordBatch>>;
+
+/// Pieces being computed by several workers.
+struct Ahead {
+    /// Of the pieces that the reader has not read, in order.
+    unread: VecDeque<mpsc::Receiver<Part>>,
+    /// One for each piece that may be begun.
+    begin: Arc<Semaphore>,
+    _workers: Vec<SpawnedTask<()>>,
+}
+
+impl Ahead {
+    fn start(input: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, pieces: usize, workers: usize) -> Ahead {
+        let workers = workers.min(pieces);
+        let (senders, unread): (Vec<_>, VecDeque<_>) = (0..pieces).map(|_| mpsc::channel(BATCHES_AHEAD)).map(|(s, r)| (Mutex::new(Some(s)), r)).unzip();
+        let senders: Arc<[Mutex<Option<mpsc::Sender<Part>>>]> = senders.into();
+        let begin = Arc::new(Semaphore::new(workers * PIECES_AHEAD));
+        let next = Arc::new(AtomicUsize::new(0));
+        let to_begin = begin.clone();
+        let worker = |_| {
+            let (input, context, senders, begin, next) = (input.clone(), context.clone(), senders.clone(), to_begin.clone(), next.clone());
+            SpawnedTask::spawn(async move {
+                // A piece is begun only when all before it have been, so the one that the reader waits for never waits itself.
+                while let Ok(permit) = begin.acquire().await {
+                    permit.forget();
+                    let piece = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(sender) = senders.get(piece).and_then(|sender| sender.lock().take()) else { return };
+                    if !send_piece(input.as_ref(), piece, context.clone(), &sender).await {
+                        return;
+                    }
+                }
+            })
+        };
+        let workers = (0..workers).map(worker).collect();
+        Ahead { unread, begin, _workers: workers }
+    }
+
+    async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            match self.unread.front_mut()?.recv().await {
+                Some(Ok(Some(batch))) => return Some(Ok(batch)),
+                Some(Ok(None)) => {
+                    self.unread.pop_front();
+                    self.begin.add_permits(1);
+                }
+                Some(Err(error)) => {
+                    self.unread.clear();
+                    return Some(Err(error));
+                }
+                None => {
+                    self.unread.clear();
+                    return Some(internal_err!("a worker ended before its piece"));
+                }
+            }
+        }
+    }
+}
+
+/// Computes one piece; false if nobody wants more.
+async fn send_piece(input: &dyn ExecutionPlan, piece: usize, context: Arc<TaskContext>, to: &mpsc::Sender<Part>) -> bool {
+    let mut batches = match input.execute(piece, context) {
+        Ok(batches) => batches,
+        Err(error) => {
+            let _ = to.send(Err(error)).await;
+            return false;
+        }
+    };
+    while let Some(batch) = batches.next().await {
+        let failed = batch.is_err();
+        let empty = batch.as_ref().is_ok_and(|batch| batch.num_rows() == 0);
+        if !empty && to.send(batch.map(Some)).await.is_err() || failed {
+            return false;
+        }
+    }
+    to.send(Ok(None)).await.is_ok()
+}
+
+/// Inner tables of fewer rows are built whatever the outer one has.
+const BUILT_ANYWAY: f64 = 200_000.0;
+/// Others, if the outer table has at least a row for so many.
+const INNER_TO_OUTER: f64 = 4.0;
+
+/// Left, semi and anti joins that give their rows in the order of the outer table, as MySQL does: DataFusion builds the outer table where that is the
+/// smaller one, reads the inner one, and gives the rows without a match, or all, at the end. It costs building the inner table, so a much larger one is left as
+/// it is.
+pub(super) fn outer_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        let Some(join) = node.downcast_ref::<HashJoinExec>().filter(|join| *join.partition_mode() == PartitionMode::CollectLeft && !join.null_aware) else {
+            return Ok(Transformed::no(node));
+        };
+        use JoinType::{Left, LeftAnti, LeftMark, LeftSemi, Right};
+        let probing_outer = match join.join_type() {
+            Right => node.clone(),
+            Left | LeftAnti | LeftMark | LeftSemi if estimated_rows(join.right()) <= (estimated_rows(join.left()) * INNER_TO_OUTER).max(BUILT_ANYWAY) => {
+                join.swap_inputs(PartitionMode::CollectLeft)?
+            }
+            _ => return Ok(Transformed::no(node)),
+        };
+        // The operators above were planned by what was known of these rows.
+        let known = Known(node.equivalence_properties().clone());
+        Ok(Transformed::yes(Through::over(probes_in_order(probing_outer)?, Arc::new(known))))
+    })
+    .data()
+}
+
+/// A join, perhaps under a projection, whose rows come in the order of its probe side, those without a match where they belong.
+fn probes_in_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(join) = plan.downcast_ref::<HashJoinExec>() else {
+        let input = probes_in_order(plan.children()[0].clone())?;
+        return replace_children_if_necessary(plan, vec![input]);
+    };
+    let inputs = vec![join.left().clone(), Through::over(join.right().clone(), Arc::new(KeepsOrder))];
+    replace_children_if_necessary(plan.clone(), inputs)
+}
+
+/// Tells a join that the order of its rows matters; of which columns is of no matter, nothing else reads it.
+#[derive(Debug)]
+struct KeepsOrder;
+
+impl OnTheWay for KeepsOrder {
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        let schema = input.schema();
+        let Some(first) = schema.fields().first() else { return input.properties().clone() };
+        let key = PhysicalSortExpr::new(Arc::new(Column::new(first.name(), 0)), SortOptions::default());
+        let ordering = LexOrdering::new([key]).into_iter();
+        knowing(input, EquivalenceProperties::new_with_orderings(schema, ordering))
+    }
+}
+
+/// What was known of a join's rows before its input claimed an order.
+#[derive(Debug)]
+struct Known(EquivalenceProperties);
+
+impl OnTheWay for Known {
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        knowing(input, self.0.clone())
+    }
+}

@@ -1,4 +1,4 @@
-# Conditions that no row satisfies, over aggregates that give a row for nothing; decimals of more than 38 digits beside others.
+# Conditions that no row satisfies, over aggregates that give a row for nothing; decimals of more than 38 digits beside others; windows over constants.
 CREATE TABLE t (id INT PRIMARY KEY, v INT);
 INSERT INTO t VALUES (1,1),(2,2);
 CREATE TABLE u (id INT PRIMARY KEY, v INT);
@@ -37,3 +37,11 @@ select id, greatest(m, cast(n as decimal(40,6))), least(cast(n as decimal(40,6))
 select w.id, ifnull(s.m, cast(1 as decimal(40,6))) from (select id, m from w where id > 9 limit 3) s right join w on s.id = w.id order by 1;
 select sum(coalesce(m, cast(n as decimal(40,6)))), max(ifnull(m, cast(n as decimal(40,6)))) from w group by id % 2 order by 1;
 drop table w;
+create table t (id int primary key, v int);
+insert into t values (1,1),(2,2),(3,2);
+select dense_rank() over (order by a.c) from (select id, 1800000000 as c from t) a join (select count(*) as n from t) b on b.n = a.id;
+select rank() over (partition by b.n order by a.v) from t a join (select max(v) as n from t) b on b.n = a.v;
+select a.v, rank() over (partition by b.n order by a.id) from t a left join (select max(v) as n from t) b on b.n = a.v order by a.id;
+select s.v, sum(s.v) over (partition by s.g order by s.g desc, s.v rows between 1 following and unbounded following) from (select v, hex(group_concat(id)) g from t group by v) s where s.g = '31';
+select count(*) over (partition by s.n order by t.id) from (select count(*) n from t where v > 5) s right join t on s.n = t.v order by 1;
+drop table t;

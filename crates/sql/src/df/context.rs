@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use datafusion::common::Result as DfResult;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::LogicalPlan;
 use highkey_table::Snapshot;
 use highkey_types::{MySqlError, TimeZone, Value, errors};
 use parking_lot::Mutex;
@@ -111,8 +113,8 @@ impl Shared {
     }
 
     /// How plans that run for a row, or that nobody decided about, are made: on one thread.
-    pub fn serial_state(&self) -> Arc<SessionState> {
-        self.engine.state(Planning { degree: 1, spilling: self.spilling.load(Ordering::Relaxed) })
+    pub fn serial_state(&self, plan: &LogicalPlan) -> Arc<SessionState> {
+        self.planned(1, plan)
     }
 
     /// True if rows must come in the order in which one thread would read them.
@@ -172,8 +174,9 @@ impl Shared {
         self.parallel.hint.divides(alias)
     }
 
-    pub fn planned(&self, degree: usize) -> Arc<SessionState> {
-        self.engine.state(Planning { degree, spilling: self.spilling.load(Ordering::Relaxed) })
+    pub fn planned(&self, degree: usize, plan: &LogicalPlan) -> Arc<SessionState> {
+        let windows = plan.exists(|node| Ok(matches!(node, LogicalPlan::Window(_)))).unwrap_or(false);
+        self.engine.state(Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows })
     }
 
     /// Prepares another attempt with operators that spill; false if this was it.

@@ -67,6 +67,8 @@ pub(super) struct Planning {
     pub degree: usize,
     /// Memory ran out once: operators that spill.
     pub spilling: bool,
+    /// It has windows.
+    pub windows: bool,
 }
 
 impl QueryEngine {
@@ -125,7 +127,7 @@ impl QueryEngine {
         self.states.lock().entry(planning).or_insert_with(|| Arc::new(self.new_state(planning))).clone()
     }
 
-    fn new_state(&self, Planning { degree, spilling }: Planning) -> SessionState {
+    fn new_state(&self, Planning { degree, spilling, windows }: Planning) -> SessionState {
         let batch_rows = if spilling { SPILLING_BATCH_ROWS } else { BATCH_ROWS };
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
         // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
@@ -135,7 +137,7 @@ impl QueryEngine {
             .with_runtime_env(if spilling { self.small_shares.clone() } else { self.environment.clone() })
             .with_analyzer_rules(Vec::new())
             .with_optimizer_rules(optimizer_rules())
-            .with_physical_optimizer_rules(physical_rules(spilling))
+            .with_physical_optimizer_rules(physical_rules(spilling, windows))
             .build()
     }
 
@@ -193,14 +195,16 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     Optimizer::new().rules.into_iter().filter(|rule| !OURS.contains(&rule.name())).collect()
 }
 
-fn physical_rules(merge_joins: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+fn physical_rules(merge_joins: bool, windows: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(UnionInOrder), Arc::new(ForgetConstants), Arc::new(BreakTies)];
     if merge_joins {
         rules.push(Arc::new(JoinsBySorting));
     }
     // It takes an aggregation by a constant for a row even where there is nothing to aggregate, and COUNT of it for 1; nothing else here has
     // exact statistics.
-    let others = PhysicalOptimizer::new().rules.into_iter().filter(|rule| rule.name() != "aggregate_statistics");
+    // Joins and filters that leave out columns forget which were constant; a window whose sort was left out for it would then find its rows unsorted.
+    let unwanted = |name: &str| name == "aggregate_statistics" || windows && name == "ProjectionPushdown";
+    let others = PhysicalOptimizer::new().rules.into_iter().filter(|rule| !unwanted(rule.name()));
     for rule in others {
         let chooses_sides = rule.name() == "join_selection";
         rules.push(rule);

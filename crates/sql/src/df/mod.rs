@@ -237,11 +237,11 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
         if degree.is_ok() {
             shared.order.watch();
         }
-        let state = shared.planned(degree.unwrap_or(1));
+        let state = shared.planned(degree.unwrap_or(1), plan);
         let physical = pass_keys(yielding(state.create_physical_plan(plan).await?)?)?;
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
-    let state = shared.planned(1);
+    let state = shared.planned(1, plan);
     let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;

@@ -113,7 +113,7 @@ impl Lowerer {
                     let plan = on_threads(&self.shared, &plan, true).await?;
                     return collect(plan.physical, plan.context).await;
                 }
-                let state = self.shared.serial_state();
+                let state = self.shared.serial_state(&plan);
                 collect(state.create_physical_plan(&plan).await?, state.task_ctx()).await
             })
         })

@@ -141,8 +141,7 @@ impl Runs {
 
     pub(crate) fn spill(&mut self) -> Result<(), MySqlError> {
         if !self.memory.is_empty() {
-            let merge = Merge::new(&self.memory, &[]).map_err(scratch)?;
-            self.spilled.push(SpilledRun::write(merge).map_err(scratch)?);
+            self.spilled.push(SpilledRun::write(&self.memory).map_err(scratch)?);
             self.memory.clear();
         }
         Ok(())

@@ -115,8 +115,12 @@ pub(crate) struct SpilledRun {
 }
 
 impl SpilledRun {
-    /// Writes what `source` gives to a file without a name, which goes with its handle, also in a crash.
-    pub fn write(mut source: Merge<'_>) -> std::io::Result<SpilledRun> {
+    /// Writes the runs, merged, to a file without a name, which goes with its handle, also in a crash.
+    pub fn write(runs: &[Run]) -> std::io::Result<SpilledRun> {
+        std::thread::scope(|scope| SpilledRun::write_merged(MergeAhead::new(Merge::new(runs, &[])?, scope)))
+    }
+
+    fn write_merged(mut source: MergeAhead<'_>) -> std::io::Result<SpilledRun> {
         let mut out = BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
         let mut len = 0;
         while let Some(item) = source.next()? {
@@ -442,7 +446,7 @@ mod tests {
             sorted.sort();
             expected.extend(rows.into_iter().map(|(k, r)| (k.clone(), format!("{k}{r}"), r)));
             if n % 3 == 0 {
-                spilled.push(SpilledRun::write(Merge::new(&[sorted], &[]).unwrap()).unwrap());
+                spilled.push(SpilledRun::write(&[sorted]).unwrap());
             } else {
                 memory.push(sorted);
             }
@@ -468,7 +472,7 @@ mod tests {
         let long = "x".repeat(READ_BYTES * 2);
         let mut sorted = run(&[(&long, 2), ("a", 1), ("z", 3)]);
         assert!(!sorted.sort());
-        let spilled = [SpilledRun::write(Merge::new(std::slice::from_ref(&sorted), &[]).unwrap()).unwrap()];
+        let spilled = [SpilledRun::write(std::slice::from_ref(&sorted)).unwrap()];
         assert_eq!(drain(Merge::new(&[], &spilled).unwrap()), drain(Merge::new(&[sorted], &[]).unwrap()));
     }
 }

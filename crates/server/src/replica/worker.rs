@@ -273,13 +273,14 @@ impl Worker {
                 true => self.applier.begin().await.map_err(plain),
                 false => Ok(()),
             },
+            // Its name may be that of a transaction of ours.
+            Part::Begin if ignored => self.applier.begin().await.map_err(plain),
             Part::Begin => self.begin(event).await,
             Part::Inside if self.transaction()?.done_before => Ok(()),
             Part::Alone if !ignored => self.alone(event, end).await,
-            Part::Inside if !ignored || event.kind == kind::QUERY && branch_statement(event)?.is_some() => self.inside(event).await,
+            Part::Inside if !ignored => self.inside(event).await,
             Part::Inside => Ok(()),
-            Part::Commit if event.kind == kind::XA_PREPARE => self.prepare(event, end).await,
-            Part::Alone if branch_statement(event)?.is_some() => self.alone(event, end).await,
+            Part::Commit if event.kind == kind::XA_PREPARE && !ignored => self.prepare(event, end).await,
             Part::Commit | Part::Alone => self.commit(end).await,
             Part::Rollback => {
                 self.undo().await;
@@ -337,12 +338,11 @@ impl Worker {
     async fn end_branch(&mut self, xid: &Xid, commit: bool, end: Option<&Position>) -> Result {
         let Some(end) = end else { return Err(damaged("a transaction ends twice".into())) };
         self.wait_for_turn().await?;
-        let start = &self.transaction()?.start;
-        let (ticket, ignored) = (start.ticket, start.ignored);
+        let ticket = self.transaction()?.start.ticket;
         let (record, value) = (worker_record(self.number), end.encode());
         match self.applier.end_branch(xid, commit, &record, value.clone()).await {
             // Nothing of it was for us, and a restart has forgotten its name.
-            Err(e) if e.code == 1397 && (ignored || self.filters.leaves_out()) => self.applier.note(&record, value).await.map_err(plain)?,
+            Err(e) if e.code == 1397 && self.filters.leaves_out() => self.applier.note(&record, value).await.map_err(plain)?,
             ended => ended.map_err(plain)?,
         }
         self.order.appended(ticket);

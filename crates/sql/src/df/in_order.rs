@@ -65,8 +65,7 @@ fn gathered(plan: Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Result
     if let Some(pieces) = by_piece(&plan, workers, exact)? {
         // The rows are the same, so what is known of them is.
         let known = plan.equivalence_properties().clone();
-        let input = if workers > 1 { pieces } else { plan };
-        return Ok(if workers > 1 || exact { Gather::over(input, known, workers, exact) } else { input });
+        return Ok(if workers > 1 || exact { Gather::over(pieces, known, workers, exact) } else { pieces });
     }
     let children = plan.children().into_iter().map(|child| gathered(child.clone(), workers, exact)).collect::<Result<Vec<_>>>()?;
     if children.is_empty() { Ok(plan) } else { replace_children_if_necessary(plan, children) }
@@ -75,7 +74,8 @@ fn gathered(plan: Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Result
 /// The plan with a partition for each piece of its scan, if each row that it gives comes of one row of the scan, in the scan's order.
 fn by_piece(plan: &Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        return Ok(scan.by_piece().map(|scan| Arc::new(scan) as _));
+        // One worker reads the scan as it is; below it, too, batches are made what they are with more.
+        return Ok(scan.by_piece().map(|pieces| if workers > 1 { Arc::new(pieces) as _ } else { plan.clone() }));
     }
     // A LIMIT counts rows of all pieces.
     if plan.fetch().is_some() {
@@ -161,7 +161,10 @@ impl ExecutionPlan for Gather {
         let partitions = self.input.output_partitioning().partition_count();
         let pieces = match self.workers {
             0 | 1 => Pieces::Direct(self.input.execute(0, context)?),
-            workers => Pieces::Ahead(Ahead::start(self.input.clone(), context, partitions, workers)),
+            workers => {
+                let input = self.input.clone();
+                Pieces::Later(Some(Box::new(move || Ahead::start(input, context, partitions, workers))))
+            }
         };
         let batches = futures::stream::unfold(pieces, |mut pieces| async move { Some((pieces.next().await?, pieces)) });
         if !self.exact {
@@ -196,12 +199,20 @@ impl ExecutionPlan for Gather {
 
 enum Pieces {
     Direct(SendableRecordBatchStream),
+    /// Begun when the first batch is asked for: an operator above may have much to do before, and what is found by keys waits for those.
+    Later(Option<Box<dyn FnOnce() -> Ahead + Send>>),
     Ahead(Ahead),
 }
 
 impl Pieces {
     async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        if let Pieces::Later(start) = self
+            && let Some(start) = start.take()
+        {
+            *self = Pieces::Ahead(start());
+        }
         match self {
+            Pieces::Later(_) => None,
             Pieces::Direct(stream) => stream.next().await,
             Pieces::Ahead(ahead) => ahead.next().await,
         }
@@ -286,8 +297,9 @@ async fn send_piece(input: &dyn ExecutionPlan, piece: usize, context: Arc<TaskCo
     to.send(Ok(None)).await.is_ok()
 }
 
-/// Inner tables of fewer rows are built whatever the outer one has.
+/// Inner tables of fewer rows are built for any outer one that has a row for so many: a smaller one finds its rows by an index.
 const BUILT_ANYWAY: f64 = 200_000.0;
+const ANY_INNER_TO_OUTER: f64 = 1000.0;
 /// Others, if the outer table has at least a row for so many.
 const INNER_TO_OUTER: f64 = 4.0;
 
@@ -302,7 +314,7 @@ pub(super) fn outer_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
         use JoinType::{Left, LeftAnti, LeftMark, LeftSemi, Right};
         let probing_outer = match join.join_type() {
             Right => node.clone(),
-            Left | LeftAnti | LeftMark | LeftSemi if estimated_rows(join.right()) <= (estimated_rows(join.left()) * INNER_TO_OUTER).max(BUILT_ANYWAY) => {
+            Left | LeftAnti | LeftMark | LeftSemi if is_built(estimated_rows(join.right()), estimated_rows(join.left())) => {
                 join.swap_inputs(PartitionMode::CollectLeft)?
             }
             _ => return Ok(Transformed::no(node)),
@@ -312,6 +324,10 @@ pub(super) fn outer_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
         Ok(Transformed::yes(Through::over(probes_in_order(probing_outer)?, Arc::new(known))))
     })
     .data()
+}
+
+fn is_built(inner: f64, outer: f64) -> bool {
+    inner <= (outer * INNER_TO_OUTER).max(BUILT_ANYWAY.min(outer * ANY_INNER_TO_OUTER))
 }
 
 /// A join, perhaps under a projection, whose rows come in the order of its probe side, those without a match where they belong.

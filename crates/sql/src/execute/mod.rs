@@ -146,14 +146,16 @@ impl Session {
             }
         }
         self.count_statement(statement);
+        let instance = self.state.instance.clone();
+        let admission = instance.admission();
         match statement {
             Statement::Empty => Err(error::empty_query().into()),
-            Statement::Query(query) => self.query(query, sink).await,
+            Statement::Query(query) => admission.run(self.query(query, sink)).await,
             Statement::Do(exprs) => self.do_exprs(exprs).await,
-            Statement::Insert(insert) => self.insert(insert).await,
-            Statement::Update(update) => self.update(update).await,
-            Statement::Delete(delete) => self.delete(delete).await,
-            Statement::LoadData(load) => self.load_data(load, sink).await,
+            Statement::Insert(insert) => admission.run(self.insert(insert)).await,
+            Statement::Update(update) => admission.run(self.update(update)).await,
+            Statement::Delete(delete) => admission.run(self.delete(delete)).await,
+            Statement::LoadData(load) => admission.run(self.load_data(load, sink)).await,
             Statement::CreateTable(create) => self.create_table(create).await,
             Statement::CreateView(view) => self.create_view(view).await,
             Statement::AlterTable(alter) => self.alter_table(alter).await,
@@ -184,7 +186,7 @@ impl Session {
                 Ok(Outcome::ok())
             }
             Statement::RollbackTo(name) => {
-                self.rollback_to(name)?;
+                self.rollback_to(name).await?;
                 Ok(Outcome::ok())
             }
             Statement::ReleaseSavepoint(name) => {

@@ -195,14 +195,16 @@ impl Session {
         }
         if let Some(plan) = self.cached_plan(statement).await? {
             self.count_prepared(&statement.parsed.statement);
+            let instance = self.state.instance.clone();
+            let admission = instance.admission();
             return match &plan.plan {
                 Plan::Query(bound, fast) => {
                     self.note_hints(&bound.hints);
-                    self.run_query(bound, Some(fast), cursor, sink).await
+                    admission.run(self.run_query(bound, Some(fast), cursor, sink)).await
                 }
-                Plan::Insert(bound) => Box::pin(self.run_insert(bound)).await,
-                Plan::Update(bound) => Box::pin(self.run_update(bound)).await,
-                Plan::Delete(bound) => Box::pin(self.run_delete(bound)).await,
+                Plan::Insert(bound) => Box::pin(admission.run(self.run_insert(bound))).await,
+                Plan::Update(bound) => Box::pin(admission.run(self.run_update(bound))).await,
+                Plan::Delete(bound) => Box::pin(admission.run(self.run_delete(bound))).await,
             };
         }
         // Everything else is bound with the parameters' values, as if they had been written in the text.

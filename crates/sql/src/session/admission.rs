@@ -1,9 +1,11 @@
 //! Admission: how many statements work at once (`innodb_thread_concurrency`).
 //!
 //! The server's threads are as many as processors, so without a limit no statement waits for another one's turn, and that is the default.
-//! With one, a statement has a turn while a thread runs it, and none while it waits for a lock, the log, the client or threads of its own:
-//! so nobody who must let others go on is ever kept waiting by those.
+//! With one, a SELECT, INSERT, UPDATE, DELETE or LOAD DATA has a turn while a thread runs it, and none while it waits for a lock, the log, the client,
+//! threads of its own, SLEEP() or GET_LOCK(). All other statements need none: so nobody who must let others go on, by COMMIT or KILL, is ever kept
+//! waiting by those.
 
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -14,6 +16,32 @@ use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
+
+thread_local! {
+    /// Of the statement that the thread runs.
+    static TURN: RefCell<Option<OwnedSemaphorePermit>> = const { RefCell::new(None) };
+}
+
+/// What the thread runs is about to wait, and keeps the thread.
+pub(super) fn give_up_turn() {
+    TURN.take();
+}
+
+/// The thread's turn ends with this, however the statement does.
+struct Taken;
+
+impl Taken {
+    fn take(turn: Option<OwnedSemaphorePermit>) -> Taken {
+        TURN.set(turn);
+        Taken
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        give_up_turn();
+    }
+}
 
 /// The turns of all sessions.
 #[derive(Default)]
@@ -45,9 +73,8 @@ impl Admission {
                 },
             };
             waiting = None;
-            let answer = statement.as_mut().poll(cx);
-            drop(turn);
-            answer
+            let _taken = Taken::take(turn);
+            statement.as_mut().poll(cx)
         })
         .await
     }
@@ -112,5 +139,13 @@ mod tests {
         drop(holds);
         admission.run(async { send.send(7).unwrap() }).await;
         assert_eq!(waits.await.unwrap(), Ok(7));
+        let turns = admission.turns.lock().clone().unwrap();
+        admission
+            .run(async {
+                assert_eq!(turns.available_permits(), 0);
+                give_up_turn();
+                assert_eq!(turns.available_permits(), 1);
+            })
+            .await;
     }
 }

@@ -193,9 +193,8 @@ impl Session {
     /// statements go into the sink; `Err` is only a broken connection.
     pub async fn execute(&mut self, sql: &[u8], sink: &mut dyn ResultSink) -> io::Result<()> {
         let waits = self.waits.clone();
-        let instance = self.state.instance.clone();
         let statements = std::pin::pin!(self.execute_text(sql, sink));
-        waits.attend(instance.admission().run(statements)).await
+        waits.attend(statements).await
     }
 
     async fn execute_text(&mut self, sql: &[u8], sink: &mut dyn ResultSink) -> io::Result<()> {
@@ -447,9 +446,8 @@ impl Session {
     /// COM_STMT_EXECUTE. With `cursor`, a result set is kept for `fetch` and only `columns` and `end` (CURSOR_EXISTS) are sent.
     pub async fn execute_prepared(&mut self, id: u32, params: &[Value], cursor: bool, sink: &mut dyn ResultSink) -> io::Result<()> {
         let waits = self.waits.clone();
-        let instance = self.state.instance.clone();
         let statement = std::pin::pin!(self.execute_kept(id, params, cursor, sink));
-        waits.attend(instance.admission().run(statement)).await
+        waits.attend(statement).await
     }
 
     async fn execute_kept(&mut self, id: u32, params: &[Value], cursor: bool, sink: &mut dyn ResultSink) -> io::Result<()> {

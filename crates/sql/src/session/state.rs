@@ -500,6 +500,7 @@ impl EvalContext for SessionState {
 
 /// Runs something that blocks. On a worker of the server's runtime the other tasks move away first.
 pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    super::admission::give_up_turn();
     match tokio::runtime::Handle::try_current() {
         Ok(handle) if handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(f),
         _ => f(),

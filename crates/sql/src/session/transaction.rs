@@ -218,7 +218,8 @@ impl Session {
                         None => {}
                     }
                 } else if let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current) {
-                    txn.rollback_to_statement(&savepoint)?;
+                    let undone = txn.rollback_to_statement(&savepoint);
+                    self.abandon_unless(undone).await?;
                 }
                 Err(e)
             }
@@ -332,11 +333,26 @@ impl Session {
         }
     }
 
-    pub(crate) fn rollback_to(&mut self, name: &str) -> Result<(), MySqlError> {
-        match &mut self.transaction.current {
+    pub(crate) async fn rollback_to(&mut self, name: &str) -> Result<(), MySqlError> {
+        let undone = match &mut self.transaction.current {
             Some(txn) => txn.rollback_to(name),
             None => Err(error::savepoint_missing(name)),
+        };
+        match undone {
+            Err(e) if e.code == error::savepoint_missing(name).code => Err(e),
+            undone => self.abandon_unless(undone).await,
         }
+    }
+
+    /// What could not be undone is half there: nothing of the transaction may be committed.
+    async fn abandon_unless(&mut self, undone: Result<(), MySqlError>) -> Result<(), MySqlError> {
+        let Err(e) = undone else { return Ok(()) };
+        let rolled_back = self.rollback_current().await;
+        match &mut self.transaction.xa {
+            Some(xa) => xa.note_rolled_back(e.code),
+            None => self.transaction.explicit = false,
+        }
+        rolled_back.and(Err(e))
     }
 
     pub(crate) fn release_savepoint(&mut self, name: &str) -> Result<(), MySqlError> {

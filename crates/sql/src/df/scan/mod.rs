@@ -202,6 +202,9 @@ enum Piece {
     Partition(ScanPartition),
 }
 
+/// Of more ranges, few rows each, a partition for each would cost more than it reads.
+const MOST_RANGES_BY_PIECE: usize = 64;
+
 /// The scan as an operator: each of its partitions takes the next piece that none has taken.
 #[derive(Debug)]
 pub(super) struct ScanExec {
@@ -234,7 +237,7 @@ impl ScanExec {
 
     /// The scan with a partition for each piece, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
     pub fn by_piece(&self) -> Option<ScanExec> {
-        if self.limit.is_some() || !self.by_keys.is_empty() {
+        if self.limit.is_some() || !self.by_keys.is_empty() || self.source.access.ranges.len() > MOST_RANGES_BY_PIECE {
             return None;
         }
         let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.pieces.len(), None);

@@ -3,7 +3,7 @@
 use super::{Client, Server, table};
 
 /// Waits until some session's state is this.
-async fn until(c: &mut Client, state: &str) {
+pub(super) async fn until(c: &mut Client, state: &str) {
     while c.value(&format!("SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE '{state}%'")).await == "0" {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }

@@ -73,6 +73,7 @@ async fn an_answer_that_shows_the_order_is_found_in_order() {
         "SELECT few.id, t.id FROM few JOIN t ON t.id BETWEEN few.id AND few.x WHERE few.id < 300",
         "SELECT few.id, t.id, s FROM few JOIN t ON t.id = few.x WHERE few.x % 97 = 1",
         "SELECT id, ROW_NUMBER() OVER (ORDER BY k), LAG(id) OVER (ORDER BY s, k) FROM t",
+        "SELECT t.id, d.n, d.s FROM t JOIN (SELECT id, s, ROW_NUMBER() OVER (ORDER BY k) n FROM t WHERE id < 15000) d ON d.id = t.id",
         "SELECT k, STDDEV(m), VAR_SAMP(d), JSON_ARRAYAGG(id) FROM t WHERE id < 9000 GROUP BY k",
         "SELECT id FROM t WHERE k < 3 UNION ALL SELECT id + 1 FROM t WHERE m > 500",
         "WITH RECURSIVE r AS (SELECT id, 0 n FROM t WHERE m > 990 UNION ALL SELECT t.id, n + 1 FROM r JOIN t ON t.id = r.id + 1 WHERE n < 3) SELECT * FROM r",

@@ -128,7 +128,7 @@ async fn the_latest_deadlock() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_statement_that_waits_for_a_lock_has_no_turn() {
     let server = Server::new();
     let (mut a, mut b) = (server.client().await, server.client().await);
@@ -147,6 +147,20 @@ async fn a_statement_that_waits_for_a_lock_has_no_turn() {
     a.ok("COMMIT").await;
     let mut b = waits.await.unwrap();
     assert_eq!(b.value("SELECT k FROM t").await, "12");
+    // Nor has one that waits for a lock of the session's, or for a table.
+    assert_eq!(a.value("SELECT GET_LOCK('l', 0)").await, "1");
+    a.ok("BEGIN").await;
+    a.ok("UPDATE t SET k = 13").await;
+    let waits = tokio::spawn(async move {
+        assert_eq!(b.value("SELECT GET_LOCK('l', 60)").await, "1");
+        b.ok("ALTER TABLE t ADD KEY (k, s)").await;
+        b
+    });
+    super::locks::until(&mut a, "User lock").await;
+    assert_eq!(a.value("SELECT RELEASE_LOCK('l')").await, "1");
+    super::locks::until(&mut a, "Waiting for table metadata lock").await;
+    a.ok("COMMIT").await;
+    let mut b = waits.await.unwrap();
     b.ok("SET GLOBAL innodb_thread_concurrency = 0").await;
     assert_eq!(b.value("SELECT @@GLOBAL.innodb_thread_concurrency").await, "0");
 }

@@ -210,13 +210,7 @@ impl Session {
             Err(e) => {
                 let whole = e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout);
                 if whole || alone {
-                    self.rollback_current().await?;
-                    match &mut self.transaction.xa {
-                        // What comes until its end is for nothing.
-                        Some(xa) => xa.note_rolled_back(e.code),
-                        None if whole => self.transaction.explicit = false,
-                        None => {}
-                    }
+                    self.roll_back_whole(e.code).await?;
                 } else if let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current) {
                     let undone = txn.rollback_to_statement(&savepoint);
                     self.abandon_unless(undone).await?;
@@ -347,12 +341,18 @@ impl Session {
     /// What could not be undone is half there: nothing of the transaction may be committed.
     async fn abandon_unless(&mut self, undone: Result<(), MySqlError>) -> Result<(), MySqlError> {
         let Err(e) = undone else { return Ok(()) };
+        self.roll_back_whole(e.code).await.and(Err(e))
+    }
+
+    /// An error of that code ends the transaction.
+    async fn roll_back_whole(&mut self, code: u16) -> Result<(), MySqlError> {
         let rolled_back = self.rollback_current().await;
         match &mut self.transaction.xa {
-            Some(xa) => xa.note_rolled_back(e.code),
+            // What comes until its end is for nothing.
+            Some(xa) => xa.note_rolled_back(code),
             None => self.transaction.explicit = false,
         }
-        rolled_back.and(Err(e))
+        rolled_back
     }
 
     pub(crate) fn release_savepoint(&mut self, name: &str) -> Result<(), MySqlError> {

@@ -12,7 +12,7 @@ use mysql_async::prelude::Queryable;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use crate::report::{Better, Cell, Report};
+use crate::report::{Better, Cell, Figure, Report};
 use crate::sbtest::{self, Table};
 use crate::server::{self, Pid, Result, Server, number};
 use crate::workers::{self, Done, Statement};
@@ -56,10 +56,7 @@ impl Measured {
     }
 }
 
-/// A report's name and unit, what is good of it, and its figure.
-type Figure = (&'static str, &'static str, Better, fn(&Measured) -> Option<f64>);
-
-const FIGURES: [Figure; 6] = [
+const FIGURES: [Figure<Measured>; 6] = [
     ("commits", "updates/s", Better::More, |m| Some(m.done.per_second)),
     ("commits-cores", "cores of the server busy", Better::Neither, |m| m.spent.cpu_seconds.map(|s| s / m.done.seconds)),
     ("commits-cpu", "µs of the server's processor per update", Better::Less, |m| m.per_update(m.spent.cpu_seconds.map(|s| s * 1e6))),

@@ -9,7 +9,7 @@ use mysql_async::Conn;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use crate::report::{Better, Cell, Report};
+use crate::report::{Better, Figure, Report, push_cells, reports_of};
 use crate::sbtest::Table;
 use crate::server::{self, Pid, Result, Server, run as execute};
 use crate::workers::{self, Statement};
@@ -35,10 +35,7 @@ struct Measured {
     selects: f64,
 }
 
-/// A report's name and unit, what is good of it, and its figure.
-type Figure = (&'static str, &'static str, Better, fn(&Measured) -> Option<f64>);
-
-const FIGURES: [Figure; 3] = [
+const FIGURES: [Figure<Measured>; 3] = [
     ("idle-memory", "KiB of the server per idle connection", Better::Less, |m| m.kibibytes_each),
     ("idle-opened", "connections opened/s", Better::More, |m| m.opened_per_second),
     ("idle-selects", "selects/s beside them", Better::More, |m| Some(m.selects)),
@@ -46,21 +43,15 @@ const FIGURES: [Figure; 3] = [
 
 /// Runs the experiment.
 pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan) -> Result<Vec<Report>> {
-    let mut reports: Vec<Report> =
-        FIGURES.iter().map(|&(name, unit, better, _)| Report::new(name, unit, "idle connections", better, servers)).collect();
+    Pid::check(&plan.pids, servers)?;
+    let mut reports = reports_of(&FIGURES, "idle connections", servers);
     for server in servers {
         let mut connection = server.fresh(database).await?;
         Table { number: 1, rows: ROWS }.create(&mut connection).await?;
     }
     for &count in &plan.counts {
         let measured = server::alternate(servers, repeats, async |server| cell(server, database, count, plan).await).await?;
-        for (report, (_, unit, _, figure)) in reports.iter_mut().zip(&FIGURES) {
-            for (server, measured) in measured.iter().enumerate() {
-                let figures: Vec<f64> = measured.iter().filter_map(figure).collect();
-                eprintln!("{count} idle connections, {}: {figures:.1?} {unit}", servers[server].name);
-                report.push(Cell { group: "idle".into(), at: count, server, figures, latency_ms: None });
-            }
-        }
+        push_cells(&mut reports, &FIGURES, &format!("{count} idle connections"), "idle", count, &measured);
     }
     Ok(reports)
 }

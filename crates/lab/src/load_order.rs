@@ -12,7 +12,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 
 use crate::load_data;
-use crate::report::{Better, Cell, Report};
+use crate::report::{Better, Figure, Report, push_cells, reports_of};
 use crate::sbtest::{self, File};
 use crate::server::{self, Result, Server, number, run as execute};
 use crate::workers::{self, Statement};
@@ -48,10 +48,7 @@ struct Measured {
     updates: f64,
 }
 
-/// A report's name and unit, whether more is better, and its figure.
-type Figure = (&'static str, &'static str, Better, fn(&Measured) -> Option<f64>);
-
-const FIGURES: [Figure; 5] = [
+const FIGURES: [Figure<Measured>; 5] = [
     ("load-order", "rows/s", Better::More, |m| Some(m.rows_per_second)),
     ("load-order-fill", "% data/pages", Better::More, |m| m.fill_percent),
     ("load-order-size", "MiB", Better::Less, |m| Some(m.mebibytes)),
@@ -61,20 +58,13 @@ const FIGURES: [Figure; 5] = [
 
 /// Runs the experiment.
 pub async fn run(servers: &[Server], database: &str, repeats: usize, plan: &Plan) -> Result<Vec<Report>> {
-    let new = |&(name, unit, better, _): &Figure| Report::new(name, unit, "secondary indexes", better, servers);
-    let mut reports: Vec<Report> = FIGURES.iter().map(new).collect();
+    let mut reports = reports_of(&FIGURES, "secondary indexes", servers);
     for &order in &plan.orders {
         let file = File::new(plan.rows, order == Order::Shuffled);
         let group = if order == Order::Shuffled { "shuffled" } else { "ordered" };
         for &indexes in &plan.indexes {
             let measured = server::alternate(servers, repeats, async |server| cell(server, database, &file, indexes > 0, plan).await).await?;
-            for (report, (_, unit, _, figure)) in reports.iter_mut().zip(&FIGURES) {
-                for (server, measured) in measured.iter().enumerate() {
-                    let figures: Vec<f64> = measured.iter().filter_map(figure).collect();
-                    eprintln!("{group}, {indexes} secondary indexes, {}: {figures:.1?} {unit}", servers[server].name);
-                    report.push(Cell { group: group.into(), at: indexes, server, figures, latency_ms: None });
-                }
-            }
+            push_cells(&mut reports, &FIGURES, &format!("{group}, {indexes} secondary indexes"), group, indexes, &measured);
         }
     }
     Ok(reports)

@@ -282,7 +282,6 @@ async fn run(experiment: Experiment) -> server::Result<()> {
             (common, reports)
         }
         Experiment::Idle { common, counts, active, seconds, pids } => {
-            server::Pid::check(&pids, &common.servers)?;
             let plan = idle::Plan { counts, active, seconds, pids };
             let reports = idle::run(&common.servers, &common.database, common.repeats, &plan).await?;
             (common, reports)

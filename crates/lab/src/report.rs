@@ -60,6 +60,25 @@ fn figure(figure: f64) -> String {
     }
 }
 
+/// Of several figures of one cell: a report's name and unit, whether more is better, and the figure, where the server tells it.
+pub type Figure<M> = (&'static str, &'static str, Better, fn(&M) -> Option<f64>);
+
+/// Reports of several figures, without cells.
+pub fn reports_of<M>(figures: &[Figure<M>], axis: &'static str, servers: &[Server]) -> Vec<Report> {
+    figures.iter().map(|&(name, unit, better, _)| Report::new(name, unit, axis, better, servers)).collect()
+}
+
+/// Adds a cell to each of them, of what was measured on every server, and tells of it under this name.
+pub fn push_cells<M>(reports: &mut [Report], figures: &[Figure<M>], name: &str, group: &str, at: u64, measured: &[Vec<M>]) {
+    for (report, (_, unit, _, figure)) in reports.iter_mut().zip(figures) {
+        for (server, measured) in measured.iter().enumerate() {
+            let figures: Vec<f64> = measured.iter().filter_map(figure).collect();
+            eprintln!("{name}, {}: {figures:.1?} {unit}", report.servers[server]);
+            report.push(Cell { group: group.into(), at, server, figures, latency_ms: None });
+        }
+    }
+}
+
 impl Report {
     /// Without cells.
     pub fn new(name: &'static str, unit: &'static str, axis: &'static str, better: Better, servers: &[Server]) -> Report {

@@ -48,7 +48,7 @@ impl Session {
                     None => self.tabulate(&bound.rel, "SIMPLE", &mut rows)?,
                 }
                 if rows.is_empty() {
-                    rows.push(line("SIMPLE", "", None, "No tables used"));
+                    rows.push(line("SIMPLE", "", "", "No tables used"));
                 }
                 query_plan = Some(bound);
             }
@@ -56,7 +56,7 @@ impl Session {
                 let bound = bind::bind_insert(ast, &self.state)?;
                 self.open_tables(&insert::insert_tables(&bound)).await?;
                 let kind = if bound.replace { "REPLACE" } else { "INSERT" };
-                rows.push(line(kind, &bound.table.def().name, Some("ALL"), ""));
+                rows.push(line(kind, &bound.table.def().name, "ALL", ""));
                 tree.push(format!("-> Insert into {}", bound.table.def().name));
                 if let BoundSource::Query(query) = &bound.source {
                     tree.extend(self.tree(query).await?.into_iter().map(|l| format!("    {l}")));
@@ -255,7 +255,7 @@ impl Session {
             AccessKey {
                 name: def.indexes[i].name.to_string(),
                 parts: columns.iter().map(|c| c.name.to_string()).collect(),
-                length: columns.iter().map(|c| c.ty.max_bytes() + u64::from(c.nullable)).sum(),
+                length: key_length(columns.iter().copied()),
             }
         });
         Ok(Access { kind, possible, key, rows, filtered, residual: unanswered.is_some() })
@@ -271,20 +271,17 @@ impl Session {
         filter: Option<&Expr>,
     ) -> Result<Vec<Value>, MySqlError> {
         let access = self.access_to(table, columns, choice, filter)?;
-        Ok(vec![
-            Value::UInt(1),
-            Value::text(kind),
-            Value::text(alias),
-            Value::Null,
-            Value::text(access.kind),
-            if access.possible.is_empty() { Value::Null } else { Value::text(access.possible.join(",")) },
-            access.key.as_ref().map_or(Value::Null, |key| Value::text(key.name.as_str())),
-            access.key.as_ref().map_or(Value::Null, |key| Value::text(key.length.to_string())),
-            if access.is_equality() { Value::text("const") } else { Value::Null },
-            Value::UInt(access.rows),
-            Value::Decimal(highkey_types::Decimal::from_i128((access.filtered * 10_000.0).round() as i128, 2)),
-            if access.residual { Value::text("Using where") } else { Value::Null },
-        ])
+        Ok(Line {
+            kind,
+            table: alias,
+            access: access.kind,
+            possible: access.possible.join(","),
+            key: access.key.as_ref().map(|key| (key.name.as_str(), key.length)),
+            refs: if access.is_equality() { "const".to_owned() } else { String::new() },
+            rows: Some((access.rows, (access.filtered * 10_000.0).round() as i128)),
+            extra: if access.residual { "Using where".to_owned() } else { String::new() },
+        }
+        .values())
     }
 }
 
@@ -318,50 +315,64 @@ pub(super) struct AccessKey {
     pub length: u64,
 }
 
+/// A line of the traditional format; what is empty or not there is NULL.
+#[derive(Default)]
+struct Line<'a> {
+    kind: &'a str,
+    table: &'a str,
+    access: &'a str,
+    possible: String,
+    /// Name and bytes that are used of it.
+    key: Option<(&'a str, u64)>,
+    refs: String,
+    /// How many are read, and how many of 10,000 of them are kept.
+    rows: Option<(u64, i128)>,
+    extra: String,
+}
+
+impl Line<'_> {
+    fn values(&self) -> Vec<Value> {
+        let text = |t: &str| if t.is_empty() { Value::Null } else { Value::text(t) };
+        vec![
+            Value::UInt(1),
+            text(self.kind),
+            text(self.table),
+            Value::Null,
+            text(self.access),
+            text(&self.possible),
+            self.key.map_or(Value::Null, |(name, _)| text(name)),
+            self.key.map_or(Value::Null, |(_, length)| Value::text(length.to_string())),
+            text(&self.refs),
+            self.rows.map_or(Value::Null, |(rows, _)| Value::UInt(rows)),
+            self.rows.map_or(Value::Null, |(_, kept)| Value::Decimal(highkey_types::Decimal::from_i128(kept, 2))),
+            text(&self.extra),
+        ]
+    }
+}
+
 /// A line without an access path.
-fn line(kind: &str, table: &str, access: Option<&str>, extra: &str) -> Vec<Value> {
-    let text = |t: &str| if t.is_empty() { Value::Null } else { Value::text(t) };
-    vec![
-        Value::UInt(1),
-        Value::text(kind),
-        text(table),
-        Value::Null,
-        access.map_or(Value::Null, Value::text),
-        Value::Null,
-        Value::Null,
-        Value::Null,
-        Value::Null,
-        Value::Null,
-        Value::Null,
-        text(extra),
-    ]
+fn line(kind: &str, table: &str, access: &str, extra: &str) -> Vec<Value> {
+    Line { kind, table, access, extra: extra.to_owned(), ..Line::default() }.values()
 }
 
 /// A table of a join by nested loops.
 fn step_line(step: &JoinStep<'_>) -> Vec<Value> {
-    let length = |(index, parts): (&IndexDef, usize)| -> u64 {
-        index.parts.iter().take(parts).map(|p| step.table.columns[p.column].ty.max_bytes() + u64::from(step.table.columns[p.column].nullable)).sum()
-    };
-    let mut extra = Vec::new();
-    if step.residual {
-        extra.push("Using where");
+    let length = |index: &IndexDef, parts| key_length(index.parts.iter().take(parts).map(|p| &step.table.columns[p.column]));
+    let extra = [(step.residual, "Using where"), (step.buffered, "Using join buffer")];
+    Line {
+        kind: "SIMPLE",
+        table: step.alias,
+        access: step.kind,
+        possible: step.key.map_or(String::new(), |(index, _)| index.name.to_string()),
+        key: step.key.map(|(index, parts)| (&*index.name, length(index, parts))),
+        refs: step.refs.join(","),
+        rows: Some((step.rows, 10_000)),
+        extra: extra.iter().filter(|(shown, _)| *shown).map(|(_, text)| *text).collect::<Vec<_>>().join("; "),
     }
-    if step.buffered {
-        extra.push("Using join buffer");
-    }
-    let text = |parts: &[String]| if parts.is_empty() { Value::Null } else { Value::text(parts.join(",")) };
-    vec![
-        Value::UInt(1),
-        Value::text("SIMPLE"),
-        Value::text(step.alias),
-        Value::Null,
-        Value::text(step.kind),
-        step.key.map_or(Value::Null, |(index, _)| Value::text(&*index.name)),
-        step.key.map_or(Value::Null, |(index, _)| Value::text(&*index.name)),
-        step.key.map_or(Value::Null, |key| Value::text(length(key).to_string())),
-        text(&step.refs),
-        Value::UInt(step.rows),
-        Value::Decimal(highkey_types::Decimal::from_i128(10_000, 2)),
-        if extra.is_empty() { Value::Null } else { Value::text(extra.join("; ")) },
-    ]
+    .values()
+}
+
+/// `key_len`: bytes of a key of these columns.
+fn key_length<'a>(columns: impl Iterator<Item = &'a ColumnDef>) -> u64 {
+    columns.map(|c| c.ty.max_bytes() + u64::from(c.nullable)).sum()
 }

@@ -75,18 +75,10 @@ impl GroupState for TextExtreme {
         Ok(())
     }
 
-    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
-        self.update(states, groups)
-    }
-
     fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
         let mut out = StringViewBuilder::with_capacity(len);
         self.best[..len].iter().for_each(|b| out.append_option(b.as_ref().map(|(_, text)| text)));
         Ok(Arc::new(out.finish()))
-    }
-
-    fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.evaluate(len)?])
     }
 
     fn forget(&mut self, len: usize) {
@@ -141,16 +133,8 @@ impl GroupState for DoubleExtreme {
         Ok(())
     }
 
-    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
-        self.update(states, groups)
-    }
-
     fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
         Ok(Arc::new(self.best[..len].iter().copied().collect::<Float64Array>()))
-    }
-
-    fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.evaluate(len)?])
     }
 
     fn forget(&mut self, len: usize) {

@@ -107,16 +107,20 @@ pub(super) trait GroupState: Send + Sync + Debug {
     fn resize(&mut self, len: usize);
     /// Adds row `i` of `args` to group `groups[i]`.
     fn update(&mut self, args: &[ArrayRef], groups: &[usize]) -> Result<()>;
-    /// Adds partial states, made by `state`, to groups.
-    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;
+    /// Adds partial states, made by `partial`, to groups. Where those are results: as if they were rows.
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        self.update(states, groups)
+    }
     /// Takes rows out again; only for kinds that `can_retract`.
     fn retract(&mut self, _args: &[ArrayRef], _groups: &[usize]) -> Result<()> {
         unreachable!("only exact sums retract")
     }
     /// The results of the first `len` groups.
     fn evaluate(&mut self, len: usize) -> Result<ArrayRef>;
-    /// The partial states of the first `len` groups.
-    fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>>;
+    /// The partial states of the first `len` groups: their results, if nothing else is said.
+    fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.evaluate(len)?])
+    }
     /// Forgets the first `len` groups; the others move down.
     fn forget(&mut self, len: usize);
     fn partial_types(&self) -> Vec<DataType>;

@@ -438,16 +438,8 @@ impl GroupState for Bits {
         Ok(())
     }
 
-    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
-        self.update(states, groups)
-    }
-
     fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
         Ok(Arc::new(UInt64Array::from(self.bits[..len].to_vec())))
-    }
-
-    fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.evaluate(len)?])
     }
 
     fn forget(&mut self, len: usize) {

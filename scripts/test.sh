@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.sh"
 cargo test --release --workspace
 cargo build --release --workspace
 start_highkey 23811
-for protocol in text prepared; do
+for protocol in text patterns prepared; do
     for executor in fast datafusion; do
         echo "golden answers: $protocol protocol, executor $executor"
         "$BIN/highkey-sim" golden run --url mysql://root@127.0.0.1:23811 --protocol $protocol --executor $executor tests/golden/*.slt
@@ -15,6 +15,7 @@ sessions() {
     "$BIN/highkey-sim" sessions run --url mysql://root@127.0.0.1:23811 "$@"
 }
 sessions --protocol text --executor fast tests/sessions/*.recorded
+sessions --protocol patterns --executor fast tests/sessions/*.recorded
 sessions --protocol prepared --executor fast tests/sessions/*.recorded
 sessions --protocol text --executor datafusion tests/sessions/hermitage.recorded tests/sessions/gaps.recorded
 "$BIN/highkey-sim" histories --url mysql://root@127.0.0.1:23811 --transactions 60

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! `run` gives every statement to a server and compares. With `--protocol prepared` each statement that can be prepared goes
-//! through COM_STMT_PREPARE and the binary protocol. `--executor` sets `highkey_executor`, so that both ways to run a query are compared.
+//! through COM_STMT_PREPARE and the binary protocol, with `--protocol patterns` as text whose values are taken for parameters. `--executor` sets
+//! `highkey_executor`, so that both ways to run a query are compared.
 //! Queries without ORDER BY are compared as multisets, as their order is nobody's promise.
 
 use std::fmt::Write as _;
@@ -61,6 +62,8 @@ pub struct Files {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Protocol {
     Text,
+    /// As text, with the values in it taken for parameters (`highkey_statement_patterns`)
+    Patterns,
     Prepared,
 }
 
@@ -128,7 +131,11 @@ pub async fn open(url: &str) -> Result<Conn> {
     Ok(Conn::new(opts).await.map_err(|e| format!("{url}: {e}"))?)
 }
 
-pub async fn set_executor(connection: &mut Conn, executor: Executor) -> Result<()> {
+/// Tells the server how statements are to be run.
+pub async fn set_ways(connection: &mut Conn, protocol: Protocol, executor: Executor) -> Result<()> {
+    if protocol == Protocol::Patterns {
+        connection.query_drop("SET SESSION highkey_statement_patterns = always").await?;
+    }
     match executor {
         Executor::Auto => {}
         Executor::Fast => connection.query_drop("SET SESSION highkey_executor = fast").await?,
@@ -226,7 +233,7 @@ fn parse(text: &str) -> Result<Vec<Case>> {
 async fn check(url: &str, file: &Path, protocol: Protocol, executor: Executor) -> Result<(usize, usize)> {
     let cases = parse(&std::fs::read_to_string(file)?).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut connection = connect(url, "golden").await?;
-    set_executor(&mut connection, executor).await?;
+    set_ways(&mut connection, protocol, executor).await?;
     let (mut passed, mut failed) = (0, 0);
     for case in cases {
         let mut got = ask(&mut connection, &case.sql, protocol).await?;
@@ -275,7 +282,7 @@ fn same_row(got: &str, want: &str) -> bool {
 /// What a statement answers; an error only where there is no answer.
 pub async fn ask(connection: &mut Conn, sql: &str, protocol: Protocol) -> Result<Answer> {
     let answer = match protocol {
-        Protocol::Text => text(connection, sql).await,
+        Protocol::Text | Protocol::Patterns => text(connection, sql).await,
         // It tells of the statement before, which preparing it would be.
         Protocol::Prepared if sql.to_ascii_uppercase().starts_with("SHOW WARNINGS") => text(connection, sql).await,
         Protocol::Prepared => match connection.prep(sql).await {

@@ -206,7 +206,7 @@ impl Run {
             let mut connection = crate::golden::open(url).await?;
             connection.query_drop(format!("USE {schema}")).await?;
             connection.query_drop(format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}")).await?;
-            crate::golden::set_executor(&mut connection, executor).await?;
+            crate::golden::set_ways(&mut connection, protocol, executor).await?;
             sessions.insert(step.session, Session::new(connection, protocol));
         }
         Ok(Run { sessions, main, schema: schema.to_string(), waits_after })

@@ -33,12 +33,13 @@ pub(super) fn type_of(value: &Value, connection: &'static Collation) -> ExprType
     }
 }
 
-/// The type under which a statement is bound that is kept for other values of a parameter: strings of like length have one.
+/// The type under which a statement is bound that is kept for other values of a parameter: strings of like length have one, and decimals of one scale.
 pub(crate) fn param_type(value: &Value, connection: &'static Collation) -> ExprType {
     let room = |length: usize| (length.max(256).next_power_of_two()) as u32;
     match value {
         Value::Text(s) => ExprType::text(room(s.len()), connection, false),
         Value::Bytes(b) => ExprType::text(room(b.len()), Collation::binary(), false),
+        Value::Decimal(d) => ExprType::decimal(u32::from(Decimal::MAX_PRECISION), u32::from(d.scale()), false),
         _ => type_of(value, connection),
     }
 }

@@ -86,6 +86,13 @@ enum Stage {
     Group { groups: Vec<Expr>, keys: Vec<KeyPart>, aggregates: Vec<Aggregate> },
 }
 
+impl FastQuery {
+    /// It reads several tables: in which order, depends on the values of its conditions.
+    pub fn is_join(&self) -> bool {
+        matches!(self.source, Source::Join(_))
+    }
+}
+
 impl Stage {
     /// Must see all rows before it gives one.
     fn blocks(&self) -> bool {

@@ -1,12 +1,13 @@
-//! Prepared statements: COM_STMT_* by number, PREPARE and EXECUTE by name.
+//! Prepared statements: COM_STMT_* by number, PREPARE and EXECUTE by name, and statements of the text protocol that come again.
 //!
 //! A statement is parsed once. SELECT, INSERT, UPDATE and DELETE are bound once too, with their parameters left open, and run as they are as long
 //! as the tables are as they were and the session's settings that binding looks at have not changed.
 
-mod repeated;
+mod patterns;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::BoxFuture;
 use highkey_types::{MySqlError, Str, Value};
@@ -28,13 +29,20 @@ pub struct PreparedStatement {
     pub params: usize,
     pub digest: KeptDigest,
     plan: Mutex<Option<Arc<CachedPlan>>>,
+    /// Executions since its plan could not be kept; 0 before.
+    bound_anew: AtomicU32,
+    /// Its parameters are literals of a text: a plan that depends on their values is made with them.
+    from_text: bool,
 }
 
-pub use repeated::RepeatedStatements;
+/// After that many executions without a kept plan it is seen whether one can be kept by now: the tables may have changed.
+const TRY_AGAIN: u32 = 64;
+
+pub use patterns::{CutText, Patterns, StatementPatterns};
 
 impl PreparedStatement {
     fn new(text: Arc<str>, parsed: Parsed) -> PreparedStatement {
-        PreparedStatement { text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None) }
+        PreparedStatement { text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None), bound_anew: AtomicU32::new(0), from_text: false }
     }
 }
 
@@ -144,7 +152,7 @@ impl Session {
             return Err(err(1390, "Prepared statement contains too many placeholders"));
         }
         let limit = self.state.instance.global_u64("max_prepared_stmt_count");
-        let open = self.state.instance.prepared_statements().load(std::sync::atomic::Ordering::Relaxed);
+        let open = self.state.instance.prepared_statements().load(Ordering::Relaxed);
         if open >= limit {
             return Err(err(1461, format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})")));
         }
@@ -235,11 +243,12 @@ impl Session {
 
     /// The statement's plan with its tables opened: the one kept, or a new one. `None` for statements that are not kept bound.
     async fn cached_plan(&mut self, statement: &PreparedStatement) -> Result<Option<Arc<CachedPlan>>, MySqlError> {
-        let settings = Settings::of(self);
+        let anew = statement.bound_anew.load(Ordering::Relaxed);
         // DataFusion plans with the values of the parameters.
-        if settings.executor == Executor::DataFusion {
+        if self.state.config.executor == Executor::DataFusion || (anew > 0 && statement.bound_anew.fetch_add(1, Ordering::Relaxed) % TRY_AGAIN != 0) {
             return Ok(None);
         }
+        let settings = Settings::of(self);
         let collation = self.state.config.collation_connection;
         let types: Vec<ExprType> = self.state.params.iter().map(|value| bind::param_type(value, collation)).collect();
         let kept = statement.plan.lock().clone();
@@ -254,6 +263,9 @@ impl Session {
         self.state.param_types = types;
         let plan = Box::pin(self.new_plan(statement, settings)).await;
         self.state.param_types = Vec::new();
+        if anew == 0 && matches!(plan, Ok(None)) {
+            statement.bound_anew.store(1, Ordering::Relaxed);
+        }
         plan
     }
 
@@ -268,6 +280,9 @@ impl Session {
                         return Ok(None);
                     }
                     let Some(fast) = self.compile_fast(&bound)? else { return Ok(None) };
+                    if statement.from_text && statement.params > 0 && fast.is_join() {
+                        return Ok(None);
+                    }
                     let tables = BoundTables::of_query(&bound);
                     (Plan::Query(Box::new(bound), Box::new(fast)), tables)
                 }

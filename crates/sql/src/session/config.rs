@@ -10,6 +10,7 @@ use highkey_types::{Charset, Collation, SqlMode, TimeZone};
 use crate::df::ParallelSettings;
 use crate::parse::ParseOptions;
 use crate::plan::PqHint;
+use crate::prepared::StatementPatterns;
 use crate::variables::{SqlModes, Values};
 
 /// Typed mirror of the session's variables.
@@ -48,6 +49,7 @@ pub struct Config {
     pub timestamp_micros: Option<i64>,
     pub long_query_time: Duration,
     pub executor: Executor,
+    pub patterns: StatementPatterns,
     /// Without hints.
     pub parallel: ParallelSettings,
     /// Foreign keys are checked and their actions carried out.
@@ -139,6 +141,11 @@ impl Config {
                 "FAST" => Executor::Fast,
                 "DATAFUSION" => Executor::DataFusion,
                 _ => Executor::Auto,
+            },
+            patterns: match values.text("highkey_statement_patterns").as_str() {
+                "OFF" => StatementPatterns::Off,
+                "ALWAYS" => StatementPatterns::Always,
+                _ => StatementPatterns::Auto,
             },
             parallel: ParallelSettings {
                 enabled: values.bool("force_parallel_execute"),

@@ -35,7 +35,7 @@ use highkey_types::{Charset, MySqlError, Str, Value};
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
 use crate::replica::SourceTransaction;
-use crate::prepared::{PreparedStatement, PreparedStatements, RepeatedStatements};
+use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, StatementPatterns};
 use crate::variables::SqlModes;
 
 pub use config::Executor;
@@ -105,7 +105,7 @@ pub struct Session {
     pub(crate) state: SessionState,
     pub(crate) transaction: TransactionState,
     pub(crate) prepared: PreparedStatements,
-    repeated: RepeatedStatements,
+    patterns: Patterns,
     /// COMMIT RELEASE, SHUTDOWN by this session: the connection is to be closed.
     close_requested: bool,
     /// The running statement is SHOW WARNINGS or one like it.
@@ -180,7 +180,7 @@ impl Session {
             state: SessionState::new(instance, client, process),
             transaction: TransactionState::default(),
             prepared: PreparedStatements::default(),
-            repeated: RepeatedStatements::default(),
+            patterns: Patterns::default(),
             close_requested: false,
             about_conditions: false,
             schema_changed: false,
@@ -203,18 +203,19 @@ impl Session {
             Ok(text) => text,
             Err(e) => return self.refuse(e, sink),
         };
-        if let Some(statement) = self.repeated.find(&text, self.state.config.parse) {
+        let mut started = Instant::now();
+        let cut = match self.state.config.patterns {
+            StatementPatterns::Off => None,
+            _ => CutText::new(&text),
+        };
+        if let Some(statement) = cut.as_ref().and_then(|cut| self.find_pattern(cut)) {
             self.count_question();
-            self.enter("Query", statement.text.clone(), false, Instant::now());
-            let outcome = AssertUnwindSafe(self.run_prepared(&statement, None, sink)).catch_unwind().await;
-            self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Kept(&statement), false, sink).await?;
-            return Ok(());
+            return self.run_pattern(&statement, &text, started, sink).await;
         }
         let text: Arc<str> = Arc::from(&*text);
         let mut from = 0;
         loop {
             self.count_question();
-            let started = Instant::now();
             let parsed = match parse::parse(&text, from, self.state.config.parse) {
                 Ok(parsed) => parsed,
                 Err(e) => {
@@ -239,16 +240,44 @@ impl Session {
                 return self.refuse(syntax_error(&text, at), sink);
             }
             let more = next.is_some();
+            let alone = cut.as_ref().filter(|_| from == 0 && !more);
+            if let Some(cut) = alone.filter(|_| self.state.config.patterns == StatementPatterns::Always) {
+                self.patterns.note(cut, self.state.config.parse, parsed.clone(), true);
+                if let Some(statement) = self.find_pattern(cut) {
+                    return self.run_pattern(&statement, &text, started, sink).await;
+                }
+            }
             let info: Arc<str> = if parsed.text.len() == text.len() { text.clone() } else { Arc::from(&text[parsed.text.clone()]) };
             let completed = self.run_parsed(&parsed, info, more, started, sink).await?;
-            if completed && from == 0 && next.is_none() {
-                self.repeated.note(&text, self.state.config.parse, &parsed);
+            if let Some(cut) = alone.filter(|_| completed) {
+                self.patterns.note(cut, self.state.config.parse, parsed, false);
             }
             match next {
                 Some(at) if completed && !self.close_requested => from = at,
                 _ => return Ok(()),
             }
+            started = Instant::now();
         }
+    }
+
+    /// The kept statement that serves a text, whose values are then the parameters.
+    fn find_pattern(&mut self, cut: &CutText<'_>) -> Option<Arc<PreparedStatement>> {
+        let SessionState { params, config, .. } = &mut self.state;
+        self.patterns.find(cut, config.parse, config.collation_connection, params)
+    }
+
+    /// Runs a kept statement with the values of `text`, which are the parameters.
+    async fn run_pattern(&mut self, statement: &PreparedStatement, text: &str, started: Instant, sink: &mut dyn ResultSink) -> io::Result<()> {
+        let info = if statement.params == 0 { statement.text.clone() } else { Arc::from(text) };
+        self.enter("Query", info, false, started);
+        self.run_kept(statement, None, sink).await
+    }
+
+    /// Runs a statement that keeps its plan, up to its closing bracket. `cursor` as for `run_prepared`.
+    async fn run_kept(&mut self, statement: &PreparedStatement, cursor: Option<u32>, sink: &mut dyn ResultSink) -> io::Result<()> {
+        let outcome = AssertUnwindSafe(self.run_prepared(statement, cursor, sink)).catch_unwind().await;
+        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Kept(statement), false, sink).await?;
+        Ok(())
     }
 
     fn count_question(&self) {
@@ -462,9 +491,7 @@ impl Session {
         self.enter("Execute", statement.text.clone(), crate::execute::keeps_diagnostics(&statement.parsed.statement), Instant::now());
         self.state.params.clear();
         self.state.params.extend_from_slice(params);
-        let outcome = AssertUnwindSafe(self.run_prepared(&statement, if cursor { Some(id) } else { None }, sink)).catch_unwind().await;
-        self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Kept(&statement), false, sink).await?;
-        Ok(())
+        self.run_kept(&statement, cursor.then_some(id), sink).await
     }
 
     /// COM_STMT_FETCH: `row`s and `end`, with LAST_ROW_SENT when the cursor is exhausted.

@@ -12,6 +12,7 @@ mod joins;
 mod locks;
 mod metadata;
 mod optimize;
+mod patterns;
 mod parallel;
 mod prepared;
 mod progress;

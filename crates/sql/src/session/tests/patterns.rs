@@ -1,0 +1,107 @@
+//! Statements that serve others with the same pieces.
+
+use super::{Client, Server, table};
+use crate::prepared::CutText;
+
+impl Client {
+    /// A statement that is kept serves this text.
+    fn is_served(&mut self, sql: &str) -> bool {
+        self.session.find_pattern(&CutText::new(sql).unwrap()).is_some()
+    }
+}
+
+async fn filled(server: &Server) -> Client {
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, k INT, c VARCHAR(10), d DECIMAL(6,2), day DATE, KEY (k))").await;
+    for i in 1..=20 {
+        c.ok(&format!("INSERT INTO t VALUES ({i}, {}, 'c{i}', {i}.{i:02}, '2026-01-{i:02}')", i % 5)).await;
+    }
+    c
+}
+
+#[tokio::test]
+async fn values_change_from_text_to_text() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    assert!(c.is_served("INSERT INTO t VALUES (21, 1, 'c', 1.5, '')"));
+    assert_eq!(c.value("SELECT COUNT(DISTINCT d, c, day) FROM t").await, "20");
+    for i in 1..=20 {
+        assert_eq!(c.value(&format!("SELECT c FROM t WHERE id = {i}")).await, format!("c{i}"));
+        assert_eq!(c.value(&format!("SELECT id FROM t WHERE c = 'C{i}' AND d > {i}.0")).await, format!("{i}"));
+        assert_eq!(c.value(&format!("SELECT MAX(id) FROM t WHERE day <= '2026-01-{i:02}'")).await, format!("{i}"));
+    }
+    for served in ["SELECT c FROM t WHERE id = 0", "SELECT id FROM t WHERE c = '' AND d > 7.5", "SELECT MAX(id) FROM t WHERE day <= ''"] {
+        assert!(c.is_served(served), "{served}");
+    }
+    for i in 1..=3 {
+        c.ok(&format!("UPDATE t SET c = 'new{i}', k = k + 1 WHERE id = {i}")).await;
+        c.ok(&format!("DELETE FROM t WHERE id = {}", i + 10)).await;
+    }
+    assert_eq!(c.rows("SELECT id, k, c FROM t WHERE id IN (1, 2, 3, 11, 12, 13)").await, table("1 2 new1|2 3 new2|3 4 new3"));
+    assert_eq!(c.rows("SELECT id, k, c FROM t WHERE id IN (3, 2, 15, 11, 12, 13)").await, table("2 3 new2|3 4 new3|15 0 c15"));
+    // The literal before is of the statement, not a value of it.
+    for i in 1..=3 {
+        assert_eq!(c.rows(&format!("SELECT {i}, id FROM t WHERE id = 5")).await, vec![vec![i.to_string(), "5".to_owned()]]);
+        assert_eq!(c.rows(&format!("SELECT id FROM t WHERE id > 4 ORDER BY id LIMIT {i}")).await.len(), i);
+    }
+}
+
+#[tokio::test]
+async fn a_kept_statement_sees_what_changed() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let select = "SELECT * FROM t WHERE id = 3";
+    for _ in 0..3 {
+        assert_eq!(c.rows(select).await, table("3 3 c3 3.03 2026-01-03"));
+    }
+    c.ok("ALTER TABLE t DROP COLUMN d, ADD COLUMN e INT DEFAULT 7").await;
+    assert_eq!(c.rows(select).await, table("3 3 c3 2026-01-03 7"));
+    c.ok("CREATE DATABASE other").await;
+    c.ok("CREATE TABLE other.t (id INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO other.t VALUES (3)").await;
+    c.ok("USE other").await;
+    assert_eq!(c.rows(select).await, table("3"));
+    c.ok("DROP TABLE t").await;
+    assert_eq!(c.error(select).await.0, 1146);
+    c.ok("USE d").await;
+    assert!(c.is_served("SELECT * FROM t WHERE id = 4"));
+    // What the text is read under.
+    for _ in 0..3 {
+        assert_eq!(c.value("SELECT \"c\" FROM t WHERE id = 3").await, "c");
+    }
+    c.ok("SET sql_mode = 'ANSI_QUOTES'").await;
+    assert_eq!(c.value("SELECT \"c\" FROM t WHERE id = 3").await, "c3");
+    c.ok("SET sql_mode = DEFAULT").await;
+    for _ in 0..3 {
+        assert_eq!(c.error("INSERT INTO t (id, c) VALUES (30, 'more than ten characters')").await.0, 1406);
+    }
+    c.ok("SET sql_mode = ''").await;
+    c.ok("INSERT INTO t (id, c) VALUES (31, 'more than ten characters')").await;
+    assert_eq!(c.value("SELECT c FROM t WHERE id = 31").await, "more than ");
+}
+
+#[tokio::test]
+async fn joins_are_planned_with_their_values() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    for i in 1..=5 {
+        assert_eq!(c.value(&format!("SELECT COUNT(*) FROM t a JOIN t b ON a.k = b.id WHERE a.id = {i}")).await, if i == 5 { "0" } else { "1" });
+        assert_eq!(c.value(&format!("SELECT COUNT(*) FROM (SELECT k FROM t WHERE id > 0) x WHERE k = {}", i % 5)).await, "4");
+    }
+    assert!(c.is_served("SELECT COUNT(*) FROM t a JOIN t b ON a.k = b.id WHERE a.id = 77"));
+}
+
+#[tokio::test]
+async fn all_or_none_are_kept() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET highkey_statement_patterns = OFF").await;
+    for i in 1..=3 {
+        assert_eq!(c.value(&format!("SELECT c FROM t WHERE id = {i}")).await, format!("c{i}"));
+    }
+    assert!(!c.is_served("SELECT c FROM t WHERE id = 1"));
+    c.ok("SET highkey_statement_patterns = ALWAYS").await;
+    assert_eq!(c.value("SELECT c FROM t WHERE id = 2").await, "c2");
+    assert!(c.is_served("SELECT c FROM t WHERE id = 1"));
+    assert_eq!(c.error("SELECT c FROM t WHERE id = ?").await.0, 1064);
+}

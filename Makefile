@@ -30,6 +30,10 @@ bench-commits: build
 bench-idle: build
 	scripts/bench-idle.sh
 
+# sysbench's point selects and read-write transactions beside MySQL and MariaDB; THREADS=16 TESTS=point_select for less.
+bench-oltp: build
+	scripts/bench-oltp.sh
+
 # Source 002: TPC-H beside DuckDB, MySQL and MariaDB, answers compared; SCALE=0.1 SERVERS=highkey,duckdb for less.
 bench-tpch: build
 	scripts/bench-tpch.sh

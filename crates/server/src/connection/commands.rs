@@ -13,6 +13,7 @@ use highkey_types::{MySqlError, Value, errors};
 
 use super::authenticate::{identify, new_nonce};
 use super::dump;
+use super::idle::IdleTimer;
 use super::sink::{PacketSink, RowFormat, column_definition};
 use super::{Peer, Wire, packet_error, plain_ok, refuse};
 use crate::listen::Server;
@@ -63,9 +64,11 @@ pub async fn serve(
     mut capabilities: CapabilityFlags,
 ) -> io::Result<()> {
     let mut bound: HashMap<u32, Bound> = HashMap::new();
+    let mut idle = IdleTimer::new();
     loop {
         wire.reader.reset_sequence();
         let process = session.process().clone();
+        idle.begin(session.idle_timeout());
         let packet = tokio::select! {
             biased;
             packet = wire.receive() => packet?,
@@ -74,7 +77,7 @@ pub async fn serve(
                 refuse(wire, capabilities, &errors::server_shutdown()).await?;
                 return Ok(());
             }
-            () = tokio::time::sleep(session.idle_timeout()) => {
+            () = idle.ended() => {
                 wire.writer.set_sequence(0);
                 refuse(wire, capabilities, &errors::client_interaction_timeout()).await?;
                 return Err(io::ErrorKind::TimedOut.into());

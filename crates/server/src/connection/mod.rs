@@ -3,6 +3,7 @@
 mod authenticate;
 mod commands;
 mod dump;
+mod idle;
 mod progress;
 mod sink;
 mod wire;

@@ -28,6 +28,8 @@ mod update;
 mod users;
 pub(crate) mod view;
 
+use std::pin::pin;
+
 use highkey_types::MySqlError;
 
 use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, XaStatement};
@@ -150,12 +152,12 @@ impl Session {
         let admission = instance.admission();
         match statement {
             Statement::Empty => Err(error::empty_query().into()),
-            Statement::Query(query) => admission.run(self.query(query, sink)).await,
+            Statement::Query(query) => admission.run(pin!(self.query(query, sink))).await,
             Statement::Do(exprs) => self.do_exprs(exprs).await,
-            Statement::Insert(insert) => admission.run(self.insert(insert)).await,
-            Statement::Update(update) => admission.run(self.update(update)).await,
-            Statement::Delete(delete) => admission.run(self.delete(delete)).await,
-            Statement::LoadData(load) => admission.run(self.load_data(load, sink)).await,
+            Statement::Insert(insert) => admission.run(pin!(self.insert(insert))).await,
+            Statement::Update(update) => admission.run(pin!(self.update(update))).await,
+            Statement::Delete(delete) => admission.run(pin!(self.delete(delete))).await,
+            Statement::LoadData(load) => admission.run(pin!(self.load_data(load, sink))).await,
             Statement::CreateTable(create) => self.create_table(create).await,
             Statement::CreateView(view) => self.create_view(view).await,
             Statement::AlterTable(alter) => self.alter_table(alter).await,

@@ -6,6 +6,7 @@
 mod patterns;
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -208,11 +209,11 @@ impl Session {
             return match &plan.plan {
                 Plan::Query(bound, fast) => {
                     self.note_hints(&bound.hints);
-                    admission.run(self.run_query(bound, Some(fast), cursor, sink)).await
+                    admission.run(pin!(self.run_query(bound, Some(fast), cursor, sink))).await
                 }
-                Plan::Insert(bound) => Box::pin(admission.run(self.run_insert(bound))).await,
-                Plan::Update(bound) => Box::pin(admission.run(self.run_update(bound))).await,
-                Plan::Delete(bound) => Box::pin(admission.run(self.run_delete(bound))).await,
+                Plan::Insert(bound) => admission.run(Box::pin(self.run_insert(bound)).as_mut()).await,
+                Plan::Update(bound) => admission.run(Box::pin(self.run_update(bound)).as_mut()).await,
+                Plan::Delete(bound) => admission.run(Box::pin(self.run_delete(bound)).as_mut()).await,
             };
         }
         // Everything else is bound with the parameters' values, as if they had been written in the text.

@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -57,9 +57,8 @@ impl Admission {
         self.limited.store(limit > 0, Ordering::Relaxed);
     }
 
-    /// Runs a statement, each piece of it in a turn.
-    pub async fn run<F: Future>(&self, statement: F) -> F::Output {
-        let mut statement = pin!(statement);
+    /// Runs a statement, each piece of it in a turn. (A future by value would have room here twice.)
+    pub async fn run<F: Future>(&self, mut statement: Pin<&mut F>) -> F::Output {
         let mut waiting: Option<Turn> = None;
         poll_fn(|cx| {
             if waiting.is_none() && self.limited.load(Ordering::Relaxed) {
@@ -82,6 +81,7 @@ impl Admission {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
@@ -101,7 +101,7 @@ mod tests {
                         tokio::time::sleep(Duration::from_millis(1)).await;
                     }
                 };
-                admission.run(statement).await;
+                admission.run(pin!(statement)).await;
             })
         });
         for one in all.collect::<Vec<_>>() {
@@ -129,23 +129,23 @@ mod tests {
         let (send, receive) = tokio::sync::oneshot::channel();
         let waits = tokio::spawn({
             let admission = admission.clone();
-            async move { admission.run(receive).await }
+            async move { admission.run(pin!(receive)).await }
         });
         tokio::task::yield_now().await;
         // One that is given up while it waits for a turn takes none with it.
         let holds = admission.turns.lock().clone().unwrap().acquire_owned().await.unwrap();
-        let given_up = tokio::time::timeout(Duration::from_millis(5), admission.run(async {})).await;
+        let given_up = tokio::time::timeout(Duration::from_millis(5), admission.run(pin!(async {}))).await;
         assert!(given_up.is_err());
         drop(holds);
-        admission.run(async { send.send(7).unwrap() }).await;
+        admission.run(pin!(async { send.send(7).unwrap() })).await;
         assert_eq!(waits.await.unwrap(), Ok(7));
         let turns = admission.turns.lock().clone().unwrap();
         admission
-            .run(async {
+            .run(pin!(async {
                 assert_eq!(turns.available_permits(), 0);
                 give_up_turn();
                 assert_eq!(turns.available_permits(), 1);
-            })
+            }))
             .await;
     }
 }

@@ -248,7 +248,7 @@ impl Session {
                 }
             }
             let info: Arc<str> = if parsed.text.len() == text.len() { text.clone() } else { Arc::from(&text[parsed.text.clone()]) };
-            let completed = self.run_parsed(&parsed, info, more, started, sink).await?;
+            let completed = Box::pin(self.run_parsed(&parsed, info, more, started, sink)).await?;
             if let Some(cut) = alone.filter(|_| completed) {
                 self.patterns.note(cut, self.state.config.parse, parsed, false);
             }
@@ -671,8 +671,7 @@ impl Session {
 
     /// How long the server waits for the next command (`wait_timeout` or `interactive_timeout`).
     pub fn idle_timeout(&self) -> Duration {
-        let name = if self.state.client.flags.interactive { "interactive_timeout" } else { "wait_timeout" };
-        Duration::from_secs(self.state.variables.u64(name))
+        if self.state.client.flags.interactive { self.state.config.interactive_timeout } else { self.state.config.wait_timeout }
     }
 
     pub fn net_read_timeout(&self) -> Duration {

@@ -210,7 +210,7 @@ impl Session {
             Err(e) => {
                 let whole = e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout);
                 if whole || alone {
-                    self.roll_back_whole(e.code).await?;
+                    Box::pin(self.roll_back_whole(e.code)).await?;
                 } else if let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current) {
                     let undone = txn.rollback_to_statement(&savepoint);
                     self.abandon_unless(undone).await?;
@@ -226,10 +226,10 @@ impl Session {
         }
         match self.transaction.current.take() {
             Some(txn) if !txn.has_something_to_commit() => txn.commit_unwritten(),
-            Some(txn) if self.transaction.change.is_some() => txn.commit().await,
+            Some(txn) if self.transaction.change.is_some() => Box::pin(txn.commit()).await,
             Some(txn) => {
                 let committed = match self.begin_commit().await {
-                    Ok(()) => txn.commit().await,
+                    Ok(()) => Box::pin(txn.commit()).await,
                     // As MySQL does it: what may not be committed is gone.
                     Err(e) => Box::pin(txn.rollback()).await.and(Err(e)),
                 };
@@ -245,7 +245,7 @@ impl Session {
         let Some(source) = self.gtid_source() else { return Ok(()) };
         let mut txn = self.state.instance.database().begin(Isolation::ReadCommitted);
         txn.log_empty(source);
-        txn.commit().await
+        Box::pin(txn.commit()).await
     }
 
     /// After a panic, and at the end of a session: the transaction is dropped, which rolls it back.

@@ -30,7 +30,7 @@ const STREAM_BYTES: usize = 6 << 20;
 const MERGED_BYTES: usize = 8 << 20;
 /// Rows inserted in one batch, and between two looks at KILL.
 const BATCH_ROWS: usize = 16 << 10;
-/// A buffer of encoded rows longer than the first goes to the second at once: as long as the chunks of a large statement are
+/// A buffer of encoded rows longer than the first goes to the second at once if nothing else is said: as long as the chunks of a large statement are
 /// (`BULK_CHUNK_BYTES` of `highkey-sql`, and a leaf).
 const GROWN_BYTES: usize = 64 << 10;
 const CHUNK_BYTES: usize = (4 << 20) + GROWN_BYTES;
@@ -38,15 +38,29 @@ const CHUNK_BYTES: usize = (4 << 20) + GROWN_BYTES;
 const IGNORED_ERRORS_MAX: usize = 65_535;
 
 /// Encoded rows one after the other, as a table's `RowLayout` writes them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct EncodedRows {
     bytes: Vec<u8>,
     ends: Vec<u32>,
+    /// Room that a buffer longer than `GROWN_BYTES` gets at once: doubling would copy the rows several times.
+    room: usize,
+}
+
+impl Default for EncodedRows {
+    fn default() -> Self {
+        EncodedRows::with_room(CHUNK_BYTES)
+    }
 }
 
 impl EncodedRows {
+    /// Empty; more than a few rows are taken to be a chunk of a large statement.
     pub fn new() -> EncodedRows {
         EncodedRows::default()
+    }
+
+    /// Empty; more than a few rows are taken to be about so many bytes. What is not needed of them is memory lost where memory comes in huge pages.
+    pub fn with_room(bytes: usize) -> EncodedRows {
+        EncodedRows { bytes: Vec::new(), ends: Vec::new(), room: bytes }
     }
 
     pub fn len(&self) -> usize {
@@ -72,9 +86,8 @@ impl EncodedRows {
     /// Adds what `write` appends as a row, if it says so; else the rows are as before.
     pub fn try_push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let start = self.bytes.len();
-        if start > GROWN_BYTES && start < CHUNK_BYTES {
-            // Doubling would copy the rows several times.
-            self.bytes.reserve_exact(CHUNK_BYTES - start);
+        if start > GROWN_BYTES && start < self.room {
+            self.bytes.reserve_exact(self.room - start);
         }
         if !write(&mut self.bytes) {
             self.bytes.truncate(start);
@@ -140,11 +153,22 @@ impl Runs {
     }
 
     pub(crate) fn spill(&mut self) -> Result<(), MySqlError> {
-        if !self.memory.is_empty() {
-            self.spilled.push(SpilledRun::write(&self.memory).map_err(scratch)?);
-            self.memory.clear();
+        self.spill_first(self.memory.len())
+    }
+
+    /// Spills the first runs, merged into one.
+    fn spill_first(&mut self, runs: usize) -> Result<(), MySqlError> {
+        if runs > 0 {
+            self.spilled.push(SpilledRun::write(&self.memory[..runs]).map_err(scratch)?);
+            self.memory.drain(..runs);
         }
         Ok(())
+    }
+
+    /// Spills half of what is in memory: all of it would leave the memory empty for the last merge. Returns the bytes that stay.
+    fn spill_half(&mut self) -> Result<usize, MySqlError> {
+        self.spill_first(self.memory.len().div_ceil(2))?;
+        Ok(self.memory.iter().map(Run::bytes).sum())
     }
 }
 
@@ -451,8 +475,7 @@ impl BulkInsert {
                 }
                 self.bytes += bytes;
                 if self.bytes > self.memory {
-                    indexes.iter_mut().try_for_each(Runs::spill)?;
-                    self.bytes = 0;
+                    self.bytes = indexes.iter_mut().map(Runs::spill_half).sum::<Result<_, _>>()?;
                 }
                 Ok(())
             }
@@ -501,8 +524,7 @@ impl BulkInsert {
             self.bytes -= bytes;
             self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes, mark };
         } else if self.bytes > self.memory {
-            self.bytes = 0;
-            indexes.iter_mut().try_for_each(Runs::spill)?;
+            self.bytes = indexes.iter_mut().map(Runs::spill_half).sum::<Result<_, _>>()?;
         }
         Ok(())
     }

@@ -121,7 +121,8 @@ pub(super) fn convert(plan: &BlockPlan, block: &[u8]) -> Converted {
     let terminator = &plan.format.line_terminator;
     let escape = plan.format.escaped_by.first().copied();
     let ends = memchr::memmem::Finder::new(terminator);
-    let mut rows = EncodedRows::new();
+    // Most rows take less room than their text.
+    let mut rows = EncodedRows::with_room(block.len());
     let mut declined = Vec::new();
     let mut fields: Vec<Option<&[u8]>> = Vec::with_capacity(plan.fields + 1);
     let mut start = 0;

@@ -15,6 +15,7 @@ mod optimize;
 mod parallel;
 mod prepared;
 mod progress;
+mod replay;
 mod row_locks;
 mod transactions;
 mod views;

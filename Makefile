@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim histories replication replica faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-tpch bench-mixed queries
+.PHONY: build run test bench crash crash-sim histories replication replica replay faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-tpch bench-mixed queries
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -69,6 +69,10 @@ faults: build
 # A replica of MySQL 8.0.12 and MariaDB 10.11 under load and kills, compared row for row; ARGS="30 7 mysql-gtid" for seconds a round, seed, scenarios.
 replica: build
 	scripts/replica.sh $(ARGS)
+
+# Binary logs of MySQL 8.0.12, MariaDB 10.11 and Highkey, printed by mysqlbinlog and replayed through a client; ARGS="5 7 mysql" for seconds, seed, sources.
+replay: build
+	scripts/replay.sh $(ARGS)
 
 # The simulated disk, power off at every write of every script, many seeds.
 crash-sim:

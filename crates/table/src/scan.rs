@@ -305,6 +305,13 @@ impl TableScan {
     }
 }
 
+/// A row of a locking scan that is read before it is locked; see `LockingScan::next_semi_consistent`.
+pub enum SemiConsistent {
+    Locked(Row),
+    /// Somebody else has it: its last committed version.
+    Committed(Row),
+}
+
 /// A locking scan.
 pub struct LockingScan {
     table: Arc<Table>,
@@ -332,17 +339,8 @@ impl LockingScan {
     pub async fn next(&mut self, txn: &mut Transaction) -> Result<Option<Row>, MySqlError> {
         let table = self.table.clone();
         let clustered_id = table.clustered().id;
-        loop {
-            if self.position == self.end {
-                self.position = 0;
-                let more = self.scan.next_leaf(&mut self.entries).map_err(|e| table.failed(e))?;
-                self.end = self.entries.len();
-                if !more {
-                    return Ok(None);
-                }
-            }
-            let at = self.position;
-            self.position += 1;
+        while self.advance()? {
+            let at = self.position - 1;
             if self.index == 0 {
                 let key = self.entries.key(at).to_vec();
                 match self.lock(txn, &table, clustered_id, &key).await? {
@@ -360,6 +358,49 @@ impl LockingScan {
                 return Ok(Some(row));
             }
         }
+        Ok(None)
+    }
+
+    /// As `next`, for an UPDATE below REPEATABLE READ. A row of the clustered index that somebody else has locked is not waited for but given as it was last
+    /// committed: whoever wants it then calls `Table::lock_found`. One that somebody has inserted and not committed is passed over. Rows found by
+    /// another index are waited for, as in MySQL.
+    pub async fn next_semi_consistent(&mut self, txn: &mut Transaction) -> Result<Option<SemiConsistent>, MySqlError> {
+        if self.index != 0 {
+            return Ok(self.next(txn).await?.map(SemiConsistent::Locked));
+        }
+        let table = self.table.clone();
+        let id = table.clustered().id;
+        while self.advance()? {
+            let key = self.entries.key(self.position - 1).to_vec();
+            let (data, is_locked) = match granted!(table, txn.inner().lock(id, &key, self.mode, LockWaitPolicy::NoWait)) {
+                Locked::Yes(Some(data)) => (data, true),
+                Locked::Yes(None) => continue,
+                Locked::WouldBlock => {
+                    let mut data = Vec::new();
+                    if !txn.inner().get_latest(id, &key, &mut data).map_err(|e| table.failed(e))? {
+                        continue;
+                    }
+                    (data, false)
+                }
+            };
+            let row = Row { layout: table.layout.clone(), key, data };
+            return Ok(Some(if is_locked { SemiConsistent::Locked(row) } else { SemiConsistent::Committed(row) }));
+        }
+        Ok(None)
+    }
+
+    /// Goes to the next entry. False at the end.
+    fn advance(&mut self) -> Result<bool, MySqlError> {
+        if self.position == self.end {
+            self.position = 0;
+            let more = self.scan.next_leaf(&mut self.entries).map_err(|e| self.table.failed(e))?;
+            self.end = self.entries.len();
+            if !more {
+                return Ok(false);
+            }
+        }
+        self.position += 1;
+        Ok(true)
     }
 
     /// Locks what the present entry leads to. Before it waits, the scan gives back what lies behind this entry, and reads it again afterwards: who is

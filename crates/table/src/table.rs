@@ -377,6 +377,12 @@ impl Table {
         self.lock_row(txn, clustered_key.to_vec(), mode, policy).await
     }
 
+    /// Gives back the lock of the row that the last locking read of the transaction gave, because the statement does not want it: for READ COMMITTED and
+    /// READ UNCOMMITTED. It stays if the transaction had it before, or waited for it.
+    pub fn unlock(&self, txn: &mut Transaction, row: &Row) {
+        txn.inner().unlock(self.clustered().id, row.key());
+    }
+
     /// Deletes a row that a locking read gave. Foreign keys' actions may delete and change others, of this table too: read them again then.
     ///
     /// Errors 1451, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.

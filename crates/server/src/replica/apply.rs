@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highkey_sql::ProcessEntry;
-use highkey_sql::replica::Applier;
+use highkey_sql::replica::{Applier, Event, event_kind as kind};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::channel::{Channel, now_micros};
-use super::event::{Event, Part, kind};
+use super::event::{Part, transaction_start};
 use super::order::{Dependencies, Order};
 use super::position::Position;
 use super::receiver::{self, Item};
@@ -171,7 +171,7 @@ impl Coordinator {
     /// Gives a transaction, by its first event, to a worker once it may start. False: UNTIL is reached before it.
     async fn start(&mut self, event: &Event, part: Part) -> Result<bool, String> {
         let (gtid, clock, committed_micros) = match part {
-            Part::Start => event.transaction_start().map(|start| (start.gtid, start.clock, start.committed_micros))?,
+            Part::Start => transaction_start(event).map(|start| (start.gtid, start.clock, start.committed_micros))?,
             _ => Default::default(),
         };
         if self.until.reached(&self.whole, gtid.as_ref()) {

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use highkey_sql::replica::{Event, event_kind as kind};
 use mysql_async::prelude::Queryable;
 use mysql_async::{BinlogStream, BinlogStreamRequest, Conn, GnoInterval, OptsBuilder, Sid, SslOpts};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::channel::{Channel, now_micros};
-use super::event::{Event, Grouping, Part, kind};
+use super::event::{Grouping, Part, transaction_start};
 use super::gtid::Gtid;
 use super::position::{FIRST_OFFSET, Position};
 use super::settings::Settings;
@@ -192,7 +193,7 @@ impl Reading {
             _ => {}
         }
         if part == Part::Start {
-            self.transaction = event.transaction_start()?.gtid;
+            self.transaction = transaction_start(event)?.gtid;
             self.skipping = self.transaction.as_ref().is_some_and(|gtid| self.from.gtids.contains(gtid));
         } else if part.ends() {
             if let Some(gtid) = self.transaction.take() {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highkey_binlog::{Uuid, Xid, xa};
-use highkey_sql::replica::{Applier, BranchStatement, RowsChange, RowsKind, SourceTransaction, StatementContext};
+use highkey_sql::replica::{Applier, BranchStatement, DUMMY_TABLE, Event, RowsChange, RowsKind, SourceTransaction, StatementContext, TableMaps, event_kind as kind};
 use highkey_types::MySqlError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::channel::{Channel, worker_record};
-use super::event::{DUMMY_TABLE, Event, Part, TableMaps, kind};
+use super::event::{Part, transaction_start};
 use super::filter::Filters;
 use super::gtid::Gtid;
 use super::order::{Order, Turn};
@@ -269,7 +269,7 @@ impl Worker {
             Part::Log => Ok(()),
             Part::Commit | Part::Alone | Part::Rollback if executed => self.commit(end).await,
             _ if executed => Ok(()),
-            Part::Start => match event.transaction_start().map_err(damaged)?.begins {
+            Part::Start => match transaction_start(event).map_err(damaged)?.begins {
                 true => self.applier.begin().await.map_err(plain),
                 false => Ok(()),
             },

@@ -14,7 +14,9 @@ const OWN: &str = "('mysql', 'sys', 'information_schema', 'performance_schema', 
 pub async fn run(options: CompareOptions) -> Result<()> {
     let mut source = connect_patiently(&options.source).await?;
     let mut replica = connect_patiently(&options.replica).await?;
-    wait(&mut source, &mut replica, Duration::from_secs(options.timeout)).await?;
+    if !options.at_rest {
+        wait(&mut source, &mut replica, Duration::from_secs(options.timeout)).await?;
+    }
     let schemas = format!("SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN {OWN} ORDER BY 1");
     let (theirs, ours) = (names(&mut source, &schemas).await?, names(&mut replica, &schemas).await?);
     if theirs != ours {

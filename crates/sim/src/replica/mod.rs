@@ -55,6 +55,9 @@ pub struct CompareOptions {
     /// Longest time for the replica to catch up, in seconds
     #[arg(long, default_value_t = 60)]
     timeout: u64,
+    /// Nothing is under way: compares at once, and writes nothing
+    #[arg(long)]
+    at_rest: bool,
 }
 
 pub async fn run(action: Action) -> Result<()> {

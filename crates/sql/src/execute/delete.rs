@@ -11,7 +11,6 @@ use super::target::Target;
 use super::update::{lock_targets, rows_to_change};
 use super::{Failure, Outcome};
 use crate::bind::{self, BoundDelete, SingleDelete, UpdateTarget};
-use crate::expr;
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
 use crate::session::{Executor, Session, StatusCounter};
@@ -84,21 +83,20 @@ impl Session {
         }
         let all: Vec<usize> = (0..target.columns().len()).collect();
         let access = self.access(&single.table, &all, &single.indexes, single.filter.as_ref())?;
-        let zone = self.state.config.time_zone.clone();
+        let unlocks = self.unlocks_unwanted(&access);
         'ranges: for range in &access.ranges {
             let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
-                let rows = self.next_locked(&mut scan, rows_at_once(&single.table, limit.is_some())).await?;
+                let rows = match unlocks {
+                    true => self.next_wanted(&target, access.residual.as_ref(), &mut scan, false).await?.into_iter().collect(),
+                    false => self.next_locked(&mut scan, rows_at_once(&single.table, limit.is_some())).await?,
+                };
                 if rows.is_empty() {
                     break;
                 }
                 for row in rows {
-                    if let Some(condition) = &access.residual {
-                        let mut seen = row.values();
-                        target.to_session(&mut seen, &zone);
-                        if !expr::eval_condition(condition, &seen, &mut self.state)? {
-                            continue;
-                        }
+                    if !unlocks && !self.is_wanted(&target, access.residual.as_ref(), &row)? {
+                        continue;
                     }
                     self.delete_row(&single.table, &row, single.ignore).await?;
                     deleted += 1;

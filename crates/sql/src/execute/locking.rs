@@ -8,10 +8,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, Table};
+use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, SemiConsistent, Table};
 use highkey_types::{MySqlError, Value};
 
-use super::target::to_session;
+use super::target::{Target, to_session};
 use crate::bind::ROW_ID;
 use crate::expr;
 use crate::parse::ast::LockWait;
@@ -182,6 +182,47 @@ impl Session {
         Ok(locked)
     }
 
+    /// The next row that satisfies the condition, locked; for `unlocks_unwanted`. Those before it that do not are unlocked again. `semi_consistent`: an UPDATE's,
+    /// which asks a row that somebody else has by its last committed version before it waits for it.
+    pub(crate) async fn next_wanted(&mut self, target: &Target, condition: Option<&Expr>, rows: &mut LockingRows, semi_consistent: bool) -> Result<Option<Row>, MySqlError> {
+        loop {
+            self.state.process.check()?;
+            let next = match rows {
+                LockingRows::Scan(scan) if semi_consistent => {
+                    let next = scan.next_semi_consistent(self.txn()).await?;
+                    self.state.process.add_examined(u64::from(next.is_some()));
+                    next
+                }
+                _ => self.next_locked(rows, 1).await?.pop().map(SemiConsistent::Locked),
+            };
+            let locked = match next {
+                None => return Ok(None),
+                Some(SemiConsistent::Locked(row)) => Some(row),
+                Some(SemiConsistent::Committed(row)) if !self.is_wanted(target, condition, &row)? => None,
+                Some(SemiConsistent::Committed(row)) => target.table.lock_found(self.txn(), row.key(), LockMode::Exclusive, LockWaitPolicy::Wait).await?,
+            };
+            let Some(row) = locked else { continue };
+            if self.is_wanted(target, condition, &row)? {
+                return Ok(Some(row));
+            }
+            target.table.unlock(self.txn(), &row);
+        }
+    }
+
+    /// Whether a row of a table satisfies a condition over all its columns.
+    pub(crate) fn is_wanted(&mut self, target: &Target, condition: Option<&Expr>, row: &Row) -> Result<bool, MySqlError> {
+        let Some(condition) = condition else { return Ok(true) };
+        let mut seen = row.values();
+        target.to_session(&mut seen, &self.state.config.time_zone);
+        expr::eval_condition(condition, &seen, &mut self.state)
+    }
+
+    /// Whether a row that turns out not to satisfy the condition is unlocked again: READ COMMITTED and READ UNCOMMITTED. Rows are then to be locked and
+    /// looked at one by one: what a change before has locked by its own right must not be taken for a row of the scan.
+    pub(crate) fn unlocks_unwanted(&self, access: &Access) -> bool {
+        access.residual.is_some() && !self.locks_gaps()
+    }
+
     /// Locks the rows that satisfy `filter`, which is over `columns`.
     pub(crate) async fn locked_rows(
         &mut self,
@@ -192,11 +233,12 @@ impl Session {
         lock: LockSpec,
     ) -> Result<Vec<Row>, MySqlError> {
         let access = self.access(table, columns, choice, filter)?;
+        let unlocks = self.unlocks_unwanted(&access);
         let mut kept = Vec::new();
         for range in &access.ranges {
             let mut scan = self.locking_rows(table, &access, range, lock_mode(lock), lock_policy(lock.wait));
             loop {
-                let rows = self.next_locked(&mut scan, 1024).await?;
+                let rows = self.next_locked(&mut scan, if unlocks { 1 } else { 1024 }).await?;
                 if rows.is_empty() {
                     break;
                 }
@@ -210,6 +252,8 @@ impl Session {
                     };
                     if keep {
                         kept.push(row);
+                    } else if unlocks {
+                        table.unlock(self.txn(), &row);
                     }
                 }
             }

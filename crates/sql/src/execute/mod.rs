@@ -151,7 +151,8 @@ impl Session {
         let instance = self.state.instance.clone();
         let admission = instance.admission();
         match statement {
-            Statement::Empty => Err(error::empty_query().into()),
+            Statement::Empty { comment: false } => Err(error::empty_query().into()),
+            Statement::Empty { comment: true } => Ok(Outcome::ok()),
             Statement::Query(query) => admission.run(pin!(self.query(query, sink))).await,
             Statement::Do(exprs) => self.do_exprs(exprs).await,
             Statement::Insert(insert) => admission.run(pin!(self.insert(insert))).await,
@@ -196,6 +197,7 @@ impl Session {
                 Ok(Outcome::ok())
             }
             Statement::Xa(statement) => self.xa(statement, sink).await,
+            Statement::Binlog(text) => self.binlog(text).await,
             Statement::LockTables(locks) => self.lock_tables(locks).await,
             Statement::UnlockTables => self.unlock().await,
             Statement::Use(name) => {
@@ -248,7 +250,7 @@ impl Session {
     fn count_statement(&self, statement: &Statement) {
         use StatusCounter as C;
         let counter = match statement {
-            Statement::Empty | Statement::DropProgram { .. } => return,
+            Statement::Empty { .. } | Statement::DropProgram { .. } => return,
             Statement::Query(_) => C::ComSelect,
             Statement::Do(_) => C::ComDo,
             Statement::Insert(i) => match (&i.source, i.replace) {
@@ -291,6 +293,7 @@ impl Session {
                 XaStatement::Rollback(_) => C::ComXaRollback,
                 XaStatement::Recover { .. } => C::ComXaRecover,
             },
+            Statement::Binlog(_) => C::ComBinlog,
             Statement::LockTables(_) => C::ComLockTables,
             Statement::UnlockTables => C::ComUnlockTables,
             Statement::Use(_) => C::ComChangeDb,

@@ -9,7 +9,7 @@ use super::{Failure, Outcome};
 use crate::expr;
 use crate::parse::ast::{self, AccessMode, IsolationLevel, SetItem, SetValue, VariableScope};
 use crate::session::{Session, error, isolation};
-use crate::variables::{self, Effect, Kind, Scope, VarId, VarValue};
+use crate::variables::{self, Effect, Kind, Scope, SqlModes, VarId, VarValue};
 
 impl Session {
     pub(crate) async fn set(&mut self, items: &[SetItem]) -> Result<Outcome, Failure> {
@@ -68,7 +68,12 @@ impl Session {
             },
             SetValue::Word(word) => self.convert(id, &Value::Text(word.as_str().into()))?,
             SetValue::Expr(expr) => {
-                let value = self.constant(expr).await?;
+                let value = match (self.constant(expr).await?, definition.kind) {
+                    // Another server's log names modes that there are not here, which a replica leaves out too.
+                    (Value::Int(bits @ 0..), Kind::SqlMode) if self.state.variables.bool("pseudo_slave_mode") => Value::text(SqlModes::of_known_bits(bits as u64).to_string()),
+                    (Value::UInt(bits), Kind::SqlMode) if self.state.variables.bool("pseudo_slave_mode") => Value::text(SqlModes::of_known_bits(bits).to_string()),
+                    (value, _) => value,
+                };
                 self.convert(id, &value)?
             }
         };

@@ -111,24 +111,23 @@ impl Session {
             }
             return Ok(counts);
         }
-        let zone = self.state.config.time_zone.clone();
+        let unlocks = self.unlocks_unwanted(&access);
         // Rows whose place in the index moves would be met again further on: they are collected first.
         let mut waiting = Vec::new();
         'ranges: for range in &access.ranges {
             let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
                 // One by one where few are wanted, so that no more is locked than is changed.
-                let rows = self.next_locked(&mut scan, rows_at_once(&single.table, limit.is_some())).await?;
+                let rows = match unlocks {
+                    true => self.next_wanted(&target, access.residual.as_ref(), &mut scan, true).await?.into_iter().collect(),
+                    false => self.next_locked(&mut scan, rows_at_once(&single.table, limit.is_some())).await?,
+                };
                 if rows.is_empty() {
                     break;
                 }
                 for row in rows {
-                    if let Some(condition) = &access.residual {
-                        let mut seen = row.values();
-                        target.to_session(&mut seen, &zone);
-                        if !expr::eval_condition(condition, &seen, &mut self.state)? {
-                            continue;
-                        }
+                    if !unlocks && !self.is_wanted(&target, access.residual.as_ref(), &row)? {
+                        continue;
                     }
                     if moves {
                         waiting.push(row);

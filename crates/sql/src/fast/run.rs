@@ -369,21 +369,30 @@ impl Session {
         let direction = if source.backward { Direction::Backward } else { Direction::Forward };
         let (mode, policy) = (lock_mode(lock), lock_policy(lock.wait));
         let unique = source.access.as_ref().is_some_and(|a| a.unique);
-        for range in self.ranges(source)? {
+        let ranges = self.ranges(source)?;
+        // MySQL keeps the one row of a table that it has read by a whole key before it asks for the rest of the condition.
+        let unlocks = source.residual.is_some() && !self.locks_gaps() && !(unique && ranges.len() == 1);
+        for range in ranges {
             let key = if unique { whole_key(&range, &source.table.def().indexes[source.index]) } else { None };
             if let Some(key) = key {
                 let found = source.table.lock_get(self.txn(), source.index, key, mode, policy).await?;
                 if let Some(found) = found
                     && !run.stopped
                 {
-                    self.push_found(source, run, &found, destination)?;
+                    let wanted = self.push_found(source, run, &found, destination)?;
+                    if !wanted && unlocks {
+                        source.table.unlock(self.txn(), &found);
+                    }
                 }
                 continue;
             }
             let mut scan = source.table.scan_locking(self.txn(), source.index, &range, direction, mode, policy);
             while !run.stopped {
                 let Some(found) = scan.next(self.txn()).await? else { break };
-                self.push_found(source, run, &found, destination)?;
+                let wanted = self.push_found(source, run, &found, destination)?;
+                if !wanted && unlocks {
+                    source.table.unlock(self.txn(), &found);
+                }
                 if let Destination::Sink(sink) = destination
                     && sink.wants_flush()
                 {
@@ -394,8 +403,8 @@ impl Session {
         Ok(true)
     }
 
-    /// A row found by its key, or locked, through the stages, if it satisfies what the index left to be checked.
-    fn push_found(&mut self, source: &TableSource, run: &mut Run<'_>, found: &Row, destination: &mut Destination<'_>) -> Result<(), MySqlError> {
+    /// A row found by its key, or locked, through the stages, if it satisfies what the index left to be checked: whether it does.
+    fn push_found(&mut self, source: &TableSource, run: &mut Run<'_>, found: &Row, destination: &mut Destination<'_>) -> Result<bool, MySqlError> {
         run.scanned += 1;
         let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { row_id(found.key()) } else { found.value(c) }).collect();
         for &t in &source.timestamps {
@@ -404,9 +413,10 @@ impl Session {
         if let Some(residual) = &source.residual
             && !expr::eval_condition(residual, &row, &mut self.state)?
         {
-            return Ok(());
+            return Ok(false);
         }
-        self.push(run, row, destination)
+        self.push(run, row, destination)?;
+        Ok(true)
     }
 
     /// What a blocking stage makes of the rows it held.

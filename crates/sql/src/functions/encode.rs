@@ -29,7 +29,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
             unhex(&text).map_or(Value::Null, Value::Bytes)
         }
         F::ToBase64 => Value::from(to_base64(&encoded(&args[0], types.arg(0)))),
-        F::FromBase64 => from_base64(&to_bytes(&args[0]).unwrap_or_default()).map_or(Value::Null, Value::Bytes),
+        F::FromBase64 => from_base64(&to_bytes(&args[0]).unwrap_or_default(), false).map_or(Value::Null, Value::Bytes),
         _ => format_number(args, types, cx),
     })
 }
@@ -71,7 +71,16 @@ pub(crate) fn to_base64(bytes: &[u8]) -> String {
     out
 }
 
-fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+/// `several`: texts behind each other, each with its own padding. `None`: it is no base64.
+pub(crate) fn from_base64(text: &[u8], several: bool) -> Option<Vec<u8>> {
+    let digit = |b: u8| match b {
+        b'A'..=b'Z' => Some(b - b'A'),
+        b'a'..=b'z' => Some(b - b'a' + 26),
+        b'0'..=b'9' => Some(b - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
     let significant: Vec<u8> = text.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
     if significant.len() % 4 != 0 {
         return None;
@@ -80,12 +89,12 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let groups = significant.len() / 4;
     for (i, chunk) in significant.chunks(4).enumerate() {
         let padding = chunk.iter().rev().take_while(|b| **b == b'=').count();
-        if padding > 2 || (padding > 0 && i + 1 != groups) {
+        if padding > 2 || (padding > 0 && i + 1 != groups && !several) {
             return None;
         }
         let mut group = 0u32;
         for b in &chunk[..4 - padding] {
-            group = group << 6 | BASE64.iter().position(|known| known == b)? as u32;
+            group = group << 6 | u32::from(digit(*b)?);
         }
         group <<= 6 * padding;
         out.extend_from_slice(&group.to_be_bytes()[1..4 - padding]);
@@ -140,9 +149,14 @@ mod tests {
     #[test]
     fn base64_round_trip() {
         for text in ["", "a", "ab", "abc", &"x".repeat(200)] {
-            assert_eq!(from_base64(to_base64(text.as_bytes()).as_bytes()).unwrap(), text.as_bytes());
+            assert_eq!(from_base64(to_base64(text.as_bytes()).as_bytes(), false).unwrap(), text.as_bytes());
         }
         assert_eq!(to_base64(b"abc"), "YWJj");
-        assert!(from_base64(b"abc").is_none());
+        assert!(from_base64(b"abc", false).is_none());
+        assert_eq!(from_base64(b"YWJj\nZA==\nZWY=\n", true).as_deref(), Some(&b"abcdef"[..]));
+        assert!(from_base64(b"ZA==ZWY=", false).is_none());
+        for wrong in ["YWJ", "YW=j", "====", "ä"] {
+            assert!(from_base64(wrong.as_bytes(), true).is_none(), "{wrong}");
+        }
     }
 }

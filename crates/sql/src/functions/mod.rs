@@ -22,7 +22,7 @@ mod typing;
 
 pub(crate) use arith::rounded;
 pub(crate) use call::{Types, call};
-pub(crate) use encode::to_base64;
+pub(crate) use encode::{from_base64, to_base64};
 pub(crate) use json::{invalid_json, json_of};
 pub(crate) use number::rand;
 pub use table::FuncId;

@@ -21,6 +21,8 @@ pub(super) struct Parser<'a> {
     depth: usize,
     /// Start of the statement, for line numbers.
     from: usize,
+    /// There is something before the end that is no token.
+    has_comment: bool,
 }
 
 /// Error 1064 for the text from `at` on.
@@ -58,8 +60,9 @@ impl<'a> Parser<'a> {
     /// A parser at the start of a statement, and where the statement's text ends.
     pub fn new(sql: &'a str, from: usize, options: ParseOptions) -> Result<(Parser<'a>, usize)> {
         let Lexed { tokens, end } = lex(sql, from, &options).map_err(|LexError { at }| syntax_error(sql, from, at))?;
-        let from = tokens.first().map_or(from, |t| t.start);
-        Ok((Parser { sql, options, tokens, at: 0, params: 0, depth: 0, from }, end))
+        let start = tokens.first().map_or(from, |t| t.start);
+        let has_comment = !sql[from..start].trim().is_empty();
+        Ok((Parser { sql, options, tokens, at: 0, params: 0, depth: 0, from: start, has_comment }, end))
     }
 
     pub fn peek(&self) -> &Tok {
@@ -355,7 +358,8 @@ impl<'a> Parser<'a> {
     /// Any statement.
     pub fn statement(&mut self) -> Result<Statement> {
         if self.at_end() {
-            return Ok(Statement::Empty);
+            // As in MySQL a comment is a statement, and nothing is none.
+            return Ok(Statement::Empty { comment: self.has_comment });
         }
         if self.is_sym("(") {
             return Ok(Statement::Query(Box::new(self.query()?)));
@@ -408,7 +412,7 @@ impl<'a> Parser<'a> {
                 self.advance();
                 self.stop_replica()
             }
-            "BINLOG" => unsupported("BINLOG"),
+            "BINLOG" => self.binlog(),
             "SIGNAL" | "RESIGNAL" | "GET" => unsupported("SIGNAL and diagnostics"),
             "CACHE" => unsupported("key caches"),
             "RESTART" => unsupported("RESTART"),

@@ -1,4 +1,4 @@
-//! XA statements.
+//! XA statements, and BINLOG.
 
 use highkey_table::Xid;
 
@@ -45,6 +45,22 @@ impl Parser<'_> {
                 XaStatement::Start { xid, how }
             }
         }))
+    }
+
+    /// BINLOG 'text', or of user variables, as MariaDB's programs write it.
+    pub(super) fn binlog(&mut self) -> Result<Statement> {
+        self.advance();
+        if let Tok::Str { .. } = self.peek() {
+            return Ok(Statement::Binlog(BinlogText::Literal(self.string()?)));
+        }
+        let names = self.list(|p| match p.peek().clone() {
+            Tok::UserVar(name) => {
+                p.advance();
+                Ok(name)
+            }
+            _ => p.fail(),
+        })?;
+        if names.len() > 2 { self.fail() } else { Ok(Statement::Binlog(BinlogText::Variables(names))) }
     }
 
     /// `gtrid[, bqual[, format]]`.

@@ -142,9 +142,9 @@ impl Session {
     fn parse_prepared(&self, text: &str) -> Result<Arc<PreparedStatement>, MySqlError> {
         let parsed = parse::parse_single(text, self.state.config.parse)?;
         match &parsed.statement {
-            Statement::Empty => return Err(error::empty_query()),
+            Statement::Empty { .. } => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Xa(_) => {
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Xa(_) | Statement::Binlog(_) => {
                 return Err(error::unsupported_ps());
             }
             _ => {}

@@ -252,16 +252,8 @@ impl Applier {
     /// `timestamp` is the event's, in seconds since 1970: the time of defaults that only this server has.
     pub async fn rows(&mut self, change: &RowsChange<'_>, timestamp: u32) -> Result<(), MySqlError> {
         self.session.transaction_begin_statement();
-        self.session.state.now_micros = i64::from(timestamp) * 1_000_000;
         self.session.begin_change(false).await?;
-        if let Some(mut source) = self.session.rows_source() {
-            source.flags2 &= !flags2::NO_FOREIGN_KEY_CHECKS;
-            if change.no_foreign_key_checks {
-                source.flags2 |= flags2::NO_FOREIGN_KEY_CHECKS;
-            }
-            self.session.txn().log_statement(source);
-        }
-        let applied = self.tables.apply(&mut self.session, change).await;
+        let applied = self.session.apply_rows(&mut self.tables, change, timestamp).await;
         self.session.end_change();
         applied
     }
@@ -413,6 +405,19 @@ fn charset_of(id: u16) -> Option<Charset> {
 }
 
 impl Session {
+    /// Applies a row event in the session's transaction, as it was at `timestamp`, in seconds since 1970.
+    pub(super) async fn apply_rows(&mut self, tables: &mut MappedTables, change: &RowsChange<'_>, timestamp: u32) -> Result<(), MySqlError> {
+        self.state.now_micros = i64::from(timestamp) * 1_000_000;
+        if let Some(mut source) = self.rows_source() {
+            source.flags2 &= !flags2::NO_FOREIGN_KEY_CHECKS;
+            if change.no_foreign_key_checks {
+                source.flags2 |= flags2::NO_FOREIGN_KEY_CHECKS;
+            }
+            self.txn().log_statement(source);
+        }
+        tables.apply(self, change).await
+    }
+
     /// Opens a table for the transaction's rows, waiting for LOCK TABLES of others. False: its definition is another by now.
     pub(super) async fn open_for_replica(&mut self, table: &Arc<highkey_table::Table>) -> Result<bool, MySqlError> {
         self.txn().open_to_write(table).await

@@ -234,7 +234,8 @@ impl Mapped {
     /// The first row of a range that is as the image says, locked.
     async fn find_in(&self, session: &mut Session, index: usize, range: &KeyRange, before: &Image) -> Result<Option<Row>, MySqlError> {
         let wanted = self.comparable(&before.present, &before.values);
-        let mut scan = self.table().scan(session.txn(), index, range, Direction::Forward)?;
+        let latest = session.txn().fresh_snapshot();
+        let mut scan = self.table().scan_at(&latest, index, range, Direction::Forward)?;
         let mut batch = RowBatch::new();
         while scan.next_batch(&mut batch)? {
             for at in 0..batch.len() {
@@ -257,7 +258,8 @@ impl Mapped {
             by_row.entry(self.comparable(&present, &before.values)).or_default().push(after);
         }
         let mut found = Vec::with_capacity(missing);
-        let mut scan = self.table().scan(session.txn(), 0, &KeyRange::all(), Direction::Forward)?;
+        let latest = session.txn().fresh_snapshot();
+        let mut scan = self.table().scan_at(&latest, 0, &KeyRange::all(), Direction::Forward)?;
         let mut batch = RowBatch::new();
         while missing > 0 && scan.next_batch(&mut batch)? {
             for at in 0..batch.len() {

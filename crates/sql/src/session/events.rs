@@ -11,6 +11,9 @@ use super::instance::Replica;
 use super::{Session, SessionState, error};
 use crate::variables::Settings;
 
+/// `original_commit_timestamp` of what comes from here.
+const UNKNOWN_COMMIT_MICROS: u64 = 1 << 55;
+
 /// What the binary log needs of the system variables.
 pub fn binlog_options(settings: &Settings) -> BinlogOptions {
     let mut numbers = super::VERSION.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
@@ -54,6 +57,14 @@ impl SessionState {
     }
 }
 
+impl SessionState {
+    /// When the transaction that is replayed was committed on the server that it comes from; `None`: it is this server's own.
+    fn original_commit_micros(&self) -> Option<u64> {
+        let micros = self.variables.u64("original_commit_timestamp");
+        (micros != 0 && micros < UNKNOWN_COMMIT_MICROS && self.variables.bool("pseudo_slave_mode")).then_some(micros)
+    }
+}
+
 impl Session {
     /// COM_REGISTER_SLAVE: for SHOW REPLICAS, until the connection ends.
     pub fn register_replica(&self, server_id: u32, host: String, port: u16) {
@@ -89,7 +100,7 @@ impl Session {
         let settings = binlog.settings();
         let automatic = if settings.assigns_gtids.load(Ordering::Relaxed) { GtidChoice::Automatic } else { GtidChoice::Anonymous };
         let (server_id, gtid, original_commit_micros) = match &self.replica {
-            None => (settings.server_id.load(Ordering::Relaxed), self.gtid.choice(automatic), None),
+            None => (settings.server_id.load(Ordering::Relaxed), self.gtid.choice(automatic), state.original_commit_micros()),
             Some(replica) => {
                 let log = replica.log.as_ref()?;
                 (log.server_id, log.gtid.map_or(automatic, |(uuid, number)| GtidChoice::Assigned(uuid, number)), log.committed_micros)
@@ -98,7 +109,7 @@ impl Session {
         Some(EventSource {
             server_id,
             original_commit_micros,
-            thread_id: state.client.connection_id as u32,
+            thread_id: state.pseudo_thread_id() as u32,
             timestamp: (state.now_micros / 1_000_000) as u32,
             schema: state.database.clone().unwrap_or_default(),
             row_metadata: if settings.full_metadata.load(Ordering::Relaxed) { RowMetadata::Full } else { RowMetadata::Minimal },

@@ -15,6 +15,7 @@ use highkey_types::{MySqlError, errors};
 use super::Session;
 use super::error::err;
 use crate::parse::ast::{Statement, XaStatement};
+use crate::replica::begins_with_format;
 
 /// Between two looks at a GTID that another session owns.
 const BUSY_WAIT: Duration = Duration::from_millis(10);
@@ -143,6 +144,7 @@ fn changes(statement: &Statement, commits: bool) -> bool {
     use Statement::*;
     match statement {
         Insert(_) | Update(_) | Delete(_) | LoadData(_) => true,
+        Binlog(text) => !begins_with_format(text),
         Xa(xa) => !matches!(xa, XaStatement::Recover { .. }),
         Flush(_) | Reset | ResetBinaryLogs | Replica(_) | LockTables(_) => false,
         _ => commits,
@@ -224,7 +226,13 @@ impl Session {
             Statement::CreateUser { users, .. } | Statement::AlterUser { users, .. } if users.len() > 1 => Err(several_accounts()),
             Statement::DropUser { users, .. } if users.len() > 1 => Err(several_accounts()),
             Statement::RenameUser(renames) if renames.len() > 1 => Err(several_accounts()),
-            _ => Ok(false),
+            _ => {
+                // It uses the GTID up even if it finds nothing to do.
+                if commits {
+                    self.gtid.give();
+                }
+                Ok(false)
+            }
         }
     }
 }

@@ -34,8 +34,8 @@ use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
-use crate::replica::SourceTransaction;
 use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, StatementPatterns};
+use crate::replica::{Replay, SourceTransaction};
 use crate::variables::SqlModes;
 
 pub use config::Executor;
@@ -120,6 +120,8 @@ pub struct Session {
     started: Instant,
     /// Set in the sessions that apply a source's transactions: `read_only` is not for them.
     pub(crate) replica: Option<ReplicaSession>,
+    /// What BINLOG statements have told.
+    pub(crate) replay: Option<Replay>,
     /// `gtid_next`.
     pub(crate) gtid: gtid::NextGtid,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
@@ -185,6 +187,7 @@ impl Session {
             about_conditions: false,
             schema_changed: false,
             replica: None,
+            replay: None,
             gtid: gtid::NextGtid::default(),
         }
     }

@@ -236,6 +236,14 @@ impl SessionState {
         }
     }
 
+    /// The connection's number, or the one that the session says it had on another server.
+    pub fn pseudo_thread_id(&self) -> u64 {
+        match self.variables.u64("pseudo_thread_id") {
+            0 => self.client.connection_id,
+            id => id,
+        }
+    }
+
     /// Variables that are no stored value but a part of the session's state.
     pub fn session_only(&self, name: &str) -> Option<Value> {
         Some(match name {
@@ -243,7 +251,7 @@ impl SessionState {
             "insert_id" => Value::UInt(self.next_insert_id.unwrap_or(0)),
             "warning_count" => Value::UInt(self.diagnostics.previous_counts().0),
             "error_count" => Value::UInt(self.diagnostics.previous_counts().1),
-            "pseudo_thread_id" => Value::UInt(self.client.connection_id),
+            "pseudo_thread_id" => Value::UInt(self.pseudo_thread_id()),
             "timestamp" => Value::Double(self.now_micros as f64 / 1e6),
             _ => return None,
         })

@@ -88,6 +88,7 @@ counters! {
     ComUnlockTables => "Com_unlock_tables",
     ComUpdate => "Com_update",
     ComUpdateMulti => "Com_update_multi",
+    ComBinlog => "Com_binlog",
     ComXaCommit => "Com_xa_commit",
     ComXaEnd => "Com_xa_end",
     ComXaPrepare => "Com_xa_prepare",

@@ -112,7 +112,13 @@ impl Session {
         match statement {
             XaStatement::Start { xid, how } => self.xa_start(xid, *how).await?,
             XaStatement::End { xid, suspend } => self.xa_end(xid, *suspend)?,
-            XaStatement::Prepare(xid) => self.xa_prepare(xid, || {}).await?,
+            XaStatement::Prepare(xid) => {
+                self.xa_prepare(xid, || {}).await?;
+                // Another server's log goes on with other transactions.
+                if self.state.variables.bool("pseudo_slave_mode") {
+                    self.xa_over().await?;
+                }
+            }
             XaStatement::Commit { xid, one_phase } => self.xa_commit(xid, *one_phase).await?,
             XaStatement::Rollback(xid) => self.xa_rollback(xid).await?,
             XaStatement::Recover { convert } => {

@@ -40,6 +40,8 @@ pub enum Kind {
     Collation,
     SqlMode,
     TimeZone,
+    /// By name; 0 is en_US, as the output of `mysqlbinlog` has it.
+    Locale,
     /// A storage engine: InnoDB is the name of ours.
     Engine,
 }
@@ -308,6 +310,13 @@ pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<
                 Some(_) => Ok(VarValue::Text(t.clone())),
                 None => Err(error::unknown_time_zone(t)),
             },
+            Value::Null => refuse(),
+            _ => Err(error::wrong_type_for_var(name)),
+        },
+        Kind::Locale => match value {
+            Value::Text(t) => Ok(VarValue::Text(t.clone())),
+            Value::Int(0) | Value::UInt(0) => Ok(VarValue::Text(Arc::from("en_US"))),
+            Value::Int(_) | Value::UInt(_) => Err(error::err(1649, format!("Unknown locale: '{}'", shown()))),
             Value::Null => refuse(),
             _ => Err(error::wrong_type_for_var(name)),
         },

@@ -52,6 +52,7 @@ variables! {
     "character_set_server" Both Charset, "utf8mb4", true, Real;
     "character_set_system" Global Text, "utf8mb3", false, Fact;
     "character_sets_dir" Global Text, "", false, Fact;
+    "check_constraint_checks" Both Bool, "ON", true, Ignored;
     "collation_connection" Both Collation, "utf8mb4_0900_ai_ci", true, Real;
     "collation_database" Both Collation, "utf8mb4_0900_ai_ci", true, Real;
     "collation_server" Both Collation, "utf8mb4_0900_ai_ci", true, Real;
@@ -65,6 +66,7 @@ variables! {
     "default_collation_for_utf8mb4" Both Collation, "utf8mb4_0900_ai_ci", true, Ignored;
     "default_password_lifetime" Global UInt(0, 65535), "0", true, Ignored;
     "default_storage_engine" Both Engine, "InnoDB", true, Fact;
+    "default_table_encryption" Both Bool, "OFF", true, Ignored;
     "default_tmp_storage_engine" Both Engine, "InnoDB", true, Fact;
     "default_week_format" Both UInt(0, 7), "0", true, Real;
     "delay_key_write" Global Text, "ON", true, Ignored;
@@ -109,6 +111,7 @@ variables! {
     "host_cache_size" Global UInt(0, 65536), "0", true, Ignored;
     "hostname" Global Text, "$hostname", false, Fact;
     "identity" SessionOnly UInt(0, U64), "0", true, Real;
+    "immediate_server_version" SessionOnly UInt(0, 999_999), "999999", true, Ignored;
     "information_schema_stats_expiry" Both UInt(0, YEAR), "0", true, Ignored;
     "init_connect" Global Text, "", true, Real;
     "init_file" Global Text, "", false, Ignored;
@@ -219,7 +222,7 @@ variables! {
     "last_insert_id" SessionOnly UInt(0, U64), "0", true, Real;
     "lc_messages" Both Text, "en_US", true, Ignored;
     "lc_messages_dir" Global Text, "", false, Ignored;
-    "lc_time_names" Both Text, "en_US", true, Ignored;
+    "lc_time_names" Both Locale, "en_US", true, Ignored;
     "license" Global Text, "Apache-2.0", false, Fact;
     "local_infile" Global Bool, "OFF", true, Real;
     "lock_wait_timeout" Both UInt(1, YEAR), "31536000", true, Real;
@@ -245,6 +248,7 @@ variables! {
     "max_binlog_size" Global UInt(4096, 1_073_741_824), "1073741824", true, Real;
     "max_connect_errors" Global UInt(1, U64), "100", true, Ignored;
     "max_connections" Global UInt(1, 100_000), "151", true, Real;
+    "max_delayed_threads" Both UInt(0, 16384), "20", true, Ignored;
     "max_digest_length" Global UInt(0, 1_048_576), "1024", false, Fact;
     "max_error_count" Both UInt(0, 65535), "1024", true, Real;
     "max_execution_time" Both UInt(0, U64), "0", true, Real;
@@ -272,6 +276,8 @@ variables! {
     "optimizer_search_depth" Both UInt(0, 62), "62", true, Ignored;
     "optimizer_switch" Both Text, "", true, Ignored;
     "optimizer_trace" Both Text, "enabled=off,one_line=off", true, Ignored;
+    "original_commit_timestamp" SessionOnly UInt(0, 1 << 55), "36028797018963968", true, Real;
+    "original_server_version" SessionOnly UInt(0, 999_999), "999999", true, Ignored;
     "parallel_cost_threshold" Both UInt(0, U64), "1000", true, Real;
     "parallel_default_dop" Both UInt(0, 1024), "$cores", true, Real;
     "parallel_max_threads" Global UInt(0, 65535), "64", true, Real;
@@ -290,7 +296,8 @@ variables! {
     "profiling" Both Bool, "OFF", true, Ignored;
     "progress_report_time" Both UInt(0, U32), "5", true, Real;
     "protocol_version" Global UInt(10, 10), "10", false, Fact;
-    "pseudo_thread_id" SessionOnly UInt(0, U64), "0", false, Real;
+    "pseudo_slave_mode" SessionOnly Bool, "OFF", true, Real;
+    "pseudo_thread_id" SessionOnly UInt(0, U64), "0", true, Real;
     "query_alloc_block_size" Both UInt(1024, U32), "8192", true, Ignored;
     "query_cache_limit" Global UInt(0, U64), "1048576", true, Ignored;
     "query_cache_size" Global UInt(0, U64), "0", true, Fact;
@@ -341,6 +348,7 @@ variables! {
     "sql_big_selects" Both Bool, "ON", true, Ignored;
     "sql_buffer_result" Both Bool, "OFF", true, Ignored;
     "sql_generate_invisible_primary_key" Both Bool, "OFF", true, Real;
+    "sql_if_exists" Both Bool, "OFF", true, Ignored;
     "sql_log_bin" SessionOnly Bool, "ON", true, Real;
     "sql_log_off" Both Bool, "OFF", true, Ignored;
     "sql_mode" Both SqlMode, "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION", true, Real;
@@ -359,6 +367,7 @@ variables! {
     "super_read_only" Global Bool, "OFF", true, Real;
     "sync_binlog" Global UInt(0, U32), "1", true, Fact;
     "system_time_zone" Global Text, "$time_zone", false, Fact;
+    "system_versioning_insert_history" Both Bool, "OFF", true, Ignored;
     "table_definition_cache" Global UInt(400, 524_288), "2000", true, Ignored;
     "table_open_cache" Global UInt(1, 524_288), "4000", true, Ignored;
     "table_open_cache_instances" Global UInt(1, 64), "16", false, Ignored;
@@ -394,6 +403,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("storage_engine", "default_storage_engine"),
     ("sql_low_priority_updates", "low_priority_updates"),
     ("log_slow_queries", "slow_query_log"),
+    ("pseudo_replica_mode", "pseudo_slave_mode"),
     ("log_replica_updates", "log_slave_updates"),
     ("replica_net_timeout", "slave_net_timeout"),
     ("replica_parallel_type", "slave_parallel_type"),

@@ -17,5 +17,5 @@ pub use wait::{LockError, LockWait};
 
 pub(crate) use owner::Owner;
 pub(crate) use ranges::{RangeKind, Span};
-pub(crate) use table::{Answer, LockTable, row_key};
+pub(crate) use table::{Answer, LockTable, RowKey, row_key};
 pub(crate) use wait::{Waiter, Wants};

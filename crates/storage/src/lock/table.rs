@@ -39,8 +39,8 @@ pub(super) fn split_row(row: &[u8]) -> (IndexId, &[u8]) {
 
 /// What became of a request.
 pub(crate) enum Answer {
-    /// The lock is held until the transaction ends.
-    Granted,
+    /// The lock is held until the transaction ends. `new`: it was not held before, not even in a weaker mode.
+    Granted { new: bool },
     /// Somebody is in the way and the request was not to wait.
     Blocked,
     /// Queued. The caller leaves its latch and then starts the `LockWait`.
@@ -297,7 +297,7 @@ impl LockTable {
         }
         let held = queue.held_by(owner.id);
         if held == Some(LockMode::Exclusive) || held == Some(mode) {
-            return Answer::Granted;
+            return Answer::Granted { new: false };
         }
         if mode == LockMode::Exclusive && self.range_forbids_lock(owner.id, row) {
             let (index, key) = split_row(row);
@@ -311,7 +311,7 @@ impl LockTable {
         if !blocked {
             let granted = queue.grant(row, owner, mode);
             assert!(granted, "a transaction that has ended asks for no lock");
-            return Answer::Granted;
+            return Answer::Granted { new: held.is_none() };
         }
         if !wait {
             return Answer::Blocked;

@@ -24,7 +24,7 @@ fn ask(table: &LockTable, owner: &Arc<Owner>, key: &str, mode: LockMode) -> Answ
 }
 
 fn granted(answer: Answer) -> bool {
-    matches!(answer, Answer::Granted)
+    matches!(answer, Answer::Granted { .. })
 }
 
 fn queue(table: &Arc<LockTable>, owner: &Arc<Owner>, key: &str, mode: LockMode, timeout: Duration) -> LockWait {

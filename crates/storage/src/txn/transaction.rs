@@ -15,7 +15,7 @@ use crate::btree::{self, BTree, Cursor};
 use crate::buffer::Writer;
 use crate::error::Result;
 use crate::ids::{IndexId, Lsn, TxnId};
-use crate::lock::{Interrupt, Owner};
+use crate::lock::{Interrupt, Owner, RowKey};
 use crate::progress::Progress;
 use crate::sync::Arc;
 use crate::wal::{Draft, Kind, Urgency};
@@ -49,6 +49,8 @@ pub struct Txn {
     activity: Option<Arc<TxnActivity>>,
     /// Neither a crash nor dropping this ends the transaction any more.
     pub(super) is_prepared: bool,
+    /// The row whose lock the last call of `lock` has taken without waiting; empty if it took none. See `unlock`.
+    pub(super) newest_lock: RowKey,
     pub(super) cursor: Cursor,
 }
 
@@ -68,6 +70,7 @@ impl Txn {
             progress: None,
             activity: None,
             is_prepared: false,
+            newest_lock: RowKey::new(),
             cursor: Cursor::new(),
             system,
         }

@@ -93,8 +93,8 @@ impl Writing<'_> {
     fn ask(&self, key: &[u8], implicit: Option<TxnId>) -> Verdict {
         match self.system.locks.acquire(self.owner, self.index, key, LockMode::Exclusive, implicit, true) {
             Answer::Queued(waiter) => Verdict::Wait(waiter),
-            Answer::Granted if implicit.is_none() => Verdict::Go,
-            Answer::Granted | Answer::Again | Answer::Blocked => Verdict::Again,
+            Answer::Granted { .. } if implicit.is_none() => Verdict::Go,
+            Answer::Granted { .. } | Answer::Again | Answer::Blocked => Verdict::Again,
         }
     }
 
@@ -354,13 +354,17 @@ impl Txn {
                 let own = record.is_some_and(|r| r.txn == owner.id);
                 let implicit = record.map(|r| r.txn).filter(|txn| !own && system.status.is_open(*txn));
                 missing = implicit.is_none() && record.is_none_or(|r| r.flags & RecordFlags::DELETE_MARK != 0);
+                self.newest_lock.clear();
                 answer = if own || missing {
                     // Its own record is its exclusive lock.
-                    Answer::Granted
+                    Answer::Granted { new: false }
                 } else {
                     system.locks.acquire(&owner, index, key, mode, implicit, policy == LockWaitPolicy::Wait)
                 };
-                if let (Answer::Granted, Some(record), None) = (&answer, record, implicit)
+                if matches!(answer, Answer::Granted { new: true }) {
+                    self.newest_lock = row_key(index, key);
+                }
+                if let (Answer::Granted { .. }, Some(record), None) = (&answer, record, implicit)
                     && record.flags & RecordFlags::DELETE_MARK == 0
                 {
                     value.clear();
@@ -380,7 +384,7 @@ impl Txn {
                 Answer::Again => continue,
                 Answer::Blocked => Op::Done(Locked::WouldBlock),
                 Answer::Queued(waiter) => Op::Wait(self.wait(waiter)),
-                Answer::Granted => match found {
+                Answer::Granted { .. } => match found {
                     None => Op::Done(Locked::Yes(None)),
                     // The lock keeps the row, hence the overflow value, as it is.
                     Some(flags) if flags & RecordFlags::OVERFLOW != 0 => {
@@ -391,5 +395,16 @@ impl Txn {
             });
         }
     }
-}
 
+    /// Gives a row's lock back that `lock` has just taken: below REPEATABLE READ a row that a statement turns out not to want is not kept. Nothing
+    /// happens if the transaction had the lock before, if it had to wait for it (InnoDB keeps such a lock too), or if it has locked another row since.
+    pub fn unlock(&mut self, index: IndexId, key: &[u8]) {
+        if self.newest_lock.is_empty() || self.newest_lock != row_key(index, key) {
+            return;
+        }
+        self.newest_lock.clear();
+        if let Some(owner) = &self.owner {
+            self.system.locks.release_key(owner, index, key);
+        }
+    }
+}

@@ -49,8 +49,8 @@ pub enum StoredProgram {
 /// One statement of the MySQL language.
 #[derive(Debug, Clone)]
 pub enum Statement {
-    /// Only comments or white space: answered by error 1065.
-    Empty,
+    /// Only comments, which is answered OK, or only white space: error 1065.
+    Empty { comment: bool },
     /// SELECT, TABLE, VALUES, WITH … and set operations of them.
     Query(Box<Query>),
     /// `DO expr, …`: evaluates and discards.
@@ -115,6 +115,8 @@ pub enum Statement {
     ReleaseSavepoint(String),
     /// XA ….
     Xa(XaStatement),
+    /// BINLOG: events of a binary log in base64.
+    Binlog(BinlogText),
     /// LOCK TABLES.
     LockTables(Vec<TableLock>),
     /// UNLOCK TABLES.

@@ -2,6 +2,14 @@
 
 use highkey_table::Xid;
 
+/// Where the text of a BINLOG statement is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BinlogText {
+    Literal(String),
+    /// One or two user variables, without the sign, whose values are behind each other.
+    Variables(Vec<String>),
+}
+
 /// An XA statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum XaStatement {

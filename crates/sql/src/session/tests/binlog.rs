@@ -230,6 +230,14 @@ async fn a_gtid_is_used_by_one_transaction() {
     second.ok("COMMIT").await;
     assert_eq!(second.error("CREATE TABLE z (a INT)").await.0, 1837);
     assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "1");
+    // A definition that finds nothing to do uses it.
+    let mut third = server.client().await;
+    third.ok(&next(20)).await;
+    third.ok("CREATE TABLE IF NOT EXISTS t (other INT)").await;
+    third.ok(&next(21)).await;
+    third.ok("DROP TABLE IF EXISTS nothing").await;
+    third.ok("SET gtid_next = AUTOMATIC").await;
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:1:20-21"));
     // An empty transaction; one that is rolled back gives its GTID up.
     c.ok(&next(3)).await;
     c.ok("BEGIN").await;
@@ -240,7 +248,7 @@ async fn a_gtid_is_used_by_one_transaction() {
     assert_eq!(c.error("CREATE TABLE z (a INT)").await.0, 1778);
     c.ok("ROLLBACK").await;
     assert_eq!(c.error("INSERT INTO t VALUES (4)").await.0, 1837);
-    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:1:3"));
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:1:3:20-21"));
     // Both phases have one.
     c.ok(&next(4)).await;
     c.ok("XA START 'x'").await;
@@ -286,7 +294,7 @@ async fn a_gtid_is_used_by_one_transaction() {
     c.ok("INSERT INTO t VALUES (6)").await;
     let own = server.instance.database().server_uuid();
     let executed = c.value("SELECT @@gtid_executed").await;
-    assert!(executed.contains(&format!("{OTHER}:1:3-7:11-12")) && executed.contains(&format!("{own}:1")), "{executed}");
+    assert!(executed.contains(&format!("{OTHER}:1:3-7:11-12:20-21")) && executed.contains(&format!("{own}:1")), "{executed}");
     for (value, code) in [("ANONYMOUS", 1782), ("foo", 1231), (OTHER, 1231)] {
         assert_eq!(c.error(&format!("SET gtid_next = '{value}'")).await.0, code, "{value}");
     }

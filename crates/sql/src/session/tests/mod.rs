@@ -16,6 +16,7 @@ mod patterns;
 mod parallel;
 mod prepared;
 mod progress;
+mod replay;
 mod row_locks;
 mod transactions;
 mod views;

@@ -204,3 +204,57 @@ fn an_abandoned_commit_is_published_in_the_background() {
     assert_eq!(waiting.wait(), Ok(()));
     assert_eq!(committed(&engine, t), rows(&[("a", "1")]));
 }
+
+#[test]
+fn a_lock_is_given_back_if_it_was_just_taken_and_not_waited_for() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "1"), ("b", "1"), ("c", "1")]);
+    let mut first = engine.begin(ReadCommitted);
+    let mut other = engine.begin(ReadCommitted);
+    let is_free = |other: &mut Txn, key: &str| done(other.lock(t, key.as_bytes(), LockMode::Exclusive, LockWaitPolicy::NoWait)) != Locked::WouldBlock;
+
+    lock(&mut first, t, "a", LockMode::Exclusive);
+    first.unlock(t, b"a");
+    assert!(is_free(&mut other, "a"));
+    other.unlock(t, b"a");
+
+    // What it had before, be it shared, and another row than the last.
+    lock(&mut first, t, "a", LockMode::Shared);
+    lock(&mut first, t, "a", LockMode::Exclusive);
+    first.unlock(t, b"a");
+    lock(&mut first, t, "b", LockMode::Exclusive);
+    first.unlock(t, b"a");
+    assert!(!is_free(&mut other, "a") && !is_free(&mut other, "b"));
+    // A row of its own is not locked by an entry, and stays.
+    put(&mut first, t, "c", "2");
+    lock(&mut first, t, "c", LockMode::Exclusive);
+    first.unlock(t, b"c");
+    assert!(!is_free(&mut other, "c"));
+
+    let waiting = wait(other.lock(t, b"b", LockMode::Exclusive, LockWaitPolicy::Wait));
+    let thread = std::thread::spawn(move || waiting.wait());
+    commit(first);
+    assert_eq!(thread.join().unwrap(), Ok(()));
+    lock(&mut other, t, "b", LockMode::Exclusive);
+    other.unlock(t, b"b");
+    let mut third = engine.begin(ReadCommitted);
+    assert!(!is_free(&mut third, "b"), "waited for");
+    commit(other);
+    assert_eq!(engine.stats().locked_keys, 0);
+}
+
+#[test]
+fn a_lock_given_back_wakes_who_waits_for_it() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "1")]);
+    let mut first = engine.begin(ReadCommitted);
+    lock(&mut first, t, "a", LockMode::Exclusive);
+    let mut second = engine.begin(ReadCommitted);
+    let waiting = wait(second.update(t, b"a", b"2"));
+    first.unlock(t, b"a");
+    assert_eq!(waiting.wait(), Ok(()));
+    assert!(done(second.update(t, b"a", b"2")));
+    commit(second);
+    commit(first);
+    assert_eq!(committed(&engine, t), rows(&[("a", "2")]));
+}

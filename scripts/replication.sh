@@ -21,6 +21,16 @@ sql 23992 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PE
 (while sleep 1; do sql 23992 "START SLAVE" 2>/dev/null || true; done) &
 SERVERS+=($!)
 
+# Long runs would fill the disk: files that both have applied go.
+applied() { mariadb -h127.0.0.1 -P"$1" -uroot -e "SHOW SLAVE STATUS\G" | awk '/Relay_Master_Log_File/ { print $2 }'; }
+purge() {
+    local mysql mariadb
+    mysql=$(applied 23991) && mariadb=$(applied 23992) && [ -n "$mysql" ] && [ -n "$mariadb" ] || return 0
+    sql $PORT "PURGE BINARY LOGS TO '$(printf '%s\n' "$mysql" "$mariadb" | sort | head -1)'" 2>/dev/null || true
+}
+(while sleep 10; do purge; done) &
+SERVERS+=($!)
+
 "$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 --no-one-phase \
     --setup "SET sql_log_bin=0" --setup "CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'" --setup "SET sql_log_bin=1" \
     -- "${OPTIONS[@]}" || { tail -30 "$WORK/source.log"; exit 1; }

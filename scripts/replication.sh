@@ -21,17 +21,25 @@ sql 23992 "CHANGE MASTER TO $SOURCE, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PE
 (while sleep 1; do sql 23992 "START SLAVE" 2>/dev/null || true; done) &
 SERVERS+=($!)
 
-# Long runs would fill the disk: files that both have applied go.
-applied() { mariadb -h127.0.0.1 -P"$1" -uroot -e "SHOW SLAVE STATUS\G" | awk '/Relay_Master_Log_File/ { print $2 }'; }
-purge() {
-    local mysql mariadb
-    mysql=$(applied 23991) && mariadb=$(applied 23992) && [ -n "$mysql" ] && [ -n "$mariadb" ] || return 0
-    sql $PORT "PURGE BINARY LOGS TO '$(printf '%s\n' "$mysql" "$mariadb" | sort | head -1)'" 2>/dev/null || true
-}
-(while sleep 10; do purge; done) &
-SERVERS+=($!)
+# Replicas that stay far behind would fill the disk: before each load both come near, and the files that both have applied go.
+cat >"$WORK/settle" <<'END'
+applied() { mariadb -h127.0.0.1 -P"$1" -uroot -e 'SHOW SLAVE STATUS\G' | awk '/Relay_Master_Log_File/ { print $2 }'; }
+number() { expr "${1##*.}" + 0; }
+for round in $(seq 600); do
+    written=$(mariadb -N -h127.0.0.1 -P"$1" -uroot -e 'SHOW MASTER STATUS' | cut -f1)
+    oldest=$(printf '%s\n' "$(applied 23991)" "$(applied 23992)" | sort | head -1)
+    if [ -n "$oldest" ] && [ $(($(number "$written") - $(number "$oldest"))) -le 20 ]; then
+        mariadb -h127.0.0.1 -P"$1" -uroot -e "PURGE BINARY LOGS TO '$oldest'"
+        exit
+    fi
+    sleep 0.5
+done
+echo "a replica is at $oldest and the source at $written" >&2
+exit 1
+END
 
 "$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 --no-one-phase \
+    --before-load "bash $WORK/settle $PORT" \
     --setup "SET sql_log_bin=0" --setup "CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'" --setup "SET sql_log_bin=1" \
     -- "${OPTIONS[@]}" || { tail -30 "$WORK/source.log"; exit 1; }
 

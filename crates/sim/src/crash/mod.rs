@@ -60,6 +60,9 @@ pub struct Options {
     /// SQL run once before everything; may be given several times
     #[arg(long)]
     setup: Vec<String>,
+    /// Shell command run before the load of each cycle, with the server up; its failure ends the run
+    #[arg(long)]
+    before_load: Option<String>,
     /// More options of the server
     #[arg(last = true)]
     server_options: Vec<String>,
@@ -116,6 +119,12 @@ pub async fn run(options: Options) -> Result<()> {
         verify(&mut control, &mut owners, &mut fillers, &mut numbered).await.map_err(told)?;
         outlived += branches::verify(&mut control, &mut branchers, false).await.map_err(told)?;
         control.query_drop("SET GLOBAL local_infile = ON").await?;
+        if let Some(command) = &options.before_load {
+            let status = Command::new("sh").arg("-c").arg(command).status()?;
+            if !status.success() {
+                return Err(told(format!("{command}: {status}").into()).into());
+            }
+        }
 
         let mut clients = tokio::task::JoinSet::new();
         for owner in owners.drain(..) {

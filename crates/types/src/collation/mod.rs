@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use crate::Charset;
 use crate::charset::char_to_latin1;
-use unicode::{GENERAL, UCA_0400, UCA_0900, UnicodeWeights, Units};
+use unicode::{GENERAL, UCA_0400, UCA_0520, UCA_0900, UnicodeWeights, Units};
 
 /// A collation of MySQL.  Text arguments are UTF-8, except for `binary`, where they are any bytes.
 pub struct Collation {
@@ -48,10 +48,13 @@ static UTF8MB4_GENERAL_CI: Collation =
     collation(45, "utf8mb4_general_ci", Charset::Utf8mb4, true, false, Rule::Unicode(&GENERAL));
 static UTF8MB4_UNICODE_CI: Collation =
     collation(224, "utf8mb4_unicode_ci", Charset::Utf8mb4, true, false, Rule::Unicode(&UCA_0400));
+static UTF8MB4_UNICODE_520_CI: Collation =
+    collation(246, "utf8mb4_unicode_520_ci", Charset::Utf8mb4, true, false, Rule::Unicode(&UCA_0520));
 static UTF8MB4_BIN: Collation = collation(46, "utf8mb4_bin", Charset::Utf8mb4, true, false, Rule::CodePoints);
 static UTF8MB4_0900_BIN: Collation = collation(309, "utf8mb4_0900_bin", Charset::Utf8mb4, false, false, Rule::CodePoints);
 static UTF8_GENERAL_CI: Collation = collation(33, "utf8_general_ci", Charset::Utf8mb3, true, true, Rule::Unicode(&GENERAL));
 static UTF8_UNICODE_CI: Collation = collation(192, "utf8_unicode_ci", Charset::Utf8mb3, true, false, Rule::Unicode(&UCA_0400));
+static UTF8_UNICODE_520_CI: Collation = collation(214, "utf8_unicode_520_ci", Charset::Utf8mb3, true, false, Rule::Unicode(&UCA_0520));
 static UTF8_BIN: Collation = collation(83, "utf8_bin", Charset::Utf8mb3, true, false, Rule::CodePoints);
 static LATIN1_SWEDISH_CI: Collation = collation(
     8,
@@ -82,7 +85,7 @@ static ASCII_GENERAL_CI: Collation = collation(
 static ASCII_BIN: Collation =
     collation(65, "ascii_bin", Charset::Ascii, true, false, Rule::EightBit(include_bytes!("tables/ascii_bin.bin")));
 
-static ALL: [&Collation; 14] = [
+static ALL: [&Collation; 16] = [
     &ASCII_BIN,
     &ASCII_GENERAL_CI,
     &BINARY,
@@ -91,11 +94,13 @@ static ALL: [&Collation; 14] = [
     &LATIN1_SWEDISH_CI,
     &UTF8_BIN,
     &UTF8_GENERAL_CI,
+    &UTF8_UNICODE_520_CI,
     &UTF8_UNICODE_CI,
     &UTF8MB4_0900_AI_CI,
     &UTF8MB4_0900_BIN,
     &UTF8MB4_BIN,
     &UTF8MB4_GENERAL_CI,
+    &UTF8MB4_UNICODE_520_CI,
     &UTF8MB4_UNICODE_CI,
 ];
 

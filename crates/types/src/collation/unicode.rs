@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 enum Implicit {
     /// UCA 9.0.0: Hangul by its jamo, Tangut, Han, then everything else.
     Uca9,
-    /// UCA 4.0.0: Han, then everything else; 0xFFFD past the basic plane.
+    /// UCA 5.2.0: Han of the basic plane, then everything else.
+    Uca520,
+    /// UCA 4.0.0: the same; 0xFFFD past the basic plane.
     Uca4,
     /// The code point itself; 0xFFFD past the basic plane.
     General,
@@ -25,6 +27,8 @@ pub(super) struct UnicodeWeights {
 
 pub(super) static UCA_0900: LazyLock<UnicodeWeights> =
     LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/utf8mb4_0900_ai_ci.bin"), Implicit::Uca9, false));
+pub(super) static UCA_0520: LazyLock<UnicodeWeights> =
+    LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/utf8mb4_unicode_520_ci.bin"), Implicit::Uca520, true));
 pub(super) static UCA_0400: LazyLock<UnicodeWeights> =
     LazyLock::new(|| UnicodeWeights::load(include_bytes!("tables/utf8mb4_unicode_ci.bin"), Implicit::Uca4, true));
 pub(super) static GENERAL: LazyLock<UnicodeWeights> =
@@ -175,8 +179,8 @@ impl UnicodeWeights {
         match (self.implicit, c) {
             (Implicit::General, 0..=0xFFFF) => Units::new(&[c as u16]),
             (Implicit::General | Implicit::Uca4, 0x1_0000..) => Units::new(&[0xFFFD]),
-            (Implicit::Uca4, 0x3400..=0x4DB5) => pair(0xFB80),
-            (Implicit::Uca4, 0x4E00..=0x9FA5) => pair(0xFB40),
+            (Implicit::Uca4 | Implicit::Uca520, 0x3400..=0x4DB5) => pair(0xFB80),
+            (Implicit::Uca4 | Implicit::Uca520, 0x4E00..=0x9FA5) => pair(0xFB40),
             (Implicit::Uca9, 0xAC00..=0xD7A3) => self.hangul(c - 0xAC00),
             (Implicit::Uca9, 0x1_7000..=0x1_8AFF) => Units::new(&[0xFB00, ((c - 0x1_7000) | 0x8000) as u16]),
             (

@@ -1,89 +1,26 @@
 //! Progress reports on the wire: MariaDB's packets before the answer of a long statement, to clients that know them and to no others.
 
 mod common;
+#[path = "common/raw.rs"]
+mod raw;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use common::Server;
+use raw::Raw;
 
-/// LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS, PLUGIN_AUTH, CONNECT_ATTRS, DEPRECATE_EOF.
-const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 15 | 1 << 17 | 1 << 19 | 1 << 20 | 1 << 24;
 const LOCAL_FILES: u32 = 1 << 7;
 const PROGRESS: u32 = 1 << 29;
 
-/// A client of which every byte is known.
-struct Raw {
-    stream: TcpStream,
-    /// Of the next packet from the server.
-    sequence: u8,
-    /// The connection's.
-    id: u32,
-}
-
-impl Raw {
-    fn connect(server: &Server, capabilities: u32, library: &str) -> Raw {
-        let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut raw = Raw { stream, sequence: 0, id: 0 };
-        let greeting = raw.read();
-        // Protocol version, the server's up to a NUL, then the id.
-        let id = greeting.iter().position(|&b| b == 0).unwrap() + 1;
-        raw.id = u32::from_le_bytes(greeting[id..id + 4].try_into().unwrap());
-        let mut hello = (CAPABILITIES | capabilities).to_le_bytes().to_vec();
-        hello.extend_from_slice(&(1u32 << 24).to_le_bytes());
-        hello.push(45);
-        hello.extend_from_slice(&[0; 23]);
-        hello.extend_from_slice(b"root\0\0caching_sha2_password\0");
-        let attribute = [&[12], &b"_client_name"[..], &[library.len() as u8], library.as_bytes()].concat();
-        hello.push(attribute.len() as u8);
-        hello.extend_from_slice(&attribute);
-        raw.send(1, &hello);
-        while raw.read()[0] != 0 {}
-        raw
-    }
-
-    fn send(&mut self, sequence: u8, payload: &[u8]) {
-        let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
-        packet[3] = sequence;
-        packet.extend_from_slice(payload);
-        self.stream.write_all(&packet).unwrap();
-        self.sequence = sequence.wrapping_add(1);
-    }
-
-    /// The next packet, which must have the next number.
-    fn read(&mut self) -> Vec<u8> {
-        let mut header = [0; 4];
-        self.stream.read_exact(&mut header).unwrap();
-        assert_eq!(header[3], self.sequence, "the numbers have no gap");
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
-        self.stream.read_exact(&mut payload).unwrap();
-        payload
-    }
-
-    fn query(&mut self, sql: &str) {
-        self.send(0, &[b"\x03", sql.as_bytes()].concat());
-    }
-
-    /// The reports before the answer, and the answer's first packet.
-    fn answer(&mut self) -> (Vec<Report>, Vec<u8>) {
-        let mut reports = Vec::new();
-        loop {
-            let packet = self.read();
-            if !packet.starts_with(&[0xFF, 0xFF, 0xFF]) {
-                return (reports, packet);
-            }
-            reports.push(Report::of(&packet[3..]));
+/// The reports before the answer, and the answer's first packet.
+fn answer_of(c: &mut Raw) -> (Vec<Report>, Vec<u8>) {
+    let mut reports = Vec::new();
+    loop {
+        let packet = c.read();
+        if !packet.starts_with(&[0xFF, 0xFF, 0xFF]) {
+            return (reports, packet);
         }
-    }
-
-    /// Runs a statement that answers with OK at once.
-    fn ok(&mut self, sql: &str) {
-        self.query(sql);
-        let (reports, answer) = self.answer();
-        assert!(reports.is_empty() && answer[0] == 0, "{sql}: {answer:?}");
+        reports.push(Report::of(&packet[3..]));
     }
 }
 
@@ -133,7 +70,7 @@ fn reports_come_before_the_answer_of_who_knows_them() {
     let mut c = Raw::connect(&server, PROGRESS, "libmariadb");
     c.ok("SET progress_report_time = 1");
     c.query(&load);
-    let (reports, answer) = c.answer();
+    let (reports, answer) = answer_of(&mut c);
     assert_eq!(answer[..2], [0, 200], "OK, with the rows");
     assert!((2..=6).contains(&reports.len()), "3 s and a report each second: {reports:?}");
     for report in &reports {
@@ -146,7 +83,7 @@ fn reports_come_before_the_answer_of_who_knows_them() {
     c.ok("DO 1");
     c.ok("SET progress_report_time = 0");
     c.query(&load);
-    let (reports, answer) = c.answer();
+    let (reports, answer) = answer_of(&mut c);
     assert!(reports.is_empty() && answer[0] == 0, "0 is never: {reports:?}");
 }
 
@@ -162,7 +99,7 @@ fn nobody_else_gets_one() {
                 let mut c = Raw::connect(server, capabilities, library);
                 c.ok("SET progress_report_time = 1");
                 c.query(load);
-                let (reports, answer) = c.answer();
+                let (reports, answer) = answer_of(&mut c);
                 assert!(reports.is_empty(), "{capabilities:x} {library}: {reports:?}");
                 assert_eq!(answer[..2], [0, 200]);
             });
@@ -179,7 +116,7 @@ fn a_kill_is_answered_behind_the_reports() {
     let first = c.read();
     assert_eq!(first[..3], [0xFF, 0xFF, 0xFF], "a report came");
     Raw::connect(&server, 0, "libmysql").ok(&format!("KILL QUERY {}", c.id));
-    let (_, answer) = c.answer();
+    let (_, answer) = answer_of(&mut c);
     assert_eq!((answer[0], u16::from_le_bytes([answer[1], answer[2]])), (0xFF, 1317), "query execution was interrupted");
     c.ok("DO 1");
 }
@@ -196,6 +133,6 @@ fn a_client_that_sends_its_file_is_left_alone_meanwhile() {
     // The server works on these lines; a report now would be out of order.
     std::thread::sleep(Duration::from_millis(2200));
     c.send(3, b"");
-    let (_, answer) = c.answer();
+    let (_, answer) = answer_of(&mut c);
     assert_eq!(answer[..2], [0, 100]);
 }

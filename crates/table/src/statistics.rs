@@ -127,7 +127,8 @@ impl Table {
             let mut scan = snapshot.inner.scan(codec.id, part, Direction::Forward);
             let mut leaves = 0;
             loop {
-                if !scan.next_leaf(&mut leaf).map_err(|e| self.failed(e))? {
+                // Leaves of deleted rows count: there may be any number of them.
+                if !scan.read_leaf(&mut leaf).map_err(|e| self.failed(e))? {
                     break;
                 }
                 for entry in 0..leaf.len() {

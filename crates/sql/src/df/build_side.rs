@@ -16,26 +16,36 @@ use datafusion::physical_plan::statistics::StatisticsContext;
 
 use super::scan::ScanExec;
 
-/// Exchanges the sides of joins whose left side has more rows, by estimates of ours, after DataFusion has chosen by what it knows.
+/// Exchanges the sides of joins whose left side has more rows, by estimates of ours, after DataFusion has chosen by what it knows, and decides
+/// whether all workers ask one table or each has a share of both sides.
 #[derive(Debug)]
 pub(super) struct BuildSmallerSide;
 
 /// A side must promise so many times fewer rows to be built instead: the estimates are rough.
 const FEWER: f64 = 1.5;
-/// Rows of a build side that one worker may read for all of them.
-const ROWS_FOR_ONE: f64 = 20_000.0;
+/// Nanoseconds that one worker takes to put a row into a join's table, and to hand a row to the worker whose share it is in.
+const BUILT_ROW: f64 = 30.0;
+const HANDED_ROW: f64 = 15.0;
 
 impl PhysicalOptimizerRule for BuildSmallerSide {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let workers = config.execution.target_partitions;
         plan.transform_up(|node| {
             let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
-            let (left, right) = (rows(join.left()).estimate, rows(join.right()).estimate);
-            if !join.join_type().supports_swap() || join.null_aware || right * FEWER > left {
+            if join.null_aware {
                 return Ok(Transformed::no(node));
             }
-            let together = right < ROWS_FOR_ONE || config.execution.target_partitions == 1;
-            let mode = if together { PartitionMode::CollectLeft } else { PartitionMode::Partitioned };
-            Ok(Transformed::yes(join.swap_inputs(mode)?))
+            let (left, right) = (rows(join.left()).estimate, rows(join.right()).estimate);
+            let swaps = join.join_type().supports_swap() && right * FEWER <= left;
+            let (built, asking) = if swaps { (right, left) } else { (left, right) };
+            let mode = if workers == 1 || is_built_together(built, asking, workers) { PartitionMode::CollectLeft } else { PartitionMode::Partitioned };
+            Ok(if swaps {
+                Transformed::yes(join.swap_inputs(mode)?)
+            } else if *join.partition_mode() != mode {
+                Transformed::yes(Arc::new(join.builder().with_partition_mode(mode).build()?))
+            } else {
+                Transformed::no(node)
+            })
         })
         .data()
     }
@@ -47,6 +57,13 @@ impl PhysicalOptimizerRule for BuildSmallerSide {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// True if one worker should build the whole table, which costs the others their time, rather than all share both sides, which costs handing each row over.
+fn is_built_together(built: f64, asking: f64, workers: usize) -> bool {
+    let together = built * BUILT_ROW;
+    let shared = (built * (BUILT_ROW + HANDED_ROW) + asking * HANDED_ROW) / workers as f64;
+    together <= shared
 }
 
 #[derive(Clone, Copy)]

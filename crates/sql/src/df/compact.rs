@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
+use datafusion::execution::TaskContext;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use futures::StreamExt;
@@ -26,7 +27,7 @@ pub(super) fn compact_texts(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionP
 }
 
 impl OnTheWay for CompactTexts {
-    fn stream(&self, input: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    fn stream(&self, input: SendableRecordBatchStream, _: &TaskContext) -> SendableRecordBatchStream {
         let schema = input.schema();
         Box::pin(RecordBatchStreamAdapter::new(schema, input.map(|batch| compact(&batch?))))
     }

@@ -8,13 +8,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
-use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{ExecutionPlan, PlanProperties, replace_children_if_necessary};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties, replace_children_if_necessary};
 
 use super::through::{OnTheWay, Through, knowing};
 
@@ -57,14 +54,9 @@ impl PhysicalOptimizerRule for ForgetConstants {
     }
 }
 
-/// Some columns of its rows are constant: literals, and what aggregates of all rows give. A join that leaves out columns forgets which are, when
-/// nothing sorts by them any more.
+/// Some columns of its rows are known to be constant. A join that leaves out columns forgets which are, when nothing sorts by them any more.
 fn gives_constants(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        return aggregate.group_expr().is_empty();
-    }
-    let literals = |projection: &ProjectionExec| projection.expr().iter().any(|expr| expr.expr.is::<Literal>());
-    plan.downcast_ref::<ProjectionExec>().is_some_and(literals) || matches!(plan.children()[..], [input] if gives_constants(input))
+    !plan.equivalence_properties().constants().is_empty()
 }
 
 /// Of the columns of its rows nothing is known.

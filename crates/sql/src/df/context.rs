@@ -8,13 +8,14 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use highkey_table::Snapshot;
-use highkey_types::{MySqlError, TimeZone, Value, errors};
+use highkey_types::{MySqlError, TimeZone, Value, Warning, errors};
 use parking_lot::Mutex;
 
-use super::engine::{Planning, QueryEngine};
+use super::aside;
+use super::engine::{Planning, QueryEngine, SPILLING_BATCH_ROWS};
 use super::error::user;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Raised, SharedContext};
 use crate::plan::{Rel, VirtualTable, Wanted};
 
 /// Makes the rows of an information_schema table, at least those about the tables asked about.
@@ -26,7 +27,7 @@ pub struct QueryContext {
     /// The view that scans read under; it contains the transaction's own writes.
     pub snapshot: Snapshot,
     /// The surroundings of expressions, owned by the query: warnings and user variables are taken from it when the query has ended.
-    pub eval: Arc<Mutex<dyn EvalContext + Send>>,
+    pub eval: Arc<Mutex<dyn SharedContext>>,
     pub virtual_rows: VirtualRows,
     /// Makes `eval` what it was: the query starts anew, on one thread or with operators that spill.
     pub start_over: Arc<dyn Fn() + Send + Sync>,
@@ -47,7 +48,14 @@ pub struct QueryContext {
 pub(super) struct Shared {
     pub engine: Arc<QueryEngine>,
     pub snapshot: Snapshot,
-    pub eval: Arc<Mutex<dyn EvalContext + Send>>,
+    pub eval: Arc<Mutex<dyn SharedContext>>,
+    /// Those that no thread has just now.
+    copies: Mutex<Vec<Box<dyn SharedContext>>>,
+    /// The first warning of several threads.
+    first_warning: Mutex<Option<Warning>>,
+    attempt: AtomicUsize,
+    /// Nobody wants its rows any more.
+    ended: AtomicBool,
     pub virtual_rows: VirtualRows,
     pub time_zone: TimeZone,
     pub recursion_limit: u64,
@@ -70,8 +78,8 @@ pub(super) struct Shared {
     in_order: AtomicBool,
     /// Every row's values may depend on what was evaluated before it: nothing is done beside anything else.
     has_steps: bool,
-    /// This is another attempt, after memory ran out.
-    spilling: AtomicBool,
+    /// How often memory ran out before this attempt.
+    spilling: AtomicUsize,
     /// EXPLAIN: subqueries are planned, not run.
     pub explain: bool,
 }
@@ -85,6 +93,10 @@ impl Shared {
             engine: cx.engine,
             snapshot: cx.snapshot,
             eval: cx.eval,
+            copies: Mutex::default(),
+            first_warning: Mutex::default(),
+            attempt: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
             virtual_rows: cx.virtual_rows,
             time_zone,
             recursion_limit: cx.recursion_limit,
@@ -102,14 +114,69 @@ impl Shared {
             refused: AtomicBool::new(false),
             in_order: AtomicBool::new(in_order),
             has_steps: has_steps(rel),
-            spilling: AtomicBool::new(false),
+            spilling: AtomicUsize::new(0),
             explain,
         })
     }
 
-    /// Ends the query if it was killed. Every source of rows asks once per batch.
+    /// Ends the query if it was killed, or what a thread works for if nobody wants it any more. Every source of rows asks once per batch.
     pub fn check_killed(&self) -> DfResult<()> {
-        if self.killed.load(Ordering::Relaxed) { Err(user((self.interruption)())) } else { Ok(()) }
+        if self.killed.load(Ordering::Relaxed) {
+            return Err(user((self.interruption)()));
+        }
+        if self.ended.load(Ordering::Relaxed) || aside::is_unwanted() {
+            return Err(user(killed_error()));
+        }
+        Ok(())
+    }
+
+    /// What still runs for the query is for nobody.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Which attempt at the query this is.
+    pub fn attempt(&self) -> usize {
+        self.attempt.load(Ordering::Relaxed)
+    }
+
+    /// Evaluates something in the session's surroundings, beside other threads that do so, for an attempt at the query. With steps there is one
+    /// thread, and what it evaluates sees what it did before.
+    pub fn evaluate<T>(&self, attempt: usize, evaluate: impl FnOnce(&mut dyn EvalContext) -> T) -> T {
+        if self.has_steps {
+            return evaluate(&mut *self.eval.lock());
+        }
+        let copy = self.copies.lock().pop();
+        let mut copy = copy.unwrap_or_else(|| self.eval.lock().copy());
+        let result = evaluate(&mut *copy);
+        let raised = copy.take_raised();
+        self.copies.lock().push(copy);
+        self.raise(attempt, raised);
+        result
+    }
+
+    /// Adds warnings to the statement's list; or to those of the piece that the thread works on, which come when its rows do.
+    pub fn raise(&self, attempt: usize, raised: Raised) {
+        if raised.is_empty() {
+            return;
+        }
+        let Some(raised) = aside::put(raised) else { return };
+        if self.order.is_watching() {
+            // SHOW WARNINGS has them in the order of the rows.
+            let mut first = self.first_warning.lock();
+            for warning in &raised.first {
+                let first = first.get_or_insert_with(|| warning.clone());
+                if (warning.code, &warning.message) != (first.code, &first.message) {
+                    self.order.raise();
+                    break;
+                }
+            }
+        }
+        let mut eval = self.eval.lock();
+        // A thread of the attempt before may still be at it.
+        if attempt == self.attempt() {
+            eval.add_raised(raised);
+        }
     }
 
     /// How plans that run for a row, or that nobody decided about, are made: on one thread.
@@ -179,15 +246,21 @@ impl Shared {
         self.engine.state(Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows })
     }
 
-    /// Prepares another attempt with operators that spill; false if this was it.
-    pub fn start_spilling(&self) -> bool {
+    fn start_anew(&self) {
+        self.attempt.fetch_add(1, Ordering::Relaxed);
+        *self.first_warning.lock() = None;
         (self.start_over)();
-        !self.spilling.swap(true, Ordering::Relaxed)
+    }
+
+    /// Prepares another attempt, with operators that spill and smaller batches; false if this was the last.
+    pub fn start_spilling(&self) -> bool {
+        self.start_anew();
+        self.spilling.fetch_add(1, Ordering::Relaxed) < SPILLING_BATCH_ROWS.len()
     }
 
     /// Prepares another attempt, with the rows in their order; false if this was it.
     pub fn start_in_order(&self) -> bool {
-        (self.start_over)();
+        self.start_anew();
         self.order.stop();
         !self.in_order.swap(true, Ordering::Relaxed)
     }

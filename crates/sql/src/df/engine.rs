@@ -20,18 +20,26 @@ use super::build_side::BuildSmallerSide;
 use super::memory::{MemoryUse, QueryMemory};
 use super::merge_join::JoinsBySorting;
 use super::constants::ForgetConstants;
+use super::deal::DealProbes;
 use super::parallel::Workers;
 use super::scan::ColumnCache;
 use super::ties::BreakTies;
 
 /// Rows per batch.
 pub(super) const BATCH_ROWS: usize = 8192;
-/// The same for plans that spill: the least that an operator needs is a batch or two.
-const SPILLING_BATCH_ROWS: usize = 1024;
+/// The same for plans that spill: the least that an operator needs is a batch or two, of each file that it merges. If the first is too much, the rows are long.
+pub(super) const SPILLING_BATCH_ROWS: [usize; 2] = [1024, 32];
 /// Parts of the memory that an operator which can spill gets one of; fewer bytes where everything spills: merge joins have two sorts each, all of them
 /// alive at once.
 const SHARES: usize = 2;
 const SMALL_SHARES: usize = 16;
+
+/// Bytes of a join's table for each row of its build side when it is an array over the range of their keys: about what the row itself takes.
+const DIRECT_BYTES_FOR_EACH: f64 = 128.0;
+/// Such an array may be this part of the memory for any rows, but has room for so many keys at least and at most.
+const DIRECT_PART: usize = 256;
+const LEAST_DIRECT: usize = 1 << 10;
+const MOST_DIRECT: usize = 1 << 20;
 
 /// What an engine is given.
 #[derive(Clone, Debug)]
@@ -65,8 +73,8 @@ pub struct QueryEngine {
 pub(super) struct Planning {
     /// Partitions of every operator that can have several.
     pub degree: usize,
-    /// Memory ran out once: operators that spill.
-    pub spilling: bool,
+    /// How often memory ran out: then operators that spill, and ever smaller batches.
+    pub spilling: usize,
     /// It has windows.
     pub windows: bool,
 }
@@ -108,6 +116,8 @@ impl QueryEngine {
         // Scans are cut into pieces of their own.
         settings.optimizer.enable_round_robin_repartition = false;
         settings.execution.collect_statistics = true;
+        // A join by an integer finds rows by the key itself where a table of so many bytes for each row will do.
+        settings.execution.perfect_hash_join_min_key_density = 4.0 / DIRECT_BYTES_FOR_EACH;
         // It fails where a CASE's condition excludes NULLs, which logical plans see and physical ones do not.
         settings.execution.skip_physical_aggregate_schema_check = true;
         Ok(Arc::new(QueryEngine {
@@ -128,8 +138,11 @@ impl QueryEngine {
     }
 
     fn new_state(&self, Planning { degree, spilling, windows }: Planning) -> SessionState {
-        let batch_rows = if spilling { SPILLING_BATCH_ROWS } else { BATCH_ROWS };
+        let batch_rows = spilling.checked_sub(1).map_or(BATCH_ROWS, |times| SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)]);
+        let spilling = spilling > 0;
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
+        // And whatever the rows are where it is a small part of the memory.
+        config.options_mut().execution.perfect_hash_join_small_build_threshold = (self.memory.limit() / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);
         // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
         config.options_mut().execution.sort_spill_reservation_bytes = (self.memory.limit() / 64).min(10 << 20);
         SessionStateBuilder::new()
@@ -210,6 +223,7 @@ fn physical_rules(merge_joins: bool, windows: bool) -> Vec<Arc<dyn PhysicalOptim
         rules.push(rule);
         if chooses_sides {
             rules.push(Arc::new(BuildSmallerSide));
+            rules.push(Arc::new(DealProbes));
         }
     }
     rules

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::{BatchCoalescer, SortOptions};
@@ -13,6 +13,7 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result, Statistics, internal_err};
 use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -28,19 +29,22 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Notify;
 
+use super::aside;
 use super::build_side::estimated_rows;
+use super::context::Shared;
 use super::scan::ScanExec;
 use super::through::{OnTheWay, Through, knowing};
+use crate::expr::Raised;
 
-/// Pieces that one worker may be ahead of the reader.
-const PIECES_AHEAD: usize = 2;
-/// Batches of a piece that wait for the reader.
+/// Batches of the piece that the reader is at that may wait for it, whatever memory there is.
 const BATCHES_AHEAD: usize = 2;
+/// The part of the memory of all queries that batches of later pieces, which wait for their turn, may fill.
+const MEMORY_PART: usize = 8;
 
 /// Makes the scans of a plan for one thread shared by `workers`; with one worker only the batches are made what they are with more.
-pub(super) fn shared_scans(plan: Arc<dyn ExecutionPlan>, workers: usize) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn shared_scans(plan: Arc<dyn ExecutionPlan>, shared: &Arc<Shared>, workers: usize) -> Result<Arc<dyn ExecutionPlan>> {
     // Such operators give equal rows, or pairs, in an order that depends on how rows are cut into batches.
     let by_batches = |plan: &Arc<dyn ExecutionPlan>| {
         use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
@@ -53,7 +57,7 @@ pub(super) fn shared_scans(plan: Arc<dyn ExecutionPlan>, workers: usize) -> Resu
             || plan.downcast_ref::<HashJoinExec>().is_some_and(of_build_side)
     };
     let exact = plan.exists(|node| Ok(by_batches(node)))?;
-    gathered(plan, workers, exact)
+    gathered(plan, &Sharing { shared, workers, exact })
 }
 
 /// True if some scan of a plan for one thread can be shared.
@@ -61,21 +65,30 @@ pub(super) fn can_share(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     plan.exists(|node| Ok(node.downcast_ref::<ScanExec>().is_some_and(|scan| scan.by_piece().is_some_and(|scan| scan.properties().output_partitioning().partition_count() > 1))))
 }
 
-fn gathered(plan: Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Result<Arc<dyn ExecutionPlan>> {
-    if let Some(pieces) = by_piece(&plan, workers, exact)? {
+/// How scans are shared.
+struct Sharing<'a> {
+    shared: &'a Arc<Shared>,
+    workers: usize,
+    /// See [`Gather`].
+    exact: bool,
+}
+
+fn gathered(plan: Arc<dyn ExecutionPlan>, sharing: &Sharing) -> Result<Arc<dyn ExecutionPlan>> {
+    let Sharing { shared, workers, exact } = *sharing;
+    if let Some(pieces) = by_piece(&plan, sharing)? {
         // The rows are the same, so what is known of them is.
         let known = plan.equivalence_properties().clone();
-        return Ok(if workers > 1 || exact { Gather::over(pieces, known, workers, exact) } else { pieces });
+        return Ok(if workers > 1 || exact { Arc::new(Gather::new(pieces, known, shared.clone(), workers, exact)) } else { pieces });
     }
-    let children = plan.children().into_iter().map(|child| gathered(child.clone(), workers, exact)).collect::<Result<Vec<_>>>()?;
+    let children = plan.children().into_iter().map(|child| gathered(child.clone(), sharing)).collect::<Result<Vec<_>>>()?;
     if children.is_empty() { Ok(plan) } else { replace_children_if_necessary(plan, children) }
 }
 
 /// The plan with a partition for each piece of its scan, if each row that it gives comes of one row of the scan, in the scan's order.
-fn by_piece(plan: &Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn by_piece(plan: &Arc<dyn ExecutionPlan>, sharing: &Sharing) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         // One worker reads the scan as it is; below it, too, batches are made what they are with more.
-        return Ok(scan.by_piece().map(|pieces| if workers > 1 { Arc::new(pieces) as _ } else { plan.clone() }));
+        return Ok(scan.by_piece().map(|pieces| if sharing.workers > 1 { Arc::new(pieces) as _ } else { plan.clone() }));
     }
     // A LIMIT counts rows of all pieces.
     if plan.fetch().is_some() {
@@ -87,13 +100,13 @@ fn by_piece(plan: &Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Resul
         if !by_probe || *join.partition_mode() != PartitionMode::CollectLeft {
             return Ok(None);
         }
-        let Some(probe) = by_piece(join.right(), workers, exact)? else { return Ok(None) };
-        let build = gathered(join.left().clone(), workers, exact)?;
+        let Some(probe) = by_piece(join.right(), sharing)? else { return Ok(None) };
+        let build = gathered(join.left().clone(), sharing)?;
         return Ok(Some(replace_children_if_necessary(plan.clone(), vec![build, probe])?));
     }
     let passes = plan.is::<ProjectionExec>() || plan.is::<FilterExec>() || plan.is::<CooperativeExec>();
     if passes || plan.downcast_ref::<Through>().is_some_and(Through::divides) {
-        let Some(input) = by_piece(plan.children()[0], workers, exact)? else { return Ok(None) };
+        let Some(input) = by_piece(plan.children()[0], sharing)? else { return Ok(None) };
         return Ok(Some(replace_children_if_necessary(plan.clone(), vec![input])?));
     }
     Ok(None)
@@ -103,6 +116,7 @@ fn by_piece(plan: &Arc<dyn ExecutionPlan>, workers: usize, exact: bool) -> Resul
 #[derive(Debug)]
 pub(super) struct Gather {
     input: Arc<dyn ExecutionPlan>,
+    shared: Arc<Shared>,
     workers: usize,
     /// Batches have exactly the rows that the session's settings say, whatever those of the input have.
     exact: bool,
@@ -110,9 +124,9 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    fn over(input: Arc<dyn ExecutionPlan>, known: EquivalenceProperties, workers: usize, exact: bool) -> Arc<dyn ExecutionPlan> {
+    fn new(input: Arc<dyn ExecutionPlan>, known: EquivalenceProperties, shared: Arc<Shared>, workers: usize, exact: bool) -> Gather {
         let properties = PlanProperties::new(known, Partitioning::UnknownPartitioning(1), EmissionType::Incremental, Boundedness::Bounded);
-        Arc::new(Gather { input, workers, exact, properties: Arc::new(properties) })
+        Gather { input, shared, workers, exact, properties: Arc::new(properties) }
     }
 }
 
@@ -140,11 +154,11 @@ impl ExecutionPlan for Gather {
     }
 
     fn replace_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Gather::over(children.remove(0), self.properties.equivalence_properties().clone(), self.workers, self.exact))
+        Ok(Arc::new(Gather::new(children.remove(0), self.properties.equivalence_properties().clone(), self.shared.clone(), self.workers, self.exact)))
     }
 
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Gather::over(children.remove(0), self.properties.equivalence_properties().clone(), self.workers, self.exact))
+        Ok(Arc::new(Gather::new(children.remove(0), self.properties.equivalence_properties().clone(), self.shared.clone(), self.workers, self.exact)))
     }
 
     fn child_stats_requests(&self, _: Option<usize>) -> Vec<ChildStats> {
@@ -162,8 +176,8 @@ impl ExecutionPlan for Gather {
         let pieces = match self.workers {
             0 | 1 => Pieces::Direct(self.input.execute(0, context)?),
             workers => {
-                let input = self.input.clone();
-                Pieces::Later(Some(Box::new(move || Ahead::start(input, context, partitions, workers))))
+                let (input, shared) = (self.input.clone(), self.shared.clone());
+                Pieces::Later(Some(Box::new(move || Ahead::start(input, context, shared, partitions, workers))))
             }
         };
         let batches = futures::stream::unfold(pieces, |mut pieces| async move { Some((pieces.next().await?, pieces)) });
@@ -219,82 +233,217 @@ impl Pieces {
     }
 }
 
-/// A batch of a piece; `None` is its end.
-type Part = Result<Option<RecordBatch>>;
-
 /// Pieces being computed by several workers.
 struct Ahead {
-    /// Of the pieces that the reader has not read, in order.
-    unread: VecDeque<mpsc::Receiver<Part>>,
-    /// One for each piece that may be begun.
-    begin: Arc<Semaphore>,
+    line: Arc<Line>,
+    shared: Arc<Shared>,
+    attempt: usize,
     _workers: Vec<SpawnedTask<()>>,
 }
 
+/// What waits for its turn.
+struct Line {
+    waiting: Mutex<Waiting>,
+    /// There is room for more.
+    room: Notify,
+    /// The first piece has a batch, or has ended.
+    ready: Notify,
+    unwanted: Arc<AtomicBool>,
+}
+
+struct Waiting {
+    /// Those that have been begun and the reader has not read, in order.
+    pieces: VecDeque<Piece>,
+    /// Which one is the first of them, and of how many.
+    first: usize,
+    all: usize,
+    /// Bytes of batches, and how many those behind the first piece may have.
+    memory: MemoryReservation,
+    most: usize,
+}
+
+/// What the reader gets, with the warnings that belong to it.
+enum Next {
+    Batch(RecordBatch, Raised),
+    EndOfPiece(Result<()>, Raised),
+    NotYet,
+    End,
+}
+
+#[derive(Default)]
+struct Piece {
+    batches: VecDeque<(RecordBatch, Raised)>,
+    /// What was raised behind the last batch.
+    raised: Raised,
+    ended: Option<Result<()>>,
+}
+
 impl Ahead {
-    fn start(input: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, pieces: usize, workers: usize) -> Ahead {
-        let workers = workers.min(pieces);
-        let (senders, unread): (Vec<_>, VecDeque<_>) = (0..pieces).map(|_| mpsc::channel(BATCHES_AHEAD)).map(|(s, r)| (Mutex::new(Some(s)), r)).unzip();
-        let senders: Arc<[Mutex<Option<mpsc::Sender<Part>>>]> = senders.into();
-        let begin = Arc::new(Semaphore::new(workers * PIECES_AHEAD));
-        let next = Arc::new(AtomicUsize::new(0));
-        let to_begin = begin.clone();
+    fn start(input: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, shared: Arc<Shared>, pieces: usize, workers: usize) -> Ahead {
+        let most = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(limit) => limit / MEMORY_PART,
+            _ => usize::MAX,
+        };
+        let memory = MemoryConsumer::new("rows whose turn has not come").register(context.memory_pool());
+        let waiting = Waiting { pieces: VecDeque::new(), first: 0, all: pieces, memory, most };
+        let line = Arc::new(Line { waiting: Mutex::new(waiting), room: Notify::new(), ready: Notify::new(), unwanted: Arc::default() });
         let worker = |_| {
-            let (input, context, senders, begin, next) = (input.clone(), context.clone(), senders.clone(), to_begin.clone(), next.clone());
+            let (input, context, line) = (input.clone(), context.clone(), line.clone());
             SpawnedTask::spawn(async move {
-                // A piece is begun only when all before it have been, so the one that the reader waits for never waits itself.
-                while let Ok(permit) = begin.acquire().await {
-                    permit.forget();
-                    let piece = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(sender) = senders.get(piece).and_then(|sender| sender.lock().take()) else { return };
-                    if !send_piece(input.as_ref(), piece, context.clone(), &sender).await {
-                        return;
-                    }
+                // Pieces are begun in their order, so the one that the reader waits for never waits itself.
+                while let Some(place) = Place::next(&line) {
+                    let ended = compute(input.as_ref(), context.clone(), &place).await;
+                    place.end(ended);
                 }
             })
         };
-        let workers = (0..workers).map(worker).collect();
-        Ahead { unread, begin, _workers: workers }
+        let attempt = shared.attempt();
+        let workers = (0..workers.min(pieces)).map(worker).collect();
+        Ahead { line, shared, attempt, _workers: workers }
     }
 
     async fn next(&mut self) -> Option<Result<RecordBatch>> {
         loop {
-            match self.unread.front_mut()?.recv().await {
-                Some(Ok(Some(batch))) => return Some(Ok(batch)),
-                Some(Ok(None)) => {
-                    self.unread.pop_front();
-                    self.begin.add_permits(1);
+            let next = self.line.waiting.lock().next();
+            match next {
+                // A permit is kept for one who is about to wait.
+                Next::NotYet => self.line.ready.notified().await,
+                Next::End => return None,
+                Next::Batch(batch, raised) => {
+                    self.line.room.notify_waiters();
+                    self.shared.raise(self.attempt, raised);
+                    return Some(Ok(batch));
                 }
-                Some(Err(error)) => {
-                    self.unread.clear();
-                    return Some(Err(error));
-                }
-                None => {
-                    self.unread.clear();
-                    return Some(internal_err!("a worker ended before its piece"));
+                Next::EndOfPiece(ended, raised) => {
+                    self.line.room.notify_waiters();
+                    self.shared.raise(self.attempt, raised);
+                    if let Err(error) = ended {
+                        return Some(Err(error));
+                    }
                 }
             }
         }
     }
 }
 
-/// Computes one piece; false if nobody wants more.
-async fn send_piece(input: &dyn ExecutionPlan, piece: usize, context: Arc<TaskContext>, to: &mpsc::Sender<Part>) -> bool {
-    let mut batches = match input.execute(piece, context) {
-        Ok(batches) => batches,
-        Err(error) => {
-            let _ = to.send(Err(error)).await;
-            return false;
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.line.unwanted.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Waiting {
+    fn next(&mut self) -> Next {
+        if self.first == self.all {
+            return Next::End;
         }
-    };
-    while let Some(batch) = batches.next().await {
-        let failed = batch.is_err();
-        let empty = batch.as_ref().is_ok_and(|batch| batch.num_rows() == 0);
-        if !empty && to.send(batch.map(Some)).await.is_err() || failed {
-            return false;
+        let Some(piece) = self.pieces.front_mut() else { return Next::NotYet };
+        if let Some((batch, raised)) = piece.batches.pop_front() {
+            self.memory.shrink(batch.get_array_memory_size());
+            return Next::Batch(batch, raised);
+        }
+        let Some(ended) = piece.ended.take() else { return Next::NotYet };
+        let raised = std::mem::take(&mut piece.raised);
+        self.pieces.pop_front();
+        // Nothing is read behind an error.
+        self.first = if ended.is_ok() { self.first + 1 } else { self.all };
+        Next::EndOfPiece(ended, raised)
+    }
+
+    /// Puts a batch behind those of its piece, if there is room for it; gives it back otherwise.
+    fn put(&mut self, piece: usize, batch: RecordBatch, raised: Raised) -> Option<(RecordBatch, Raised)> {
+        let bytes = batch.get_array_memory_size();
+        // Behind an error nobody wants it, and nobody waits.
+        let batches = &mut self.pieces.get_mut(piece.checked_sub(self.first)?)?.batches;
+        if piece == self.first && batches.len() < BATCHES_AHEAD {
+            self.memory.grow(bytes);
+        } else if self.memory.size() + bytes > self.most || self.memory.try_grow(bytes).is_err() {
+            return Some((batch, raised));
+        }
+        batches.push_back((batch, raised));
+        None
+    }
+}
+
+/// A piece that a worker computes.
+struct Place<'a> {
+    line: &'a Arc<Line>,
+    piece: usize,
+    ended: bool,
+}
+
+impl<'a> Place<'a> {
+    /// The next piece that nobody has begun.
+    fn next(line: &'a Arc<Line>) -> Option<Place<'a>> {
+        let mut waiting = line.waiting.lock();
+        let piece = waiting.first + waiting.pieces.len();
+        if piece >= waiting.all {
+            return None;
+        }
+        waiting.pieces.push_back(Piece::default());
+        Some(Place { line, piece, ended: false })
+    }
+
+    /// Waits until there is room for a batch.
+    async fn put(&self, batch: RecordBatch, raised: Raised) {
+        let mut next = (batch, raised);
+        loop {
+            let room = self.line.room.notified();
+            match self.line.waiting.lock().put(self.piece, next.0, next.1) {
+                Some(refused) => next = refused,
+                None => break,
+            }
+            room.await;
+        }
+        self.line.ready.notify_one();
+    }
+
+    fn end(mut self, (ended, raised): (Result<()>, Raised)) {
+        self.set_end(ended, raised);
+    }
+
+    fn set_end(&mut self, ended: Result<()>, raised: Raised) {
+        self.ended = true;
+        let mut waiting = self.line.waiting.lock();
+        let first = waiting.first;
+        // After an error nothing is read.
+        if let Some(piece) = self.piece.checked_sub(first).and_then(|at| waiting.pieces.get_mut(at)) {
+            (piece.ended, piece.raised) = (Some(ended), raised);
+        }
+        drop(waiting);
+        self.line.ready.notify_one();
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.set_end(internal_err!("a worker ended before its piece"), Raised::default());
         }
     }
-    to.send(Ok(None)).await.is_ok()
+}
+
+/// Computes a piece; what is raised behind its last batch comes with its end.
+async fn compute(input: &dyn ExecutionPlan, context: Arc<TaskContext>, place: &Place<'_>) -> (Result<()>, Raised) {
+    let unwanted = &place.line.unwanted;
+    let (batches, mut raised) = aside::work(unwanted, || input.execute(place.piece, context));
+    let mut batches = match batches {
+        Ok(batches) => batches,
+        Err(error) => return (Err(error), raised),
+    };
+    loop {
+        let next = std::future::poll_fn(|cx| {
+            let (next, more) = aside::work(unwanted, || batches.poll_next_unpin(cx));
+            raised.append(more);
+            next
+        });
+        match next.await {
+            None => return (Ok(()), raised),
+            Some(Err(error)) => return (Err(error), raised),
+            Some(Ok(batch)) if batch.num_rows() == 0 => {}
+            Some(Ok(batch)) => place.put(batch, std::mem::take(&mut raised)).await,
+        }
+    }
 }
 
 /// Inner tables of fewer rows are built for any outer one that has a row for so many: a smaller one finds its rows by an index.

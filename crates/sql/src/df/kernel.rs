@@ -3,15 +3,17 @@
 //! A kernel may decline a batch (an overflow, a division by zero): then the same expression is evaluated row by row, which gives MySQL's
 //! error or warning. So a kernel never has to word an error.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewBuilder, BooleanArray, BooleanBuilder, Decimal128Array, Decimal256Array, PrimitiveArray,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, Decimal128Array, Decimal256Array, GenericByteViewArray,
+    PrimitiveArray, StringViewArray, StringViewBuilder, make_view,
 };
-use datafusion::arrow::buffer::{NullBuffer, ScalarBuffer};
+use datafusion::arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{
-    DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt16Type, UInt64Type, i256,
+    ByteViewType, DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt16Type, UInt64Type, i256,
 };
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, ScalarValue};
@@ -45,6 +47,8 @@ pub(super) enum Kernel {
     Part(DatePart, Repr),
     /// `text LIKE constant`.
     Like(Arc<LikePattern>),
+    /// So many characters of a text behind so many.
+    Substring { from: usize, count: usize },
     /// Several values as bytes, equal when they are; NULL if any is NULL.
     RowKey,
     /// Several values as bytes that order as ORDER BY would; true is descending.
@@ -105,6 +109,7 @@ impl Kernel {
                 DatePart::YearMonth => "year_month",
             },
             Kernel::Like(_) => "like",
+            Kernel::Substring { .. } => "substring",
             Kernel::RowKey => "row_key",
             Kernel::OrderKey(_) => "order_key",
         }
@@ -119,6 +124,7 @@ impl Kernel {
             Kernel::Arithmetic { output, .. } => output.data_type(),
             Kernel::Part(..) | Kernel::Micros(_) => DataType::Int64,
             Kernel::Like(_) => DataType::Boolean,
+            Kernel::Substring { .. } => DataType::Utf8View,
         }
     }
 
@@ -137,6 +143,7 @@ impl Kernel {
             Kernel::Arithmetic { op, left, right, output } => arithmetic(*op, (&arrays[0], *left), (&arrays[1], *right), *output, rows),
             Kernel::Part(part, from) => Some(Arc::new(parts(&arrays[0].array, *part, *from))),
             Kernel::Like(pattern) => Some(Arc::new(like(&arrays[0].array, pattern))),
+            Kernel::Substring { from, count } => Some(Arc::new(substrings(&arrays[0].array, *from, *count))),
             Kernel::RowKey => Some(row_keys(args, rows, None)?),
             Kernel::OrderKey(descending) => Some(row_keys(args, rows, Some(descending))?),
         })
@@ -231,22 +238,64 @@ impl Operand {
     }
 }
 
-fn sort_keys(array: &ArrayRef, collation: &Collation) -> ArrayRef {
-    let mut out = BinaryViewBuilder::with_capacity(array.len());
-    let mut key = Vec::new();
-    let mut push = |bytes: Option<&[u8]>| match bytes {
-        Some(bytes) => {
-            key.clear();
-            collation.sort_key(bytes, &mut key);
-            out.append_value(&key);
-        }
-        None => out.append_null(),
-    };
-    match array.as_string_view_opt() {
-        Some(texts) => texts.iter().for_each(|t| push(t.map(str::as_bytes))),
-        None => array.as_binary_view().iter().for_each(push),
+/// Bytes of keys in one buffer at most.
+const KEYS_TOGETHER: usize = 1 << 30;
+/// Bytes that are in the view itself.
+const INLINE_BYTES: usize = 12;
+
+/// What was found for texts that an array points to again and again, as it does to one of few different ones. A view is the text itself if it is short,
+/// or else where it is: the same view in one array is the same text.
+struct Known<V>([(u128, V); 128]);
+
+impl<V: Copy + Default> Known<V> {
+    fn new() -> Known<V> {
+        // No text has this length.
+        Known([(u128::MAX, V::default()); 128])
     }
-    Arc::new(out.finish())
+
+    fn get(&mut self, view: u128, find: impl FnOnce() -> V) -> V {
+        let mixed = ((view ^ view >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = &mut self.0[(mixed >> 57) as usize];
+        if place.0 != view {
+            *place = (view, find());
+        }
+        place.1
+    }
+}
+
+/// The keys of texts, computed once for those that the array points to again and again, as one of few different texts does.
+fn sort_keys(array: &ArrayRef, collation: &Collation) -> ArrayRef {
+    match array.as_string_view_opt() {
+        Some(texts) => sort_keys_of(texts, |row| texts.value(row).as_bytes(), collation),
+        None => {
+            let texts = array.as_binary_view();
+            sort_keys_of(texts, |row| texts.value(row), collation)
+        }
+    }
+}
+
+fn sort_keys_of<'a, T: ByteViewType>(texts: &'a GenericByteViewArray<T>, text: impl Fn(usize) -> &'a [u8], collation: &Collation) -> ArrayRef {
+    let mut known = Known::new();
+    let (mut keys, mut full): (Vec<u8>, Vec<Buffer>) = (Vec::new(), Vec::new());
+    let views = texts.views().iter().enumerate().map(|(row, &view)| {
+        if texts.is_null(row) {
+            return 0;
+        }
+        known.get(view, || {
+            let start = keys.len();
+            collation.sort_key(text(row), &mut keys);
+            let key = make_view(&keys[start..], full.len() as u32, start as u32);
+            if keys.len() - start <= INLINE_BYTES {
+                keys.truncate(start);
+            } else if keys.len() >= KEYS_TOGETHER {
+                full.push(std::mem::take(&mut keys).into());
+            }
+            key
+        })
+    });
+    let views: ScalarBuffer<u128> = views.collect::<Vec<_>>().into();
+    full.push(keys.into());
+    Arc::new(BinaryViewArray::new(views, full, texts.nulls().cloned()))
 }
 
 fn json_keys(array: &ArrayRef) -> ArrayRef {
@@ -342,7 +391,7 @@ fn to_decimals(array: &ArrayRef, from: Repr, to: Repr) -> Option<ArrayRef> {
     if let (Repr::Decimal(_), Some(values)) = (to, as_i128(array, from)) {
         let result: Option<Decimal128Array> = if want >= have {
             let factor = power(want - have)?;
-            try_unary(&values, |v| v.checked_mul(factor))
+            try_unary(&values, |v| product(v, factor))
         } else {
             let divisor = power(have - want)?;
             try_unary(&values, |v| Some(round_divide(v, divisor)))
@@ -382,16 +431,19 @@ fn try_unary<A: ArrowPrimitiveType, O: ArrowPrimitiveType>(
     array: &PrimitiveArray<A>,
     op: impl Fn(A::Native) -> Option<O::Native>,
 ) -> Option<PrimitiveArray<O>> {
-    let mut out = Vec::with_capacity(array.len());
+    let mut out = vec![O::Native::default(); array.len()];
+    let all = out.iter_mut().zip(array.values());
     match array.nulls() {
         None => {
-            for &value in array.values() {
-                out.push(op(value)?);
+            for (out, &value) in all {
+                *out = op(value)?;
             }
         }
         Some(nulls) => {
-            for (i, &value) in array.values().iter().enumerate() {
-                out.push(if nulls.is_valid(i) { op(value)? } else { O::Native::default() });
+            for ((out, &value), valid) in all.zip(nulls) {
+                if valid {
+                    *out = op(value)?;
+                }
             }
         }
     }
@@ -422,13 +474,32 @@ fn try_binary<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O: ArrowPrimitiveTyp
         }
         ((l, _), (r, _)) => {
             let nulls = NullBuffer::union(l.nulls(), r.nulls());
-            let mut out = Vec::with_capacity(l.len());
-            for (i, (&a, &b)) in l.values().iter().zip(r.values()).enumerate() {
-                let valid = nulls.as_ref().is_none_or(|n| n.is_valid(i));
-                out.push(if valid { op(a, b)? } else { O::Native::default() });
+            let mut out = vec![O::Native::default(); l.len()];
+            let all = out.iter_mut().zip(l.values()).zip(r.values());
+            match &nulls {
+                None => {
+                    for ((out, &a), &b) in all {
+                        *out = op(a, b)?;
+                    }
+                }
+                Some(nulls) => {
+                    for (((out, &a), &b), valid) in all.zip(nulls) {
+                        if valid {
+                            *out = op(a, b)?;
+                        }
+                    }
+                }
             }
             Some(PrimitiveArray::new(ScalarBuffer::from(out), nulls))
         }
+    }
+}
+
+/// The product, quickly where both are small.
+fn product(a: i128, b: i128) -> Option<i128> {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) => Some(i128::from(a) * i128::from(b)),
+        _ => a.checked_mul(b),
     }
 }
 
@@ -452,7 +523,7 @@ fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), o
             let exact = |a: i128, b: i128| match op {
                 Arithmetic::Add => Some(a + b),
                 Arithmetic::Sub => Some(a - b),
-                Arithmetic::Mul => a.checked_mul(b),
+                Arithmetic::Mul => product(a, b),
                 Arithmetic::IntDiv if b != 0 => Some(a / b),
                 Arithmetic::Mod if b != 0 => Some(a % b),
                 _ => None,
@@ -470,12 +541,12 @@ fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), o
         Repr::Decimal(scale) => {
             let (a, b) = (as_i128(&l.array, left.1)?, as_i128(&r.array, right.1)?);
             let result = match op {
-                Arithmetic::Mul => try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| a.checked_mul(b)),
+                Arithmetic::Mul => try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, product),
                 Arithmetic::Add | Arithmetic::Sub => {
                     let (f, g) = (power(scale - scale_of(left.1))?, power(scale - scale_of(right.1))?);
                     let minus = op == Arithmetic::Sub;
                     try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| {
-                        let (a, b) = (a.checked_mul(f)?, b.checked_mul(g)?);
+                        let (a, b) = (product(a, f)?, product(b, g)?);
                         if minus { a.checked_sub(b) } else { a.checked_add(b) }
                     })
                 }
@@ -484,15 +555,20 @@ fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), o
             Some(Arc::new(result?.with_data_type(output.data_type())))
         }
         Repr::WideDecimal(scale) => {
+            let narrow = Cell::new(true);
             let result = match (op, as_i128(&l.array, left.1), as_i128(&r.array, right.1)) {
                 // The usual product: wide by its declared digits, narrow by its values.
                 (Arithmetic::Mul, Some(a), Some(b)) => {
-                    try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| match a.checked_mul(b) {
+                    try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| match product(a, b) {
                         Some(product) => Some(i256::from_i128(product)),
-                        None => i256::from_i128(a).checked_mul(i256::from_i128(b)),
+                        None => {
+                            narrow.set(false);
+                            i256::from_i128(a).checked_mul(i256::from_i128(b))
+                        }
                     })
                 }
                 _ => {
+                    narrow.set(false);
                     let (a, b) = (as_i256(&l.array, left.1)?, as_i256(&r.array, right.1)?);
                     match op {
                         Arithmetic::Mul => try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| a.checked_mul(b)),
@@ -510,7 +586,7 @@ fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), o
             }?;
             // MySQL's DECIMAL ends at 65 digits.
             let limit = wide_power(65);
-            if result.iter().flatten().any(|v| v >= limit || v <= limit.wrapping_neg()) {
+            if !narrow.get() && result.iter().flatten().any(|v| v >= limit || v <= limit.wrapping_neg()) {
                 return None;
             }
             Some(Arc::new(result.with_data_type(output.data_type())))
@@ -563,9 +639,75 @@ pub(super) fn key_array(array: &ArrayRef, key: Option<Kernel>) -> Result<ArrayRe
 
 fn like(array: &ArrayRef, pattern: &LikePattern) -> BooleanArray {
     let texts = array.as_string_view();
-    let mut out = BooleanBuilder::with_capacity(texts.len());
+    let (mut known, mut folded) = (Known::new(), Vec::new());
+    let matches = texts.views().iter().enumerate().map(|(row, &view)| texts.is_valid(row) && known.get(view, || pattern.matches(texts.value(row), &mut folded)));
+    BooleanArray::new(matches.collect(), texts.nulls().cloned())
+}
+
+fn substrings(array: &ArrayRef, from: usize, count: usize) -> StringViewArray {
+    let part = |text: &'_ str| -> (usize, usize) {
+        let end = from.saturating_add(count);
+        // Among ASCII a character is a byte.
+        if text.as_bytes()[..end.min(text.len())].is_ascii() {
+            return (from.min(text.len()), end.min(text.len()));
+        }
+        let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
+        (at(from), at(end))
+    };
+    let texts = array.as_string_view();
+    let mut out = StringViewBuilder::with_capacity(texts.len());
     for text in texts {
-        out.append_option(text.map(|t| pattern.matches(t)));
+        out.append_option(text.map(|text| {
+            let (start, end) = part(text);
+            &text[start..end]
+        }));
     }
     out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[Option<&str>]) -> ArrayRef {
+        Arc::new(StringViewArray::from(all.to_vec()))
+    }
+
+    #[test]
+    fn keys_of_repeated_texts_are_their_keys() {
+        let words = ["b", "a", "B", "", "a text that is longer than a view", "a text that is longer than a View", "ä", "ß and ss"];
+        let all: Vec<Option<&str>> = (0..1000).map(|i| (i % 11 != 3).then(|| words[i * i % words.len()])).collect();
+        for collation in [Collation::utf8mb4(), Collation::by_name("utf8mb4_bin").unwrap()] {
+            // Views of one text repeat where rows are taken of few.
+            let few = texts(&words.map(Some));
+            let picks: datafusion::arrow::array::UInt32Array = (0..1000).map(|i| (i % 11 != 3).then_some((i * i % words.len()) as u32)).collect();
+            for array in [texts(&all), datafusion::arrow::compute::take(&few, &picks, None).unwrap()] {
+                let keys = sort_keys(&array, collation);
+                for (row, text) in all.iter().enumerate() {
+                    let mut key = Vec::new();
+                    collation.sort_key(text.unwrap_or_default().as_bytes(), &mut key);
+                    assert_eq!(keys.as_binary_view().is_valid(row).then(|| keys.as_binary_view().value(row)), text.map(|_| &key[..]), "{row}: {text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn substrings_count_characters() {
+        let array = texts(&[Some("13-345"), Some("é€x"), Some(""), None, Some("aé€x")]);
+        let parts = |from, count| substrings(&array, from, count).iter().map(|t| t.map(str::to_owned)).collect::<Vec<_>>();
+        let some = |all: [&str; 4]| vec![Some(all[0].to_owned()), Some(all[1].to_owned()), Some(all[2].to_owned()), None, Some(all[3].to_owned())];
+        assert_eq!(parts(0, 2), some(["13", "é€", "", "aé"]));
+        assert_eq!(parts(2, usize::MAX), some(["-345", "x", "", "€x"]));
+        assert_eq!(parts(1, 0), some(["", "", "", ""]));
+        assert_eq!(parts(9, 1), some(["", "", "", ""]));
+    }
+
+    #[test]
+    fn products_of_large_numbers_are_exact_or_none() {
+        let big = i128::from(i64::MAX) * 4;
+        assert_eq!(product(i128::from(i64::MIN), i128::from(i64::MIN)), Some(1 << 126));
+        assert_eq!(product(big, -3), Some(big * -3));
+        assert_eq!(product(i128::MAX / 2, 3), None);
+    }
 }

@@ -5,20 +5,23 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`: which side of a join is built, and what its keys spare the other. `parallel`: which queries run on several threads, `in_order` how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod aggregate;
 mod append;
+mod aside;
 mod build_side;
 mod compact;
 mod constants;
 mod context;
+mod deal;
 mod engine;
 mod error;
 mod explain;
 mod in_order;
 mod kernel;
+mod key_set;
 mod lower;
 mod memory;
 mod merge_join;
@@ -94,6 +97,8 @@ pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MyS
 
 async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>) {
     let shared = Shared::new(cx, &rel, false);
+    // Also where this future is dropped.
+    let _end = End(shared.clone());
     let mut planned = Some(planned);
     loop {
         let stream = physical(&shared, rel.clone()).await.and_then(|plan| execute_stream(plan.physical, plan.context));
@@ -118,6 +123,15 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
                 return;
             }
         }
+    }
+}
+
+/// Tells whatever still runs for a query that it has ended.
+struct End(Arc<Shared>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
@@ -245,7 +259,7 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
     let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
-    let physical = in_order::shared_scans(physical, degree.unwrap_or(1))?;
+    let physical = in_order::shared_scans(physical, shared, degree.unwrap_or(1))?;
     Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 

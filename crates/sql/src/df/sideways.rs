@@ -1,18 +1,17 @@
-//! Sideways information passing: the keys that a join's build side has find the rows of its probe side by an index.
+//! Sideways information passing: what the build side of a join has keys of is all that its probe side need give.
 //!
-//! A hash join reads its build side first. Where that turns out to have few keys, rows with other keys are of no use, and a scan on the probe side
-//! whose table has an index on its key need not read them. [`GatherKeys`] stands above the build side and remembers its keys; scans wait for
-//! them and decide ([`super::scan`]). The join itself is as it was: what a scan leaves out no row of the build side would have met.
+//! A hash join reads its build side first. [`GatherKeys`] stands above it and remembers its keys; scans on the probe side wait for them. Where they
+//! are few and the table has an index on its key, the scan reads those rows alone; otherwise it leaves out the rows whose key is not among them,
+//! before their other columns are made ([`super::scan`]). The join itself is as it was: what a scan leaves out no row of the build side would have met.
 //!
 //! For plans that are executed once: another execution would find the keys of the first.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ahash::AHashSet;
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -27,12 +26,12 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Sendable
 use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use super::key_set::{KeySet, Remembered};
 use super::scan::ScanExec;
 use super::through::{OnTheWay, Through};
 
-/// Keys beyond which no index lookup would pay.
-const MOST_KEYS: usize = 1 << 16;
 /// How long a scan waits for keys once it is asked for rows. The join has read its own share of the build side by then; the other shares are
 /// about to be complete, unless nobody reads them before this one has ended.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -45,38 +44,51 @@ pub(super) struct JoinKeys {
 }
 
 #[derive(Debug)]
-struct Gathered {
-    /// Partitions that have not ended.
-    running: usize,
-    /// `None`: too many, or some were never seen.
-    keys: Option<AHashSet<i128>>,
+enum Gathered {
+    /// What partitions that have ended had, and how many have not.
+    Running(Vec<Remembered>, usize),
+    Complete(Arc<KeySet>),
+    /// Too many, or some were never seen.
+    Unknown,
 }
 
 impl JoinKeys {
     fn new(partitions: usize) -> Arc<JoinKeys> {
-        Arc::new(JoinKeys { gathered: Mutex::new(Gathered { running: partitions, keys: Some(AHashSet::new()) }), complete: Notify::new() })
+        Arc::new(JoinKeys { gathered: Mutex::new(Gathered::Running(Vec::new(), partitions)), complete: Notify::new() })
     }
 
-    /// All keys, ascending, once the build side is complete; None if there are too many, or it takes too long.
-    pub async fn wait(&self) -> Option<Vec<i128>> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+    /// When whoever begins to wait now gives up.
+    pub fn patience() -> Instant {
+        Instant::now() + PATIENCE
+    }
+
+    /// All keys, once the build side is complete; None if there are too many, or it takes too long.
+    pub async fn wait(&self, deadline: Instant) -> Option<Arc<KeySet>> {
         loop {
             let complete = self.complete.notified();
-            {
-                let gathered = self.gathered.lock();
-                let keys = gathered.keys.as_ref()?;
-                if gathered.running == 0 {
-                    let mut keys: Vec<i128> = keys.iter().copied().collect();
-                    keys.sort_unstable();
-                    return Some(keys);
-                }
+            match &*self.gathered.lock() {
+                Gathered::Running(..) => {}
+                Gathered::Complete(keys) => return Some(keys.clone()),
+                Gathered::Unknown => return None,
             }
             tokio::time::timeout_at(deadline, complete).await.ok()?;
         }
     }
 
-    fn give_up(&self) {
-        self.gathered.lock().keys = None;
+    /// What a partition of the build side had at its end; None if that is not known.
+    fn end(&self, of_partition: Option<Remembered>) {
+        let mut gathered = self.gathered.lock();
+        *gathered = match (std::mem::replace(&mut *gathered, Gathered::Unknown), of_partition) {
+            (Gathered::Running(mut parts, running), Some(part)) => {
+                parts.push(part);
+                match running {
+                    1 => KeySet::of(parts).map_or(Gathered::Unknown, |keys| Gathered::Complete(Arc::new(keys))),
+                    _ => Gathered::Running(parts, running - 1),
+                }
+            }
+            _ => Gathered::Unknown,
+        };
+        drop(gathered);
         self.complete.notify_waiters();
     }
 }
@@ -85,43 +97,29 @@ impl JoinKeys {
 struct Partition {
     keys: Arc<JoinKeys>,
     /// Those of this partition, until it ends; None if there were too many.
-    seen: Option<AHashSet<i128>>,
-    ended: bool,
+    seen: Option<Remembered>,
 }
 
 impl Partition {
     fn see(&mut self, batch: &RecordBatch, column: usize) {
-        let Some(seen) = &mut self.seen else { return };
-        let array = batch.column(column);
-        match array.data_type() {
-            DataType::Int64 => seen.extend(array.as_primitive::<Int64Type>().iter().flatten().map(i128::from)),
-            DataType::UInt64 => seen.extend(array.as_primitive::<UInt64Type>().iter().flatten().map(i128::from)),
-            _ => self.seen = None,
-        }
-        if self.seen.as_ref().is_none_or(|seen| seen.len() > MOST_KEYS) {
+        if self.seen.as_mut().is_some_and(|seen| !seen.add(batch.column(column))) {
             self.seen = None;
-            self.keys.give_up();
+            self.keys.end(None);
         }
     }
 
     fn end(&mut self) {
-        self.ended = true;
-        let mut gathered = self.keys.gathered.lock();
-        gathered.running = gathered.running.saturating_sub(1);
-        match (&mut gathered.keys, self.seen.take()) {
-            (Some(keys), Some(seen)) => keys.extend(seen),
-            (keys, None) => *keys = None,
-            (None, _) => {}
+        if let Some(seen) = self.seen.take() {
+            self.keys.end(Some(seen));
         }
-        self.keys.complete.notify_waiters();
     }
 }
 
 impl Drop for Partition {
     fn drop(&mut self) {
         // Nobody wanted the rest.
-        if !self.ended {
-            self.keys.give_up();
+        if self.seen.take().is_some() {
+            self.keys.end(None);
         }
     }
 }
@@ -139,8 +137,8 @@ impl OnTheWay for GatherKeys {
         false
     }
 
-    fn stream(&self, input: SendableRecordBatchStream) -> SendableRecordBatchStream {
-        let part = Partition { keys: self.keys.clone(), seen: Some(AHashSet::new()), ended: false };
+    fn stream(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {
+        let part = Partition { keys: self.keys.clone(), seen: Some(Remembered::new(context.memory_pool())) };
         let (schema, column) = (input.schema(), self.column);
         let batches = futures::stream::unfold((input, part), move |(mut input, mut part)| async move {
             let batch = input.next().await;
@@ -155,7 +153,7 @@ impl OnTheWay for GatherKeys {
     }
 }
 
-/// Lets scans on the probe sides of hash joins know the keys of the build sides, where they have an index on them.
+/// Lets scans on the probe sides of hash joins know the keys of the build sides.
 pub(super) fn pass_keys(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = match plan.downcast_ref::<HashJoinExec>() {
         Some(join) => match passed(join)? {

@@ -19,7 +19,7 @@ use super::error::{more_than_one_row, user};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
 use super::repr::{ColumnBuilder, ColumnReader, data_type, scalar};
 use super::wrapped::any_arguments;
-use crate::expr::compare_values;
+use crate::expr::{EvalContext, compare_values};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery, SubqueryKind};
 
 impl Lowerer {
@@ -50,6 +50,7 @@ impl Lowerer {
         }
         let function = SubqueryFunction {
             id: self.shared.next_id(),
+            attempt: self.shared.attempt(),
             lowerer: self.clone(),
             sub: sub.clone(),
             outer,
@@ -124,6 +125,8 @@ impl Lowerer {
 #[derive(Debug)]
 struct SubqueryFunction {
     id: usize,
+    /// At the query.
+    attempt: usize,
     lowerer: Lowerer,
     sub: Subquery,
     outer: Vec<usize>,
@@ -308,8 +311,11 @@ impl SubqueryFunction {
     }
 
     fn judge_rows(&self, rows: &[Vec<Value>], operand: &[Value]) -> Option<bool> {
-        let mut eval = self.lowerer.shared.eval.lock();
-        let mut compare = |op: CompareOp, by: CompareBy, a: &Value, b: &Value| compare_values(op, by, a, b, &mut *eval);
+        self.lowerer.shared.evaluate(self.attempt, |cx| self.judge_rows_in(rows, operand, cx))
+    }
+
+    fn judge_rows_in(&self, rows: &[Vec<Value>], operand: &[Value], cx: &mut dyn EvalContext) -> Option<bool> {
+        let mut compare = |op: CompareOp, by: CompareBy, a: &Value, b: &Value| compare_values(op, by, a, b, cx);
         match &self.sub.kind {
             SubqueryKind::In { by, negated, .. } => {
                 let mut unknown = false;

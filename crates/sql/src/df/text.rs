@@ -1,8 +1,9 @@
 //! LIKE with a constant pattern.
 
 use highkey_types::Collation;
+use memchr::memmem::Finder;
 
-/// A pattern, with what makes the usual ones fast: literal pieces between `%`, compared byte by byte while text and pattern are ASCII.
+/// A pattern, with what makes the usual ones fast: literal pieces between `%`, looked for as bytes while text and pattern are ASCII.
 #[derive(Debug)]
 pub(super) struct LikePattern {
     pattern: String,
@@ -14,7 +15,7 @@ pub(super) struct LikePattern {
 #[derive(Debug)]
 struct Pieces {
     /// Text between `%`, folded to lower case unless `exact`; the first and the last are anchored.
-    parts: Vec<Vec<u8>>,
+    parts: Vec<Finder<'static>>,
     exact: bool,
 }
 
@@ -38,9 +39,10 @@ impl LikePattern {
         LikePattern { pieces: pieces(pattern, escape, collation), pattern: pattern.to_string(), escape, collation }
     }
 
-    pub fn matches(&self, text: &str) -> bool {
+    /// `folded` is room for the text in lower case.
+    pub fn matches(&self, text: &str, folded: &mut Vec<u8>) -> bool {
         match &self.pieces {
-            Some(pieces) if is_plain(text.as_bytes()) => pieces.matches(text.as_bytes()),
+            Some(pieces) if is_plain(text.as_bytes()) => pieces.matches(text.as_bytes(), folded),
             _ => self.collation.like(text.as_bytes(), self.pattern.as_bytes(), self.escape),
         }
     }
@@ -48,7 +50,7 @@ impl LikePattern {
 
 /// Printable ASCII: every collation but the binary ones orders and folds it as ASCII letters do, and none ignores any of it.
 fn is_plain(bytes: &[u8]) -> bool {
-    bytes.iter().all(|b| (0x20..0x7f).contains(b))
+    bytes.iter().fold(true, |plain, b| plain & (0x20..0x7f).contains(b))
 }
 
 fn pieces(pattern: &str, escape: Option<char>, collation: &Collation) -> Option<Pieces> {
@@ -58,48 +60,29 @@ fn pieces(pattern: &str, escape: Option<char>, collation: &Collation) -> Option<
     }
     let exact = collation.is_binary_order();
     let fold = |part: &str| if exact { part.as_bytes().to_vec() } else { part.to_ascii_lowercase().into_bytes() };
-    Some(Pieces { parts: pattern.split('%').map(fold).collect(), exact })
+    Some(Pieces { parts: pattern.split('%').map(|part| Finder::new(&fold(part)).into_owned()).collect(), exact })
 }
 
 impl Pieces {
-    fn matches(&self, text: &[u8]) -> bool {
-        let (first, rest) = self.parts.split_first().expect("split gives at least one part");
-        let Some((last, middle)) = rest.split_last() else {
-            return text.len() == first.len() && self.starts(text, first);
+    fn matches(&self, text: &[u8], folded: &mut Vec<u8>) -> bool {
+        let text = if self.exact {
+            text
+        } else {
+            folded.clear();
+            folded.extend(text.iter().map(u8::to_ascii_lowercase));
+            folded
         };
-        if text.len() < first.len() + last.len() || !self.starts(text, first) || !self.starts(&text[text.len() - last.len()..], last) {
-            return false;
-        }
-        let mut text = &text[first.len()..text.len() - last.len()];
+        let (first, rest) = self.parts.split_first().expect("split gives at least one part");
+        let Some((last, middle)) = rest.split_last() else { return text == first.needle() };
+        let Some(text) = text.strip_prefix(first.needle()) else { return false };
+        let Some(mut text) = text.strip_suffix(last.needle()) else { return false };
         for part in middle {
-            match self.find(text, part) {
-                Some(at) => text = &text[at + part.len()..],
+            match part.find(text) {
+                Some(at) => text = &text[at + part.needle().len()..],
                 None => return false,
             }
         }
         true
-    }
-
-    fn starts(&self, text: &[u8], part: &[u8]) -> bool {
-        let head = &text[..part.len().min(text.len())];
-        if self.exact { head == part } else { head.eq_ignore_ascii_case(part) }
-    }
-
-    fn find(&self, text: &[u8], part: &[u8]) -> Option<usize> {
-        if self.exact {
-            return memchr::memmem::find(text, part);
-        }
-        let Some(&first) = part.first() else { return Some(0) };
-        let end = (text.len() + 1).checked_sub(part.len())?;
-        let mut from = 0;
-        while from < end {
-            let at = from + memchr::memchr2(first, first.to_ascii_uppercase(), &text[from..end])?;
-            if text[at..at + part.len()].eq_ignore_ascii_case(part) {
-                return Some(at);
-            }
-            from = at + 1;
-        }
-        None
     }
 }
 
@@ -109,7 +92,7 @@ mod tests {
 
     #[test]
     fn pieces_match_as_like_does() {
-        let matches = |pattern: &str, text: &str| pieces(pattern, Some('\\'), Collation::utf8mb4()).expect("plain pattern").matches(text.as_bytes());
+        let matches = |pattern: &str, text: &str| pieces(pattern, Some('\\'), Collation::utf8mb4()).expect("plain pattern").matches(text.as_bytes(), &mut Vec::new());
         assert!(matches("%Special%requests%", "a sPecial case of REQUESTS here"));
         assert!(!matches("%special%requests%", "requests special"));
         assert!(matches("PROMO%", "promo x") && !matches("PROMO%", "a promo"));

@@ -26,7 +26,7 @@ pub(super) trait OnTheWay: fmt::Debug + Send + Sync {
     }
 
     /// The rows of one partition.
-    fn stream(&self, input: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    fn stream(&self, input: SendableRecordBatchStream, _: &TaskContext) -> SendableRecordBatchStream {
         input
     }
 }
@@ -107,6 +107,6 @@ impl ExecutionPlan for Through {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        Ok(self.way.stream(self.input.execute(partition, context)?))
+        Ok(self.way.stream(self.input.execute(partition, context.clone())?, &context))
     }
 }

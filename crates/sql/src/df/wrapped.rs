@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BooleanBuilder};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use highkey_types::{ColumnType, Value};
 
@@ -23,6 +23,8 @@ pub(super) struct Wrapped {
     /// The result is truth as Arrow's Boolean instead of a value.
     condition: bool,
     shared: Arc<Shared>,
+    /// At the query.
+    attempt: usize,
     signature: Signature,
 }
 
@@ -30,7 +32,7 @@ impl Wrapped {
     pub fn new(expr: Expr, arguments: Vec<ColumnType>, condition: bool, shared: Arc<Shared>) -> Wrapped {
         let volatility = if expr.is_steady() { Volatility::Immutable } else { Volatility::Volatile };
         let signature = any_arguments(arguments.len(), volatility);
-        Wrapped { id: shared.next_id(), expr, arguments, condition, shared, signature }
+        Wrapped { id: shared.next_id(), attempt: shared.attempt(), expr, arguments, condition, shared, signature }
     }
 
     /// The results for `rows` rows.
@@ -46,19 +48,21 @@ impl Wrapped {
             arrays.iter().zip(&self.arguments).map(|((array, single), ty)| (ColumnReader::new(array.as_ref(), ty), *single)).collect();
         let mut row: Vec<Value> = readers.iter().map(|(reader, single)| if *single { reader.get(0) } else { Value::Null }).collect();
         let mut out = if self.condition { Output::Truth(BooleanBuilder::with_capacity(rows)) } else { Output::Values(ColumnBuilder::new(&self.expr.ty.ty, rows)) };
-        let mut cx = self.shared.eval.lock();
-        for i in 0..rows {
-            for (value, (reader, single)) in row.iter_mut().zip(&readers) {
-                if !single {
-                    *value = reader.get(i);
+        self.shared.evaluate(self.attempt, |cx| {
+            for i in 0..rows {
+                for (value, (reader, single)) in row.iter_mut().zip(&readers) {
+                    if !single {
+                        *value = reader.get(i);
+                    }
+                }
+                let result = expr::eval(&self.expr, &row, cx).map_err(user)?;
+                match &mut out {
+                    Output::Values(builder) => builder.push(&result),
+                    Output::Truth(builder) => builder.append_option(truth(&result)),
                 }
             }
-            let result = expr::eval(&self.expr, &row, &mut *cx).map_err(user)?;
-            match &mut out {
-                Output::Values(builder) => builder.push(&result),
-                Output::Truth(builder) => builder.append_option(truth(&result)),
-            }
-        }
+            Ok::<_, DataFusionError>(())
+        })?;
         Ok(match &mut out {
             Output::Values(builder) => builder.finish(),
             Output::Truth(builder) => Arc::new(builder.finish()),

@@ -130,3 +130,37 @@ pub trait EvalContext {
         self.time_zone().from_utc(&utc)
     }
 }
+
+/// The surroundings of a query, of which each of its threads has a copy.
+pub trait SharedContext: EvalContext + Send {
+    /// A copy without warnings. What it assigns, the original does not see.
+    fn copy(&self) -> Box<dyn SharedContext>;
+    /// What was raised since the last time.
+    fn take_raised(&mut self) -> Raised;
+    /// Adds what copies raised.
+    fn add_raised(&mut self, raised: Raised);
+}
+
+/// Warnings on their way from where they were raised to the statement's list.
+#[derive(Clone, Debug, Default)]
+pub struct Raised {
+    /// As many as the list may have.
+    pub first: Vec<Warning>,
+    /// How many there were.
+    pub all: u64,
+    /// How many of them are errors.
+    pub errors: u64,
+}
+
+impl Raised {
+    pub fn is_empty(&self) -> bool {
+        self.all == 0
+    }
+
+    /// These, and then those.
+    pub fn append(&mut self, mut then: Raised) {
+        self.first.append(&mut then.first);
+        self.all += then.all;
+        self.errors += then.errors;
+    }
+}

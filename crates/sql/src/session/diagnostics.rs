@@ -2,6 +2,8 @@
 
 use highkey_types::{Level, MySqlError, Warning};
 
+use crate::expr::Raised;
+
 /// Conditions of the last statement that was not about them.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
@@ -34,6 +36,19 @@ impl Diagnostics {
         if self.conditions.len() < limit {
             self.conditions.push(warning);
         }
+    }
+
+    /// Takes all conditions out.
+    pub fn take(&mut self) -> Raised {
+        Raised { first: std::mem::take(&mut self.conditions), all: std::mem::take(&mut self.warnings), errors: std::mem::take(&mut self.errors) }
+    }
+
+    /// Adds conditions that were taken from others with the same limit.
+    pub fn add(&mut self, raised: Raised, limit: usize) {
+        self.warnings += raised.all;
+        self.errors += raised.errors;
+        let room = limit.saturating_sub(self.conditions.len());
+        self.conditions.extend(raised.first.into_iter().take(room));
     }
 
     pub fn push_error(&mut self, error: &MySqlError, limit: usize) {

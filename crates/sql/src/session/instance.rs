@@ -202,10 +202,9 @@ impl Instance {
 
     /// What queries may use, as the global variables have it now.
     pub fn limit_queries(&self) {
-        let (memory, temp) = {
-            let globals = self.globals.read();
-            (globals.u64("parallel_memory_limit"), globals.u64("highkey_temp_space_limit"))
-        };
+        // Until they are set nobody changes them: whoever comes later would put old ones back.
+        let globals = self.globals.read();
+        let (memory, temp) = (globals.u64("parallel_memory_limit"), globals.u64("highkey_temp_space_limit"));
         self.queries.set_limits(memory.max(LEAST_QUERY_MEMORY) as usize, temp);
     }
 

@@ -15,7 +15,7 @@ use super::instance::Instance;
 use super::process::ProcessEntry;
 use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Raised, SharedContext};
 use crate::information_schema;
 use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
@@ -343,6 +343,22 @@ impl BindContext for SessionState {
 
     fn group_concat_max_len(&self) -> u64 {
         self.config.group_concat_max_len
+    }
+}
+
+impl SharedContext for SessionState {
+    fn copy(&self) -> Box<dyn SharedContext> {
+        let mut copy = self.clone();
+        copy.diagnostics.take();
+        Box::new(copy)
+    }
+
+    fn take_raised(&mut self) -> Raised {
+        self.diagnostics.take()
+    }
+
+    fn add_raised(&mut self, raised: Raised) {
+        self.diagnostics.add(raised, self.config.max_error_count);
     }
 }
 

@@ -93,42 +93,45 @@ impl Scan {
 
     /// Copies the next rows out: those of one leaf that the scan sees, at least one. False at the end.
     pub fn next_leaf(&mut self, out: &mut LeafRows) -> Result<bool> {
-        let tree = self.tree()?;
-        let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
-        let (deferred, gaps, run) = (&mut self.deferred, &mut self.gaps, &mut self.run);
-        loop {
-            out.clear();
-            let backward = self.at.direction() == btree::Direction::Backward;
-            if let Some(gaps) = gaps {
-                gaps.pass(&tree)?;
-            }
-            let found = tree.scan_leaf(&mut self.at, |leaf| {
-                if let Some(gaps) = gaps {
-                    gaps.cover(leaf);
-                }
-                let settled = reader.read_leaf(leaf, backward, out, deferred);
-                match run {
-                    Some(known) if settled && leaf.is_whole() && out.len() == leaf.len() => known.add(leaf),
-                    _ => *run = None,
-                }
-            })?;
-            if let Some(gaps) = gaps {
-                gaps.reach_back(&tree)?;
-            }
-            if !found {
-                if let Some(gaps) = gaps {
-                    gaps.pass(&tree)?;
-                }
-                return Ok(false);
-            }
-            for (row, value) in deferred.drain(..) {
-                out.replace_value(row, &value.fetch(&self.system)?);
-            }
+        while self.read_leaf(out)? {
             if !out.is_empty() {
-                count(&self.system.counters.rows_read, out.len() as u64);
                 return Ok(true);
             }
         }
+        Ok(false)
+    }
+
+    /// Copies out the rows of the next leaf that the scan sees, perhaps none. False at the end.
+    pub fn read_leaf(&mut self, out: &mut LeafRows) -> Result<bool> {
+        let tree = self.tree()?;
+        let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
+        let (deferred, gaps, run) = (&mut self.deferred, &mut self.gaps, &mut self.run);
+        out.clear();
+        let backward = self.at.direction() == btree::Direction::Backward;
+        if let Some(gaps) = gaps {
+            gaps.pass(&tree)?;
+        }
+        let found = tree.scan_leaf(&mut self.at, |leaf| {
+            if let Some(gaps) = gaps {
+                gaps.cover(leaf);
+            }
+            let settled = reader.read_leaf(leaf, backward, out, deferred);
+            match run {
+                Some(known) if settled && leaf.is_whole() && out.len() == leaf.len() => known.add(leaf),
+                _ => *run = None,
+            }
+        })?;
+        if let Some(gaps) = gaps {
+            gaps.reach_back(&tree)?;
+            if !found {
+                gaps.pass(&tree)?;
+            }
+        }
+        for (row, value) in deferred.drain(..) {
+            out.replace_value(row, &value.fetch(&self.system)?);
+        }
+        count(&self.system.counters.rows_read, out.len() as u64);
+        Ok(found)
     }
 
     /// Begins to note the leaves that are read, for `take_run`. Forward scans of what is visible only.

@@ -72,10 +72,10 @@ impl ExactSum {
     }
 
     fn accumulate(&mut self, values: &ArrayRef, groups: &[usize], sign: i64) {
-        let sign_128 = i128::from(sign);
+        let signed = |v: i128| if sign < 0 { -v } else { v };
         match self.input {
-            Repr::UInt | Repr::Set => self.each::<UInt64Type>(values, groups, sign, |s, g, v| s.add(g, i128::from(v) * sign_128)),
-            Repr::Decimal(_) => self.each::<Decimal128Type>(values, groups, sign, |s, g, v| s.add(g, v * sign_128)),
+            Repr::UInt | Repr::Set => self.each::<UInt64Type>(values, groups, sign, |s, g, v| s.add(g, signed(i128::from(v)))),
+            Repr::Decimal(_) => self.each::<Decimal128Type>(values, groups, sign, |s, g, v| s.add(g, signed(v))),
             Repr::WideDecimal(_) => self.each::<Decimal256Type>(values, groups, sign, |s, g, v| {
                 let v = if sign < 0 { v.wrapping_neg() } else { v };
                 match v.to_i128() {
@@ -83,7 +83,7 @@ impl ExactSum {
                     None => s.carry(g, v),
                 }
             }),
-            _ => self.each::<Int64Type>(values, groups, sign, |s, g, v| s.add(g, i128::from(v) * sign_128)),
+            _ => self.each::<Int64Type>(values, groups, sign, |s, g, v| s.add(g, signed(i128::from(v)))),
         }
     }
 

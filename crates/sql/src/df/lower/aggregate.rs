@@ -15,11 +15,13 @@ use datafusion::logical_expr::logical_plan::{Aggregate as AggregatePlan, Sort as
 use datafusion::logical_expr::{AggregateUDF, Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, SortExpr, binary_expr, lit};
 use highkey_types::{ColumnType, TypeKind, Value, errors};
 
+use super::dependent::dependent;
 use super::expr::{apply, key_hides_value, typed_null};
 use super::{Lowered, Lowerer, Projecting, Scope};
 use crate::df::aggregate::{Aggregate as Udaf, AggregateKind, BitOperation, TextOrder};
 use crate::df::error::user;
 use crate::df::kernel::{Kernel, KernelFunction};
+use crate::df::parallel::OrderWatch;
 use crate::df::repr::{Repr, data_type};
 use crate::functions::FuncId;
 use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Rel, SortKey};
@@ -29,6 +31,8 @@ pub(in crate::df) struct GroupColumn {
     pub key: DfExpr,
     pub value: Option<DfExpr>,
     pub ty: ColumnType,
+    /// The other columns determine the value: it is no key.
+    pub dependent: bool,
 }
 
 /// A call of an aggregate, its arguments over the input.
@@ -44,9 +48,12 @@ impl Lowerer {
         let mut scope = Scope::of(input, &lowered);
         let plan = self.join_scalar_subqueries(lowered.plan, &mut scope, &mut [])?;
         let calls = aggregates.iter().map(|a| self.call(a.func, a.distinct, &a.args, &a.order_by, &a.ty, &scope)).collect::<Result<Vec<_>>>()?;
-        let columns = groups.iter().map(|g| self.group_column(g, &scope)).collect::<Result<Vec<_>>>()?;
+        let mut columns = groups.iter().map(|g| self.group_column(g, &scope)).collect::<Result<Vec<_>>>()?;
         if rollup && !groups.is_empty() {
             return self.roll_up(plan, columns, calls, groups);
+        }
+        for (column, dependent) in columns.iter_mut().zip(dependent(input, groups)) {
+            column.dependent = dependent;
         }
         self.grouped(plan, columns, calls)
     }
@@ -55,7 +62,7 @@ impl Lowerer {
         let value = self.value(expr, scope)?;
         let key = self.group_key(expr, scope)?;
         // A double's key is a double that equals it.
-        Ok(GroupColumn { key, value: key_hides_value(&expr.ty.ty).then_some(value), ty: expr.ty.ty.clone() })
+        Ok(GroupColumn { key, value: key_hides_value(&expr.ty.ty).then_some(value), ty: expr.ty.ty.clone(), dependent: false })
     }
 
     /// `plan` grouped; the columns are the groups' values, then the aggregates.
@@ -76,6 +83,13 @@ impl Lowerer {
             Lowerer::named(name)
         };
         for group in groups {
+            if group.dependent {
+                let value = input.push(self, group.value.unwrap_or(group.key), "value");
+                // All rows of the group have the same: their order does not show.
+                let first = Udaf::udaf(AggregateKind::First(OrderWatch::default()), data_type(&group.ty));
+                columns.push(add(Call { udaf: first, args: Vec::new(), distinct: false }, vec![value], "group"));
+                continue;
+            }
             let key = input.push(self, group.key, "key");
             group_keys.push(key.clone());
             match group.value {
@@ -137,10 +151,11 @@ impl Lowerer {
                     key: kept(i, group.key, key_null),
                     value: group.value.map(|v| kept(i, v, typed_null(&group.ty))),
                     ty: group.ty,
+                    dependent: false,
                 }
             })
             .collect();
-        rolled.push(GroupColumn { key: level, value: None, ty: ColumnType::bigint() });
+        rolled.push(GroupColumn { key: level, value: None, ty: ColumnType::bigint(), dependent: false });
         let (mut lowered, keys) = self.grouped_with_keys(plan, rolled, calls)?;
         let level = lowered.columns.remove(count);
         let rolled_up = |i: usize| binary_expr(level.clone(), Operator::GtEq, lit((count - i) as i64));

@@ -144,7 +144,7 @@ impl Lowerer {
         let mut keys = Vec::new();
         let mut on_left = Vec::new();
         for (inside, outside, form) in &ties {
-            keys.push(GroupColumn { key: self.key(inside, *form, &inner_scope)?, value: None, ty: key_type(*form) });
+            keys.push(GroupColumn { key: self.key(inside, *form, &inner_scope)?, value: None, ty: key_type(*form), dependent: false });
             let mut outside = outside.clone();
             expr_mut(&mut outside, 0, &mut |e, _| lower_outer(e, 0));
             on_left.push(self.key(&outside, *form, scope)?);

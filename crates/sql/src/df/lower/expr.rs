@@ -321,10 +321,13 @@ impl Lowerer {
         let Some(chosen) = native_kernel(func, args, expr) else {
             return self.native_coalesce(func, args, expr, scope);
         };
-        let operands = match chosen {
-            Kernel::Part(..) => std::slice::from_ref(&args[args.len() - 1]),
-            _ => args,
+        // The only one that is no constant of the kernel's.
+        let single = match chosen {
+            Kernel::Part(..) => Some(args.len() - 1),
+            Kernel::Substring { .. } => Some(0),
+            _ => None,
         };
+        let operands = single.map_or(args, |i| std::slice::from_ref(&args[i]));
         let lowered = operands.iter().map(|a| self.value(a, scope)).collect::<Result<Vec<_>>>()?;
         let constant = lowered.iter().all(|a| matches!(a, DfExpr::Literal(..)));
         if constant {
@@ -338,10 +341,10 @@ impl Lowerer {
                 args: args
                     .iter()
                     .enumerate()
-                    .map(|(i, a)| match chosen {
-                        Kernel::Part(..) if i + 1 < args.len() => a.clone(),
-                        Kernel::Part(..) => Expr::column(0, a.ty.clone()),
-                        _ => Expr::column(i, a.ty.clone()),
+                    .map(|(i, a)| match single {
+                        Some(single) if i != single => a.clone(),
+                        Some(_) => Expr::column(0, a.ty.clone()),
+                        None => Expr::column(i, a.ty.clone()),
                     })
                     .collect(),
             },
@@ -580,6 +583,20 @@ fn native_kernel(func: FuncId, args: &[Expr], expr: &Expr) -> Option<Kernel> {
     if let Some(part) = part {
         let from = Repr::of(&args.last()?.ty.ty);
         return (matches!(from, Repr::Date | Repr::DateTime) && output == Repr::Int).then_some(Kernel::Part(part, from));
+    }
+    if matches!(func, FuncId::Substring | FuncId::Left) {
+        let constant = |i: usize| match args.get(i)?.as_literal()? {
+            Value::Int(n) => usize::try_from(*n).ok(),
+            _ => None,
+        };
+        // SUBSTRING counts from 1; whatever begins at 0 is empty, and below it counts from the end.
+        let (from, count) = match (func, args.len()) {
+            (FuncId::Left, _) => (0, constant(1)?),
+            (_, 2) => (constant(1)?.checked_sub(1)?, usize::MAX),
+            _ => (constant(1)?.checked_sub(1)?, constant(2)?),
+        };
+        let text = Repr::of(&args[0].ty.ty) == Repr::Text && output == Repr::Text;
+        return text.then_some(Kernel::Substring { from, count });
     }
     let op = match func {
         FuncId::Add => Arithmetic::Add,

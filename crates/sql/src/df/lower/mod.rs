@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod decorrelate;
+mod dependent;
 mod expr;
 mod join;
 mod join_order;

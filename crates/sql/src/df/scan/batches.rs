@@ -12,10 +12,12 @@ use highkey_types::TypeKind;
 use super::columns::{Block, Kept, Packed, TableColumns};
 use super::decode::{Decoder, in_zone};
 use super::filter::{Filter, Selected};
+use super::keys::KeyFilter;
 use super::{BaseTable, Piece};
 use crate::bind::ROW_ID;
 use crate::df::engine::BATCH_ROWS;
 use crate::df::error::user;
+use crate::df::key_set::KeySet;
 
 /// Batches or blocks that a scan reads at most before it lets go of its thread: about a millisecond's work.
 const STEPS_BETWEEN_PAUSES: usize = 16;
@@ -47,7 +49,8 @@ pub(super) struct Batches {
     /// Rows still wanted.
     wanted: usize,
     filter: Option<Filter>,
-    /// What the filter has left, until it is a batch.
+    key_filters: Vec<KeyFilter>,
+    /// What the filters have left, until it is a batch.
     gathered: BatchCoalescer,
     ended: bool,
 }
@@ -59,14 +62,14 @@ enum Rows<'a> {
 }
 
 impl Batches {
-    pub fn new(source: BaseTable, pieces: Pieces, limit: Option<usize>, filter: Option<Filter>, batch_rows: usize) -> Batches {
+    pub fn new(source: BaseTable, pieces: Pieces, limit: Option<usize>, filter: Option<Filter>, key_filters: Vec<KeyFilter>, batch_rows: usize) -> Batches {
         let decoder = Decoder::new(&source.table, &source.columns, batch_rows);
         // Whole blocks are too much for a few rows and where memory is short; rows behind a secondary index lie anywhere.
         let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_ID);
         let kept = if keeps { source.shared.engine.columns().table(&source.table) } else { None };
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);
-        Batches { source, pieces, kept, scan: None, leaf: RowBatch::new(), position: 0, decoder, batch_rows, wanted, filter, gathered, ended: false }
+        Batches { source, pieces, kept, scan: None, leaf: RowBatch::new(), position: 0, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false }
     }
 
     /// Begins the next piece; false at the end.
@@ -239,10 +242,11 @@ impl Batches {
             return Ok(());
         }
         self.source.shared.examined.fetch_add(rows as u64, Ordering::Relaxed);
-        let columns = &self.source.columns;
+        let source = &self.source;
+        let columns = &source.columns;
         // The i-th output column, all rows of it.
         let whole = |i: usize| {
-            Ok(self.seen(i, match &from {
+            Ok(seen(source, i, match &from {
                 Rows::Decoded(arrays, _) => arrays[i].clone(),
                 Rows::Kept(block) => block.column(columns[i]).expect("no column is missing").array()?,
             }))
@@ -251,12 +255,16 @@ impl Batches {
             Some(filter) => filter.select(filter.columns.iter().map(|&i| whole(i)).collect::<Result<_>>()?, rows)?,
             None => Selected::All,
         };
+        let selected = with_keys(&mut self.key_filters, selected, rows, |i, keys, among| match &from {
+            Rows::Decoded(arrays, _) => keys.pick_of(&arrays[i], among),
+            Rows::Kept(block) => block.column(columns[i]).expect("no column is missing").pick(keys, among),
+        });
         let (arrays, rows) = match selected {
             Selected::None => return Ok(()),
             Selected::All => ((0..columns.len()).map(whole).collect::<Result<Vec<_>>>()?, rows),
             Selected::Some(picked) => {
                 let some = |i: usize| {
-                    Ok(self.seen(i, match &from {
+                    Ok(seen(source, i, match &from {
                         Rows::Decoded(arrays, _) => take(&arrays[i], &picked, None)?,
                         Rows::Kept(block) => block.column(columns[i]).expect("no column is missing").rows(&picked)?,
                     }))
@@ -267,15 +275,6 @@ impl Batches {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.source.schema.clone(), arrays, &options)?;
         Ok(self.gathered.push_batch(batch)?)
-    }
-
-    /// The i-th output column as the query sees it: in the session's time zone.
-    fn seen(&self, i: usize, array: ArrayRef) -> ArrayRef {
-        let column = self.source.columns[i];
-        match column != ROW_ID && matches!(self.source.table.columns()[column].ty.kind, TypeKind::Timestamp(_)) {
-            true => in_zone(&array, &self.source.shared.time_zone),
-            false => array,
-        }
     }
 
     /// None at the end. Empty now and then while the filter leaves nothing, so that the thread may turn to others.
@@ -297,6 +296,36 @@ impl Batches {
         }
         Ok(Some(RecordBatch::new_empty(self.source.schema.clone())))
     }
+}
+
+/// The i-th output column as the query sees it: in the session's time zone.
+fn seen(source: &BaseTable, i: usize, array: ArrayRef) -> ArrayRef {
+    let column = source.columns[i];
+    match column != ROW_ID && matches!(source.table.columns()[column].ty.kind, TypeKind::Timestamp(_)) {
+        true => in_zone(&array, &source.shared.time_zone),
+        false => array,
+    }
+}
+
+/// Of the selected rows those with keys of the joins above; `pick` says which of the rows among those given have a key of the set in an output column.
+fn with_keys(filters: &mut [KeyFilter], mut selected: Selected, rows: usize, pick: impl Fn(usize, &KeySet, Option<&[u32]>) -> Option<Vec<u32>>) -> Selected {
+    for filter in filters {
+        let (of, among) = match &selected {
+            Selected::None => return Selected::None,
+            Selected::All => (rows, None),
+            Selected::Some(picked) => (picked.len(), Some(&picked.values()[..])),
+        };
+        if !filter.is_wanted(of) {
+            continue;
+        }
+        let column = filter.column;
+        match filter.pick(of, |keys| pick(column, keys, among)) {
+            Some(left) if left.is_empty() => return Selected::None,
+            Some(left) if left.len() < of => selected = Selected::Some(left.into()),
+            _ => {}
+        }
+    }
+    selected
 }
 
 fn pack(columns: &[usize], arrays: &[ArrayRef]) -> Vec<(usize, Packed)> {

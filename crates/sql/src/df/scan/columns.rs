@@ -21,6 +21,7 @@ use highkey_table::{LeafRun, Table};
 use parking_lot::Mutex;
 
 use crate::df::compact::together;
+use crate::df::key_set::KeySet;
 
 /// Where all queries keep columns.
 #[derive(Debug)]
@@ -277,6 +278,20 @@ impl Packed {
                 let nulls = nulls.as_ref().map(|nulls| NullBuffer::from_iter(rows.values().iter().map(|row| nulls.is_valid(pick(row)))));
                 Packed::Numbers { ty: ty.clone(), least: *least, distances, nulls }.array()?
             }
+        })
+    }
+
+    /// Which rows, of those in `among` or of all, may have a key of the set; None if these are no integers.
+    pub fn pick(&self, set: &KeySet, among: Option<&[u32]>) -> Option<Vec<u32>> {
+        let Packed::Numbers { ty: DataType::Int64 | DataType::UInt64, least, distances, nulls } = self else {
+            return set.pick_of(&self.array().ok()?, among);
+        };
+        let (least, nulls) = (*least as i64, nulls.as_ref());
+        Some(match distances {
+            Distances::U8(d) => set.pick(d, nulls, among, |d| least.wrapping_add(d.into())),
+            Distances::U16(d) => set.pick(d, nulls, among, |d| least.wrapping_add(d.into())),
+            Distances::U32(d) => set.pick(d, nulls, among, |d| least.wrapping_add(d.into())),
+            Distances::U64(d) => set.pick(d, nulls, among, |d| least.wrapping_add(d as i64)),
         })
     }
 

@@ -1,5 +1,5 @@
 //! Base tables as DataFusion sources. `batches`: what a worker of a scan does. `decode`: rows to Arrow arrays. `columns`: arrays that are kept.
-//! `filter`: conditions evaluated by the scan. `keys`: rows found by the keys of a join.
+//! `filter`: conditions evaluated by the scan. `keys`: rows found, or left out, by the keys of a join.
 
 mod batches;
 mod columns;
@@ -181,19 +181,34 @@ const PIECES_FROM_ROWS: usize = 16 * 1024;
 /// What EXPLAIN says that reading a row costs: MySQL's row_evaluate_cost.
 const ROW_COST: f64 = 0.1;
 
-/// The cost of a plan in the unit of `parallel_cost_threshold`: what its scans read. (DataFusion's joins and groups are in proportion.)
+/// The cost of a plan in the unit of `parallel_cost_threshold`: the rows that its scans read, and the pairs that joins without equalities look at.
+/// (DataFusion's other joins and groups are in proportion to the scans.)
 pub(super) fn cost(plan: &LogicalPlan) -> f64 {
     let mut cost = 0.0;
     let _ = plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node
-            && let Ok(provider) = source_as_provider(&scan.source)
-            && let Some(table) = (provider.as_ref() as &dyn Any).downcast_ref::<BaseTable>()
-        {
-            cost += table.row_estimate() as f64 * ROW_COST;
-        }
+        cost += ROW_COST
+            * match node {
+                LogicalPlan::TableScan(_) => rows(node),
+                LogicalPlan::Join(join) if join.on.is_empty() => rows(node),
+                _ => 0.0,
+            };
         Ok(TreeNodeRecursion::Continue)
     });
     cost
+}
+
+/// About how many rows a plan gives at most, before conditions.
+fn rows(plan: &LogicalPlan) -> f64 {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            let provider = source_as_provider(&scan.source).ok();
+            let table = provider.as_ref().and_then(|provider| (provider.as_ref() as &dyn Any).downcast_ref::<BaseTable>());
+            table.map_or(0.0, |table| table.row_estimate() as f64)
+        }
+        LogicalPlan::Join(join) if join.on.is_empty() => rows(&join.left) * rows(&join.right),
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => 1.0,
+        _ => plan.inputs().into_iter().map(rows).fold(0.0, f64::max),
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -202,8 +217,8 @@ enum Piece {
     Partition(ScanPartition),
 }
 
-/// Of more ranges, few rows each, a partition for each would cost more than it reads.
-const MOST_RANGES_BY_PIECE: usize = 64;
+/// Of more ranges, few rows each, several make a partition: one for each would cost more than it reads.
+const MOST_BY_RANGE: usize = 64;
 
 /// The scan as an operator: each of its partitions takes the next piece that none has taken.
 #[derive(Debug)]
@@ -215,8 +230,8 @@ pub(super) struct ScanExec {
     conditions: Vec<Arc<dyn PhysicalExpr>>,
     /// Joins above that may want few keys only.
     by_keys: Vec<ByKeys>,
-    /// Each partition is one piece.
-    by_piece: bool,
+    /// Each partition is so many pieces, one after the other.
+    by_piece: Option<usize>,
     /// How far each execution has come, and how often each partition was executed: its n-th time is part of the n-th execution.
     executions: Mutex<(Vec<Arc<AtomicUsize>>, Vec<usize>)>,
     properties: Arc<PlanProperties>,
@@ -232,17 +247,19 @@ impl ScanExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: false, executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
+        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
     }
 
-    /// The scan with a partition for each piece, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
+    /// The scan with a partition for each piece, or some pieces, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
     pub fn by_piece(&self) -> Option<ScanExec> {
-        if self.limit.is_some() || !self.by_keys.is_empty() || self.source.access.ranges.len() > MOST_RANGES_BY_PIECE {
+        if self.limit.is_some() || self.by_keys.iter().any(|keys| keys.index.is_some()) {
             return None;
         }
-        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.pieces.len(), None);
+        let together = if self.source.access.ranges.len() > MOST_BY_RANGE { self.pieces.len().div_ceil(MOST_BY_RANGE) } else { 1 };
+        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.pieces.len().div_ceil(together), None);
         scan.conditions = self.conditions.clone();
-        scan.by_piece = true;
+        scan.by_keys = self.by_keys.clone();
+        scan.by_piece = Some(together);
         Some(scan)
     }
 
@@ -269,7 +286,8 @@ impl ScanExec {
         };
         let name = |index: usize| &source.table.indexes()[index].name;
         let using = if whole { String::new() } else { format!(" using {}", name(source.access.index)) };
-        let lookups: Vec<String> = self.by_keys.iter().map(|keys| format!(", or index lookup using {} if the join has few keys", name(keys.index))).collect();
+        let indexes = self.by_keys.iter().filter_map(|keys| keys.index);
+        let lookups: Vec<String> = indexes.map(|index| format!(", or index lookup using {} if the join has few keys", name(index))).collect();
         format!("{how} on {}{using}{}", source.alias, lookups.concat())
     }
 
@@ -277,7 +295,7 @@ impl ScanExec {
         self.source.row_estimate()
     }
 
-    /// The scan that may find its rows by the keys of a join, if it has an index on that column.
+    /// The scan that gives rows with the keys of a join only, if that is a column of integers.
     pub fn by_keys(&self, column: &str, keys: &Arc<JoinKeys>) -> Option<ScanExec> {
         let column = self.source.columns[self.source.schema.index_of(column).ok()?];
         let found = ByKeys::new(&self.source, column, keys).filter(|_| self.limit.is_none())?;
@@ -360,21 +378,23 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.source.schema.clone();
         let mut pieces = match self.by_piece {
-            true => Pieces { all: self.pieces.get(partition).cloned().into_iter().collect(), next: Arc::default() },
-            false => Pieces { all: self.pieces.clone(), next: self.next_piece(partition) },
+            Some(together) => Pieces { all: self.pieces.iter().skip(partition * together).take(together).cloned().collect(), next: Arc::default() },
+            None => Pieces { all: self.pieces.clone(), next: self.next_piece(partition) },
         };
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
         let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());
         if self.by_keys.is_empty() {
-            let batches = Batches::new(source, pieces, limit, filter, batch_rows);
+            let batches = Batches::new(source, pieces, limit, filter, Vec::new(), batch_rows);
             return Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))));
         }
         let by_keys = self.by_keys.clone();
         let batches = async move {
-            if let Some(found) = keys::cheapest(&by_keys, &source).await {
+            let deadline = JoinKeys::patience();
+            if let Some(found) = keys::cheapest(&by_keys, &source, deadline).await {
                 (source.access, pieces.all) = found;
             }
-            futures::stream::iter(Batches::new(source, pieces, limit, filter, batch_rows))
+            let key_filters = keys::filters(&by_keys, &source, deadline).await;
+            futures::stream::iter(Batches::new(source, pieces, limit, filter, key_filters, batch_rows))
         };
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::once(batches.boxed()).flatten()))))
     }

@@ -20,7 +20,7 @@ use super::error::to_mysql;
 use super::stream::Rows;
 use super::{EngineOptions, ParallelSettings, QueryContext, QueryEngine, explain, killed_error, physical, query};
 use crate::bind::{BindContext, TableSource, bind_query};
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Raised, SharedContext};
 use crate::parse::{ParseOptions, ast, parse_single};
 use crate::plan::{BoundQuery, Field};
 
@@ -215,10 +215,25 @@ impl BindContext for Session {
     }
 }
 
+#[derive(Clone)]
 struct Eval {
     zone: TimeZone,
     warnings: Vec<Warning>,
     random: HashMap<usize, Option<(u32, u32)>>,
+}
+
+impl SharedContext for Eval {
+    fn copy(&self) -> Box<dyn SharedContext> {
+        Box::new(Eval { warnings: Vec::new(), ..self.clone() })
+    }
+
+    fn take_raised(&mut self) -> Raised {
+        Raised { all: self.warnings.len() as u64, first: std::mem::take(&mut self.warnings), errors: 0 }
+    }
+
+    fn add_raised(&mut self, raised: Raised) {
+        self.warnings.extend(raised.first);
+    }
 }
 
 impl EvalContext for Eval {

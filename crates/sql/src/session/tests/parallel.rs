@@ -148,6 +148,83 @@ async fn a_query_that_starts_anew_warns_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn warnings_come_in_the_order_of_the_rows() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET max_error_count = 3000").await;
+    for sql in [
+        "SELECT id, CAST(CONCAT('x', id) AS SIGNED) FROM t WHERE id % 7 = 1",
+        "SELECT GROUP_CONCAT(CAST(CONCAT('x', id) AS SIGNED)) FROM t WHERE id % 7 = 1",
+        // Its rows come in any order until two warnings differ.
+        "SELECT SUM(CAST(CONCAT('x', id) AS SIGNED)) FROM t WHERE id % 3 = 1",
+        "SELECT a.id, (SELECT COUNT(*) FROM t b WHERE b.id = CAST(CONCAT(a.id, 'y') AS SIGNED)) FROM t a WHERE a.id % 400 = 3",
+    ] {
+        c.ok("SET force_parallel_execute = OFF").await;
+        let rows = c.rows(sql).await;
+        let (warnings, count) = (c.rows("SHOW WARNINGS").await, c.value("SHOW COUNT(*) WARNINGS").await);
+        assert!(warnings.len() >= 100, "{sql}");
+        c.ok("SET force_parallel_execute = ON").await;
+        for _ in 0..3 {
+            assert_eq!(c.rows(sql).await, rows, "{sql}");
+            assert_eq!((c.rows("SHOW WARNINGS").await, c.value("SHOW COUNT(*) WARNINGS").await), (warnings.clone(), count.clone()), "{sql}");
+        }
+    }
+}
+
+/// A subquery that is run for each row, and reads many.
+const PER_ROW: &str = "(SELECT COUNT(*) FROM t b WHERE b.m + a.id > 500 AND b.id % 10 = a.k)";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_stop_when_a_limit_is_reached() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let before = counter(&mut c, "PQ_stmt_executed").await;
+    assert_eq!(c.rows(&format!("SELECT id FROM t a WHERE id % 5000 = 0 AND {PER_ROW} >= 0 LIMIT 1")).await, [["0"]]);
+    assert!(counter(&mut c, "PQ_stmt_executed").await > before);
+    // Whatever a worker was at ends with its subquery.
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let read = counter(&mut c, "Innodb_rows_read").await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert_eq!(counter(&mut c, "Innodb_rows_read").await, read);
+    stopped(&server, &mut c).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_ranges_are_shared_in_order() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let keys: Vec<String> = (0..300).map(|n| (n * 131 % 40_000).to_string()).collect();
+    let (rows, parallel) = both(&mut c, &format!("SELECT id, m FROM t WHERE id IN ({}) AND m >= 0", keys.join(", "))).await;
+    assert!(parallel);
+    assert_eq!(rows.len(), 300);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_of_few_rows_that_give_many_are_divided() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE few (id INT PRIMARY KEY, k INT)").await;
+    c.ok("INSERT INTO few SELECT id, id % 3 FROM t WHERE id < 1200").await;
+    // Rows of one leaf, of which one worker would read all.
+    c.ok("SET parallel_cost_threshold = 1000").await;
+    for sql in [
+        "SELECT COUNT(*), SUM(a.id * b.id) FROM few a JOIN few b ON a.id < b.id + 1",
+        "SELECT COUNT(*), SUM(a.id - b.id) FROM few a, few b",
+        "SELECT a.k, COUNT(*) FROM few a LEFT JOIN few b ON a.id > b.id AND b.k = 1 GROUP BY a.k ORDER BY a.k",
+    ] {
+        let (rows, parallel) = both(&mut c, sql).await;
+        assert!(parallel && !rows.is_empty(), "{sql}");
+        let tree = c.value(&format!("EXPLAIN FORMAT=TREE {sql}")).await;
+        assert!(tree.contains("Rows for 3 workers"), "{tree}");
+    }
+    c.ok("SET parallel_cost_threshold = 0").await;
+    let sql = "SELECT COUNT(*), SUM(a.id - b.id) FROM few a JOIN few b ON a.k = b.k";
+    assert_eq!(both(&mut c, sql).await.0, [["480000", "0"]]);
+    let tree = c.value(&format!("EXPLAIN FORMAT=TREE {sql}")).await;
+    assert!(tree.contains("PQblock scan on") || tree.contains("Rows for 3 workers"), "{tree}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_hints_and_explain_say_how_many_threads() {
     let server = Server::new();
     let mut c = filled(&server).await;

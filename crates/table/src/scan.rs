@@ -403,17 +403,25 @@ impl LockingScan {
         Ok(true)
     }
 
+    /// The row that `next_semi_consistent` has just given as it was last committed: locked, once nobody else has it. None if it is gone.
+    pub async fn wait_for(&mut self, txn: &mut Transaction, row: &Row) -> Result<Option<Row>, MySqlError> {
+        let table = self.table.clone();
+        match self.lock(txn, &table, table.clustered().id, row.key()).await? {
+            Locked::Yes(data) => Ok(data.map(|data| Row { layout: table.layout.clone(), key: row.key().to_vec(), data })),
+            Locked::WouldBlock => crate::table::would_block(self.policy),
+        }
+    }
+
     /// Locks what the present entry leads to. Before it waits, the scan gives back what lies behind this entry, and reads it again afterwards: who is
-    /// waited for may go on inserting there, as under InnoDB.
+    /// waited for may go on inserting there, or move rows there, as under InnoDB.
     async fn lock(&mut self, txn: &mut Transaction, table: &Table, index: IndexId, key: &[u8]) -> Result<Locked, MySqlError> {
         loop {
             match txn.inner().lock(index, key, self.mode, self.policy).map_err(|e| table.failed(e))? {
                 Op::Done(outcome) => return Ok(outcome),
                 Op::Wait(wait) => {
-                    if self.scan.stop(&self.entries, self.position) {
-                        self.end = self.position;
-                        self.scan.resume_after(self.entries.key(self.position - 1));
-                    }
+                    self.scan.stop(&self.entries, self.position);
+                    self.end = self.position;
+                    self.scan.resume_after(self.entries.key(self.position - 1));
                     wait.await.map_err(crate::error::lock)?;
                 }
             }

@@ -170,17 +170,40 @@ fn literal_to_decimal(expr: &mut Expr) {
     }
 }
 
+/// A YEAR column against a number or string of one or two digits: a year of 1970 to 2069, but for the number 0. (Not in a list: MySQL compares as
+/// written there.)
+fn year_literals(left: &mut Expr, right: &mut Expr) {
+    let is_year = |e: &Expr| matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) && matches!(e.ty.ty.kind, TypeKind::Year);
+    let literal = match (is_year(left), is_year(right)) {
+        (true, false) => right,
+        (false, true) => left,
+        _ => return,
+    };
+    let ExprKind::Literal(value) = &literal.kind else { return };
+    let year = match value {
+        Value::Int(n @ 1..100) => *n,
+        Value::Decimal(d) if d.floor() == *d => d.to_i64().filter(|n| (1..100).contains(n)).unwrap_or(-1),
+        Value::Text(text) if text.len() <= 2 => text.parse().ok().filter(|n| (0..100).contains(n)).unwrap_or(-1),
+        _ => return,
+    };
+    if year >= 0 {
+        *literal = Expr::literal(Value::Int(if year < 70 { 2000 + year } else { 1900 + year }), ExprType::bigint(false));
+    }
+}
+
 /// How two scalars are compared.
 pub(super) type Comparison = fn(CompareOp, Expr, Expr, &Folder<'_>) -> Result<Expr, MySqlError>;
 
 /// `left op right` of two scalars.
 pub(super) fn comparison(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
+    year_literals(&mut left, &mut right);
     let by = unify(&mut left, &mut right, folder, op.symbol())?;
     Ok(compared(op, by, left, right, folder))
 }
 
 /// The same where JSON counts as its text.
 pub(super) fn comparison_of_text(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
+    year_literals(&mut left, &mut right);
     let by = unify_text(&mut left, &mut right, folder, op.symbol())?;
     Ok(compared(op, by, left, right, folder))
 }

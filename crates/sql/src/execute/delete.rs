@@ -35,7 +35,7 @@ impl Session {
             }
             BoundDelete::Multi { targets, query, ignore } => {
                 self.note_hints(&query.hints);
-                self.delete_multi(targets, query, *ignore).await?
+                Box::pin(self.delete_multi(targets, query, *ignore)).await?
             }
         };
         self.state.instance.count(StatusCounter::InnodbRowsDeleted, deleted);
@@ -45,13 +45,13 @@ impl Session {
     async fn delete_single(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
         if single.filter.iter().chain(single.order_by.iter().map(|k| &k.expr)).any(Expr::has_subquery) {
             let mut own = single.clone();
-            let correlated = self.resolve_all(own.filter.iter_mut().chain(own.order_by.iter_mut().map(|k| &mut k.expr)).collect()).await?;
+            let correlated = Box::pin(self.resolve_all(own.filter.iter_mut().chain(own.order_by.iter_mut().map(|k| &mut k.expr)).collect())).await?;
             self.check_safe_change(&own.table, &own.indexes, own.filter.as_ref(), own.limit.as_ref())?;
-            return if correlated { self.delete_through_query(&own).await } else { Box::pin(self.delete_rows(&own)).await };
+            return if correlated { Box::pin(self.delete_through_query(&own)).await } else { Box::pin(self.delete_rows(&own)).await };
         }
         self.check_safe_change(&single.table, &single.indexes, single.filter.as_ref(), single.limit.as_ref())?;
         match self.state.config.executor {
-            Executor::DataFusion => self.delete_through_query(single).await,
+            Executor::DataFusion => Box::pin(self.delete_through_query(single)).await,
             _ => self.delete_rows(single).await,
         }
     }
@@ -73,7 +73,7 @@ impl Session {
             return Ok(0);
         }
         if !single.order_by.is_empty() {
-            let rows = self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit).await?;
+            let rows = Box::pin(self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit)).await?;
             for row in rows {
                 let Some(row) = self.row_again(&single.table, row).await? else { continue };
                 self.delete_row(&single.table, &row, single.ignore).await?;

@@ -314,7 +314,7 @@ impl Session {
             }
             if inserter.on_duplicate.iter().any(|(_, v)| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
                 let mut assigned = std::mem::take(&mut inserter.on_duplicate);
-                let correlated = self.resolve_all(assigned.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect()).await?;
+                let correlated = Box::pin(self.resolve_all(assigned.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect())).await?;
                 if correlated {
                     return Err(error::not_supported("correlated subqueries in ON DUPLICATE KEY UPDATE").into());
                 }
@@ -326,7 +326,7 @@ impl Session {
                 if rows.iter().flatten().any(|v| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
                     let mut rows = rows.clone();
                     for row in &mut rows {
-                        if self.resolve_all(row.iter_mut().filter_map(AssignedValue::expr_mut).collect()).await? {
+                        if Box::pin(self.resolve_all(row.iter_mut().filter_map(AssignedValue::expr_mut).collect())).await? {
                             return Err(error::not_supported("subqueries over the row in VALUES").into());
                         }
                     }
@@ -343,7 +343,7 @@ impl Session {
                         return Err(error::generated_not_allowed(&table.columns[column].name, &table.name).into());
                     }
                 }
-                self.insert_rows_of(&mut inserter, query, &bound.columns).await?;
+                Box::pin(self.insert_rows_of(&mut inserter, query, &bound.columns)).await?;
                 true
             }
         };
@@ -477,7 +477,7 @@ impl Session {
                     encoded.push_with(|out| table.layout().encode(&row, out));
                 }
             }
-            return self.flush_bulk(inserter, BULK_CHUNK_BYTES).await;
+            return Box::pin(self.flush_bulk(inserter, BULK_CHUNK_BYTES)).await;
         }
         let mut start = 0;
         while start < rows.len() {
@@ -509,7 +509,7 @@ impl Session {
                 Some(duplicate) => {
                     let at = start + duplicate.row;
                     let proposed = std::mem::take(&mut rows[at]);
-                    self.update_duplicate(inserter, duplicate, proposed).await?;
+                    Box::pin(self.update_duplicate(inserter, duplicate, proposed)).await?;
                     start = at + 1;
                 }
             }

@@ -187,19 +187,20 @@ impl Session {
     pub(crate) async fn next_wanted(&mut self, target: &Target, condition: Option<&Expr>, rows: &mut LockingRows, semi_consistent: bool) -> Result<Option<Row>, MySqlError> {
         loop {
             self.state.process.check()?;
-            let next = match rows {
+            let locked = match rows {
                 LockingRows::Scan(scan) if semi_consistent => {
-                    let next = scan.next_semi_consistent(self.txn()).await?;
-                    self.state.process.add_examined(u64::from(next.is_some()));
-                    next
+                    let Some(next) = scan.next_semi_consistent(self.txn()).await? else { return Ok(None) };
+                    self.state.process.add_examined(1);
+                    match next {
+                        SemiConsistent::Locked(row) => Some(row),
+                        SemiConsistent::Committed(row) if !self.is_wanted(target, condition, &row)? => None,
+                        SemiConsistent::Committed(row) => scan.wait_for(self.txn(), &row).await?,
+                    }
                 }
-                _ => self.next_locked(rows, 1).await?.pop().map(SemiConsistent::Locked),
-            };
-            let locked = match next {
-                None => return Ok(None),
-                Some(SemiConsistent::Locked(row)) => Some(row),
-                Some(SemiConsistent::Committed(row)) if !self.is_wanted(target, condition, &row)? => None,
-                Some(SemiConsistent::Committed(row)) => target.table.lock_found(self.txn(), row.key(), LockMode::Exclusive, LockWaitPolicy::Wait).await?,
+                _ => match self.next_locked(rows, 1).await?.pop() {
+                    Some(row) => Some(row),
+                    None => return Ok(None),
+                },
             };
             let Some(row) = locked else { continue };
             if self.is_wanted(target, condition, &row)? {

@@ -61,7 +61,7 @@ impl Session {
             }
             BoundUpdate::Multi(multi) => {
                 self.note_hints(&multi.query.hints);
-                self.update_multi(multi).await?
+                Box::pin(self.update_multi(multi)).await?
             }
         };
         self.state.instance.count(StatusCounter::InnodbRowsUpdated, counts.changed);
@@ -76,13 +76,13 @@ impl Session {
             let mut exprs: Vec<&mut Expr> = own.filter.iter_mut().collect();
             exprs.extend(own.assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()));
             exprs.extend(own.order_by.iter_mut().map(|k| &mut k.expr));
-            let correlated = self.resolve_all(exprs).await?;
+            let correlated = Box::pin(self.resolve_all(exprs)).await?;
             self.check_safe_change(&own.table, &own.indexes, own.filter.as_ref(), own.limit.as_ref())?;
-            return if correlated { self.update_through_query(&own).await } else { Box::pin(self.update_rows(&own)).await };
+            return if correlated { Box::pin(self.update_through_query(&own)).await } else { Box::pin(self.update_rows(&own)).await };
         }
         self.check_safe_change(&single.table, &single.indexes, single.filter.as_ref(), single.limit.as_ref())?;
         match self.state.config.executor {
-            Executor::DataFusion => self.update_through_query(single).await,
+            Executor::DataFusion => Box::pin(self.update_through_query(single)).await,
             _ => self.update_rows(single).await,
         }
     }
@@ -103,7 +103,7 @@ impl Session {
         let access = self.access(&single.table, &all, &single.indexes, single.filter.as_ref())?;
         let moves = moves_key(&target, access.index, single.assignments.iter().map(|(c, _)| *c));
         if !single.order_by.is_empty() {
-            let rows = self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit).await?;
+            let rows = Box::pin(self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit)).await?;
             for row in rows {
                 let Some(row) = self.row_again(&single.table, row).await? else { continue };
                 let written = self.update_row(&target, single, &row, &[], counts.matched + 1).await?;

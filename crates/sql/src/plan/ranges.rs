@@ -174,6 +174,9 @@ pub(super) fn key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> K
     }
 }
 
+/// The first that a YEAR may be, but for 0.
+const FIRST_YEAR: i64 = 1901;
+
 fn integer_key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> Key {
     let unsigned = ty.unsigned || matches!(ty.kind, TypeKind::Year | TypeKind::Bit(_));
     let (least, most) = ty.integer_range().map_or((i128::MIN, i128::MAX), |(l, m)| (i128::from(l), i128::from(m)));
@@ -187,7 +190,8 @@ fn integer_key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> Key 
             (whole.unwrap_or(if exact.is_negative() { i128::MIN } else { i128::MAX }), floor.cmp(&exact))
         }
     };
-    let near = whole.clamp(least, most);
+    // There is no year between 0 and 1901.
+    let near = if matches!(ty.kind, TypeKind::Year) && (1..i128::from(FIRST_YEAR)).contains(&whole) { 0 } else { whole.clamp(least, most) };
     let side = if near == whole { side } else { near.cmp(&whole) };
     Key::Near(if unsigned { Value::UInt(near as u64) } else { Value::Int(near as i64) }, side)
 }

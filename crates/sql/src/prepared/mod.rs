@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::BoxFuture;
-use highkey_types::{MySqlError, Str, Value};
+use highkey_types::{MySqlError, Str, TypeKind, Value};
 use parking_lot::Mutex;
 
-use crate::bind::{self, BoundDelete, BoundInsert, BoundUpdate};
+use crate::bind::{self, AssignedValue, BoundDelete, BoundInsert, BoundUpdate};
 use crate::execute::{self, BoundTables, Failure, Outcome};
 use crate::fast::FastQuery;
 use crate::parse::ast::{PrepareSource, Statement};
 use crate::parse::{self, Parsed};
-use crate::plan::{BoundQuery, ExprKind, ExprType};
+use crate::plan::{BoundQuery, CompareBy, Expr, ExprKind, ExprType};
 use crate::session::{Executor, KeptDigest, PreparedInfo, ResultSink, Session, SessionState, error, error::err};
 use crate::show;
 
@@ -73,6 +73,8 @@ struct Settings {
     select_limit: Option<u64>,
     division: u8,
     executor: Executor,
+    /// Literals with an offset are folded under it.
+    time_zone: Str,
 }
 
 impl Settings {
@@ -86,6 +88,7 @@ impl Settings {
             select_limit: config.select_limit,
             division: config.div_precision_increment,
             executor: config.executor,
+            time_zone: config.events.time_zone.clone(),
         }
     }
 }
@@ -264,8 +267,10 @@ impl Session {
         self.state.param_types = types;
         let plan = Box::pin(self.new_plan(statement, settings)).await;
         self.state.param_types = Vec::new();
-        if anew == 0 && matches!(plan, Ok(None)) {
-            statement.bound_anew.store(1, Ordering::Relaxed);
+        match plan {
+            Ok(None) if anew == 0 => statement.bound_anew.store(1, Ordering::Relaxed),
+            Ok(Some(_)) => statement.bound_anew.store(0, Ordering::Relaxed),
+            _ => {}
         }
         plan
     }
@@ -277,9 +282,6 @@ impl Session {
                 Statement::Query(query) => {
                     let mut bound = bind::bind_query(query, state)?;
                     self.adjust(&mut bound);
-                    if reads_variables(&bound) {
-                        return Ok(None);
-                    }
                     let Some(fast) = self.compile_fast(&bound)? else { return Ok(None) };
                     if statement.from_text && statement.params > 0 && fast.is_join() {
                         return Ok(None);
@@ -315,7 +317,7 @@ impl Session {
                 _ => return Ok(None),
             };
             // Subqueries may hold parameters, and are run with their values.
-            if plan_has_subquery(&plan) {
+            if plan_has_subquery(&plan) || plan_depends_on_values(&plan) {
                 return Ok(None);
             }
             if self.open_tables(&tables).await? {
@@ -378,11 +380,37 @@ impl Session {
     }
 }
 
-/// The types of variables are those of their values, which change between executions.
-fn reads_variables(bound: &BoundQuery) -> bool {
+/// Other values than it was bound with may make another plan of the statement.
+fn plan_depends_on_values(plan: &Plan) -> bool {
     let mut found = false;
-    bound.rel.for_each_expr(&mut |e, _| found |= matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SystemVar { .. } | ExprKind::AssignUserVar { .. }));
+    let mut note = |e: &Expr| found |= depends_on_values(e);
+    match plan {
+        Plan::Query(bound, _) => bound.rel.for_each_expr(&mut |e, _| note(e)),
+        Plan::Insert(bound) => {
+            let rows = if let bind::BoundSource::Rows(rows) = &bound.source { rows.as_slice() } else { &[] };
+            rows.iter().flatten().chain(bound.on_duplicate.iter().map(|(_, value)| value)).filter_map(AssignedValue::expr).for_each(|e| e.walk(&mut note));
+        }
+        Plan::Update(BoundUpdate::Single(single)) => single.exprs().for_each(|e| e.walk(&mut note)),
+        Plan::Delete(BoundDelete::Single(single)) => single.filter.iter().chain(single.order_by.iter().map(|key| &key.expr)).for_each(|e| e.walk(&mut note)),
+        Plan::Update(_) | Plan::Delete(_) => return true,
+    }
     found
+}
+
+fn depends_on_values(e: &Expr) -> bool {
+    match &e.kind {
+        // Of the type of their value.
+        ExprKind::UserVar(_) | ExprKind::SystemVar { .. } | ExprKind::AssignUserVar { .. } => true,
+        ExprKind::Compare { by, left, right, .. } => is_converted(left, right, *by) || is_converted(right, left, *by),
+        ExprKind::In { expr, list, by, .. } => list.iter().any(|item| is_converted(item, expr, *by) || is_converted(expr, item, *by)),
+        _ => false,
+    }
+}
+
+/// A string that a number or a date is compared with says by its value how: '7' is an integer, '7x' is not. A number may stand for a year of the century.
+fn is_converted(param: &Expr, other: &Expr, by: CompareBy) -> bool {
+    let text = param.ty.ty.is_string() && !matches!(by, CompareBy::Text(_));
+    matches!(param.kind, ExprKind::Param(_)) && (text || matches!(other.ty.ty.kind, TypeKind::Year))
 }
 
 fn plan_has_subquery(plan: &Plan) -> bool {
@@ -390,9 +418,9 @@ fn plan_has_subquery(plan: &Plan) -> bool {
         Plan::Query(..) => false,
         Plan::Insert(bound) => execute::insert_has_subquery(bound),
         Plan::Update(BoundUpdate::Single(s)) => {
-            s.filter.iter().chain(s.assignments.iter().filter_map(|(_, v)| v.expr())).any(crate::plan::Expr::has_subquery)
+            s.filter.iter().chain(s.assignments.iter().filter_map(|(_, v)| v.expr())).any(Expr::has_subquery)
         }
-        Plan::Delete(BoundDelete::Single(s)) => s.filter.iter().any(crate::plan::Expr::has_subquery),
+        Plan::Delete(BoundDelete::Single(s)) => s.filter.iter().any(Expr::has_subquery),
         _ => true,
     }
 }

@@ -334,6 +334,7 @@ impl Session {
             Err(Failure::Panic(e)) => {
                 self.abandon_transaction();
                 self.state.bind_params = false;
+                self.state.param_types.clear();
                 Err(e)
             }
             Err(Failure::Io(e)) => {
@@ -577,6 +578,7 @@ impl Session {
         self.close().await;
         let state = &self.state;
         self.state = SessionState::new(state.instance.clone(), state.client.clone(), state.process.clone());
+        self.patterns = Patterns::default();
         self.gtid = gtid::NextGtid::default();
         self.state.database = database;
         Ok(())
@@ -587,6 +589,7 @@ impl Session {
         self.close().await;
         self.state.process.set_user(&client.user);
         self.state = SessionState::new(self.state.instance.clone(), client, self.state.process.clone());
+        self.patterns = Patterns::default();
         self.gtid = gtid::NextGtid::default();
         self.state.process.set_db(None);
         Ok(())

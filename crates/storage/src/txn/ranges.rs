@@ -90,9 +90,8 @@ impl Gaps {
         Ok(())
     }
 
-    /// The scan ends after `read` of the leaf's rows: what lies behind them is free again. False if nothing of the leaf is open.
-    pub fn stop(&mut self, rows: &LeafRows, read: usize) -> bool {
-        let open = self.open.is_some();
+    /// The scan ends after `read` of the leaf's rows: what lies behind them is free again.
+    pub fn stop(&mut self, rows: &LeafRows, read: usize) {
         let direction = self.direction;
         self.close(|open| {
             let span = open.span.clone();
@@ -103,7 +102,6 @@ impl Gaps {
                 Direction::Backward => Some(span),
             }
         });
-        open
     }
 
     fn close(&mut self, keep: impl FnOnce(&Open) -> Option<Span>) {

@@ -172,9 +172,11 @@ impl Scan {
     }
 
     /// For a scan of a locking statement that ends inside a leaf: only `read` of `rows`, what `next_leaf` has given last, were looked at.
-    /// The gaps behind them are not locked then, and if the scan is to go on it must do so from there (`resume_after`). False: there were none.
-    pub fn stop(&mut self, rows: &LeafRows, read: usize) -> bool {
-        self.gaps.as_mut().is_some_and(|gaps| gaps.stop(rows, read))
+    /// The gaps behind them are not locked then, and if the scan is to go on it must do so from there (`resume_after`).
+    pub fn stop(&mut self, rows: &LeafRows, read: usize) {
+        if let Some(gaps) = &mut self.gaps {
+            gaps.stop(rows, read);
+        }
     }
 
     /// Goes on behind `key`, in the scan's direction: for callers that stop inside a leaf and come back for the rest later.

@@ -16,6 +16,7 @@ mod parallel;
 mod prepared;
 mod progress;
 mod row_locks;
+mod tpch;
 mod transactions;
 mod views;
 mod waits;

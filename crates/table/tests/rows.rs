@@ -556,3 +556,30 @@ fn indexes_tell_what_they_hold() {
     assert_eq!((key_values(0), key_values(1)), (5000, 5000));
     assert_eq!(table.index_levels(0, &|| true).unwrap_err().code, 1317);
 }
+
+#[test]
+fn a_sample_of_deleted_rows_reads_few_leaves() {
+    let options = Options { buffer_pool_bytes: 4 << 20, ..options() };
+    let db = Database::open_on(Arc::new(disk(1)), options, Arc::new(highkey_storage::SystemClock::new()), BinlogOptions::default()).unwrap();
+    create_schema(&db, "s").unwrap();
+    let table = create(&db, "t", vec![int("id").not_null(), varchar("s", 200)], vec![IndexSpec::primary(&[0])]);
+    fill(&db, &table, (0..60_000).map(|n| vec![i(n), t(&"x".repeat(150))]).collect());
+    // Somebody may still read them, so they stay.
+    let mut before = db.begin(Isolation::RepeatableRead);
+    let _held = before.snapshot();
+    block_on(async {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        assert!(txn.open(&table).await.unwrap());
+        for n in 0..60_000 {
+            txn.begin_statement();
+            let row = table.lock_get(&mut txn, 0, &[i(n)], LockMode::Exclusive, LockWaitPolicy::Wait).await.unwrap().unwrap();
+            table.delete(&mut txn, &row).await.unwrap();
+        }
+        txn.commit().await.unwrap();
+    });
+    let read = db.engine().stats().counter("pages_read");
+    table.analyze(&mut db.begin(Isolation::RepeatableRead)).unwrap();
+    let read = db.engine().stats().counter("pages_read") - read;
+    // Of some 650 leaves.
+    assert!(read < 200, "{read} pages");
+}

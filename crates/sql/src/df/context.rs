@@ -12,7 +12,7 @@ use highkey_types::{MySqlError, TimeZone, Value, Warning, errors};
 use parking_lot::Mutex;
 
 use super::aside;
-use super::engine::{Planning, QueryEngine, SPILLING_BATCH_ROWS};
+use super::engine::{Planning, QueryEngine};
 use super::error::user;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::{EvalContext, Raised, SharedContext};
@@ -78,8 +78,8 @@ pub(super) struct Shared {
     in_order: AtomicBool,
     /// Every row's values may depend on what was evaluated before it: nothing is done beside anything else.
     has_steps: bool,
-    /// How often memory ran out before this attempt.
-    spilling: AtomicUsize,
+    /// This is another attempt, after memory ran out.
+    spilling: AtomicBool,
     /// EXPLAIN: subqueries are planned, not run.
     pub explain: bool,
 }
@@ -114,7 +114,7 @@ impl Shared {
             refused: AtomicBool::new(false),
             in_order: AtomicBool::new(in_order),
             has_steps: has_steps(rel),
-            spilling: AtomicUsize::new(0),
+            spilling: AtomicBool::new(false),
             explain,
         })
     }
@@ -252,10 +252,10 @@ impl Shared {
         (self.start_over)();
     }
 
-    /// Prepares another attempt, with operators that spill and smaller batches; false if this was the last.
+    /// Prepares another attempt with operators that spill; false if this was it.
     pub fn start_spilling(&self) -> bool {
         self.start_anew();
-        self.spilling.fetch_add(1, Ordering::Relaxed) < SPILLING_BATCH_ROWS.len()
+        !self.spilling.swap(true, Ordering::Relaxed)
     }
 
     /// Prepares another attempt, with the rows in their order; false if this was it.

@@ -27,8 +27,8 @@ use super::ties::BreakTies;
 
 /// Rows per batch.
 pub(super) const BATCH_ROWS: usize = 8192;
-/// The same for plans that spill: the least that an operator needs is a batch or two, of each file that it merges. If the first is too much, the rows are long.
-pub(super) const SPILLING_BATCH_ROWS: [usize; 2] = [1024, 32];
+/// The same for plans that spill: the least that an operator needs is a batch or two.
+const SPILLING_BATCH_ROWS: usize = 1024;
 /// Parts of the memory that an operator which can spill gets one of; fewer bytes where everything spills: merge joins have two sorts each, all of them
 /// alive at once.
 const SHARES: usize = 2;
@@ -73,8 +73,8 @@ pub struct QueryEngine {
 pub(super) struct Planning {
     /// Partitions of every operator that can have several.
     pub degree: usize,
-    /// How often memory ran out: then operators that spill, and ever smaller batches.
-    pub spilling: usize,
+    /// Memory ran out once: operators that spill.
+    pub spilling: bool,
     /// It has windows.
     pub windows: bool,
 }
@@ -138,8 +138,7 @@ impl QueryEngine {
     }
 
     fn new_state(&self, Planning { degree, spilling, windows }: Planning) -> SessionState {
-        let batch_rows = spilling.checked_sub(1).map_or(BATCH_ROWS, |times| SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)]);
-        let spilling = spilling > 0;
+        let batch_rows = if spilling { SPILLING_BATCH_ROWS } else { BATCH_ROWS };
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
         // And whatever the rows are where it is a small part of the memory.
         config.options_mut().execution.perfect_hash_join_small_build_threshold = (self.memory.limit() / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);

@@ -182,9 +182,10 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: 
             batch = stream.next() => batch,
             _ = look.tick() => {
                 shared.check_killed()?;
-                if hold {
-                    order_was_seen()?;
-                }
+                continue;
+            }
+            () = shared.order.until_raised(), if hold => {
+                order_was_seen()?;
                 continue;
             }
         };

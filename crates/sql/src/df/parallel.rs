@@ -229,6 +229,8 @@ pub(super) struct OrderWatch(Arc<WatchFlags>);
 struct WatchFlags {
     watching: AtomicBool,
     raised: AtomicBool,
+    /// For whoever waits for it.
+    told: Notify,
 }
 
 impl OrderWatch {
@@ -249,7 +251,20 @@ impl OrderWatch {
 
     /// Another order of the rows would have given something else.
     pub fn raise(&self) {
-        self.0.raised.store(true, Ordering::Relaxed);
+        if !self.0.raised.swap(true, Ordering::Relaxed) {
+            self.0.told.notify_waiters();
+        }
+    }
+
+    /// Waits until it is raised.
+    pub async fn until_raised(&self) {
+        loop {
+            let told = self.0.told.notified();
+            if self.is_raised() {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// Never after `stop`, whatever is left of the attempt before still does.

@@ -18,6 +18,7 @@ mod prepared;
 mod progress;
 mod replay;
 mod row_locks;
+mod tpch;
 mod transactions;
 mod views;
 mod waits;

@@ -217,6 +217,11 @@ async fn joins_of_few_rows_that_give_many_are_divided() {
         let tree = c.value(&format!("EXPLAIN FORMAT=TREE {sql}")).await;
         assert!(tree.contains("Rows for 3 workers"), "{tree}");
     }
+    // What is handed out is itself computed in several parts.
+    let sql = "SELECT COUNT(*), SUM(a.id), SUM(b.k) FROM few a JOIN (SELECT DISTINCT id % 1111 k FROM few) b ON a.id < b.k + 1";
+    assert_eq!(both(&mut c, sql).await.0, [["617716", "228554920", "457109840"]]);
+    let sql = "SELECT id, id % 7 FROM few EXCEPT SELECT k, id % 7 FROM few";
+    assert!(both(&mut c, &format!("SELECT COUNT(*), SUM(id) FROM ({sql}) x")).await.0[0][0].parse::<u32>().unwrap() > 1000);
     c.ok("SET parallel_cost_threshold = 0").await;
     let sql = "SELECT COUNT(*), SUM(a.id - b.id) FROM few a JOIN few b ON a.k = b.k";
     assert_eq!(both(&mut c, sql).await.0, [["480000", "0"]]);

@@ -3,13 +3,13 @@ use highkey_types::Value;
 use super::{Answer, Client, Collector, Server, table, text};
 
 impl Client {
-    async fn execute_id(&mut self, id: u32, params: &[Value]) -> Answer {
+    pub(super) async fn execute_id(&mut self, id: u32, params: &[Value]) -> Answer {
         let mut sink = Collector::default();
         self.session.execute_prepared(id, params, false, &mut sink).await.unwrap();
         sink.answers.remove(0)
     }
 
-    async fn rows_of(&mut self, id: u32, params: &[Value]) -> Vec<Vec<String>> {
+    pub(super) async fn rows_of(&mut self, id: u32, params: &[Value]) -> Vec<Vec<String>> {
         match self.execute_id(id, params).await {
             Answer::Rows { columns, rows, .. } => text(&columns, &rows),
             other => panic!("{other:?}"),

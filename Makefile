@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim histories replication replica replay faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-tpch bench-mixed queries
+.PHONY: build run test bench crash crash-sim histories replication replica replay semi-sync faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-tpch bench-mixed queries
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:
@@ -73,6 +73,10 @@ replica: build
 # Binary logs of MySQL 8.0.12, MariaDB 10.11 and Highkey, printed by mysqlbinlog and replayed through a client; ARGS="5 7 mysql" for seconds, seed, sources.
 replay: build
 	scripts/replay.sh $(ARGS)
+
+# Semi-synchronous replication to MariaDB 10.11, with kill -9 of the source; CYCLES=100 for more.
+semi-sync: build
+	scripts/semi-sync.sh $(if $(filter file,$(origin CYCLES)),10,$(CYCLES))
 
 # The simulated disk, power off at every write of every script, many seeds.
 crash-sim:

@@ -103,6 +103,10 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
 
     replica.start_with_server().await;
     accept_until_shutdown(&server, tcp, local).await?;
+    if let Some(binlog) = server.instance.database().binlog() {
+        // Nobody waits for replicas any more.
+        binlog.semi_sync().stop();
+    }
 
     info!("shutting down");
     replica.shut_down().await;

@@ -102,6 +102,7 @@ impl Engine {
     pub fn shutdown(&self) -> Result<()> {
         self.inner.join();
         let system = &self.inner.system;
+        system.set_gate(None);
         system.publish_abandoned()?;
         self.store().shutdown()
     }
@@ -147,6 +148,22 @@ impl Engine {
     /// `innodb_flush_log_at_trx_commit`: 0, 1 or 2.
     pub fn set_flush_log_at_commit(&self, level: u8) {
         self.store().wal.set_flush_level(level);
+    }
+
+    /// The commit gate: commits of transactions that wait for it (`Txn::wait_for_gate`) are durable, but nobody sees them and their rows stay locked, up to the
+    /// first whose record is behind `lsn`, and with it all that come after it. `None`, as at the start: there is no gate.
+    pub fn set_commit_gate(&self, lsn: Option<Lsn>) {
+        self.inner.system.set_gate(lsn);
+    }
+
+    /// How a thread is to wait for the gate, once: if other tasks run on it too, among them those that open the gate, they have to move away.
+    pub fn on_blocking(&self, blocking: Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>) {
+        self.inner.system.set_blocking(blocking);
+    }
+
+    /// Runs `f`, which blocks its thread until some other task is done, as `on_blocking` wants it.
+    pub fn block(&self, f: &mut dyn FnMut()) {
+        self.inner.system.block(f);
     }
 
     /// `innodb_deadlock_detect`.

@@ -25,9 +25,10 @@ pub enum Stage {
     /// Bytes of log gone back.
     RollingBack,
     Committing,
+    WaitingForReplica,
 }
 
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     Stage::Executing,
     Stage::WaitingForMetadataLock,
     Stage::ReadingFile,
@@ -38,6 +39,7 @@ const STAGES: [Stage; 10] = [
     Stage::MovingPages,
     Stage::RollingBack,
     Stage::Committing,
+    Stage::WaitingForReplica,
 ];
 
 /// The present stage of one session's statement, and the work done and to do in it, in the stage's unit.

@@ -11,7 +11,7 @@ use highkey_types::MySqlError;
 use parking_lot::Mutex;
 
 use crate::catalog::{Catalog, keys, load};
-use crate::commit::{Binlog, BinlogOptions};
+use crate::commit::{Binlog, BinlogOptions, SemiSync};
 use crate::high_water::put;
 use crate::metadata_lock::MetadataLocks;
 use crate::session_locks::SessionLocks;
@@ -120,6 +120,11 @@ impl Database {
     /// The binary log, if it is on.
     pub fn binlog(&self) -> Option<&Arc<Binlog>> {
         self.binlog.as_ref()
+    }
+
+    /// What commits of the binary log ask whether they are to wait for replicas.
+    pub(crate) fn semi_sync(&self) -> Option<&Arc<SemiSync>> {
+        self.binlog.as_ref().map(|binlog| binlog.semi_sync())
     }
 
     /// The committed definitions at this moment. Does not lock.

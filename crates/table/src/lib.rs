@@ -43,7 +43,10 @@ pub use auto_increment::{AutoIncrement, Reservation};
 pub use block_on::block_on;
 pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;
-pub use commit::{Binlog, BinlogBytes, BinlogOptions, BinlogPosition, BinlogWait, BinlogWritten, EventSource, GtidChoice, OwnedGtid, Owning, Settings as BinlogSettings, WatchGuard};
+pub use commit::{
+    Binlog, BinlogBytes, BinlogOptions, BinlogPosition, BinlogWait, BinlogWritten, EventSource, GtidChoice, OwnedGtid, Owning, SemiSync, SemiSyncSettings, SemiSyncStatus, Settings as BinlogSettings,
+    WatchGuard, number_of as binlog_file_number,
+};
 pub use check::TableCheck;
 pub use database::{Database, OpenError};
 pub use ddl::{AlterPlan, DdlContext, LoggedStatement, RowConversion, TableName};

@@ -10,7 +10,7 @@ use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, Sor
 use highkey_binlog::Xid;
 use highkey_types::MySqlError;
 
-use crate::commit::{Change, EventCache, EventMark, EventSource};
+use crate::commit::{Change, EventCache, EventMark, EventSource, ReplicaWait};
 use crate::database::Database;
 use crate::ddl::DdlContext;
 use crate::error;
@@ -386,27 +386,48 @@ impl Transaction {
 
     /// Commits; when it returns the changes are as durable as `innodb_flush_log_at_trx_commit` asks, and so are the binary log's events.
     pub async fn commit(mut self) -> Result<(), MySqlError> {
-        let inner = self.inner.take().expect("the transaction has not ended");
+        let mut inner = self.inner.take().expect("the transaction has not ended");
         let events = match self.events.take() {
             Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing(), false),
             None => Vec::new(),
         };
+        let replicas = self.db.semi_sync().filter(|_| !events.is_empty()).cloned();
+        if replicas.as_ref().is_some_and(|replicas| replicas.holds_back()) {
+            inner.wait_for_gate();
+        }
         let wait = inner.commit(&events).map_err(|e| error::storage(e, "transaction"))?;
+        let acknowledged = replicas.and_then(|replicas| replicas.begin(wait.lsn()));
+        let deltas = std::mem::take(&mut self.deltas);
+        let count = move || deltas.into_iter().for_each(|(table, delta)| table.add_rows(delta));
         if let Some(created) = self.created.take() {
             // On this thread: nothing may come between the commit and the publication.
             wait.wait().map_err(|e| error::storage(e, "transaction"))?;
             self.db.publish_created(&created);
+            count();
+        } else if let Some(left) = Committing::new(wait, &self.interrupt, &self.progress).await.map_err(|e| error::storage(e, "transaction"))? {
+            // Who was killed does not wait for replicas. Others open the tables when the rows are there.
+            let locks = std::mem::replace(&mut self.locks, HeldLocks::new(self.db.metadata_locks.clone(), None));
+            left.leave(Box::new(move || {
+                count();
+                drop(locks);
+            }));
+            return Ok(());
         } else {
-            Committing(Some(wait)).await.map_err(|e| error::storage(e, "transaction"))?;
+            count();
         }
-        for (table, delta) in self.deltas.drain(..) {
-            table.add_rows(delta);
+        if let Some(acknowledged) = acknowledged {
+            acknowledged.wait(&self.interrupt, &self.progress).await;
         }
         Ok(())
     }
 
+    /// What ends its waits, and what says how far it is.
+    pub(crate) fn waits_with(&self) -> (Arc<Interrupt>, Arc<Progress>) {
+        (self.interrupt.clone(), self.progress.clone())
+    }
+
     /// Prepares a transaction that has changed something. What is returned is prepared whatever becomes of the wait.
-    pub(crate) fn prepare(mut self, xid: &Xid) -> Result<(PreparedTransaction, Committing), MySqlError> {
+    pub(crate) fn prepare(mut self, xid: &Xid) -> Result<(PreparedTransaction, Committing, Option<ReplicaWait>), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
         let events = match self.events.take() {
             Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing(), true),
@@ -422,7 +443,9 @@ impl Transaction {
         });
         let info = PreparedInfo { xid: xid.clone(), logged: !events.is_empty(), tables: tables.collect() };
         let (prepared, wait) = inner.prepare(info.encode(), &events).map_err(|e| error::storage(e, "transaction"))?;
-        Ok((PreparedTransaction { inner: prepared, deltas, logged: info.logged, _locks: locks }, Committing(Some(wait))))
+        let acknowledged = self.db.semi_sync().filter(|_| info.logged).and_then(|replicas| replicas.begin(wait.lsn()));
+        let wait = Committing::new(wait, &self.interrupt, &self.progress);
+        Ok((PreparedTransaction { inner: prepared, deltas, logged: info.logged, _locks: locks }, wait, acknowledged))
     }
 
     /// As `commit`, of a transaction that has written nothing: nothing has to become durable, so there is nothing to wait for.
@@ -495,22 +518,54 @@ const DEFAULT_METADATA_TIMEOUT: Duration = Duration::from_secs(31_536_000);
 
 /// The wait for a commit. If its future is dropped the wait ends on the spot, blocking: metadata locks may only go
 /// when the rows are visible, because DDL copies what it sees.
-pub(crate) struct Committing(pub(crate) Option<CommitWait>);
+///
+/// Where a replica's acknowledgement is waited for, a KILL ends it: what it resolves to is the wait that is left then, and is to be left to
+/// (`CommitWait::leave`) what keeps others from the tables.
+pub(crate) struct Committing {
+    wait: Option<CommitWait>,
+    interrupt: Arc<Interrupt>,
+    progress: Arc<Progress>,
+    /// It waits for replicas.
+    held: bool,
+}
+
+impl Committing {
+    pub(crate) fn new(wait: CommitWait, interrupt: &Arc<Interrupt>, progress: &Arc<Progress>) -> Committing {
+        Committing { wait: Some(wait), interrupt: interrupt.clone(), progress: progress.clone(), held: false }
+    }
+}
 
 impl Future for Committing {
-    type Output = highkey_storage::Result<()>;
+    type Output = highkey_storage::Result<Option<CommitWait>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let wait = self.0.as_mut().expect("not polled after it was ready");
-        let outcome = std::task::ready!(Pin::new(wait).poll(cx));
-        self.0 = None;
-        Poll::Ready(outcome)
+        let wait = self.wait.as_mut().expect("not polled after it was ready");
+        match Pin::new(&mut *wait).poll(cx) {
+            Poll::Ready(outcome) => {
+                self.wait = None;
+                if self.held {
+                    self.progress.enter(Stage::Executing, 0);
+                }
+                return Poll::Ready(outcome.map(|()| None));
+            }
+            Poll::Pending if !wait.is_held() => return Poll::Pending,
+            Poll::Pending => {}
+        }
+        if !std::mem::replace(&mut self.held, true) {
+            self.progress.enter(Stage::WaitingForReplica, 0);
+        }
+        self.interrupt.wake_on_raise(cx.waker());
+        if !self.interrupt.is_raised() {
+            return Poll::Pending;
+        }
+        self.progress.enter(Stage::Executing, 0);
+        Poll::Ready(Ok(self.wait.take()))
     }
 }
 
 impl Drop for Committing {
     fn drop(&mut self) {
-        if let Some(wait) = self.0.take() {
+        if let Some(wait) = self.wait.take() {
             let _ = wait.wait();
         }
     }

@@ -40,7 +40,7 @@ impl Database {
         }
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         high_water::remove(&mut txn, self.catalog_index(), &keys::user(user, host))?;
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         self.publish(|catalog, _| catalog.remove_user(user, host));
         Ok(())
     }
@@ -49,7 +49,7 @@ impl Database {
         let record = serde_json::to_vec(&user).expect("an account has string keys only");
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         high_water::put(&mut txn, self.catalog_index(), &keys::user(&user.user, &user.host), &record)?;
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         self.publish(|catalog, _| catalog.put_user(user));
         Ok(())
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
-use crate::commit::EventSource;
+use crate::commit::{EventSource, SemiSync};
 use crate::database::{Database, OpenError};
 use crate::error;
 use crate::metadata_lock::MetadataLocks;
@@ -174,9 +174,10 @@ impl XaBranch {
     /// Prepares what has been done. On an error the transaction is rolled back. `appended` is called before the wait for the disk.
     pub async fn prepare(&mut self, txn: Transaction, appended: impl FnOnce()) -> Result<(), MySqlError> {
         let wait = if txn.has_writes() {
-            let (prepared, wait) = txn.prepare(&self.xid)?;
+            let (interrupt, progress) = txn.waits_with();
+            let (prepared, wait, acknowledged) = txn.prepare(&self.xid)?;
             self.work = Work::Changed(Box::new(prepared));
-            Some(wait)
+            Some((wait, acknowledged, interrupt, progress))
         } else {
             self.work = Work::Unchanged { _held: Some(Box::new(txn)) };
             None
@@ -186,7 +187,13 @@ impl XaBranch {
         }
         appended();
         match wait {
-            Some(wait) => wait.await.map_err(failed),
+            Some((wait, acknowledged, interrupt, progress)) => {
+                wait.await.map_err(failed)?;
+                if let Some(acknowledged) = acknowledged {
+                    acknowledged.wait(&interrupt, &progress).await;
+                }
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -203,6 +210,10 @@ impl XaBranch {
             return Err(errors::xa_rbrollback());
         }
         if let Work::Changed(prepared) = &mut self.work {
+            let replicas = self.db.semi_sync().filter(|_| log.is_some() && prepared.logged).cloned();
+            if replicas.as_ref().is_some_and(|replicas| replicas.holds_back()) {
+                prepared.inner.wait_for_gate();
+            }
             let wait = match prepared.commit(log, record, &self.xid) {
                 Ok(wait) => wait,
                 Err(e) => {
@@ -213,7 +224,7 @@ impl XaBranch {
                     return Err(e);
                 }
             };
-            self.ended(wait).await?;
+            self.ended(wait, replicas).await?;
         }
         self.work = Work::Open;
         Ok(())
@@ -222,20 +233,26 @@ impl XaBranch {
     /// Rolls back what is prepared. On an error it stays prepared, or `is_rolled_back`: then the next call goes on with it.
     pub async fn rollback(&mut self, log: Option<&EventSource>) -> Result<(), MySqlError> {
         if let Work::Changed(prepared) = &mut self.work {
+            let replicas = self.db.semi_sync().filter(|_| log.is_some() && prepared.logged).cloned();
             let events = prepared.events(log, "ROLLBACK", &self.xid);
             let wait = prepared.inner.rollback(&events).map_err(failed)?;
             prepared.deltas.clear();
-            self.ended(wait).await?;
+            self.ended(wait, replicas).await?;
         }
         self.work = Work::Open;
         Ok(())
     }
 
-    /// The record that ends it is in the log.
-    async fn ended(&mut self, wait: CommitWait) -> Result<(), MySqlError> {
+    /// The record that ends it is in the log. Replicas are waited for whatever a KILL says: it ends by `rpl_semi_sync_source_timeout`.
+    async fn ended(&mut self, wait: CommitWait, replicas: Option<Arc<SemiSync>>) -> Result<(), MySqlError> {
         let Work::Changed(prepared) = std::mem::take(&mut self.work) else { unreachable!("it has ended something") };
-        Committing(Some(wait)).await.map_err(failed)?;
+        let acknowledged = replicas.and_then(|replicas| replicas.begin(wait.lsn()));
+        let (interrupt, progress) = Default::default();
+        Committing::new(wait, &interrupt, &progress).await.map_err(failed)?;
         prepared.deltas.into_iter().for_each(|(table, added)| table.add_rows(added));
+        if let Some(acknowledged) = acknowledged {
+            acknowledged.wait(&interrupt, &progress).await;
+        }
         Ok(())
     }
 }

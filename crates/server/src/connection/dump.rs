@@ -3,11 +3,15 @@
 //! A replica gets the files' events as they are, one packet each, behind events that are made for it: which file it reads (an artificial
 //! rotate) at the start and whenever the file changes, the format, and heartbeats while nothing comes. At the end of the last file the
 //! stream waits for the writer (`Binlog::wait_beyond`), without polling.
+//!
+//! A replica that takes part in semi-synchronous replication gets two bytes before each event, of which the second says whether it is to acknowledge it,
+//! and sends acknowledgements on the same connection: how far it has got.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use highkey_binlog::control::{heartbeat, rotate};
 use highkey_binlog::event::{header_flags, seal_with_log_pos};
 use highkey_binlog::{EventType, FileReader, GtidSet, Header, Stamp, Uuid};
@@ -31,6 +35,8 @@ struct Wishes {
     /// Events with CRC32.
     checksum: bool,
     heartbeat: Duration,
+    /// It acknowledges.
+    semi_sync: bool,
 }
 
 impl Wishes {
@@ -51,7 +57,43 @@ impl Wishes {
             Some(n) => Duration::from_nanos(n),
             None => DEFAULT_HEARTBEAT,
         };
-        Wishes { checksum, heartbeat }
+        let semi_sync = match variable(["rpl_semi_sync_replica", "rpl_semi_sync_slave"]) {
+            Some(Value::Int(n)) => n != 0,
+            Some(Value::UInt(n)) => n != 0,
+            Some(other) => other.as_str().is_some_and(|text| text == "1"),
+            None => false,
+        };
+        Wishes { checksum, heartbeat, semi_sync }
+    }
+}
+
+/// The first byte before an event, and of an acknowledgement.
+const SEMI_SYNC: u8 = 0xEF;
+
+/// What an acknowledgement says: the file, and the end of the last event that is safe there. `None`: it is none.
+fn read_acknowledgement(packet: &[u8]) -> Option<(u64, u64)> {
+    let rest = packet.strip_prefix(&[SEMI_SYNC])?;
+    let (position, name) = rest.split_first_chunk::<8>()?;
+    let name = std::str::from_utf8(name).ok()?.trim_end_matches('\0');
+    Some((highkey_table::binlog_file_number(name)?, u64::from_le_bytes(*position)))
+}
+
+/// A replica that acknowledges, as long as its stream lives.
+struct Acknowledging {
+    binlog: Arc<Binlog>,
+    connection: u64,
+}
+
+impl Acknowledging {
+    fn new(binlog: &Arc<Binlog>, connection: u64) -> Acknowledging {
+        binlog.semi_sync().add_replica(connection);
+        Acknowledging { binlog: binlog.clone(), connection }
+    }
+}
+
+impl Drop for Acknowledging {
+    fn drop(&mut self) {
+        self.binlog.semi_sync().remove_replica(self.connection);
     }
 }
 
@@ -72,6 +114,7 @@ struct Dump<'s> {
     known: Option<GtidSet>,
     /// The present transaction is one of them.
     skipping: bool,
+    acknowledging: Option<Acknowledging>,
 }
 
 /// Streams until the client goes (`Err` of io), asks for no more than there is (`Ok(Ok)`), or something is wrong.
@@ -84,7 +127,13 @@ pub async fn serve(server: &Server, wire: &mut Wire, session: &Session, request:
     let _watch = binlog.watch();
     let server_id = server.instance.global_u64("server_id") as u32;
     let generation = binlog.generation();
-    let mut dump = Dump { generation, binlog, wire, wishes: Wishes::of(session), server_id, known, skipping: false };
+    let wishes = Wishes::of(session);
+    if wishes.semi_sync {
+        // Acknowledgements are exchanges of their own.
+        wire.reader.reset_sequence();
+    }
+    let acknowledging = wishes.semi_sync.then(|| Acknowledging::new(&binlog, session.client().connection_id));
+    let mut dump = Dump { generation, binlog, wire, wishes, server_id, known, skipping: false, acknowledging };
     let process = session.process().clone();
     process.set_command("Binlog Dump", "Master has sent all binlog to slave; waiting for more updates");
     tokio::select! {
@@ -189,16 +238,22 @@ impl Dump<'_> {
                 Ok(Some(event)) => {
                     read += event.sealed.len();
                     if self.is_wanted(event.header.event_type, event.body()) {
+                        let end = event.end();
+                        let wanted = match (&self.acknowledging, highkey_table::binlog_file_number(name)) {
+                            (Some(_), Some(number)) => self.binlog.semi_sync().wants_acknowledgement(number, end),
+                            _ => false,
+                        };
                         if file_checksum == self.wishes.checksum {
-                            put(self.wire, event.sealed);
+                            self.put(event.sealed, wanted);
                         } else {
                             let mut sealed = Vec::with_capacity(event.raw.len() + 4);
                             seal_with_log_pos(event.raw, event.header.log_pos, self.wishes.checksum, &mut sealed);
-                            put(self.wire, &sealed);
+                            self.put(&sealed, wanted);
                         }
                     }
                     if self.wire.writer.bytes().len() >= FLUSH_BYTES {
                         self.wire.flush().await?;
+                        self.take_acknowledgements()?;
                     }
                     if read >= YIELD_BYTES {
                         // A file may be passed by without a word, and others want to run.
@@ -238,13 +293,46 @@ impl Dump<'_> {
                     self.send_made(&raw, position as u32);
                     self.wire.flush().await?;
                 }
-                // A replica that says something, or nothing any more, is gone.
-                received = self.wire.receive() => {
-                    let _ = received?;
-                    return Err(io::ErrorKind::ConnectionAborted.into());
-                }
+                // A replica that says something else, or nothing any more, is gone.
+                received = self.wire.receive() => match received? {
+                    Some(Ok(packet)) => self.acknowledged(&packet)?,
+                    _ => return Err(io::ErrorKind::ConnectionAborted.into()),
+                },
             }
         }
+    }
+
+    /// What has been acknowledged while events were being sent.
+    fn take_acknowledgements(&mut self) -> io::Result<()> {
+        while self.acknowledging.is_some() {
+            match self.wire.receive().now_or_never().transpose()?.flatten() {
+                Some(Ok(packet)) => self.acknowledged(&packet)?,
+                Some(Err(_)) => return Err(io::ErrorKind::ConnectionAborted.into()),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledged(&mut self, packet: &[u8]) -> io::Result<()> {
+        self.wire.reader.reset_sequence();
+        let (Some(replica), Some((file, end))) = (&self.acknowledging, read_acknowledgement(packet)) else {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        };
+        self.binlog.semi_sync().acknowledge(replica.connection, file, end);
+        Ok(())
+    }
+
+    /// A packet of the stream: a zero, what semi-synchronous replication adds, then the event.
+    fn put(&mut self, event: &[u8], acknowledge: bool) {
+        let semi_sync = self.acknowledging.is_some();
+        self.wire.writer.packet(|out| {
+            out.push(0);
+            if semi_sync {
+                out.extend_from_slice(&[SEMI_SYNC, u8::from(acknowledge)]);
+            }
+            out.extend_from_slice(event);
+        });
     }
 
     /// False for the events of transactions that the replica has.
@@ -268,21 +356,13 @@ impl Dump<'_> {
         }
         let mut sealed = Vec::new();
         seal_with_log_pos(raw, log_pos, true, &mut sealed);
-        put(self.wire, &sealed);
+        self.put(&sealed, false);
     }
 
     /// An event that is in no file.
     fn send_made(&mut self, raw: &[u8], log_pos: u32) {
         let mut sealed = Vec::new();
         seal_with_log_pos(raw, log_pos, self.wishes.checksum, &mut sealed);
-        put(self.wire, &sealed);
+        self.put(&sealed, false);
     }
-}
-
-/// A packet of the stream: a zero, then the event.
-fn put(wire: &mut Wire, event: &[u8]) {
-    wire.writer.packet(|out| {
-        out.push(0);
-        out.extend_from_slice(event);
-    });
 }

@@ -198,6 +198,7 @@ impl Session {
             }
             Statement::Xa(statement) => self.xa(statement, sink).await,
             Statement::Binlog(text) => self.binlog(text).await,
+            Statement::Plugin { install, name } => self.plugin(*install, name),
             Statement::LockTables(locks) => self.lock_tables(locks).await,
             Statement::UnlockTables => self.unlock().await,
             Statement::Use(name) => {
@@ -237,6 +238,20 @@ impl Session {
                 Ok(Outcome::ok())
             }
             Statement::Reset => Err(error::not_supported("RESET of this kind").into()),
+        }
+    }
+
+    /// What plugins of MySQL do and is built in here is there already; it cannot be taken away.
+    fn plugin(&mut self, install: bool, name: &str) -> Result<Outcome, Failure> {
+        let built_in = ["rpl_semi_sync_source", "rpl_semi_sync_master"].iter().any(|known| known.eq_ignore_ascii_case(name));
+        match (built_in, install) {
+            (true, true) => {
+                self.state.push_warning(error::warning(1287, format!("Plugin '{name}' is built into Highkey; its variables turn it on")));
+                Ok(Outcome::ok())
+            }
+            (true, false) => Err(error::err(1619, "Built-in plugins cannot be deleted").into()),
+            (false, true) => Err(error::not_supported("plugins").into()),
+            (false, false) => Err(error::err(1305, format!("PLUGIN {name} does not exist")).into()),
         }
     }
 
@@ -294,6 +309,8 @@ impl Session {
                 XaStatement::Recover { .. } => C::ComXaRecover,
             },
             Statement::Binlog(_) => C::ComBinlog,
+            Statement::Plugin { install: true, .. } => C::ComInstallPlugin,
+            Statement::Plugin { install: false, .. } => C::ComUninstallPlugin,
             Statement::LockTables(_) => C::ComLockTables,
             Statement::UnlockTables => C::ComUnlockTables,
             Statement::Use(_) => C::ComChangeDb,

@@ -110,6 +110,9 @@ impl Session {
             values.set(id, value.clone());
             variables::couple(id, &value, values);
         });
+        if id.definition().name.starts_with("rpl_semi_sync_source_") {
+            self.state.instance.apply_semi_sync();
+        }
         Ok(())
     }
 

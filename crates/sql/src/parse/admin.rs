@@ -313,6 +313,24 @@ impl Parser<'_> {
         Ok(grant)
     }
 
+    /// INSTALL PLUGIN name SONAME 'file', UNINSTALL PLUGIN name.
+    pub(super) fn plugin(&mut self) -> Result<Statement> {
+        let install = self.kw("INSTALL");
+        if !install {
+            self.advance();
+        }
+        if self.is_kw("COMPONENT") {
+            return unsupported("components");
+        }
+        self.expect_kw("PLUGIN")?;
+        let name = self.ident()?;
+        if install {
+            self.expect_kw("SONAME")?;
+            self.string()?;
+        }
+        Ok(Statement::Plugin { install, name })
+    }
+
     pub(super) fn admin(&mut self) -> Result<Statement> {
         let word = self.word().unwrap_or_default().to_ascii_uppercase();
         self.advance();

@@ -399,7 +399,7 @@ impl<'a> Parser<'a> {
             "KILL" | "FLUSH" | "SHUTDOWN" | "RESET" | "PURGE" | "CHECK" | "ANALYZE" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.admin(),
             "CALL" => unsupported("stored procedures"),
             "HANDLER" => unsupported("HANDLER"),
-            "INSTALL" | "UNINSTALL" => unsupported("plugins"),
+            "INSTALL" | "UNINSTALL" => self.plugin(),
             "HELP" => unsupported("HELP"),
             "IMPORT" => unsupported("IMPORT TABLE"),
             "CLONE" => unsupported("CLONE"),

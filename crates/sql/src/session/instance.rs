@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU64;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use highkey_table::{Database, DeadlockReport};
+use highkey_table::{Database, DeadlockReport, SemiSyncSettings};
 use highkey_types::MySqlError;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -116,6 +116,9 @@ impl Instance {
         });
         instance.admission.set_limit(settings.u64("innodb_thread_concurrency") as usize);
         instance.database.engine().set_spin_wait_delay(settings.u64("innodb_spin_wait_delay") as u32);
+        // Who waits for a replica must not keep those who serve it from running.
+        instance.database.engine().on_blocking(Box::new(|wait| super::state::blocking(wait)));
+        instance.apply_semi_sync();
         let told = Arc::downgrade(&instance);
         instance.database.engine().watch_deadlocks(Box::new(move |deadlock| {
             if let Some(instance) = told.upgrade() {
@@ -123,6 +126,19 @@ impl Instance {
             }
         }));
         Ok(instance)
+    }
+
+    /// What `rpl_semi_sync_source_*` say now.
+    pub(crate) fn apply_semi_sync(&self) {
+        let Some(binlog) = self.database.binlog() else { return };
+        let globals = self.globals();
+        binlog.semi_sync().set(SemiSyncSettings {
+            enabled: globals.bool("rpl_semi_sync_source_enabled"),
+            timeout: Duration::from_millis(globals.u64("rpl_semi_sync_source_timeout")),
+            replicas: globals.u64("rpl_semi_sync_source_wait_for_replica_count") as usize,
+            after_sync: globals.text("rpl_semi_sync_source_wait_point") == "AFTER_SYNC",
+            wait_no_replica: globals.bool("rpl_semi_sync_source_wait_no_replica"),
+        });
     }
 
     fn note_deadlock(&self, deadlock: &DeadlockReport) {

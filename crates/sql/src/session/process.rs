@@ -264,7 +264,7 @@ impl ProgressReport {
     fn of(progress: &Progress) -> Option<Self> {
         let stage = progress.stage();
         let (number, stages) = match stage {
-            Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing => return None,
+            Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing | Stage::WaitingForReplica => return None,
             Stage::ReadingFile | Stage::CopyingRows => (1, 2),
             Stage::FillingPages => (1, 2),
             Stage::BuildingIndexes | Stage::MovingPages => (2, 2),
@@ -294,6 +294,7 @@ pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
         Stage::MovingPages => ("moving pages", "pages"),
         Stage::RollingBack => ("Rolling back", "bytes of log"),
         Stage::Committing => ("waiting for handler commit", ""),
+        Stage::WaitingForReplica => ("Waiting for semi-sync ACK from replica", ""),
     }
 }
 

@@ -60,6 +60,8 @@ counters! {
     ComExplain => "Com_explain_other",
     ComFlush => "Com_flush",
     ComGrant => "Com_grant",
+    ComInstallPlugin => "Com_install_plugin",
+    ComUninstallPlugin => "Com_uninstall_plugin",
     ComInsert => "Com_insert",
     ComInsertSelect => "Com_insert_select",
     ComKill => "Com_kill",

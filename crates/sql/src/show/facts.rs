@@ -119,7 +119,8 @@ pub const PRIVILEGES: &[&str] = &[
 pub fn variable_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
     let globals = state.instance.globals();
     let mut rows = Vec::new();
-    for id in variables::all() {
+    let named = variables::all().map(|id| (id.definition().name, id)).chain(variables::also_shown());
+    for (name, id) in named {
         let definition = id.definition();
         if definition.effect == Effect::Ignored || global && definition.scope == Scope::SessionOnly {
             continue;
@@ -142,8 +143,9 @@ pub fn variable_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
             None if definition.name == "secure_file_priv" => t("NULL"),
             None => t(""),
         };
-        rows.push(vec![t(definition.name), value]);
+        rows.push(vec![t(name), value]);
     }
+    rows.sort_by(|a, b| a[0].as_str().cmp(&b[0].as_str()));
     rows
 }
 
@@ -163,10 +165,38 @@ pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
     rows.push(("Ssl_cipher".into(), state.client.tls_cipher.clone().unwrap_or_default()));
     rows.push(("Ssl_version".into(), state.client.tls_version.clone().unwrap_or_default()));
     rows.extend(parallel_counters(state).into_iter().map(|(name, n)| (name, n.to_string())));
+    rows.extend(semi_sync_rows(state));
     rows.extend(engine_counters(state).into_iter().map(|(name, n)| (name, n.to_string())));
     rows.sort();
     rows.dedup_by(|a, b| a.0 == b.0);
     rows.into_iter().map(|(name, value)| vec![t(name), t(value)]).collect()
+}
+
+/// Semi-synchronous replication, under both names that MySQL has had for it; times in microseconds.
+fn semi_sync_rows(state: &SessionState) -> Vec<(String, String)> {
+    let status = state.instance.database().binlog().map(|binlog| binlog.semi_sync().status()).unwrap_or_default();
+    let average = |sum: u64, count: u64| sum.checked_div(count).unwrap_or(0);
+    let counters = [
+        ("clients", status.clients),
+        // MySQL does not measure these any more either.
+        ("net_avg_wait_time", 0),
+        ("net_wait_time", 0),
+        ("net_waits", status.net_waits),
+        ("no_times", status.no_times),
+        ("no_tx", status.no_tx),
+        ("timefunc_failures", 0),
+        ("tx_avg_wait_time", average(status.tx_wait_time, status.tx_waits)),
+        ("tx_wait_time", status.tx_wait_time),
+        ("tx_waits", status.tx_waits),
+        // Commits wait in the order of the log.
+        ("wait_pos_backtraverse", 0),
+        ("wait_sessions", status.wait_sessions),
+        ("yes_tx", status.yes_tx),
+    ];
+    let values = counters.iter().map(|(name, count)| (*name, count.to_string()));
+    let values: Vec<(&str, String)> = values.chain([("status", if status.on { "ON" } else { "OFF" }.to_owned())]).collect();
+    let named = |role: &'static str| values.iter().map(move |(name, value)| (format!("Rpl_semi_sync_{role}_{name}"), value.clone()));
+    named("source").chain(named("master")).collect()
 }
 
 /// Parallel queries: what runs, what was refused, why statements stayed on one thread.

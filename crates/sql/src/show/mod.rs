@@ -187,7 +187,12 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::Plugins => {
             let row = |name: &str, kind: &str| vec![t(name), t("ACTIVE"), t(kind), Value::Null, t("Apache-2.0")];
-            let rows = vec![row("mysql_native_password", "AUTHENTICATION"), row("caching_sha2_password", "AUTHENTICATION"), row("InnoDB", "STORAGE ENGINE")];
+            let rows = vec![
+                row("mysql_native_password", "AUTHENTICATION"),
+                row("caching_sha2_password", "AUTHENTICATION"),
+                row("InnoDB", "STORAGE ENGINE"),
+                row("rpl_semi_sync_source", "REPLICATION"),
+            ];
             Answer::new("Name s64;Status s10;Type s80;Library s64?;License s80?", rows)
         }
         ShowWhat::Triggers { schema } => {

@@ -318,6 +318,12 @@ variables! {
     "replicate_wild_ignore_table" Global Text, "", false, Real;
     "require_secure_transport" Global Bool, "OFF", true, Real;
     "resultset_metadata" SessionOnly Enum(&["NONE", "FULL"]), "FULL", true, Ignored;
+    "rpl_semi_sync_source_enabled" Global Bool, "OFF", true, Real;
+    "rpl_semi_sync_source_timeout" Global UInt(0, U32), "10000", true, Real;
+    "rpl_semi_sync_source_trace_level" Global UInt(0, U32), "32", true, Ignored;
+    "rpl_semi_sync_source_wait_for_replica_count" Global UInt(1, 65535), "1", true, Real;
+    "rpl_semi_sync_source_wait_no_replica" Global Bool, "ON", true, Real;
+    "rpl_semi_sync_source_wait_point" Global Enum(&["AFTER_SYNC", "AFTER_COMMIT"]), "AFTER_SYNC", true, Real;
     "secure_file_priv" Global NullableText, "$null", false, Real;
     "server_id" Global UInt(0, U32), "1", true, Real;
     "server_uuid" Global Text, "$uuid", false, Fact;
@@ -410,5 +416,11 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("replica_parallel_workers", "slave_parallel_workers"),
     ("replica_preserve_commit_order", "slave_preserve_commit_order"),
     ("replica_transaction_retries", "slave_transaction_retries"),
+    ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"),
+    ("rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout"),
+    ("rpl_semi_sync_master_trace_level", "rpl_semi_sync_source_trace_level"),
+    ("rpl_semi_sync_master_wait_for_slave_count", "rpl_semi_sync_source_wait_for_replica_count"),
+    ("rpl_semi_sync_master_wait_no_slave", "rpl_semi_sync_source_wait_no_replica"),
+    ("rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point"),
     ("skip_replica_start", "skip_slave_start"),
 ];

@@ -1,6 +1,7 @@
 //! The way to end a session's lock waits from outside.
 
 use std::sync::Weak;
+use std::task::Waker;
 
 use super::table::LockTable;
 use super::wait::{LockError, Waiter};
@@ -10,6 +11,8 @@ use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
 #[derive(Default)]
 pub struct Interrupt {
     raised: AtomicBool,
+    /// Who waits for something else than a lock.
+    waker: Mutex<Option<Waker>>,
     waiting: Mutex<Option<(Weak<LockTable>, Weak<Waiter>)>>,
 }
 
@@ -22,6 +25,8 @@ impl Interrupt {
     pub fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
         let waiting = self.waiting.lock().take();
+        let waker = self.waker.lock().take();
+        waker.into_iter().for_each(Waker::wake);
         if let Some((table, waiter)) = waiting.and_then(|(t, w)| Some((t.upgrade()?, w.upgrade()?))) {
             table.cancel(&waiter, LockError::Interrupted);
         }
@@ -33,6 +38,11 @@ impl Interrupt {
 
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
+    }
+
+    /// Makes `raise` wake this one, once, in the place of the one before. The flag is to be read after the call.
+    pub fn wake_on_raise(&self, waker: &Waker) {
+        *self.waker.lock() = Some(waker.clone());
     }
 
     /// Makes `raise` end this wait. The flag is read after the registration, so a `raise` on either side of it is not missed.

@@ -109,7 +109,7 @@ impl Txn {
         self.note_events(binlog);
         let system = self.system.clone();
         let chain = system.add_prepared(owner, info, lsn, lsn);
-        Ok((Prepared { txn: self, chain, rolled_back: None }, CommitWait::new(system, lsn)))
+        Ok((Prepared { txn: self, chain, rolled_back: None }, CommitWait::unpublished(system, lsn)))
     }
 }
 
@@ -170,6 +170,11 @@ impl Prepared {
         Ok(wait)
     }
 
+    /// As `Txn::wait_for_gate`, of its commit.
+    pub fn wait_for_gate(&mut self) {
+        self.txn.wait_for_gate();
+    }
+
     /// Rolls back: from the record that says so on it is an unfinished transaction like any other. On an error before that it stays prepared; on
     /// one behind it a rollback is decided (`is_rolled_back`), and the next call, or the next open, goes on with the undo.
     /// It is rolled back for good once the wait is over.
@@ -179,7 +184,7 @@ impl Prepared {
             None => self.decide_rollback(binlog)?,
         };
         self.txn.end_rolled_back()?;
-        Ok(CommitWait::new(self.txn.system.clone(), lsn))
+        Ok(CommitWait::unpublished(self.txn.system.clone(), lsn))
     }
 
     /// A rollback has been decided, and may be under way still.

@@ -1,6 +1,6 @@
 //! What all transactions of an engine share.
 
-use std::sync::Weak;
+use std::sync::{OnceLock, Weak};
 
 use ahash::AHashMap;
 
@@ -63,7 +63,12 @@ pub(crate) struct System {
     pub counters: Counters,
     /// What statements waited for.
     pub waits: Arc<WaitTotals>,
+    /// How a thread waits that others' tasks may need.
+    blocking: OnceLock<Blocking>,
 }
+
+/// Runs something that blocks its thread for long.
+pub(crate) type Blocking = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 impl System {
     pub fn new(store: Arc<Store>, options: Options, clock: Arc<dyn Clock>, recovered: &Recovered) -> System {
@@ -88,8 +93,21 @@ impl System {
             closed_trees: Mutex::default(),
             counters: Counters::default(),
             waits: Arc::default(),
+            blocking: OnceLock::new(),
             options,
             store,
+        }
+    }
+
+    pub fn set_blocking(&self, blocking: Blocking) {
+        let _ = self.blocking.set(blocking);
+    }
+
+    /// Runs `f`, which blocks until somebody else's task is done.
+    pub fn block(&self, f: &mut dyn FnMut()) {
+        match self.blocking.get() {
+            Some(blocking) => blocking(f),
+            None => f(),
         }
     }
 

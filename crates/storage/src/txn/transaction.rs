@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::activity::TxnActivity;
-use super::commit::CommitWait;
+use super::commit::{CommitWait, HowToCommit};
 use super::purge::PurgeItem;
 use super::rows::{Bounds, Direction, Isolation, LockMode};
 use super::scan::{Scan, Wanted};
@@ -47,6 +47,7 @@ pub struct Txn {
     pub(super) interrupt: Option<Arc<Interrupt>>,
     pub(super) progress: Option<Arc<Progress>>,
     activity: Option<Arc<TxnActivity>>,
+    pub(super) how: HowToCommit,
     /// Neither a crash nor dropping this ends the transaction any more.
     pub(super) is_prepared: bool,
     /// The row whose lock the last call of `lock` has taken without waiting; empty if it took none. See `unlock`.
@@ -69,6 +70,7 @@ impl Txn {
             interrupt: None,
             progress: None,
             activity: None,
+            how: HowToCommit::default(),
             is_prepared: false,
             newest_lock: RowKey::new(),
             cursor: Cursor::new(),
@@ -293,6 +295,18 @@ impl Txn {
         self.append_commit(binlog)
     }
 
+    /// Its commit is to be seen only when the gate admits it (`Engine::set_commit_gate`).
+    pub fn wait_for_gate(&mut self) {
+        self.how.gated = true;
+    }
+
+    /// As `commit`, of what no snapshot has to see in the order of the commits: numbers that the catalog notes. It waits for no gate, and whoever writes
+    /// the same next does not either; `CommitWait::wait_aside` waits for it.
+    pub fn commit_aside(mut self) -> Result<CommitWait> {
+        self.how.aside = true;
+        self.append_commit(&[])
+    }
+
     pub(super) fn append_commit(&mut self, binlog: &[u8]) -> Result<CommitWait> {
         self.view = None;
         if !self.has_writes() && binlog.is_empty() {
@@ -314,11 +328,12 @@ impl Txn {
         let mut purge = std::mem::take(&mut self.purge);
         purge.extend(self.dropped.drain(..).map(PurgeItem::Tree));
         let first_events = self.first_events.take();
+        let how = self.how;
         let (lsn, _) = scope.commit_transaction(binlog, |lsn| {
             if let Some(first) = first_events {
                 system.store.wal.note_parts(lsn, first);
             }
-            system.commits.enter(lsn, owner, purge)
+            system.commits.enter(lsn, owner, purge, how)
         })?;
         self.owner = None;
         self.last_lsn = Lsn::NONE;

@@ -12,7 +12,7 @@ pub(crate) fn name_of(number: u64) -> String {
 }
 
 /// The number in a file's name.
-pub(crate) fn number_of(name: &str) -> Option<u64> {
+pub fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(BASE)?.strip_prefix('.')?;
     if digits.len() < 6 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -7,6 +7,7 @@ mod cache;
 mod files;
 mod payload;
 mod reader;
+mod semi_sync;
 mod state;
 mod writer;
 
@@ -26,10 +27,13 @@ use parking_lot::{Condvar, Mutex};
 
 pub use cache::EventSource;
 pub(crate) use cache::{Change, EventCache, EventMark, table_map};
-pub(crate) use files::{name_of, number_of};
+pub(crate) use files::name_of;
+pub use files::number_of;
 pub use payload::GtidChoice;
 use payload::NumberNote;
 pub use reader::BinlogBytes;
+pub use semi_sync::{SemiSync, SemiSyncSettings, SemiSyncStatus};
+pub(crate) use semi_sync::ReplicaWait;
 use state::State;
 use writer::Writer;
 
@@ -55,6 +59,8 @@ pub struct Settings {
     pub max_size: AtomicU64,
     /// `binlog_checksum=CRC32`, for files begun from now on.
     pub checksum: AtomicBool,
+    /// Whether commits wait for replicas.
+    pub semi_sync: Arc<SemiSync>,
 }
 
 /// Whether a database has a binary log, and which: server options.
@@ -180,6 +186,7 @@ impl Binlog {
             full_metadata: AtomicBool::new(options.full_metadata),
             max_size: AtomicU64::new(options.max_size),
             checksum: AtomicBool::new(options.checksum),
+            semi_sync: Arc::new(SemiSync::new(engine.clone())),
         };
         if options.enabled {
             return Binlog::open(engine, settings).map(Some);
@@ -231,6 +238,10 @@ impl Binlog {
         }
         engine.release_log(None);
         Ok(())
+    }
+
+    pub fn semi_sync(&self) -> &Arc<SemiSync> {
+        &self.settings.semi_sync
     }
 
     pub fn settings(&self) -> &Settings {
@@ -344,6 +355,7 @@ impl Binlog {
         let done = self.change(Writer::reset);
         // And who began meanwhile.
         self.generation.fetch_add(1, Ordering::SeqCst);
+        self.semi_sync().forget();
         done
     }
 
@@ -510,6 +522,7 @@ impl Binlog {
     }
 
     pub(crate) fn join(&self) {
+        self.semi_sync().stop();
         self.stopping.store(true, Ordering::SeqCst);
         self.signal.ask();
         if let Some(thread) = self.thread.lock().take()

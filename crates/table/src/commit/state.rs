@@ -42,7 +42,8 @@ impl State {
 
     pub fn read(engine: &Engine) -> Result<Option<State>> {
         let mut value = Vec::new();
-        if !engine.begin(Isolation::ReadCommitted).get(engine.root_index(), &keys::binlog(), &mut value)? {
+        // Not of a snapshot: it may be written aside of commits that nobody sees yet.
+        if !engine.begin(Isolation::ReadCommitted).get_latest(engine.root_index(), &keys::binlog(), &mut value)? {
             return Ok(None);
         }
         let state = serde_json::from_slice(&value).map_err(|e| Error::corrupt_file(format!("the binary log's state does not decode: {e}")));
@@ -58,7 +59,8 @@ impl State {
             1114 => Error::OutOfSpace,
             _ => Error::Unusable(e.message),
         })?;
-        txn.commit(&[])?.wait()?;
+        // It must not wait for replicas: what they get is written by whoever calls this.
+        txn.commit_aside()?.wait_aside()?;
         engine.flush_log()
     }
 

@@ -273,6 +273,7 @@ impl Writer {
                 return Err(broken());
             }
         }
+        self.settings.semi_sync.note_written(record.lsn, (self.number(), self.position()));
         Ok(())
     }
 

@@ -124,7 +124,7 @@ impl Database {
         altered.children.iter().try_for_each(|(_, child)| self.write_table(&mut txn, child))?;
         let lost = old.histograms_lost(&def, &plan.columns, &plan.redefined);
         self.remove_histograms(&mut txn, def.id, &lost)?;
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         old.state.histograms.lock().retain(|column, _| !lost.contains(column));
         if let Some(next) = next_auto {
             old.state.auto_increment.reset(next);

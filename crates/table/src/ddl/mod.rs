@@ -71,18 +71,28 @@ impl Default for DdlContext {
 
 impl DdlContext {
     /// Commits on this thread: nothing may come between the commit and the publication of the new catalog.
-    pub(crate) fn commit(&self, mut txn: Txn) -> Result<(), MySqlError> {
+    pub(crate) fn commit(&self, db: &Database, mut txn: Txn) -> Result<(), MySqlError> {
         let failed = |e| error::storage(e, "catalog");
         self.progress.enter(Stage::Committing, 0);
         if let Some(record) = &self.replica {
             record.put(&mut txn)?;
         }
         let events = self.log.as_ref().map_or_else(Vec::new, |log| log.source.statement_payload(&log.text, txn.releasing()));
+        let replicas = db.semi_sync().filter(|_| !events.is_empty());
+        if replicas.is_some_and(|replicas| replicas.holds_back()) {
+            txn.wait_for_gate();
+        }
         let wait = txn.commit(&events).map_err(failed)?;
+        let acknowledged = replicas.and_then(|replicas| replicas.begin(wait.lsn()));
         if let Some(log) = &self.log {
             log.told.store(true, Ordering::SeqCst);
         }
-        wait.wait().map_err(failed)
+        wait.wait().map_err(failed)?;
+        if let Some(acknowledged) = acknowledged {
+            self.progress.enter(Stage::WaitingForReplica, 0);
+            acknowledged.wait_blocking();
+        }
+        Ok(())
     }
 
     pub(crate) fn check_interrupt(&self) -> Result<(), MySqlError> {

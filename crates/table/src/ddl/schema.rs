@@ -74,7 +74,7 @@ impl Database {
             high_water::remove(&mut txn, self.catalog_index(), &keys::view(name, &view.def().name))?;
         }
         high_water::remove(&mut txn, self.catalog_index(), &keys::schema(name))?;
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         self.publish(|catalog, _| catalog.remove_schema(name));
         for table in &tables {
             table.retire();
@@ -86,7 +86,7 @@ impl Database {
     fn store_schema(&self, cx: &DdlContext, def: SchemaDef) -> Result<(), MySqlError> {
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         high_water::put(&mut txn, self.catalog_index(), &keys::schema(&def.name), &record::encode_schema(&def))?;
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         self.publish(|catalog, _| catalog.put_schema(def));
         Ok(())
     }

@@ -34,7 +34,7 @@ impl Database {
         if next_auto > 1 {
             self.write_counter(&mut txn, keys::auto_increment(def.id), next_auto)?;
         }
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         let state = Arc::new(TableState::new(self.engine(), self.catalog_index(), def.id, next_auto, 1));
         state.set_rows(0);
         self.publish(|catalog, epoch| catalog.put_table(self.new_table(def, state, epoch)));
@@ -92,7 +92,7 @@ impl Database {
         for table in &tables {
             self.drop_records(&mut txn, table)?;
         }
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         self.publish(|catalog, _| {
             for table in &tables {
                 catalog.remove_table(&table.def.schema, &table.def.name);
@@ -115,7 +115,7 @@ impl Database {
         self.write_table(&mut txn, &def)?;
         self.write_counter(&mut txn, keys::auto_increment(def.id), 1)?;
         self.write_counter(&mut txn, keys::row_id(def.id), 1)?;
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         old.state.auto_increment.reset(1);
         old.state.row_ids.reset(1);
         old.state.set_rows(0);
@@ -184,7 +184,7 @@ impl Database {
         renamed.extend(others);
         renamed.iter().try_for_each(|(_, def)| self.write_table(&mut txn, def))?;
         let views = self.rename_views(&mut txn, &view_places)?;
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         self.publish(|catalog, _| {
             self.replace_definitions(catalog, renamed);
             for ((schema, name), place) in &view_places {
@@ -283,7 +283,7 @@ impl Transaction {
         if next_auto > 1 {
             let mut txn = db.engine().begin(Isolation::ReadCommitted);
             db.write_counter(&mut txn, keys::auto_increment(table.id()), next_auto)?;
-            cx.commit(txn)?;
+            cx.commit(&db, txn)?;
         }
         Ok(table)
     }

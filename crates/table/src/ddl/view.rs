@@ -35,7 +35,7 @@ impl Database {
         }
         let mut txn = self.engine().begin(Isolation::ReadCommitted);
         high_water::put(&mut txn, self.catalog_index(), &keys::view(&def.schema, &def.name), &record::encode_view(&def))?;
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         let lock = self.metadata_locks.lock_of(&def.schema, &def.name);
         self.publish(|catalog, _| {
             if let Some(old) = &old {
@@ -70,7 +70,7 @@ impl Database {
         for view in &views {
             high_water::remove(&mut txn, self.catalog_index(), &keys::view(&view.def().schema, &view.def().name))?;
         }
-        cx.commit(txn)?;
+        cx.commit(self, txn)?;
         self.publish(|catalog, _| {
             for view in &views {
                 catalog.remove_view(&view.def().schema, &view.def().name);

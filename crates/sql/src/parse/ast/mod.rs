@@ -115,6 +115,8 @@ pub enum Statement {
     ReleaseSavepoint(String),
     /// XA ….
     Xa(XaStatement),
+    /// INSTALL PLUGIN and UNINSTALL PLUGIN.
+    Plugin { install: bool, name: String },
     /// BINLOG: events of a binary log in base64.
     Binlog(BinlogText),
     /// LOCK TABLES.

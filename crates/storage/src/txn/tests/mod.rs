@@ -4,6 +4,7 @@ mod crash;
 mod follow;
 mod full_disk;
 mod gaps;
+mod gate;
 mod isolation;
 mod load;
 mod locking;

@@ -10,18 +10,25 @@ use datafusion::common::{JoinType, Result};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties, replace_children_if_necessary};
 
 use super::through::{OnTheWay, Through, knowing};
 
-/// Puts a [`NothingKnown`] below each outer join, on the sides that may be filled with NULLs, below unions, and below joins over constants.
+/// Puts a [`NothingKnown`] below each outer join, on the sides that may be filled with NULLs, below unions, below joins over constants, and below windows: some
+/// constants are found while rules run, and lost again when operators below take over a projection.
 #[derive(Debug)]
 pub(super) struct ForgetConstants;
 
 impl PhysicalOptimizerRule for ForgetConstants {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
+            if is_window(&node) && !over_window(node.children()[0]) {
+                let inputs = vec![Through::over(node.children()[0].clone(), Arc::new(NothingKnown))];
+                return Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?));
+            }
             let kind = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
             let kind = kind.or(node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type()));
             let sides = match kind {
@@ -52,6 +59,15 @@ impl PhysicalOptimizerRule for ForgetConstants {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+fn is_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>()
+}
+
+/// Its rows come sorted out of another window.
+fn over_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    is_window(plan) || plan.is::<ProjectionExec>() && over_window(plan.children()[0])
 }
 
 /// Some columns of its rows are known to be constant. A join that leaves out columns forgets which are, when nothing sorts by them any more.

@@ -80,6 +80,32 @@ async fn a_kept_statement_sees_what_changed() {
     assert_eq!(c.value("SELECT c FROM t WHERE id = 31").await, "more than ");
 }
 
+/// Values, and settings, that make another plan of the same text.
+#[tokio::test]
+async fn plans_that_depend_on_values_are_not_kept() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE big (id BIGINT PRIMARY KEY)").await;
+    c.ok("INSERT INTO big VALUES (1), (9007199254740992), (9007199254740993)").await;
+    for id in ["1", "9007199254740992", "9007199254740993", "1", "9007199254740993"] {
+        assert_eq!(c.rows(&format!("SELECT id FROM big WHERE id = '{id}'")).await, table(id));
+    }
+    for (day, count) in [("2026-01-02", "1"), ("2026-01-03", "2"), ("2026-01-04", "3"), ("2026-02-30", "20")] {
+        assert_eq!(c.value(&format!("SELECT COUNT(*) FROM t WHERE day < '{day}'")).await, count);
+    }
+    for (value, k) in [("1", "1"), ("2", "2"), ("2.6", "3"), ("'2.6'", "3"), ("9007199254740993 - 9007199254740990", "3")] {
+        c.ok(&format!("SET @x = {value}")).await;
+        c.ok("UPDATE t SET k = @x WHERE id = 1").await;
+        assert_eq!(c.value("SELECT k FROM t WHERE id = 1").await, k);
+    }
+    for (zone, shown) in [("+00:00", "2020-01-01 00:00:00"), ("+05:00", "2020-01-01 05:00:00"), ("+00:00", "2020-01-01 00:00:00")] {
+        c.ok(&format!("SET time_zone = '{zone}'")).await;
+        for _ in 0..3 {
+            assert_eq!(c.value("SELECT CAST('2020-01-01 00:00:00+00:00' AS DATETIME)").await, shown);
+        }
+    }
+}
+
 #[tokio::test]
 async fn joins_are_planned_with_their_values() {
     let server = Server::new();

@@ -4,7 +4,7 @@ BIN := $(CARGO_TARGET_DIR)/release
 DATADIR ?= data
 CYCLES ?= 200
 
-.PHONY: build run test bench crash crash-sim histories replication replica replay semi-sync faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-tpch bench-mixed queries
+.PHONY: build run test bench crash crash-sim histories replication replica replay semi-sync faults clients schedules miri valgrind oracles record binlog-readers bench-commits bench-idle bench-oltp bench-tpch bench-mixed queries
 
 # Always the whole workspace: a part of it would choose other features, and build DataFusion a second time.
 build:

@@ -5,15 +5,15 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use super::purge::PurgeItem;
 use super::system::System;
 use crate::error::Result;
 use crate::ids::Lsn;
 use crate::lock::Owner;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
-use crate::wal::DurableWait;
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::wal::{DurableWait, Signal};
 
 /// Commits between their record and their publication.
 pub(crate) struct Commits {
@@ -274,7 +274,7 @@ impl CommitWait {
     pub fn wait(self) -> Result<()> {
         let Some(waiting) = self.wait_for_log()? else { return Ok(()) };
         if waiting.is_held() {
-            let published = Arc::new(Published::default());
+            let published = Arc::new(Signal::default());
             waiting.system.commits.hold(waiting.lsn, Then::Wake(published.clone().into()));
             waiting.system.block(&mut || published.wait());
         }
@@ -312,29 +312,6 @@ impl CommitWait {
 impl Waiting {
     fn is_held(&self) -> bool {
         self.publishes && !self.system.commits.is_published(self.lsn)
-    }
-}
-
-/// Wakes a thread that waits for a publication.
-#[derive(Default)]
-struct Published {
-    done: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Published {
-    fn wait(&self) {
-        let mut done = self.done.lock();
-        while !*done {
-            self.changed.wait(&mut done);
-        }
-    }
-}
-
-impl Wake for Published {
-    fn wake(self: Arc<Self>) {
-        *self.done.lock() = true;
-        self.changed.notify_one();
     }
 }
 

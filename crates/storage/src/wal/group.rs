@@ -294,13 +294,13 @@ impl Drop for DurableWait {
 
 /// Wakes a blocked thread.
 #[derive(Default)]
-struct Signal {
+pub(crate) struct Signal {
     set: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Signal {
-    fn wait(&self) {
+    pub fn wait(&self) {
         let mut set = self.set.lock();
         while !*set {
             self.changed.wait(&mut set);

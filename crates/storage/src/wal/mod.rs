@@ -22,6 +22,7 @@ pub(crate) use control::{Control, ControlFile};
 pub(crate) use end::{Evidence, Remains};
 pub use follow::LogFollower;
 pub use group::DurableWait;
+pub(crate) use group::Signal;
 pub(crate) use record::{Parts, begin_part, end_part, prepare_extra, push_part, set_part_page};
 pub use record::{Kind, Record};
 pub use room::Urgency;

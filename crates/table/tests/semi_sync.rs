@@ -116,6 +116,14 @@ fn status(db: &Arc<Database>) -> SemiSyncStatus {
     db.binlog().unwrap().semi_sync().status()
 }
 
+/// Turns it on, with replica 7.
+fn with_replica(db: &Arc<Database>, settings: SemiSyncSettings) -> Arc<SemiSync> {
+    let semi_sync = db.binlog().unwrap().semi_sync().clone();
+    semi_sync.set(settings);
+    semi_sync.add_replica(7);
+    semi_sync
+}
+
 /// Until so many commits are durable and wait.
 fn wait_for_sessions(db: &Arc<Database>, count: u64) {
     eventually("commits wait", || status(db).wait_sessions == count);
@@ -126,9 +134,7 @@ fn wait_for_sessions(db: &Arc<Database>, count: u64) {
 #[test]
 fn nobody_sees_a_commit_before_it_is_acknowledged() {
     let db = with_table(&disk(1));
-    let semi_sync = db.binlog().unwrap().semi_sync().clone();
-    semi_sync.set(settings(true, 60_000));
-    semi_sync.add_replica(7);
+    let semi_sync = with_replica(&db, settings(true, 60_000));
     let first = Commit::begin(&db, 1);
     wait_for_sessions(&db, 1);
     let second = Commit::begin(&db, 2);
@@ -157,9 +163,7 @@ fn nobody_sees_a_commit_before_it_is_acknowledged() {
 #[test]
 fn the_first_is_acknowledged_and_the_second_is_not() {
     let db = with_table(&disk(1));
-    let semi_sync = db.binlog().unwrap().semi_sync().clone();
-    semi_sync.set(settings(true, 60_000));
-    semi_sync.add_replica(7);
+    let semi_sync = with_replica(&db, settings(true, 60_000));
     let first = Commit::begin(&db, 1);
     wait_for_sessions(&db, 1);
     let (file, end) = everything(&db);
@@ -198,9 +202,7 @@ fn as_many_replicas_as_wanted_acknowledge() {
 fn a_timeout_turns_it_off_and_a_replica_that_has_caught_up_on_again() {
     for after_sync in [true, false] {
         let db = with_table(&disk(1));
-        let semi_sync = db.binlog().unwrap().semi_sync().clone();
-        semi_sync.set(settings(after_sync, 150));
-        semi_sync.add_replica(7);
+        let semi_sync = with_replica(&db, settings(after_sync, 150));
         let began = Instant::now();
         let commit = Commit::begin(&db, 1);
         wait_for_sessions(&db, 1);
@@ -271,9 +273,7 @@ fn what_ends_the_wait() {
 #[test]
 fn who_is_killed_goes_and_the_commit_stays_as_it_is() {
     let db = with_table(&disk(1));
-    let semi_sync = db.binlog().unwrap().semi_sync().clone();
-    semi_sync.set(settings(true, 60_000));
-    semi_sync.add_replica(7);
+    with_replica(&db, settings(true, 60_000));
     let commit = Commit::begin(&db, 1);
     wait_for_sessions(&db, 1);
     commit.interrupt.raise();
@@ -297,9 +297,7 @@ fn who_is_killed_goes_and_the_commit_stays_as_it_is() {
 #[test]
 fn definitions_wait_too_and_others_go_on_behind_them() {
     let db = with_table(&disk(1));
-    let semi_sync = db.binlog().unwrap().semi_sync().clone();
-    semi_sync.set(settings(true, 60_000));
-    semi_sync.add_replica(7);
+    with_replica(&db, settings(true, 60_000));
     let definition = std::thread::spawn({
         let db = db.clone();
         move || create_table(&db, "u")
@@ -323,9 +321,7 @@ fn definitions_wait_too_and_others_go_on_behind_them() {
 #[test]
 fn files_and_counters_go_on_while_commits_wait() {
     let db = with_table(&disk(1));
-    let semi_sync = db.binlog().unwrap().semi_sync().clone();
-    semi_sync.set(settings(true, 60_000));
-    semi_sync.add_replica(7);
+    with_replica(&db, settings(true, 60_000));
     let commit = Commit::begin(&db, 1);
     wait_for_sessions(&db, 1);
     // Each saves the state, three times over.
@@ -348,9 +344,7 @@ fn files_and_counters_go_on_while_commits_wait() {
 fn after_a_crash_what_waited_is_there() {
     let disk = disk(1);
     let db = with_table(&disk);
-    let semi_sync = db.binlog().unwrap().semi_sync().clone();
-    semi_sync.set(settings(true, 60_000));
-    semi_sync.add_replica(7);
+    with_replica(&db, settings(true, 60_000));
     let commit = Commit::begin(&db, 1);
     wait_for_sessions(&db, 1);
     assert_eq!(rows(&db), 0);

@@ -226,6 +226,8 @@ impl Reader<'_> {
     fn read_record(&self, key: &[u8], record: RecordRef, out: &mut LeafRows, deferred: &mut Vec<(usize, Deferred)>) {
         let status = &self.system.status;
         let row = out.len();
+        // Looked at before the row is chosen: a commit in between is then seen by the one or by the other.
+        let in_hand = self.wanted == Wanted::Candidates && self.sight.own() != Some(record.txn) && status.is_open(record.txn);
         match self.system.choose(self.index, key, record, self.sight) {
             Some(Chosen::Inline(value)) => out.push(&[], key, value),
             Some(Chosen::Long(reference)) => {
@@ -236,12 +238,7 @@ impl Reader<'_> {
                 out.push(&[], key, &[]);
                 deferred.push((row, Deferred::Older(version)));
             }
-            None if self.wanted == Wanted::Candidates
-                && self.sight.own() != Some(record.txn)
-                && status.is_open(record.txn) =>
-            {
-                out.push(&[], key, &[]);
-            }
+            None if in_hand => out.push(&[], key, &[]),
             None => {
                 if record.flags & RecordFlags::DELETE_MARK != 0 && status.is_old(record.txn) && !status.is_open(record.txn) {
                     // Nobody's history has this one: it is from before the last open.

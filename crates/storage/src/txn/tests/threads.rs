@@ -1,10 +1,12 @@
 //! Real threads: money moves between accounts, and none is made or lost.
 
+use std::ops::Bound;
+
 use rand::Rng;
 
 use super::*;
 use crate::LockError;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 const ACCOUNTS: u32 = 40;
 const START: i64 = 1000;
@@ -205,5 +207,40 @@ fn purge_keeps_up_with_updates_in_the_background() {
     let stats = engine.stats();
     assert_eq!((stats.history_length, stats.versions), (0, 0));
     assert_eq!(engine.check(t).unwrap().records, 2);
+    engine.shutdown().unwrap();
+}
+
+/// A locking scan gives every key that has been inserted, whenever its transaction commits meanwhile.
+#[test]
+fn no_commit_slips_through_a_locking_scan() {
+    let engine = open_with(&disk(22), Options { background: true, ..options() }).unwrap();
+    let t = new_index(&engine);
+    const KEYS: u64 = 20_000;
+    let inserted = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..=KEYS {
+                let mut txn = engine.begin(Isolation::ReadCommitted);
+                assert_eq!(done(txn.insert(t, &n.to_be_bytes(), b"")), Inserted::Yes);
+                inserted.store(n, Ordering::SeqCst);
+                commit(txn);
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut txn = engine.begin(Isolation::ReadCommitted);
+                let mut leaf = LeafRows::new();
+                loop {
+                    let newest = inserted.load(Ordering::SeqCst);
+                    let bounds = Bounds::new(Bound::Included(newest.to_be_bytes().to_vec()), Bound::Unbounded);
+                    let mut scan = txn.scan_latest(t, bounds, Direction::Forward, LockMode::Exclusive, None);
+                    assert!(newest == 0 || scan.next_leaf(&mut leaf).unwrap(), "{newest} is missing");
+                    if newest == KEYS {
+                        break;
+                    }
+                }
+            });
+        }
+    });
     engine.shutdown().unwrap();
 }

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::stats::Stats;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, thread};
-use crate::txn::{Bounds, DeadlockReport, ForCheckpoint, Isolation, LockReport, Pace, Prepared, ROOT_INDEX, System, Txn, TxnSize};
+use crate::txn::{Bounds, DeadlockReport, ForCheckpoint, Isolation, LeftByCrash, LockReport, Pace, Prepared, ROOT_INDEX, System, Txn, TxnSize};
 use crate::waits::Waits;
 use crate::wal::{ControlFile, LogFollower};
 
@@ -66,21 +66,15 @@ impl Engine {
             pace: Mutex::new(Pace::new()),
         };
         let engine = Engine { inner: Arc::new(inner) };
-        let losers = system.adopt_losers(&recovered.losers)?;
-        let dropped = store.space.dropping();
+        let mut left = LeftByCrash { losers: system.adopt_losers(&recovered.losers)?.into(), dropped: store.space.dropping() };
         store.start(Arc::new(ForCheckpoint(Arc::downgrade(&system))));
         system.create_system_trees()?;
         system.settle_prepared()?;
         if !background {
-            system.finish_open(losers, dropped, &engine.inner.stop)?;
+            system.finish_open(&mut left, &engine.inner.stop)?;
             return Ok(engine);
         }
-        engine.spawn("undo", move |system, stop| {
-            if let Err(error) = system.finish_open(losers, dropped, stop) {
-                // Their rows stay locked; the next open tries again.
-                tracing::error!(%error, "undoing unfinished transactions failed");
-            }
-        });
+        engine.spawn("undo", move |system, stop| system.finish_open_until(left, stop));
         engine.spawn("purge", |system, stop| system.purge_until(stop));
         engine.spawn("copy", |system, stop| system.copy_prepared_until(stop));
         Ok(engine)

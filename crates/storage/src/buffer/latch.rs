@@ -58,7 +58,12 @@ impl Latch<'_> {
     }
 
     fn swap(&self, from: u64, to: u64) -> bool {
-        self.word.compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let swapped = self.word.compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if swapped && to & X != 0 {
+            // No change of the page is seen before this: who reads it without a latch validates against it.
+            fence(Ordering::Release);
+        }
+        swapped
     }
 
     fn shared_blocked(w: u64) -> bool {

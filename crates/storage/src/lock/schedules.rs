@@ -42,7 +42,7 @@ fn a_shared_range_and_an_exclusive_lock_do_not_miss_each_other() {
                 table.release(&sharer);
             })
         };
-        if let Answer::Granted = table.acquire(&locker, T, b"k", LockMode::Exclusive, None, false) {
+        if let Answer::Granted { .. } = table.acquire(&locker, T, b"k", LockMode::Exclusive, None, false) {
             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "both have the row");
             inside.fetch_sub(1, Ordering::SeqCst);
         }

@@ -1,5 +1,6 @@
 //! The engine's own work on transactions: publishing what nobody waits for, purge, undoing losers.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::system::System;
@@ -12,6 +13,15 @@ use crate::sync::{Arc, AtomicBool, Ordering};
 const STEP: usize = 2000;
 /// A commit whose caller has not asked for it for this long is published by the background.
 const ABANDONED_AFTER: Duration = Duration::from_millis(50);
+
+/// Between two attempts to finish an open.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What an open finds unfinished: transactions and where their undo goes on, trees that were to be freed when it began.
+pub(crate) struct LeftByCrash {
+    pub losers: VecDeque<(Arc<Owner>, Lsn)>,
+    pub dropped: Vec<IndexId>,
+}
 
 /// When the oldest unpublished commit was first seen.
 pub(crate) struct Pace {
@@ -37,11 +47,28 @@ impl System {
             pending => *pace = Pace { seen: pending.unwrap_or(Lsn::NONE), since: Instant::now() },
         }
         self.status.advance_low_water(self.views.oldest(&self.status));
+        self.undo_left()?;
         let done = self.purge(STEP)?;
         if self.versions.over_budget() {
             self.versions.spill()?;
         }
         Ok(done)
+    }
+
+    /// Rolls back what could not be rolled back when it ended.
+    fn undo_left(&self) -> Result<()> {
+        let left = std::mem::take(&mut *self.undo_later.lock());
+        let mut failed = Ok(());
+        for (owner, mut last_lsn) in left {
+            if failed.is_ok() {
+                failed = self.roll_back(&owner, &mut last_lsn, None);
+                if failed.is_ok() {
+                    continue;
+                }
+            }
+            self.undo_later.lock().push((owner, last_lsn));
+        }
+        failed
     }
 
     /// The purge thread.
@@ -61,20 +88,44 @@ impl System {
         }
     }
 
-    /// What an open has left to do: unfinished transactions, `dropped` trees (those that were to be freed when it began), old garbage.
-    pub fn finish_open(&self, losers: Vec<(Arc<Owner>, Lsn)>, dropped: Vec<IndexId>, stop: &AtomicBool) -> Result<()> {
+    /// What an open has left to do. After an error it can be called again, and goes on where it was.
+    pub fn finish_open(&self, left: &mut LeftByCrash, stop: &AtomicBool) -> Result<()> {
         // Their rows may be in a tree that was dropped since: nothing of it is freed before they are out of it.
-        for (owner, mut last_lsn) in losers {
+        while let Some((owner, last_lsn)) = left.losers.front_mut() {
             if stop.load(Ordering::SeqCst) {
                 return Ok(());
             }
-            self.roll_back(&owner, &mut last_lsn, None)?;
+            self.roll_back(owner, last_lsn, None)?;
+            left.losers.pop_front();
             self.status.loser_is_undone();
             self.counters.losers_undone.fetch_add(1, Ordering::Relaxed);
         }
-        for index in dropped {
-            self.drop_tree(index)?;
+        while let Some(index) = left.dropped.last() {
+            self.drop_tree(*index)?;
+            left.dropped.pop();
         }
         self.purge_old_garbage()
+    }
+
+    /// The undo thread: `finish_open`, until it succeeds.
+    pub fn finish_open_until(&self, mut left: LeftByCrash, stop: &AtomicBool) {
+        let mut told = String::new();
+        while let Err(error) = self.finish_open(&mut left, stop) {
+            if matches!(error, Error::Stopped) {
+                return;
+            }
+            let error = error.to_string();
+            if error != told {
+                // Their rows stay locked meanwhile.
+                tracing::error!(error, "undoing unfinished transactions failed, and is tried again");
+                told = error;
+            }
+            for _ in 0..10 {
+                if stop.load(Ordering::SeqCst) {
+                    return;
+                }
+                std::thread::sleep(RETRY / 10);
+            }
+        }
     }
 }

@@ -190,6 +190,7 @@ impl System {
         while let Some(commit) = self.commits.next(limit, gate) {
             // First: from the next line on others may change its rows.
             self.commits.note_releasing(commit.lsn);
+            self.status.set_publishing_ts(commit.ts);
             if !commit.settled {
                 self.status.commit(commit.owner.id, commit.ts);
             }

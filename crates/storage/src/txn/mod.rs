@@ -38,5 +38,5 @@ pub use scan::{LeafRun, Scan};
 pub use snapshot::Snapshot;
 pub use transaction::{Savepoint, Txn};
 
-pub(crate) use background::Pace;
+pub(crate) use background::{LeftByCrash, Pace};
 pub(crate) use system::{ForCheckpoint, ROOT_INDEX, System};

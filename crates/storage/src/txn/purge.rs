@@ -15,6 +15,7 @@ use crate::btree::{Cursor, Decision, RecordFlags};
 use crate::buffer::Writer;
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, TxnId};
+use crate::lock::row_key;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 
 /// Something a commit leaves for purge.
@@ -39,7 +40,7 @@ const HINTS_MAX: usize = 10_000;
 
 /// What purge has to do.
 pub(crate) struct History {
-    /// By timestamp, since commits are published in that order.
+    /// By timestamp, since commits are published in that order; behind them may be what could not be done.
     queue: Mutex<VecDeque<Committed>>,
     hints: Mutex<Vec<Hint>>,
     /// Dropped trees that unfinished transactions of an earlier life may have rows in.
@@ -102,6 +103,20 @@ impl History {
     }
 }
 
+/// Does `work` for each, or puts back those that are left, behind them the one that failed: it may fail again.
+fn each<T>(items: Vec<T>, put_back: impl FnOnce(Vec<T>), mut work: impl FnMut(&T) -> Result<()>) -> Result<()> {
+    let mut left = VecDeque::from(items);
+    while let Some(item) = left.front() {
+        if let Err(error) = work(item) {
+            left.rotate_left(1);
+            put_back(left.into());
+            return Err(error);
+        }
+        left.pop_front();
+    }
+    Ok(())
+}
+
 impl System {
     /// Purges what may go, up to about `limit` items. Returns how many it did.
     pub fn purge(&self, limit: usize) -> Result<usize> {
@@ -109,28 +124,34 @@ impl System {
         let mut cursor = Cursor::new();
         let mut done = 0;
         while done < limit
-            && let Some(committed) = self.history.next(purge_ts)
+            && let Some(Committed { ts, id, items }) = self.history.next(purge_ts)
         {
-            done += committed.items.len();
-            for item in &committed.items {
+            done += items.len();
+            let put_back = |items| self.history.queue.lock().push_back(Committed { ts, id, items });
+            each(items, put_back, |item| {
+                self.purge_item(&mut cursor, id, item)?;
                 self.history.len.fetch_sub(1, Ordering::Relaxed);
-                self.purge_item(&mut cursor, committed.id, item, purge_ts)?;
-            }
+                Ok(())
+            })?;
         }
-        if !self.history.held.lock().is_empty() && !self.status.has_losers() {
+        if !self.status.has_losers() {
             let held = std::mem::take(&mut *self.history.held.lock());
             done += held.len();
-            held.into_iter().try_for_each(|index| self.drop_tree(index))?;
+            each(held, |left| self.history.held.lock().extend(left), |index| self.drop_tree(*index))?;
         }
         let hints = std::mem::take(&mut *self.history.hints.lock());
         done += hints.len();
-        for (index, key) in hints {
-            self.remove_marked(&mut cursor, index, &key, purge_ts)?;
-        }
+        let put_back = |left| self.history.hints.lock().extend::<Vec<Hint>>(left);
+        each(hints, put_back, |(index, key)| {
+            let row = row_key(*index, key);
+            // A deletion that has older versions behind it is in its transaction's history, which takes those away first.
+            let is_free = |by: TxnId| self.status.visible_at(by, purge_ts) && !self.versions.has_replaced(&row, by);
+            self.remove_marked(&mut cursor, *index, key, is_free)
+        })?;
         Ok(done)
     }
 
-    fn purge_item(&self, cursor: &mut Cursor, by: TxnId, item: &PurgeItem, purge_ts: u64) -> Result<()> {
+    fn purge_item(&self, cursor: &mut Cursor, by: TxnId, item: &PurgeItem) -> Result<()> {
         match item {
             PurgeItem::Row { row, deleted } => {
                 let index = IndexId(u32::from_be_bytes(row[..4].try_into().expect("a row key begins with its index")));
@@ -140,7 +161,8 @@ impl System {
                     }
                 }
                 if *deleted {
-                    self.remove_marked(cursor, index, &row[4..], purge_ts)?;
+                    // Another's deletion has versions behind it, which its own item takes away first.
+                    self.remove_marked(cursor, index, &row[4..], |deleter| deleter == by)?;
                 }
             }
             PurgeItem::Overflow { index, reference } => self.free_garbage(cursor, *index, reference)?,
@@ -151,19 +173,15 @@ impl System {
         Ok(())
     }
 
-    /// Takes a delete-marked record out of its page if every snapshot sees the deletion.
-    fn remove_marked(&self, cursor: &mut Cursor, index: IndexId, key: &[u8], purge_ts: u64) -> Result<()> {
+    /// Takes a delete-marked record out of its page if `may` says so of the transaction that has deleted it.
+    fn remove_marked(&self, cursor: &mut Cursor, index: IndexId, key: &[u8], may: impl Fn(TxnId) -> bool) -> Result<()> {
         let tree = match self.tree(index) {
             // Dropped meanwhile, records and all.
             Err(Error::NoSuchIndex(_)) => return Ok(()),
             tree => tree?,
         };
         let lsn = tree.modify(cursor, key, Writer::System, |place, _| match place.record() {
-            Some(record)
-                if record.flags & RecordFlags::DELETE_MARK != 0 && self.status.visible_at(record.txn, purge_ts) =>
-            {
-                Decision::Remove
-            }
+            Some(record) if record.flags & RecordFlags::DELETE_MARK != 0 && may(record.txn) => Decision::Remove,
             _ => Decision::Leave,
         })?;
         if !lsn.is_none() {
@@ -189,6 +207,7 @@ impl System {
 
     /// Frees a dropped index's pages. The directory remembers until then that it is to be dropped.
     pub fn drop_tree(&self, index: IndexId) -> Result<()> {
+        let _alone = self.dropping.lock();
         self.forget_tree(index);
         let mut scope = self.store.pool.scope(Writer::System)?;
         self.store.space.drop_tree(&mut scope, index)?;
@@ -210,6 +229,8 @@ impl System {
         for key in old {
             let (index, reference) = key.split_at(4);
             let index = IndexId(u32::from_be_bytes(index.try_into().expect("4 bytes")));
+            // Its pages go with it if it is dropped.
+            let _alone = self.dropping.lock();
             if self.store.space.root(index).is_some() {
                 self.free_garbage(&mut cursor, index, reference)?;
             } else {
@@ -225,4 +246,21 @@ pub(super) fn garbage_key(index: IndexId, reference: &[u8]) -> Vec<u8> {
     let mut key = index.0.to_be_bytes().to_vec();
     key.extend_from_slice(reference);
     key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_put_back_behind_the_rest() {
+        let (mut seen, mut left) = (Vec::new(), Vec::new());
+        let outcome = each(vec![1, 2, 3, 4], |rest| left = rest, |n| {
+            seen.push(*n);
+            if *n == 2 { Err(Error::OutOfSpace) } else { Ok(()) }
+        });
+        assert!(matches!(outcome, Err(Error::OutOfSpace)));
+        assert_eq!((seen, left), (vec![1, 2], vec![3, 4, 2]));
+        each(vec![3, 4, 2], |_| unreachable!("nothing fails"), |_| Ok(())).unwrap();
+    }
 }

@@ -222,6 +222,11 @@ impl LeafRows {
         self.rows.push((start, middle, self.bytes.len() as u32));
     }
 
+    /// Keeps the first rows.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.rows.truncate(rows);
+    }
+
     /// Gives a row its value after all.
     pub(crate) fn replace_value(&mut self, row: usize, value: &[u8]) {
         let (start, middle, _) = self.rows[row];

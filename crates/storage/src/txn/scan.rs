@@ -10,6 +10,9 @@ use crate::error::Result;
 use crate::ids::IndexId;
 use crate::sync::Arc;
 
+/// Once the rows of a step have more bytes than this, no more long values are fetched for it.
+const LONG_VALUES: usize = 32 << 20;
+
 /// Which rows a scan gives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -129,6 +132,13 @@ impl Scan {
         }
         for (row, value) in deferred.drain(..) {
             out.replace_value(row, &value.fetch(&self.system)?);
+            if out.bytes.len() > LONG_VALUES && row + 1 < out.len() {
+                // The rest of the leaf is read again.
+                out.truncate(row + 1);
+                self.at.resume_after(out.key(row));
+                self.run = None;
+                break;
+            }
         }
         count(&self.system.counters.rows_read, out.len() as u64);
         Ok(found)

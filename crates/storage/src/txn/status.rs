@@ -13,7 +13,7 @@ use ahash::AHashMap;
 use crossbeam::utils::CachePadded;
 
 use crate::ids::TxnId;
-use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
+use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, thread};
 
 const RING: u64 = 1 << 20;
 const CHUNK: u64 = 1 << 10;
@@ -54,6 +54,9 @@ pub(crate) struct StatusTable {
     /// A bit by id, set for those in `old` at least: readers of other ids take no lock. Changed under `old`'s.
     old_bits: [AtomicU64; OLD_WORDS],
     visible_ts: AtomicU64,
+    /// Of the commit that is being published, or was last. Between its end and `visible_ts` others may find that it has ended, and not see it in a
+    /// snapshot yet.
+    publishing_ts: AtomicU64,
     /// Ids below this were given before the engine opened.
     opened_at: u64,
     /// Of those, how many are to be undone.
@@ -87,6 +90,7 @@ impl StatusTable {
             old: RwLock::new(old),
             old_bits: std::array::from_fn(|_| AtomicU64::new(0)),
             visible_ts: AtomicU64::new(visible_ts),
+            publishing_ts: AtomicU64::new(visible_ts),
             opened_at,
             losers_left: AtomicU64::new(losers),
         };
@@ -229,6 +233,19 @@ impl StatusTable {
         self.visible_ts.store(ts, Ordering::SeqCst);
     }
 
+    /// Said before the transaction ends.
+    pub fn set_publishing_ts(&self, ts: u64) {
+        self.publishing_ts.store(ts, Ordering::SeqCst);
+    }
+
+    /// Whatever has been found to be committed until now, new snapshots see after this. The wait is for two stores of the publishing thread.
+    pub fn wait_for_ended(&self) {
+        let ended = self.publishing_ts.load(Ordering::SeqCst);
+        while self.visible_ts() < ended {
+            thread::yield_now();
+        }
+    }
+
     pub fn low_water(&self) -> TxnId {
         TxnId(self.low_water.load(Ordering::Acquire))
     }
@@ -346,6 +363,25 @@ mod tests {
         table.advance_low_water(9);
         assert_eq!(table.low_water(), TxnId(12));
         assert_eq!(table.status(TxnId(8)), Status::Committed(0));
+    }
+
+    #[test]
+    fn a_snapshot_waits_for_what_has_ended_before_it_is_visible() {
+        let table = StatusTable::new(TxnId(1), 5, [], 0);
+        let id = table.begin();
+        table.set_publishing_ts(6);
+        table.commit(id, 6);
+        assert!(!table.is_open(id));
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                table.wait_for_ended();
+                assert_eq!(table.visible_ts(), 6);
+            });
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!waiter.is_finished());
+            table.set_visible_ts(6);
+        });
+        table.wait_for_ended();
     }
 
     #[test]

@@ -58,6 +58,10 @@ pub(crate) struct System {
     pub commits: Commits,
     pub history: History,
     pub prepared: PreparedTransactions,
+    /// Transactions whose rollback failed, and where it goes on.
+    pub undo_later: Mutex<Vec<(Arc<Owner>, Lsn)>>,
+    /// Held while a tree is dropped.
+    pub dropping: Mutex<()>,
     /// `innodb_fill_factor`.
     pub fill_factor: AtomicU8,
     pub counters: Counters,
@@ -88,6 +92,8 @@ impl System {
             commits: Commits::new(recovered.max_ts),
             history: History::new(),
             prepared: PreparedTransactions::default(),
+            undo_later: Mutex::default(),
+            dropping: Mutex::default(),
             fill_factor: AtomicU8::new(options.fill_factor),
             trees: RwLock::default(),
             closed_trees: Mutex::default(),
@@ -162,6 +168,7 @@ impl System {
 
     /// A view that keeps what the reader of a latest record finds in it from being purged while it looks.
     pub fn pin(&self) -> Arc<View> {
+        self.status.wait_for_ended();
         Arc::new(self.views.open(&self.status))
     }
 }

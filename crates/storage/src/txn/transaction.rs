@@ -407,8 +407,9 @@ impl Drop for Txn {
             && !self.is_prepared
             && let Err(error) = self.end_rolled_back()
         {
-            // Its rows stay locked; the next open undoes it.
             tracing::error!(%error, "rolling back a dropped transaction failed");
+            // Its rows stay locked until the background has undone it, or the next open.
+            self.system.undo_later.lock().extend(self.owner.take().map(|owner| (owner, self.last_lsn)));
         }
     }
 }

@@ -117,8 +117,8 @@ impl VersionStore {
     pub fn pop(&self, row: &[u8], by: TxnId) {
         let mut shard = self.shard(row).lock();
         let Some(chain) = shard.get_mut(row) else { return };
-        if chain.front().is_some_and(|v| v.by == by) {
-            let version = chain.pop_front().expect("looked at above");
+        // Nearly always the first: another may have changed the row since the change was undone.
+        if let Some(version) = chain.iter().position(|v| v.by == by).and_then(|place| chain.remove(place)) {
             self.sub(&version, row.len());
         }
         if chain.is_empty() {
@@ -130,6 +130,11 @@ impl VersionStore {
     pub fn find(&self, row: &[u8], mut sees: impl FnMut(TxnId) -> bool) -> Option<Version> {
         let shard = self.shard(row).lock();
         shard.get(row)?.iter().find(|v| sees(v.txn)).cloned()
+    }
+
+    /// Whether there is a version that `by` replaced.
+    pub fn has_replaced(&self, row: &[u8], by: TxnId) -> bool {
+        self.shard(row).lock().get(row).is_some_and(|chain| chain.iter().any(|v| v.by == by))
     }
 
     /// Removes what `by` replaced and everything older, once every snapshot sees `by`. Returns what was removed.

@@ -93,7 +93,7 @@ impl Writing<'_> {
     fn ask(&self, key: &[u8], implicit: Option<TxnId>) -> Verdict {
         match self.system.locks.acquire(self.owner, self.index, key, LockMode::Exclusive, implicit, true) {
             Answer::Queued(waiter) => Verdict::Wait(waiter),
-            Answer::Granted { .. } if implicit.is_none() => Verdict::Go,
+            // With the lock in hand it is looked at what else there is: gaps.
             Answer::Granted { .. } | Answer::Again | Answer::Blocked => Verdict::Again,
         }
     }
@@ -350,10 +350,12 @@ impl Txn {
             let mut answer = Answer::Again;
             let mut found = None;
             let mut missing = false;
+            let mut deleted_here = false;
             tree.read(key, |record| {
                 let own = record.is_some_and(|r| r.txn == owner.id);
                 let implicit = record.map(|r| r.txn).filter(|txn| !own && system.status.is_open(*txn));
                 missing = implicit.is_none() && record.is_none_or(|r| r.flags & RecordFlags::DELETE_MARK != 0);
+                deleted_here = own && missing;
                 self.newest_lock.clear();
                 answer = if own || missing {
                     // Its own record is its exclusive lock.
@@ -373,8 +375,10 @@ impl Txn {
                 }
             })?;
             if missing {
-                // A lock that was waited for until the row was gone is of no use.
-                system.locks.release_key(&owner, index, key);
+                // A lock that was waited for until the row was gone is of no use. Of a row that the transaction has deleted itself, others wait for it.
+                if !deleted_here {
+                    system.locks.release_key(&owner, index, key);
+                }
                 if self.locks_gaps() && !self.lock_gap(&tree, key, mode)? {
                     continue;
                 }

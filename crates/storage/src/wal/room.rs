@@ -14,6 +14,9 @@ use std::time::Duration;
 /// More than a record has beside its events.
 const RECORD_HEAD: u64 = 4 << 10;
 
+/// More than one mini-transaction without events logs: images of a few pages.
+const LARGEST_CHANGE: u64 = 128 << 10;
+
 /// Waits of 2 ms for a follower that reads nothing before a writer gives up.
 const FOLLOWER_ROUNDS: u32 = 5000;
 
@@ -22,7 +25,7 @@ const FOLLOWER_ROUNDS: u32 = 5000;
 pub enum Urgency {
     /// Answers `LogFull` when open transactions pin too much of the log.
     Normal,
-    /// Rollback, the end of what is prepared, and the structure changes that they may need: goes on as long as there is a byte.
+    /// Rollback, the end of what is prepared, and the structure changes that they may need: goes on as long as there is room for its next record.
     Rollback,
 }
 
@@ -143,8 +146,8 @@ impl Wal {
         if let Some(make_room) = self.room.make_room.get() {
             make_room(true)?;
         }
-        // What a rollback may use up, others leave.
-        let least = if must { end + 1 } else { end + self.ahead() };
+        // What a rollback may use up, others leave; it stops while its next record still finds room.
+        let least = end + if must { (self.ahead() / 4).min(LARGEST_CHANGE) } else { self.ahead() };
         match self.prepare_ahead(end, Content::Blocks) {
             Err(Error::OutOfSpace) if self.room.prepared.load(Ordering::SeqCst) >= least => Ok(()),
             other => other,

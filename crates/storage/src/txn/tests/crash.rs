@@ -282,7 +282,8 @@ fn losers_keep_their_rows_until_they_are_undone() {
     let mut txn = Txn::begin(system.clone(), Isolation::RepeatableRead);
     assert_eq!(all(&mut txn, t), rows(&[("a", "1"), ("b", "1")]));
     let waits = [wait(txn.update(t, b"a", b"2"))];
-    system.finish_open(losers, Vec::new(), &crate::sync::AtomicBool::new(false)).unwrap();
+    let mut left = crate::txn::LeftByCrash { losers: losers.into(), dropped: Vec::new() };
+    system.finish_open(&mut left, &crate::sync::AtomicBool::new(false)).unwrap();
     for waiting in waits {
         assert_eq!(waiting.wait(), Ok(()));
     }

@@ -59,3 +59,40 @@ fn the_room_of_deleted_rows_is_used_again_on_a_full_disk() {
     assert_eq!(count(&engine, t), again);
     assert!(engine.check(t).is_ok());
 }
+
+/// The records of a rollback are more than what is kept ahead for such as them.
+#[test]
+fn a_rollback_that_a_full_disk_stops_goes_on_later() {
+    let options = Options { redo_log_capacity: 2 << 20, log_segment_bytes: 256 << 10, ..options() };
+    let disk = SimDisk::new(SimConfig { capacity: 24 << 20, ..SimConfig::default() });
+    let engine = open_with(&disk, options.clone()).unwrap();
+    let t = new_index(&engine);
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let mut rows = 0u32;
+    while rows < 10_000 {
+        match txn.insert(t, &rows.to_be_bytes(), &[rows as u8; 300]) {
+            Ok(Op::Done(outcome)) => assert_eq!(outcome, Inserted::Yes),
+            Err(Error::OutOfSpace | Error::LogFull) => break,
+            _ => panic!("neither done nor full"),
+        }
+        rows += 1;
+    }
+    assert!(rows > 1000, "{rows} rows");
+    let ballast = disk.open("ballast", true).unwrap();
+    while ballast.allocate(ballast.len().unwrap() + 4096).is_ok() {}
+    drop(txn);
+    assert_eq!(engine.stats().open_transactions, 1, "its rollback needed room");
+    // What there is of it finds room.
+    engine.flush_log().unwrap();
+    assert!(engine.background_step().is_err());
+    drop(ballast);
+    disk.remove("ballast").unwrap();
+    while engine.stats().open_transactions > 0 {
+        engine.background_step().unwrap();
+    }
+    assert_eq!(count(&engine, t), 0);
+    assert!(insert(&engine, t, 1));
+    drop(engine);
+    let engine = open_with(&disk.crash(), options).unwrap();
+    assert_eq!(count(&engine, t), 1);
+}

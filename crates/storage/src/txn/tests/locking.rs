@@ -42,6 +42,31 @@ fn an_inserter_waits_for_an_uncommitted_delete() {
     assert_eq!(done(second.insert(t, b"a", b"2")), Inserted::Duplicate);
 }
 
+/// The lock that others wait for is kept when the deleter looks for the row once more.
+#[test]
+fn what_a_transaction_has_deleted_it_keeps_locked() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "1")]);
+    for level in [ReadCommitted, RepeatableRead] {
+        let (mut first, mut second, mut third) = (engine.begin(level), engine.begin(level), engine.begin(level));
+        assert!(done(first.delete(t, b"a")));
+        let updating = wait(second.update(t, b"a", b"2"));
+        let inserting = wait(third.insert(t, b"a", b"3"));
+        for mode in [LockMode::Shared, LockMode::Exclusive] {
+            assert_eq!(lock(&mut first, t, "a", mode), None);
+        }
+        assert!(!done(first.delete(t, b"a")));
+        assert_eq!(engine.locks().unwrap().iter().filter(|lock| lock.wait.is_some()).count(), 2);
+        first.rollback().unwrap();
+        assert_eq!(updating.wait(), Ok(()));
+        assert!(done(second.update(t, b"a", b"2")));
+        second.rollback().unwrap();
+        assert_eq!(inserting.wait(), Ok(()));
+        assert_eq!(done(third.insert(t, b"a", b"3")), Inserted::Duplicate);
+    }
+    assert_eq!(engine.stats().locked_keys, 0);
+}
+
 #[test]
 fn deadlock() {
     let (engine, t) = engine();
@@ -257,4 +282,39 @@ fn a_lock_given_back_wakes_who_waits_for_it() {
     commit(second);
     commit(first);
     assert_eq!(committed(&engine, t), rows(&[("a", "2")]));
+}
+
+/// Long values of one leaf are not all fetched at once, and none is left out or given twice.
+#[test]
+fn a_leaf_of_very_long_values_is_read_in_steps() {
+    let (engine, t) = engine();
+    let mut txn = engine.begin(RepeatableRead);
+    for n in 0..6u8 {
+        assert_eq!(done(txn.insert(t, &[n], &vec![n; if n % 2 == 0 { 20 << 20 } else { 10 }])), Inserted::Yes);
+    }
+    let first = |direction, locking| {
+        let mut txn = engine.begin(RepeatableRead);
+        let mut scan = match locking {
+            true => txn.scan_latest(t, Bounds::all(), direction, LockMode::Exclusive, None),
+            false => txn.scan(t, Bounds::all(), direction),
+        };
+        let (mut leaf, mut steps) = (LeafRows::new(), Vec::new());
+        while scan.next_leaf(&mut leaf).unwrap() {
+            steps.push((0..leaf.len()).map(|n| (leaf.key(n)[0], leaf.value(n).len(), leaf.value(n)[0])).collect::<Vec<_>>());
+        }
+        steps
+    };
+    commit(txn);
+    for locking in [false, true] {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let steps = first(direction, locking);
+            assert!(steps.len() > 1 && steps.iter().all(|rows| rows.iter().map(|row| row.1).sum::<usize>() < 60 << 20));
+            let mut rows = steps.concat();
+            if direction == Direction::Backward {
+                rows.reverse();
+            }
+            let expected: Vec<_> = (0..6u8).map(|n| (n, if n % 2 == 0 { 20 << 20 } else { 10 }, n)).collect();
+            assert_eq!(rows, expected);
+        }
+    }
 }

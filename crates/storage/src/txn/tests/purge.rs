@@ -120,3 +120,65 @@ fn versions_spill_and_come_back() {
     }
     assert_eq!((store.len(), store.memory(), scratch.len()), (0, 0, 0));
 }
+
+/// A transaction that leaves as much to purge as one step does, after which the history of `then` is still to be purged.
+fn fill_a_step(engine: &Engine, t: IndexId, first: &[&str], then: impl FnOnce()) {
+    let others: Vec<String> = (0..3000).map(|n| format!("o{n:05}")).collect();
+    given(engine, t, &others.iter().map(|key| (key.as_str(), "1")).collect::<Vec<_>>());
+    purge_all(engine);
+    let mut txn = engine.begin(RepeatableRead);
+    for key in first {
+        assert!(done(txn.delete(t, key.as_bytes())));
+    }
+    for key in &others {
+        assert!(done(txn.update(t, key.as_bytes(), b"2")));
+    }
+    commit(txn);
+    then();
+    engine.background_step().unwrap();
+    assert!(engine.stats().history_length > 0);
+}
+
+/// `k` is deleted, and stays so for a snapshot taken now, whatever comes after it.
+fn stays_deleted(engine: &Engine, t: IndexId) {
+    let mut reader = engine.begin(RepeatableRead);
+    assert_eq!(get(&mut reader, t, "k"), None);
+    given(engine, t, &[("k", "new")]);
+    given(engine, t, &[("k", "newer")]);
+    assert_eq!(get(&mut reader, t, "k"), None);
+    purge_all(engine);
+    assert_eq!(get(&mut reader, t, "k"), None);
+    drop(reader);
+    purge_all(engine);
+    assert_eq!((engine.stats().versions, engine.stats().history_length), (0, 0));
+}
+
+/// A key that was deleted, revived and deleted, of which purge has come as far as the first deletion.
+#[test]
+fn a_deleted_row_stays_deleted_while_purge_goes_on() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("k", "old")]);
+    fill_a_step(&engine, t, &["k"], || {
+        given(&engine, t, &[("k", "revived")]);
+        let mut last = engine.begin(RepeatableRead);
+        assert!(done(last.delete(t, b"k")));
+        commit(last);
+    });
+    stays_deleted(&engine, t);
+}
+
+/// The same left by a rollback: the record that it restores is a deletion whose history is still to be purged.
+#[test]
+fn a_deletion_that_a_rollback_restores_waits_for_its_history() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("k", "old")]);
+    fill_a_step(&engine, t, &[], || {
+        let mut deleter = engine.begin(RepeatableRead);
+        assert!(done(deleter.delete(t, b"k")));
+        commit(deleter);
+        let mut reviver = engine.begin(RepeatableRead);
+        put(&mut reviver, t, "k", "revived");
+        reviver.rollback().unwrap();
+    });
+    stays_deleted(&engine, t);
+}

@@ -244,3 +244,41 @@ fn no_commit_slips_through_a_locking_scan() {
     });
     engine.shutdown().unwrap();
 }
+
+/// What a shared range covers is what a snapshot taken after it sees, whatever was committed a moment ago.
+#[test]
+fn a_shared_range_shows_the_rows_that_it_locked() {
+    let engine = open_with(&disk(23), Options { background: true, ..options() }).unwrap();
+    let t = new_index(&engine);
+    given(&engine, t, &[("a", "0")]);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..10_000u32 {
+                let mut txn = engine.begin(Isolation::ReadCommitted);
+                assert!(retry(|| txn.update(t, b"a", n.to_string().as_bytes())).unwrap());
+                commit(txn);
+            }
+            stop.store(true, Ordering::SeqCst);
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    let mut txn = engine.begin(Isolation::Serializable);
+                    let mut range = txn.share_range(t, Bounds::all());
+                    retry(|| range.lock(&mut txn)).unwrap();
+                    let mut seen = Vec::new();
+                    let mut leaf = LeafRows::new();
+                    let snapshot = txn.fresh_snapshot();
+                    let mut scan = snapshot.scan(t, Bounds::all(), Direction::Forward);
+                    while scan.next_leaf(&mut leaf).unwrap() {
+                        seen.extend_from_slice(leaf.value(0));
+                    }
+                    let locked = retry(|| txn.lock(t, b"a", LockMode::Shared, LockWaitPolicy::Wait)).unwrap();
+                    assert_eq!(locked, Locked::Yes(Some(seen)));
+                }
+            });
+        }
+    });
+    engine.shutdown().unwrap();
+}

@@ -7,7 +7,7 @@ HOME_OF_CLIENTS=$HOME/.cache/highkey-clients
 OUT=$WORK/clients.out
 mkdir -p "$HOME_OF_CLIENTS"
 cp -r tests/clients/. "$HOME_OF_CLIENTS"
-[ -n "${CLIENTS_PORT:-}" ] || start_highkey "$PORT" --log-bin --binlog-row-metadata=FULL --local-infile=1 --secure-file-priv="$WORK"
+[ -n "${CLIENTS_PORT:-}" ] || start_highkey "$PORT" --log-bin --gtid-mode=ON --enforce-gtid-consistency=ON --binlog-row-metadata=FULL --local-infile=1 --secure-file-priv="$WORK"
 cd "$HOME_OF_CLIENTS"
 
 [ -x venv/bin/python ] || python3 -m venv venv
@@ -18,6 +18,8 @@ mkdir -p jars
 [ -f jars/mysql-connector-j-8.4.0.jar ] || mvn -q dependency:copy -Dartifact=com.mysql:mysql-connector-j:8.4.0 -DoutputDirectory=jars
 [ -f jars/mariadb-java-client-3.4.1.jar ] || mvn -q dependency:copy -Dartifact=org.mariadb.jdbc:mariadb-java-client:3.4.1 -DoutputDirectory=jars
 javac -cp 'jars/*' Clients.java
+[ -d debezium/jars ] || (cd debezium && mvn -q dependency:copy-dependencies -DoutputDirectory=jars)
+javac -cp 'debezium/jars/*' debezium/Follow.java
 
 # A program that ends early is a failed check of its own.
 run() {
@@ -29,6 +31,7 @@ run python venv/bin/python clients.py
 run go ./go-client
 run node node clients.js
 run java java -cp '.:jars/*' Clients
+run debezium java -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp 'debezium:debezium/jars/*' Follow
 
 grep '^FAIL' "$OUT" || true
 failed=$(grep -c '^FAIL' "$OUT" || true)

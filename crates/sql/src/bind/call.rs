@@ -30,6 +30,7 @@ const ALIASES: &[(&str, FuncId)] = &[
     ("SCHEMA", FuncId::Database),
     ("SESSION_USER", FuncId::User),
     ("SHA", FuncId::Sha1),
+    ("SOURCE_POS_WAIT", FuncId::MasterPosWait),
     ("SUBSTR", FuncId::Substring),
     ("SYSTEM_USER", FuncId::User),
     ("UCASE", FuncId::Upper),

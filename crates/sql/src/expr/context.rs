@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use highkey_types::{DateTime, MySqlError, SqlMode, Str, TimeZone, Value, Warning};
 
+use crate::functions::FuncId;
 use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::Subquery;
@@ -114,6 +115,11 @@ pub trait EvalContext {
     fn user_lock(&mut self, function: &str, args: &[Value]) -> Result<Value, MySqlError> {
         let _ = (function, args);
         Err(MySqlError::with_message(1235, "This version of MySQL doesn't yet support 'user-level locks here'"))
+    }
+    /// WAIT_FOR_EXECUTED_GTID_SET, MASTER_POS_WAIT, WAIT_UNTIL_SQL_THREAD_AFTER_GTIDS.
+    fn wait_for_replication(&mut self, func: FuncId, args: &[Value]) -> Result<Value, MySqlError> {
+        let _ = args;
+        Err(MySqlError::with_message(1235, format!("This version of MySQL doesn't yet support '{} here'", func.name())))
     }
     /// LOAD_FILE: `None` if it may not or cannot be read.
     fn load_file(&mut self, path: &str) -> Option<Vec<u8>> {

@@ -344,6 +344,12 @@ functions! {
     IsUsedLock "IS_USED_LOCK" 1..=1 Volatile;
     ReleaseLock "RELEASE_LOCK" 1..=1 Volatile;
     ReleaseAllLocks "RELEASE_ALL_LOCKS" 0..=0 Volatile;
+    // Replication.
+    GtidSubset "GTID_SUBSET" 2..=2 Pure;
+    GtidSubtract "GTID_SUBTRACT" 2..=2 Pure;
+    WaitForExecutedGtidSet "WAIT_FOR_EXECUTED_GTID_SET" 1..=2 Volatile;
+    MasterPosWait "MASTER_POS_WAIT" 2..=4 Volatile;
+    WaitUntilSqlThreadAfterGtids "WAIT_UNTIL_SQL_THREAD_AFTER_GTIDS" 1..=3 Volatile;
     NameConst "NAME_CONST" 2..=2 Pure;
     FormatBytes "FORMAT_BYTES" 1..=1 Pure;
     FormatPicoTime "FORMAT_PICO_TIME" 1..=1 Pure;

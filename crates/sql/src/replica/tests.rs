@@ -1,6 +1,7 @@
 //! The applier on a database, with events made by hand; scripts/replica.sh has the real ones.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use highkey_types::{Collation, ColumnType, Str, TypeKind};
 
@@ -599,4 +600,49 @@ async fn without_log_replica_updates_nothing_is_logged() {
     assert!(told(&mut c).await.is_empty());
     assert_eq!(c.rows("SELECT id FROM t").await, table("1"));
     applier.close().await;
+}
+
+/// A replica whose applier is somewhere in the source's second file; at 0 it has stopped.
+struct Applying(AtomicU64);
+
+#[async_trait::async_trait]
+impl ReplicaControl for Applying {
+    async fn execute(&self, _: &ReplicaStatement) -> Result<Vec<highkey_types::Warning>, highkey_types::MySqlError> {
+        Ok(Vec::new())
+    }
+
+    fn status(&self) -> Option<ReplicaStatus> {
+        let at = self.0.load(Ordering::SeqCst);
+        let applier = if at == 0 { ThreadState::No } else { ThreadState::Yes };
+        Some(ReplicaStatus { applier, applied_file: "log.000002".into(), applied_position: at, ..ReplicaStatus::default() })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_waits_for_a_position_of_the_source() {
+    let server = Server::new();
+    let applying = Arc::new(Applying(AtomicU64::new(100)));
+    server.instance.set_replica(applying.clone());
+    let mut client = server.client().await;
+    for (arguments, answer) in [
+        ("'log.000002', 100", "0"),
+        ("'log.000001', 5000", "0"),
+        ("'log.000002', 101, 0.02", "-1"),
+        ("'log.000003', 4, 0.02", "-1"),
+        ("'log', 4", "NULL"),
+        ("'log.000001', 4, 1, 'other'", "NULL"),
+        ("'log.000001', NULL", "NULL"),
+    ] {
+        assert_eq!(client.value(&format!("SELECT MASTER_POS_WAIT({arguments})")).await, answer, "{arguments}");
+    }
+    assert_eq!(client.error("SELECT MASTER_POS_WAIT('log.000001', 4, -1)").await.0, 1210);
+    for (stops_at, answer) in [(200, "1"), (0, "NULL")] {
+        applying.0.store(100, Ordering::SeqCst);
+        let mut waiting = server.client().await;
+        let waiter = tokio::spawn(async move { waiting.value("SELECT SOURCE_POS_WAIT('log.000002', 200, 0, '')").await });
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert!(!waiter.is_finished());
+        applying.0.store(stops_at, Ordering::SeqCst);
+        assert_eq!(waiter.await.unwrap(), answer);
+    }
 }

@@ -12,6 +12,7 @@ mod files;
 mod gtid;
 mod instance;
 mod process;
+mod replication_waits;
 mod sink;
 mod state;
 mod status;

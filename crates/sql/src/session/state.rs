@@ -16,6 +16,7 @@ use super::process::ProcessEntry;
 use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
 use crate::expr::{EvalContext, Raised, SharedContext};
+use crate::functions::FuncId;
 use crate::information_schema;
 use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
@@ -458,23 +459,7 @@ impl EvalContext for SessionState {
     }
 
     fn sleep(&mut self, duration: Duration) -> Result<bool, MySqlError> {
-        self.process.set_state("User sleep");
-        let process = self.process.clone();
-        let interrupted = blocking(move || {
-            let _pause = highkey_table::blocked(WaitKind::Pause);
-            let end = Instant::now() + duration;
-            loop {
-                if process.flag().is_raised() {
-                    return true;
-                }
-                let left = end.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return false;
-                }
-                std::thread::sleep(left.min(Duration::from_millis(5)));
-            }
-        });
-        self.process.set_state("executing");
+        let interrupted = self.pause("User sleep", Some(duration), || false);
         if interrupted && self.process.interruption() == super::process::Interruption::Timeout {
             return Err(error::query_timeout());
         }
@@ -515,10 +500,37 @@ impl EvalContext for SessionState {
         }
     }
 
+    fn wait_for_replication(&mut self, func: FuncId, args: &[Value]) -> Result<Value, MySqlError> {
+        self.replication_wait(func, args)
+    }
+
     fn load_file(&mut self, path: &str) -> Option<Vec<u8>> {
         let path = super::files::resolve(self, path).ok()?;
         let bytes = std::fs::read(path).ok()?;
         (bytes.len() as u64 <= self.config.max_allowed_packet).then_some(bytes)
+    }
+}
+
+impl SessionState {
+    /// Waits until `done`, or for as long as `limit`. True if the statement was interrupted.
+    pub(super) fn pause(&self, state: &'static str, limit: Option<Duration>, mut done: impl FnMut() -> bool) -> bool {
+        self.process.set_state(state);
+        let interrupted = blocking(|| {
+            let _pause = highkey_table::blocked(WaitKind::Pause);
+            let end = limit.map(|limit| Instant::now() + limit);
+            loop {
+                if self.process.flag().is_raised() {
+                    return true;
+                }
+                let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+                if done() || left.is_zero() {
+                    return false;
+                }
+                std::thread::sleep(left.min(Duration::from_millis(5)));
+            }
+        });
+        self.process.set_state("executing");
+        interrupted
     }
 }
 

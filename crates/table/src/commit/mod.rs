@@ -390,6 +390,11 @@ impl Binlog {
         self.shared.lock().executed.contains(uuid, number)
     }
 
+    /// As `has_executed`, of all of a set.
+    pub fn has_executed_all(&self, set: &GtidSet) -> bool {
+        set.is_subset(&self.shared.lock().executed)
+    }
+
     pub fn purged(&self) -> GtidSet {
         self.shared.lock().purged.clone()
     }

@@ -44,7 +44,7 @@ fn expression(rng: &mut StdRng, depth: usize) -> String {
         0..4 => {
             let func = FuncId::ALL[rng.random_range(0..FuncId::ALL.len())];
             let (least, most) = func.arity();
-            let slow = matches!(func, FuncId::Sleep | FuncId::Benchmark | FuncId::GetLock);
+            let slow = matches!(func, FuncId::Sleep | FuncId::Benchmark | FuncId::GetLock | FuncId::WaitForExecutedGtidSet);
             if !func.is_named() || slow || matches!(func, FuncId::GetFormat | FuncId::WeightString) {
                 return operand(rng);
             }

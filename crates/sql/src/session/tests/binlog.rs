@@ -1,5 +1,7 @@
 //! What statements leave in the binary log, and the statements about it.
 
+use std::time::Duration;
+
 use super::{Client, Server, table};
 
 async fn server(more: &[(&str, &str)]) -> (Server, Client) {
@@ -182,6 +184,33 @@ async fn files_begin_end_and_go() {
     assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{uuid}:1"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_waits_for_transactions_of_others() {
+    let (server, mut c) = server(&[("gtid_mode", "ON")]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    let uuid = c.value("SELECT @@server_uuid").await;
+    let wait = |last: u64, seconds: &str| format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{uuid}:1-{last}'{seconds})");
+    // CREATE DATABASE and CREATE TABLE.
+    assert_eq!(c.value(&wait(2, "")).await, "0");
+    assert_eq!(c.value(&wait(3, ", 0.05")).await, "1");
+    assert_eq!(c.value("SELECT WAIT_FOR_EXECUTED_GTID_SET('', NULL)").await, "0");
+    assert_eq!(c.error(&wait(3, ", -1")).await, (1210, "Incorrect arguments to WAIT_FOR_EXECUTED_GTID_SET.".to_owned()));
+    assert_eq!(c.error("SELECT WAIT_FOR_EXECUTED_GTID_SET(NULL)").await.0, 1772);
+    let (sql, mut waiting) = (wait(3, ""), server.client().await);
+    let waiter = tokio::spawn(async move { waiting.value(&sql).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!waiter.is_finished());
+    c.ok("INSERT INTO t VALUES (1)").await;
+    assert_eq!(waiter.await.unwrap(), "0");
+    let (sql, mut waiting) = (wait(9, ""), server.client().await);
+    let id = waiting.value("SELECT CONNECTION_ID()").await;
+    let waiter = tokio::spawn(async move { waiting.error(&sql).await.0 });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(c.value(&format!("SELECT STATE FROM information_schema.processlist WHERE ID = {id}")).await, "Waiting for GTID to be committed");
+    c.ok(&format!("KILL QUERY {id}")).await;
+    assert_eq!(waiter.await.unwrap(), 1317);
+}
+
 #[tokio::test]
 async fn a_server_without_the_binary_log_says_so() {
     let server = Server::new();
@@ -314,7 +343,7 @@ async fn a_gtid_is_one_sessions() {
         second.ok(&format!("SET gtid_next = '{OTHER}:1'")).await;
         second.ok("INSERT INTO t VALUES (2)").await;
     });
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!waiting.is_finished());
     c.ok("INSERT INTO t VALUES (1)").await;
     waiting.await.unwrap();

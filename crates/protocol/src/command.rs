@@ -51,9 +51,8 @@ pub struct DumpRequest<'a> {
     pub gtids: Option<&'a [u8]>,
 }
 
-/// Flags of a dump.
+/// A flag of a dump.
 const DUMP_NON_BLOCK: u16 = 1;
-const DUMP_THROUGH_GTID: u16 = 4;
 
 fn registration(mut rest: &[u8]) -> Option<ReplicaRegistration<'_>> {
     let server_id = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
@@ -79,12 +78,9 @@ fn dump_gtid(mut rest: &[u8]) -> Option<DumpRequest<'_>> {
     let len = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
     let file = take(&mut rest, len as usize)?;
     let position = u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
-    let gtids = if flags & DUMP_THROUGH_GTID != 0 {
-        let len = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
-        Some(take(&mut rest, len as usize)?)
-    } else {
-        None
-    };
+    // As MySQL, whatever the flags say: not every client sets the one for it.
+    let len = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
+    let gtids = Some(take(&mut rest, len as usize)?);
     Some(DumpRequest { server_id, non_blocking: flags & DUMP_NON_BLOCK != 0, file, position, gtids })
 }
 
@@ -320,6 +316,25 @@ mod tests {
             let _ = parse_command(&bytes);
             let _ = parse_execute(&bytes, rng.random_range(0..4), &mut Vec::new(), &[], text);
             let _ = crate::parse_client_hello(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_dump_by_gtids_has_them_whatever_its_flags_say() {
+        for flags in [0u16, 1, 4] {
+            let mut packet = vec![0x1E];
+            packet.extend_from_slice(&flags.to_le_bytes());
+            packet.extend_from_slice(&7u32.to_le_bytes());
+            packet.extend_from_slice(&3u32.to_le_bytes());
+            packet.extend_from_slice(b"b.1");
+            packet.extend_from_slice(&4u64.to_le_bytes());
+            packet.extend_from_slice(&2u32.to_le_bytes());
+            packet.extend_from_slice(b"gs");
+            let expected = DumpRequest { server_id: 7, non_blocking: flags == 1, file: b"b.1", position: 4, gtids: Some(b"gs") };
+            assert_eq!(parse_command(&packet), Some(Command::BinlogDump(expected)), "{flags}");
+            for end in 20..packet.len() {
+                assert_eq!(parse_command(&packet[..end]), None, "{end} bytes");
+            }
         }
     }
 }

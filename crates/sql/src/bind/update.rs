@@ -145,6 +145,7 @@ impl Binder<'_> {
             };
             targets[target].assignments.push((column, output));
         }
+        refuse_moved_twins(&bases, &chosen, &targets)?;
         let query = self.dml_query(from.project(exprs, fields), hints);
         Ok(MultiUpdate { targets, query, ignore: update.ignore })
     }
@@ -364,4 +365,20 @@ fn expose_row_id(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
         }
         _ => None,
     }
+}
+
+/// Error 1706: a table is changed under two names, and its rows move under one of them.
+fn refuse_moved_twins(bases: &[BaseTable], chosen: &[usize], targets: &[UpdateTarget]) -> Result<()> {
+    let moves = |target: &UpdateTarget| {
+        let key = target.table.def().primary_key();
+        key.is_some_and(|key| key.parts.iter().any(|part| target.assignments.iter().any(|(column, _)| *column == part.column)))
+    };
+    for (n, one) in targets.iter().enumerate() {
+        for (m, other) in targets.iter().enumerate().skip(n + 1) {
+            if one.table.id() == other.table.id() && (moves(one) || moves(other)) {
+                return Err(highkey_types::errors::multi_update_key_conflict(&bases[chosen[n]].alias, &bases[chosen[m]].alias));
+            }
+        }
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ use crate::bind;
 use crate::parse::{self, ast};
 use crate::parse::ast::{AlterAction, ColumnPosition};
 use crate::session::{Session, SessionState, error, error::err};
+use crate::variables::SqlModes;
 
 impl Session {
     pub(crate) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<Outcome, Failure> {
@@ -644,7 +645,19 @@ impl Converter {
         }
         match &def.default {
             Default::None if def.nullable => Ok(Value::Null),
-            Default::None => Ok(implicit_default(&def.ty)),
+            Default::None => {
+                let value = implicit_default(&def.ty);
+                let kind = match def.ty.kind {
+                    TypeKind::Date => "date",
+                    TypeKind::DateTime(_) | TypeKind::Timestamp(_) => "datetime",
+                    _ => return Ok(value),
+                };
+                if self.strict && self.state.mode(SqlModes::NO_ZERO_DATE) {
+                    let shown = highkey_types::cast::to_str(&value).unwrap_or_default();
+                    return Err(err(1292, format!("Incorrect {kind} value: '{shown}' for column '{}' at row {}", def.name, self.row)));
+                }
+                Ok(value)
+            }
             _ => self.rules.default(&mut self.state, column, row, false, self.row),
         }
     }

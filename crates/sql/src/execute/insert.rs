@@ -33,6 +33,8 @@ pub(crate) struct Inserter {
     missing: Vec<usize>,
     template: Vec<Value>,
     on_duplicate: Vec<(usize, AssignedValue)>,
+    /// VALUES with one row: it has no lenient form of NULL, error 1048 in any mode but IGNORE.
+    single_row: bool,
     auto: Option<AutoValues>,
     /// Rows so far, the first is 1: "at row N".
     pub row: u64,
@@ -58,6 +60,17 @@ struct AutoValues {
     /// The size of the next block of a statement whose size is not known.
     block: u64,
     zero_is_value: bool,
+}
+
+impl AutoValues {
+    /// A row gives a value itself: what follows is generated above it.
+    fn pass(&mut self, given: u64) {
+        if self.left > 0 && given >= self.next {
+            let steps = (given - self.next) / self.increment + 1;
+            self.next = self.next.saturating_add(steps.saturating_mul(self.increment));
+            self.left = self.left.saturating_sub(steps);
+        }
+    }
 }
 
 impl Inserter {
@@ -110,6 +123,7 @@ impl Inserter {
             missing,
             template,
             on_duplicate: Vec::new(),
+            single_row: false,
             auto,
             row: 0,
             inserted: 0,
@@ -187,6 +201,7 @@ impl Inserter {
         let mut generated = Vec::with_capacity(needed as usize);
         let def = &self.target.columns()[column];
         let zero_is_value = auto.zero_is_value;
+        let mut explicit = 0;
         for (i, row) in rows.iter_mut().enumerate() {
             let value = &mut row[column];
             let wanted = match value {
@@ -202,7 +217,20 @@ impl Inserter {
                     Value::UInt(n) => *n,
                     _ => self.last_explicit,
                 };
+                let given = match *value {
+                    Value::Int(n) if n > 0 => n as u64,
+                    Value::UInt(n) => n,
+                    Value::Float(f) if f >= 1.0 => f as u64,
+                    Value::Double(d) if d >= 1.0 => d as u64,
+                    _ => 0,
+                };
+                explicit = explicit.max(given);
+                auto.pass(given);
                 continue;
+            }
+            if auto.left == 0 && explicit > 0 {
+                // The rows before this are not in the table yet.
+                self.target.table.auto_increment().note_explicit(explicit)?;
             }
             if auto.left == 0 {
                 if let Some(first) = state.next_insert_id.take() {
@@ -238,6 +266,11 @@ impl Inserter {
     pub fn generated_column(&self) -> Option<usize> {
         let column = self.auto.as_ref()?.column;
         (!self.columns.contains(&column) && self.target.columns()[column].ty.is_integer()).then_some(column)
+    }
+
+    /// LAST_INSERT_ID() depends on which rows go in.
+    pub fn tells_first_inserted(&self) -> bool {
+        self.ignore && self.auto.is_some()
     }
 
     /// The next generated value of a statement whose size is not known.
@@ -352,8 +385,8 @@ impl Session {
     }
 
     async fn insert_values(&mut self, inserter: &mut Inserter, rows: &[Vec<AssignedValue>]) -> Result<(), Failure> {
-        // A single row has no lenient form of NULL: error 1048 in any mode but IGNORE.
-        let lenient = inserter.ignore || (!self.state.strict() && rows.len() > 1);
+        inserter.single_row = rows.len() == 1;
+        let lenient = inserter.ignore || (!self.state.strict() && !inserter.single_row);
         let mut built = Vec::with_capacity(rows.len());
         for values in rows {
             let mut row = Vec::new();
@@ -404,7 +437,9 @@ impl Session {
         self.share_reads(query);
         let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
-        self.begin_bulk(inserter)?;
+        if !inserter.tells_first_inserted() {
+            self.begin_bulk(inserter)?;
+        }
         let mut batch = Vec::with_capacity(BATCH_ROWS);
         let fast = self.compile_fast(query)?;
         let mut rows = Vec::new();
@@ -589,8 +624,8 @@ impl Session {
                     target.store(&mut self.state, column, value, inserter.ignore, inserter.row)?
                 }
             };
-            let lenient = inserter.ignore || !self.state.strict();
-            if !target.columns()[column].auto_increment {
+            let lenient = inserter.ignore || (!self.state.strict() && !inserter.single_row);
+            if !target.columns()[column].auto_increment && target.columns()[column].generated.is_none() {
                 target.check_null(&mut self.state, column, &mut value, lenient)?;
             }
             new[column] = value;

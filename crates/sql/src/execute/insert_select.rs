@@ -81,7 +81,7 @@ impl Session {
         let progress = self.state.process.progress();
         progress.enter(Stage::CopyingRows, copy.source.row_count_estimate()?);
         let mut leaf = RowBatch::new();
-        if !into_itself {
+        if !into_itself && !inserter.tells_first_inserted() {
             self.begin_bulk(inserter)?;
             if copy.keeps_bytes(inserter) {
                 return self.copy_bytes(inserter, &mut scan).await;

@@ -187,7 +187,11 @@ impl RowRules {
             return Err(error);
         }
         state.push_ignored(error);
-        *value = implicit_default(&def.ty);
+        *value = match def.ty.kind {
+            // A NULL that was given is no member.
+            TypeKind::Enum(_) => Value::Enum(0, "".into()),
+            _ => implicit_default(&def.ty),
+        };
         Ok(())
     }
 

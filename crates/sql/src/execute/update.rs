@@ -179,9 +179,9 @@ impl Session {
         seen.extend_from_slice(computed);
         let mut new = stored.clone();
         let mut assigned = Vec::with_capacity(single.assignments.len());
-        for (column, value) in &single.assignments {
+        for (column, assigned_value) in &single.assignments {
             let column = *column;
-            let value = match value {
+            let value = match assigned_value {
                 AssignedValue::Default => target.default(&mut self.state, column, &new, single.ignore, number)?,
                 AssignedValue::Expr(expr) => {
                     let value = match expr.has_subquery() {
@@ -191,7 +191,7 @@ impl Session {
                     target.store(&mut self.state, column, value, single.ignore, number)?
                 }
             };
-            self.assign(target, &mut new, column, value, single.ignore)?;
+            self.assign(target, &mut new, column, value, matches!(assigned_value, AssignedValue::Default), single.ignore)?;
             seen[column] = new[column].clone();
             if target.timestamps.contains(&column) {
                 to_session(&mut seen[column], zone);
@@ -201,9 +201,16 @@ impl Session {
         self.write_update(target, row, &stored, new, &assigned, single.ignore, number).await
     }
 
-    fn assign(&mut self, target: &Target, new: &mut [Value], column: usize, mut value: Value, ignore: bool) -> Result<(), MySqlError> {
-        let lenient = ignore || !self.state.strict();
-        target.check_null(&mut self.state, column, &mut value, lenient)?;
+    fn assign(&mut self, target: &Target, new: &mut [Value], column: usize, mut value: Value, is_default: bool, ignore: bool) -> Result<(), MySqlError> {
+        let def = &target.columns()[column];
+        if def.auto_increment && value.is_null() && is_default {
+            value = super::target::implicit_default(&def.ty);
+        }
+        // A generated column has its value later.
+        if def.generated.is_none() {
+            let lenient = ignore || !self.state.strict();
+            target.check_null(&mut self.state, column, &mut value, lenient)?;
+        }
         new[column] = value;
         Ok(())
     }
@@ -219,7 +226,7 @@ impl Session {
         ignore: bool,
         number: u64,
     ) -> Result<Written, Failure> {
-        let changed = assigned.iter().any(|&c| new[c] != stored[c]);
+        let changed = assigned.iter().any(|&c| !is_same(&new[c], &stored[c]));
         if !changed {
             return Ok(Written::Same);
         }
@@ -319,7 +326,7 @@ impl Session {
                             target.store(&mut self.state, *column, value, multi.ignore, number)?
                         }
                     };
-                    self.assign(&target, &mut new, *column, value, multi.ignore)?;
+                    self.assign(&target, &mut new, *column, value, output.is_none(), multi.ignore)?;
                 }
                 let assigned: Vec<usize> = update.assignments.iter().map(|(c, _)| *c).collect();
                 let written = self.write_update(&target, &row, &stored, new, &assigned, multi.ignore, number).await?;
@@ -346,13 +353,23 @@ impl Session {
             if value.is_null() {
                 return Ok(None);
             }
-            if target.timestamps.contains(&part.column) {
+            let is_zero = matches!(&value, Value::DateTime(moment) if moment.is_zero());
+            if target.timestamps.contains(&part.column) && !is_zero {
                 value = self.state.store(value, &def.columns[part.column].ty, &def.columns[part.column].name, false, 1)?;
             }
             key.push(value);
         }
         let (txn, _) = self.txn_and_state();
         table.lock_get(txn, 0, &key, LockMode::Exclusive, LockWaitPolicy::Wait).await
+    }
+}
+
+/// Not only equal: -0 is not 0.
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
+        (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+        _ => a == b,
     }
 }
 

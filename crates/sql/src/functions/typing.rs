@@ -279,7 +279,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::GetLock | F::IsFreeLock | F::ReleaseLock => integer(true, 1),
         F::IsUsedLock | F::ReleaseAllLocks => ExprType::ubigint(true),
         F::GtidSubset => integer(nullable, 21),
-        F::GtidSubtract => system(u32::MAX / 4, true),
+        F::GtidSubtract => own(u32::MAX / 4, true),
         F::WaitForExecutedGtidSet | F::MasterPosWait | F::WaitUntilSqlThreadAfterGtids => integer(true, 21),
         F::NameConst => args[1].ty.clone(),
         F::FormatBytes | F::FormatPicoTime => own(17, true),

@@ -26,10 +26,10 @@ impl SessionState {
 
     /// 0: all of the set is executed; 1: it took too long. Errors 1210, 1317, 1772, 3062.
     fn wait_for_executed(&mut self, args: &[Value]) -> Result<Value, MySqlError> {
-        let set = gtid_set(&args[0])?;
-        if self.instance.global_text("gtid_mode") == "OFF" {
+        if !args[0].is_null() && self.instance.global_text("gtid_mode") == "OFF" {
             return Err(errors::gtid_mode_off("use WAIT_FOR_EXECUTED_GTID_SET"));
         }
+        let set = gtid_set(&args[0])?;
         let limit = self.limit(args.get(1), "WAIT_FOR_EXECUTED_GTID_SET.")?;
         let binlog = self.instance.database().binlog().cloned();
         if let Some(binlog) = &binlog {

@@ -296,6 +296,7 @@ impl LockTable {
             }
         }
         let held = queue.held_by(owner.id);
+        debug_assert!(implicit.is_none() || held.is_none(), "I1: a key that another has changed is nobody else's");
         if held == Some(LockMode::Exclusive) || held == Some(mode) {
             return Answer::Granted { new: false };
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highkey_table::{Table, View};
-use highkey_types::{MySqlError, Str, Value};
+use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::fold::Folder;
 use super::scope::Scope;
@@ -48,6 +48,8 @@ pub(super) struct Binder<'a> {
     pub exposed: Vec<Conditions>,
     /// There was a derived table or a view: the plan is to be made one with it.
     pub merges: bool,
+    /// The user variables that LOAD DATA fills from its file, in lower case, and the collation of what they get.
+    pub loaded: Option<(Vec<Str>, &'static Collation)>,
     /// What names have been found to be, for a view's text.
     pub names: Option<Box<ResolvedNames>>,
 }
@@ -69,6 +71,7 @@ impl<'a> Binder<'a> {
             exposing: false,
             exposed: Vec::new(),
             merges: false,
+            loaded: None,
             names: None,
         }
     }

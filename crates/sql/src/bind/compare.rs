@@ -1,9 +1,10 @@
 //! In what domain two expressions compare, and literals converted to it once.
 
-use highkey_types::{MySqlError, TypeKind, Value, cast};
+use highkey_types::{Charset, MySqlError, TypeKind, Value, cast};
 
 use super::collation;
 use super::fold::Folder;
+use super::merge::as_bytes;
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
 /// What a type is when compared with another.
@@ -72,6 +73,10 @@ fn unify_classes(classes: (Class, Class), left: &mut Expr, right: &mut Expr, fol
         (other, Null) => alone(other, left),
         (Text, Text) => {
             let (collation, _) = collation::aggregate(&[left, right], folder.collation(), true, operation)?;
+            if collation.charset == Charset::Binary {
+                *left = as_bytes(left.clone(), folder);
+                *right = as_bytes(right.clone(), folder);
+            }
             CompareBy::Text(collation)
         }
         (Int, Int) => CompareBy::Int,
@@ -230,6 +235,11 @@ pub(super) fn unify_list(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>
             }
             _ => domain = Some(by),
         }
+    }
+    if let Some(CompareBy::Text(collation)) = domain
+        && collation.charset == Charset::Binary
+    {
+        *expr = as_bytes(expr.clone(), folder);
     }
     Ok(Some(domain.unwrap_or(CompareBy::Dynamic)))
 }

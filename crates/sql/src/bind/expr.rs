@@ -5,7 +5,7 @@ use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 use super::binder::{Binder, Result};
 use super::compare::{Comparison, comparison, comparison_of_text, unify_list};
 use super::errors;
-use super::merge::{coerce, merge};
+use super::merge::{as_bytes, coerce, merge};
 use super::{collation, literal};
 use crate::functions::FuncId;
 use crate::parse::ast::{self, BinaryOp, ExprKind as Ast, UnaryOp};
@@ -182,6 +182,10 @@ impl Binder<'_> {
 
     fn user_variable(&mut self, name: &str) -> Expr {
         let name = name.to_lowercase();
+        if let Some((_, collation)) = self.loaded.as_ref().filter(|(names, _)| names.iter().any(|loaded| **loaded == *name)) {
+            let ty = ExprType::text(16_383, *collation, true).with_coercibility(Coercibility::Implicit);
+            return Expr { kind: ExprKind::UserVar(Str::from(name)), ty };
+        }
         let ty = match self.cx.user_var(&name) {
             Some(Value::Null) | None => ExprType::text(16_383, self.cx.collation(), true),
             Some(value @ (Value::Text(_) | Value::Bytes(_))) => {
@@ -474,7 +478,11 @@ impl Binder<'_> {
         };
         let (collation, _) = collation::aggregate(&[&expr, &pattern], self.cx.collation(), true, "like")?;
         let nullable = expr.ty.nullable || pattern.ty.nullable;
-        let (expr, pattern) = (self.shown(expr), self.shown(pattern));
+        let (mut expr, mut pattern) = (self.shown(expr), self.shown(pattern));
+        if collation.charset == Charset::Binary {
+            expr = as_bytes(expr, &self.folder);
+            pattern = as_bytes(pattern, &self.folder);
+        }
         Ok(self.folder.fold(Expr {
             kind: ExprKind::Like { expr: Box::new(expr), pattern: Box::new(pattern), escape, collation, negated },
             ty: ExprType::boolean(nullable),

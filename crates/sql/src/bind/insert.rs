@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use highkey_table::{Table, TableDef};
-use highkey_types::{MySqlError, Str};
+use highkey_types::{Charset, Collation, MySqlError, Str};
 
 use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, ViewCheck};
 use super::errors;
 use super::from::table_fields;
+use super::merge::{as_bytes, is_recoded};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::view::{not_updatable_column, root};
 use crate::parse::ast::{self, ColumnRef, ExprKind as Ast, InsertSource, LoadTarget};
@@ -114,15 +115,22 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The outputs of a query as the columns take them: see `shown`.
+    /// The outputs of a query as the columns take them: see `shown` and `as_bytes`.
     fn show_for(&self, rel: &mut Rel, columns: &[usize], def: &TableDef) {
         let shows = |(field, column): (&Field, &usize)| field.ty.ty.is_temporal() && field.ty.ty.fsp() > 0 && def.columns[*column].ty.is_string();
-        if !rel.fields.iter().zip(columns).any(shows) {
+        let recodes = |(field, column): (&Field, &usize)| def.columns[*column].ty.is_binary() && is_recoded(&field.ty.ty);
+        if !rel.fields.iter().zip(columns).any(|output| shows(output) || recodes(output)) {
             return;
         }
         let outputs = rel.fields.iter().zip(columns).enumerate().map(|(i, (field, column))| {
             let output = Expr::column(i, field.ty.clone());
-            if shows((field, column)) { self.shown(output) } else { output }
+            if shows((field, column)) {
+                self.shown(output)
+            } else if recodes((field, column)) {
+                as_bytes(output, &self.folder)
+            } else {
+                output
+            }
         });
         let exprs: Vec<Expr> = outputs.collect();
         let fields = exprs.iter().zip(&rel.fields).map(|(e, f)| Field { ty: e.ty.clone(), ..f.clone() }).collect();
@@ -169,7 +177,8 @@ impl Binder<'_> {
                 format!("The value specified for generated column '{}' in table '{}' is not allowed.", target.name, def.name),
             ));
         }
-        Ok(AssignedValue::Expr(if target.ty.is_string() { self.shown(value) } else { value }))
+        let value = if target.ty.is_string() { self.shown(value) } else { value };
+        Ok(AssignedValue::Expr(if target.ty.is_binary() { as_bytes(value, &self.folder) } else { value }))
     }
 
     /// DEFAULT(column) as an expression.
@@ -256,9 +265,15 @@ impl Binder<'_> {
                 return Err(errors::fixed_rows_to_variable());
             }
         }
-        if let Some(name) = &load.charset {
-            super::collation::charset_by_name(name)?;
-        }
+        let charset = match &load.charset {
+            Some(name) => super::collation::charset_by_name(name)?,
+            None => {
+                let database = self.cx.system_var(None, "character_set_database")?;
+                database.as_str().and_then(Charset::by_name).unwrap_or(Charset::Utf8mb4)
+            }
+        };
+        let variables = targets.iter().filter_map(|t| if let BoundLoadTarget::Variable(name) = t { Some(name.clone()) } else { None });
+        self.loaded = Some((variables.collect(), Collation::default_of(charset)));
         let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(target.fields.clone())) };
         let (assignments, _) = self.within(scope, |binder| {
             let mut bound = Vec::new();

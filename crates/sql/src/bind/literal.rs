@@ -70,16 +70,9 @@ impl Binder<'_> {
                 Expr::literal(Value::Double(value), ExprType::double(false))
             }
             Literal::String { value, introducer } => self.string_literal(value, introducer.as_deref())?,
-            Literal::Hex { value, introducer } => match introducer.as_deref().map(collation::charset_by_name).transpose()? {
-                Some(charset) if charset != Charset::Binary => {
-                    let text = charset.decode(value).map_err(|_| {
-                        let shown: String = value.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-                        MySqlError::with_message(1300, format!("Invalid {} character string: '{shown}'", charset.name()))
-                    })?;
-                    let length = text.chars().count() as u32;
-                    Expr::literal(Value::Text(Str::from(&*text)), ExprType::text(length, Collation::default_of(charset), false))
-                }
-                _ => bytes_literal(value),
+            Literal::Hex { value, introducer } => match introducer {
+                Some(name) => introduced(value, collation::charset_by_name(name)?)?,
+                None => bytes_literal(value),
             },
             Literal::Bit(value) => bytes_literal(value),
             Literal::Date(text) => {
@@ -114,15 +107,16 @@ impl Binder<'_> {
     }
 
     fn string_literal(&self, value: &str, introducer: Option<&str>) -> Result<Expr> {
-        let collation = match introducer {
-            Some(name) => Collation::default_of(collation::charset_by_name(name)?),
+        let collation = match introducer.map(collation::charset_by_name).transpose()? {
+            // What is behind an introducer has its bytes here, or is a hexadecimal literal by now (`session::decode`).
+            Some(charset @ (Charset::Latin1 | Charset::Ascii)) => return introduced(value.as_bytes(), charset),
+            Some(charset) => Collation::default_of(charset),
             None => self.cx.collation(),
         };
         if collation.charset == Charset::Binary {
             return Ok(bytes_literal(value.as_bytes()));
         }
-        let length = value.chars().count() as u32;
-        Ok(Expr::literal(Value::Text(Str::from(value)), ExprType::text(length, collation, false)))
+        Ok(text_literal(value, collation))
     }
 
     /// A hexadecimal or bit literal where a number is wanted.
@@ -132,6 +126,23 @@ impl Binder<'_> {
         let number = (significant <= 8).then(|| value.iter().fold(0u64, |n, b| n << 8 | u64::from(*b)));
         Some(Expr::literal(Value::UInt(number.unwrap_or(u64::MAX)), ExprType::ubigint(false)))
     }
+}
+
+fn text_literal(value: &str, collation: &'static Collation) -> Expr {
+    let length = value.chars().count() as u32;
+    Expr::literal(Value::Text(Str::from(value)), ExprType::text(length, collation, false))
+}
+
+/// Bytes behind an introducer. Error 1300 shows the first that are no text of the character set.
+fn introduced(bytes: &[u8], charset: Charset) -> Result<Expr> {
+    if charset == Charset::Binary {
+        return Ok(bytes_literal(bytes));
+    }
+    let text = charset.decode(bytes).map_err(|at| {
+        let shown: String = bytes[at..].iter().take(3).map(|b| format!("{b:02X}")).collect();
+        MySqlError::with_message(1300, format!("Invalid {} character string: '{shown}'", charset.name()))
+    })?;
+    Ok(text_literal(&text, Collation::default_of(charset)))
 }
 
 fn bytes_literal(value: &[u8]) -> Expr {

@@ -1,8 +1,9 @@
 //! One type for several expressions: the branches of CASE and COALESCE, the sides of UNION.
 
-use highkey_types::{Collation, ColumnType, MySqlError, TypeKind};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, TypeKind};
 
 use super::collation;
+use super::fold::Folder;
 use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
 
 /// Classes of type, as far as merging needs them.
@@ -141,4 +142,19 @@ pub(super) fn coerce(expr: Expr, to: &ExprType) -> Expr {
         return Expr { ty: to.clone().with_nullable(true), ..expr };
     }
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: to.clone().with_nullable(nullable) }
+}
+
+/// Its values are held as UTF-8, and are other bytes in their own character set.
+pub(super) fn is_recoded(ty: &ColumnType) -> bool {
+    let text = ty.is_text() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_));
+    text && ty.charset() == Charset::Latin1
+}
+
+/// What a binary string takes of `expr`: the bytes of a text in its own character set, anything else as it is.
+pub(super) fn as_bytes(expr: Expr, folder: &Folder<'_>) -> Expr {
+    if !is_recoded(&expr.ty.ty) {
+        return expr;
+    }
+    let ty = ExprType::text(expr.ty.char_length(), Collation::binary(), expr.ty.nullable).with_coercibility(expr.ty.coercibility);
+    folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
 }

@@ -34,11 +34,11 @@ pub use view::BoundView;
 pub(crate) use literal::param_type;
 pub use types::resolve_type;
 
-use highkey_table::TableDef;
+use highkey_table::{ColumnDef, TableDef};
 use highkey_types::{ColumnType, MySqlError};
 
 use crate::parse::ast;
-use crate::plan::{BoundQuery, Expr, Field};
+use crate::plan::{BoundQuery, Coercibility, Expr, Field};
 use binder::Binder;
 use scope::{Clause, FromScope, Scope};
 
@@ -86,7 +86,8 @@ pub fn bind_constant(expr: &ast::Expr, cx: &dyn BindContext) -> Result<Expr, MyS
 
 /// Binds the DEFAULT literal of a column of this type.
 pub fn bind_default(literal: &ast::Expr, ty: &ColumnType, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
-    bind_fields_expr(literal, &[], ty.is_number(), cx)
+    let bound = bind_fields_expr(literal, &[], ty.is_number(), cx)?;
+    Ok(if ty.is_binary() { merge::as_bytes(bound, &fold::Folder::new(cx)) } else { bound })
 }
 
 /// Binds an expression over a table's columns in definition order (generated columns, CHECK, expression defaults). `number` as for `bind_fields_expr`.
@@ -116,13 +117,19 @@ pub struct TableExprs {
 /// Binds what `table` holds as text.
 pub fn bind_table_exprs(table: &TableDef, cx: &dyn BindContext) -> Result<TableExprs, MySqlError> {
     let bind = |text: &str, number: bool| bind_table_expr(&crate::parse::parse_expr(text)?, table, number, cx);
+    // Literals have no character set of their own here: theirs is that of whoever binds the definition, so it must not matter.
+    let bind_value = |text: &str, column: &ColumnDef| {
+        let bound = bind(text, column.ty.is_number())?;
+        let recoded = column.ty.is_binary() && bound.ty.coercibility < Coercibility::Coercible;
+        Ok::<Expr, MySqlError>(if recoded { merge::as_bytes(bound, &fold::Folder::new(cx)) } else { bound })
+    };
     let mut exprs = TableExprs { defaults: Vec::new(), generated: Vec::new(), checks: Vec::new() };
     for column in &table.columns {
         exprs.defaults.push(match &column.default {
-            highkey_table::Default::Expr(text) => Some(bind(text, column.ty.is_number())?),
+            highkey_table::Default::Expr(text) => Some(bind_value(text, column)?),
             _ => None,
         });
-        exprs.generated.push(column.generated.as_ref().map(|g| bind(&g.expr, column.ty.is_number())).transpose()?);
+        exprs.generated.push(column.generated.as_ref().map(|g| bind_value(&g.expr, column)).transpose()?);
     }
     for check in table.checks.iter().filter(|c| c.enforced) {
         exprs.checks.push((check.name.clone(), bind(&check.expr, true)?));

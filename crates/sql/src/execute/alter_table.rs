@@ -598,6 +598,12 @@ impl Converter {
                     if let Value::Enum(_, text) | Value::Set(_, text) = &value {
                         value = Value::Text(text.clone());
                     }
+                    // A binary string takes a text's bytes.
+                    if ty.is_binary()
+                        && let Value::Text(text) = &value
+                    {
+                        value = Value::Bytes(before.charset().encode(text).into_owned());
+                    }
                     let shortens = is_short_string(&before.kind) && is_short_string(&ty.kind);
                     value = self.rules.store(&mut self.state, column, value, false, self.row).map_err(|e| match e.code {
                         // MySQL copies such strings without converting them, and says so when it cuts one.

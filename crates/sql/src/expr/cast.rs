@@ -111,7 +111,7 @@ fn encoded(value: &Value, from: Option<&ColumnType>) -> Vec<u8> {
         return text.into_bytes();
     }
     match (value, from) {
-        (Value::Text(text), Some(ty)) => ty.charset().encode(text).into_owned(),
+        (Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text), Some(ty)) => ty.charset().encode(text).into_owned(),
         _ => to_bytes(value).unwrap_or_default().into_owned(),
     }
 }

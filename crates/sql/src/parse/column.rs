@@ -136,6 +136,7 @@ impl Parser<'_> {
             Tok::Word { .. } => {
                 let word = self.word().unwrap_or_default().to_ascii_uppercase();
                 let text_next = matches!(self.peek_at(1), Tok::Str { .. });
+                let bytes_next = matches!(self.peek_at(1), Tok::Hex(_) | Tok::Bit(_));
                 match word.as_str() {
                     "NULL" => Literal::Null,
                     "TRUE" | "FALSE" => Literal::Bool(word == "TRUE"),
@@ -154,6 +155,14 @@ impl Parser<'_> {
                         let value = self.string()?;
                         let introducer = Some(word[1..].to_ascii_lowercase());
                         return Ok(Expr { kind: ExprKind::Literal(Literal::String { value, introducer }), span: self.span_from(start) });
+                    }
+                    _ if word.starts_with('_') && bytes_next => {
+                        self.advance();
+                        let introducer = Some(word[1..].to_ascii_lowercase());
+                        match self.peek().clone() {
+                            Tok::Hex(value) | Tok::Bit(value) => Literal::Hex { value, introducer },
+                            _ => return self.fail(),
+                        }
                     }
                     _ => return self.fail(),
                 }

@@ -1,7 +1,8 @@
 //! From the bytes of a statement to text.
 //!
 //! Statements are text in `character_set_client`, but clients put raw bytes into string literals (`_binary'…'` of dumps and of
-//! PyMySQL). A literal whose bytes are not text becomes a hexadecimal literal, which means the same bytes.
+//! PyMySQL). A literal whose bytes are not text becomes a hexadecimal literal, which means the same bytes; so does one behind an introducer, which
+//! says what its bytes are, where text in `character_set_client` has other bytes than here.
 
 use std::borrow::Cow;
 
@@ -12,34 +13,43 @@ use super::error::err;
 /// The statement as UTF-8.
 pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Result<Cow<'_, str>, MySqlError> {
     if let Ok(text) = std::str::from_utf8(bytes)
-        && matches!(charset, Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary | Charset::Ascii)
+        && (charset != Charset::Latin1 || text.is_ascii())
     {
         return Ok(Cow::Borrowed(text));
-    }
-    if charset == Charset::Latin1 && !contains(bytes, b"_binary") {
-        return Ok(Cow::Owned(charset.decode_lossy(bytes).into_owned()));
     }
     let mut text = String::with_capacity(bytes.len() + 16);
     let mut at = 0;
     while at < bytes.len() {
         let start = at;
         match bytes[at] {
-            quote @ (b'\'' | b'"') => {
+            b'\'' | b'"' => {
                 let end = literal_end(bytes, at, backslash_escapes);
                 let literal = &bytes[at..end];
-                match std::str::from_utf8(literal) {
-                    Ok(t) if charset != Charset::Latin1 => text.push_str(t),
-                    _ if charset == Charset::Latin1 && !text.trim_end().to_ascii_lowercase().ends_with("_binary") => text.push_str(&charset.decode_lossy(literal)),
+                at = end;
+                if charset == Charset::Latin1 && !ends_with_introducer(&text) {
+                    text.push_str(&charset.decode_lossy(literal));
+                    continue;
+                }
+                // All pieces of a string are of the introducer's character set: `_utf8mb4'…' '…'`.
+                let mut pieces = vec![literal];
+                while charset == Charset::Latin1
+                    && let Some(next) = next_literal(bytes, at)
+                {
+                    at = literal_end(bytes, next, backslash_escapes);
+                    pieces.push(&bytes[next..at]);
+                }
+                match std::str::from_utf8(&bytes[start..at]) {
+                    // Text as it stands, if it is the same in both character sets.
+                    Ok(t) if charset != Charset::Latin1 || t.is_ascii() => text.push_str(t),
                     _ => {
                         // The blank keeps an introducer (`_binary'…'`) a word of its own.
                         text.push_str(" x'");
-                        for byte in unescape(literal, quote, backslash_escapes) {
+                        for byte in pieces.into_iter().flat_map(|piece| unescape(piece, piece[0], backslash_escapes)) {
                             text.push_str(&format!("{byte:02x}"));
                         }
                         text.push('\'');
                     }
                 }
-                at = end;
             }
             b'`' => {
                 at += 1 + bytes[at + 1..].iter().position(|b| *b == b'`').map_or(bytes.len() - at - 1, |p| p + 1);
@@ -63,8 +73,16 @@ pub fn statement(bytes: &[u8], charset: Charset, backslash_escapes: bool) -> Res
     Ok(Cow::Owned(text))
 }
 
-fn contains(bytes: &[u8], word: &[u8]) -> bool {
-    bytes.windows(word.len()).any(|w| w.eq_ignore_ascii_case(word))
+/// The last word is `_` and the name of a character set.
+fn ends_with_introducer(text: &str) -> bool {
+    let word = text.trim_end().rsplit(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'))).next();
+    word.and_then(|word| word.strip_prefix('_')).is_some_and(|name| Charset::by_name(name).is_some())
+}
+
+/// Where the literal begins that only blanks separate from `at`.
+fn next_literal(bytes: &[u8], at: usize) -> Option<usize> {
+    let next = at + bytes[at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+    matches!(bytes.get(next), Some(b'\'' | b'"')).then_some(next)
 }
 
 /// One past the closing quote.
@@ -136,6 +154,14 @@ mod tests {
     #[test]
     fn latin1_clients_are_decoded() {
         assert_eq!(statement(b"select '\xe9'", Charset::Latin1, true).unwrap(), "select 'é'");
+    }
+
+    #[test]
+    fn literals_behind_introducers_keep_their_bytes() {
+        let latin1 = |sql: &[u8]| statement(sql, Charset::Latin1, true).unwrap().into_owned();
+        assert_eq!(latin1(b"select _utf8mb4'\xc3\xa4', '\xe4', _x '\xe4'"), "select _utf8mb4 x'c3a4', 'ä', _x 'ä'");
+        assert_eq!(latin1(b"select _LATIN1 'a' \"\xe4\"\"\", '\xe4'"), "select _LATIN1  x'61e422', 'ä'");
+        assert_eq!(latin1(b"select _utf8'a', '\xe4'"), "select _utf8'a', 'ä'");
     }
 
     #[test]

@@ -178,6 +178,10 @@ impl LineParser {
                     if !last {
                         return Parse::Incomplete;
                     }
+                    // A quote that nothing closes belongs to the text.
+                    if enclosed && let Some(quote) = quote {
+                        text.insert(0, quote);
+                    }
                     break true;
                 };
                 if Some(b) == escape && (!enclosed || Some(b) != quote) {
@@ -376,6 +380,14 @@ mod tests {
             lines,
             [row(&[Some("a,b"), Some("c\"d")]), row(&[None, Some("x\"y")]), row(&[Some("multi\r\nline"), Some("")])]
         );
+    }
+
+    /// As MySQL 8.0.12 reads them.
+    #[test]
+    fn a_quote_that_nothing_closes_is_text() {
+        let format = FileFormat { field_terminator: b",".to_vec(), enclosed_by: b"\"".to_vec(), ..FileFormat::default() };
+        assert_eq!(parse(format.clone(), 0, b"1,\"ab\"\n2,\"cd\n"), [row(&[Some("1"), Some("ab")]), row(&[Some("2"), Some("\"cd\n")])]);
+        assert_eq!(parse(format, 0, b"2,\"cd"), [row(&[Some("2"), Some("\"cd")])]);
     }
 
     #[test]

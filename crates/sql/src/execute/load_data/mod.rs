@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use highkey_table::{EncodedRows, OnDuplicate, Stage};
-use highkey_types::{Charset, MySqlError, Str, TextRowEncoder, Value};
+use highkey_types::{Charset, ColumnType, MySqlError, Str, TextRowEncoder, Value};
 
 use self::blocks::{BlockCutter, BlockPlan, Converted, convert, is_plain};
 use self::lines::{FieldText, LineParser};
@@ -74,6 +74,16 @@ fn block_plan(bound: &BoundLoad, charset: Charset, inserter: &Inserter) -> Optio
     }
     let encoder = TextRowEncoder::new(&types, &nullable, &columns, &constants, charset)?;
     Some(BlockPlan { format: bound.format.clone(), encoder, table: bound.table.clone(), fields: columns.len(), auto_column })
+}
+
+/// Error 1300: a field whose bytes are no text in the file's character set; `valid` are those before the first bad one.
+fn invalid_text(charset: Charset, valid: &[u8]) -> MySqlError {
+    err(1300, format!("Invalid {} character string: '{}'", charset.name(), String::from_utf8_lossy(valid)))
+}
+
+/// The last character is cut off, which a column of such characters finds itself.
+fn is_cut_off(bytes: &[u8], ty: &ColumnType) -> bool {
+    ty.is_text() && ty.charset().max_bytes() > 1 && std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
 }
 
 /// The columns among the targets.
@@ -313,7 +323,11 @@ impl Session {
             match target {
                 BoundLoadTarget::Variable(name) => {
                     let value = match field {
-                        Some(FieldText::Text(bytes)) => Value::Text(Str::from(&*charset.decode_lossy(&bytes))),
+                        Some(FieldText::Text(bytes)) if charset == Charset::Binary => Value::Bytes(bytes),
+                        Some(FieldText::Text(bytes)) => match charset.decode(&bytes) {
+                            Ok(text) => Value::Text(Str::from(&*text)),
+                            Err(at) => return Err(invalid_text(charset, &bytes[..at])),
+                        },
                         _ => Value::Null,
                     };
                     self.state.user_vars.insert(name.clone(), value);
@@ -347,9 +361,12 @@ impl Session {
                         }
                         Some(FieldText::Null) => Value::Null,
                         Some(FieldText::Text(bytes)) if def.ty.is_binary() || matches!(def.ty.kind, highkey_types::TypeKind::Bit(_)) => Value::Bytes(bytes),
+                        // Bytes of no character set are read in the column's.
+                        Some(FieldText::Text(bytes)) if charset == Charset::Binary && def.ty.is_text() => Value::Bytes(bytes),
                         Some(FieldText::Text(bytes)) => match charset.decode(&bytes) {
                             Ok(text) => Value::Text(Str::from(&*text)),
-                            Err(_) => Value::Bytes(bytes),
+                            Err(_) if charset == Charset::Binary || is_cut_off(&bytes, &def.ty) => Value::Bytes(bytes),
+                            Err(at) => return Err(invalid_text(charset, &bytes[..at])),
                         },
                     };
                     inserter.assign(&mut self.state, &mut row, column, value)?;

@@ -121,6 +121,38 @@ async fn load_data_and_outfile() {
     assert_eq!(c.error("LOAD DATA INFILE 'missing' INTO TABLE t").await.0, 13);
 }
 
+/// Character sets of the file, and bytes that are no text in them, as MySQL 8.0.12 takes them.
+#[tokio::test]
+async fn load_data_of_character_sets() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (i INT, l VARCHAR(20) CHARACTER SET latin1, u VARCHAR(20) CHARACTER SET utf8mb4, b VARBINARY(20))").await;
+    let mut load = async |file: &[u8], rest: &str| {
+        let mut sink = Collector { file: file.to_vec(), ..Collector::default() };
+        let statement = format!("LOAD DATA LOCAL INFILE 'f' INTO TABLE t CHARACTER SET {rest}");
+        c.session.execute(statement.as_bytes(), &mut sink).await.unwrap();
+        let error = match &sink.answers[0] {
+            Answer::Error(e) => format!("{} {}", e.code, e.message),
+            _ => String::new(),
+        };
+        let rows = c.rows("SELECT CONCAT_WS('|', i, HEX(l), HEX(u), HEX(b)) FROM t").await.concat().join(" ");
+        c.ok("TRUNCATE t").await;
+        (error, rows)
+    };
+    let good = |rows: &str| (String::new(), rows.to_owned());
+    let invalid = || ("1300 Invalid utf8mb4 character string: 'a'".to_owned(), String::new());
+    for target in ["(i, l)", "(i, u)", "(i, @x)", "(i, @x) SET b = @x"] {
+        assert_eq!(load(b"1\ta\xffb\n2\tx\n", &format!("utf8mb4 {target}")).await, invalid(), "{target}");
+    }
+    assert_eq!(load(b"1\t\xe4\n", "latin1 (i, l)").await, good("1|E4"));
+    assert_eq!(load(b"1\t\xe4\n", "latin1 (i, u)").await, good("1|C3A4"));
+    assert_eq!(load(b"1\t\xe4\n", "latin1 (i, @x) SET l = @x, u = @x, b = @x").await, good("1|E4|C3A4|E4"));
+    assert_eq!(load(b"1\t\xc3\xa4\n", "utf8mb4 (i, @x) SET l = @x, u = @x, b = @x").await, good("1|E4|C3A4|C3A4"));
+    assert_eq!(load(b"1\t\xc3\xa4\n", "binary (i, @x) SET l = @x, u = @x, b = @x").await, good("1|C3A4|C3A4|C3A4"));
+    assert_eq!(load(b"1\t\xc3\xa4\n", "binary (i, l)").await, good("1|C3A4"));
+    assert_eq!(load(b"1\t\xe4\n", "binary (i, b)").await, good("1|E4"));
+}
+
 /// Fields that are neither terminated nor enclosed, as MySQL 8.0.12 cuts and warns.
 #[tokio::test]
 async fn load_data_of_fixed_fields() {

@@ -88,6 +88,8 @@ fn append_text(text: &[u8], file: Charset, column: Charset, out: &mut Vec<u8>) -
 }
 
 fn append_decoded(text: &[u8], file: Charset, column: Charset, out: &mut Vec<u8>) -> Option<TextLength> {
+    // Bytes of no character set are read in the column's.
+    let file = if file == Charset::Binary { column } else { file };
     if file == Charset::Latin1 {
         let start = out.len();
         for byte in text {

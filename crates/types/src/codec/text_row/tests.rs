@@ -105,7 +105,7 @@ fn random_text(rng: &mut StdRng) -> Vec<u8> {
 
 /// The value that LOAD DATA assigns for a field.
 fn assigned(text: &[u8], ty: &ColumnType, charset: Charset) -> Value {
-    if ty.is_binary() || matches!(ty.kind, TypeKind::Bit(_)) {
+    if ty.is_binary() || matches!(ty.kind, TypeKind::Bit(_)) || (charset == Charset::Binary && ty.is_text()) {
         return Value::Bytes(text.to_vec());
     }
     match charset.decode(text) {

@@ -1,0 +1,23 @@
+# An introducer says of what character set the bytes of a literal are; nothing is converted.
+SELECT HEX(_latin1'ä'), HEX(_utf8mb4'ä'), HEX(_utf8'ä'), HEX(_binary'ä'), HEX(N'ä'), HEX('ä');
+SELECT HEX(_latin1'ä' 'ö'), HEX(_latin1'a' 'ö'), HEX(_latin1 'ä''\'');
+SELECT CHAR_LENGTH(_latin1'ä'), CHARSET(_latin1'ä'), COLLATION(_latin1'ä'), HEX(CONVERT(_latin1'ä' USING utf8mb4)), HEX(_latin1'a');
+SELECT HEX(_latin1 X'E4'), HEX(CONVERT(_latin1 X'E4' USING utf8mb4)), HEX(_utf8mb4 X'C3A4'), HEX(_utf8mb4 0xC3A4);
+SELECT _utf8mb4 X'E4';
+SELECT _utf8mb4 X'616263E4646566';
+SELECT _utf8 X'61F09F9880';
+CREATE TABLE t (id INT, l VARCHAR(10) CHARACTER SET latin1, u VARCHAR(10) CHARACTER SET utf8mb4, vb VARBINARY(10));
+INSERT INTO t VALUES (1, _latin1'ä', _latin1'ä', _latin1'ä'), (2, _utf8mb4'ä', _utf8mb4'ä', _utf8mb4'ä'), (3, _binary'ä', _binary'ä', _binary'ä');
+SELECT id, HEX(l), HEX(u), HEX(vb) FROM t ORDER BY id;
+SET NAMES latin1;
+SELECT HEX(_latin1'ä'), HEX(_utf8mb4'ä'), HEX(_utf8'ä'), HEX(_binary'ä'), HEX('ä');
+SELECT HEX(_utf8mb4'ä' 'ö'), HEX(_utf8mb4'a' 'ö'), HEX(_utf8mb4 'ä''\''), HEX(CONVERT('ä' USING utf8mb4));
+INSERT INTO t VALUES (4, _latin1'ä', _latin1'ä', _latin1'ä'), (5, _utf8mb4'ä', _utf8mb4'ä', _utf8mb4'ä'), (6, _binary'ä', _binary'ä', _binary'ä');
+INSERT INTO t VALUES (7, 'ä', 'ä', 'ä');
+SELECT id, HEX(l), HEX(u), HEX(vb) FROM t WHERE id > 3 ORDER BY id;
+CREATE TABLE d (u VARCHAR(10) CHARACTER SET utf8mb4 DEFAULT _utf8mb4'ä', l VARCHAR(10) CHARACTER SET latin1 DEFAULT _utf8mb4'ä');
+INSERT INTO d VALUES ();
+SELECT HEX(u), HEX(l) FROM d;
+SET NAMES utf8mb4;
+CREATE VIEW v AS SELECT HEX(_latin1'ä') AS a, HEX(_utf8mb4'ä') AS b;
+SELECT * FROM v;

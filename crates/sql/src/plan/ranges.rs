@@ -7,7 +7,7 @@ use highkey_table::{IndexDef, KeyRange, TableDef};
 use highkey_types::{ColumnType, DateTime, Decimal, KeyPart, MySqlError, Time, TypeKind, Value, encode_key};
 
 use super::{Expr, IndexAccess, KeyRangeExpr};
-use crate::expr::convert::{to_datetime, to_decimal, to_f64, to_str, to_bytes, to_time};
+use crate::expr::convert::{to_datetime, to_decimal, to_f64, to_str, to_bytes, to_compared_time};
 use crate::expr::{EvalContext, eval};
 
 /// A constant as a value of the column's type, and where that lies relative to the constant.
@@ -157,7 +157,7 @@ pub(super) fn key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> K
             Key::Near(Value::DateTime(near), near.cmp(&utc))
         }
         TypeKind::Time(fsp) => {
-            let Some(exact) = to_time(value, cx) else { return Key::Null };
+            let Some(exact) = to_compared_time(value, cx) else { return Key::Null };
             let near: Time = exact.truncate(*fsp);
             Key::Near(Value::Time(near), near.cmp(&exact))
         }

@@ -140,6 +140,13 @@ pub(crate) fn to_compared_time(value: &Value, cx: &dyn EvalContext) -> Option<Ti
     cast::to_time(value, &mut CastContext { warnings: &mut warnings, mode: cx.sql_mode(), today: Date::default(), time_zone: cx.time_zone() })
 }
 
+/// The number that a text begins with, to be looked up in an index: without a warning, which comes when the row is compared.
+pub(crate) fn leading_number(value: &Value, cx: &dyn EvalContext) -> Value {
+    let mut warnings: Vec<Warning> = Vec::new();
+    let mut quietly = CastContext { warnings: &mut warnings, mode: cx.sql_mode(), today: Date::default(), time_zone: cx.time_zone() };
+    cast::to_decimal(value, &mut quietly).map_or(Value::Null, Value::Decimal)
+}
+
 /// Only a TIME needs to know what day it is.
 fn today_for(value: &Value, cx: &mut dyn EvalContext) -> Date {
     if matches!(value, Value::Time(_)) { cx.now().date } else { Date::default() }

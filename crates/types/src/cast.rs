@@ -222,8 +222,10 @@ pub fn to_f64(value: &Value, cx: &mut CastContext) -> Option<f64> {
         Value::Enum(index, _) => f64::from(*index),
         Value::Set(bits, _) => *bits as f64,
         Value::Text(_) | Value::Bytes(_) => {
-            let (number, whole) = double_of(text_bytes(value)?);
-            if !whole {
+            let text = text_bytes(value)?;
+            let (number, whole) = double_of(text);
+            // An empty text is 0 without a warning, but for integers and decimals.
+            if !whole && !text.iter().all(u8::is_ascii_whitespace) {
                 cx.truncated("DOUBLE", &printable(value));
             }
             number

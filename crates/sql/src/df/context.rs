@@ -155,6 +155,11 @@ impl Shared {
         result
     }
 
+    /// What a row does not need must not be evaluated for it: `EvalContext::warnings_are_errors`.
+    pub fn warnings_are_errors(&self) -> bool {
+        self.eval.lock().warnings_are_errors()
+    }
+
     /// Adds warnings to the statement's list; or to those of the piece that the thread works on, which come when its rows do.
     pub fn raise(&self, attempt: usize, raised: Raised) {
         if raised.is_empty() {
@@ -164,7 +169,8 @@ impl Shared {
         if self.order.is_watching() {
             // SHOW WARNINGS has them in the order of the rows.
             let mut first = self.first_warning.lock();
-            for warning in &raised.first {
+            let strict = raised.strict.clone().map(Warning::warning);
+            for warning in raised.first.iter().chain(&strict) {
                 let first = first.get_or_insert_with(|| warning.clone());
                 if (warning.code, &warning.message) != (first.code, &first.message) {
                     self.order.raise();

@@ -142,6 +142,7 @@ impl Session {
             Some(LoadDuplicates::Replace) => (false, OnDuplicate::Replace),
             _ => (false, OnDuplicate::Error),
         };
+        self.state.begin_changes(ignore);
         // In the transaction that has opened the query's tables: their definitions stay as they are until its end.
         let Some(table) = self.begin_table(spec, if_not_exists).await? else { return Ok(Outcome::ok()) };
         let filled = async {

@@ -28,6 +28,11 @@ impl Session {
             BoundDelete::Single(single) => self.prepare_cascades(&single.table),
             BoundDelete::Multi { targets, .. } => targets.iter().for_each(|target| self.prepare_cascades(&target.table)),
         }
+        let ignore = match bound {
+            BoundDelete::Single(single) => single.ignore,
+            BoundDelete::Multi { ignore, .. } => *ignore,
+        };
+        self.state.begin_changes(ignore);
         let deleted = match bound {
             BoundDelete::Single(single) => {
                 self.note_hints(&single.hints);
@@ -38,6 +43,7 @@ impl Session {
                 Box::pin(self.delete_multi(targets, query, *ignore)).await?
             }
         };
+        self.state.check_strict()?;
         self.state.instance.count(StatusCounter::InnodbRowsDeleted, deleted);
         Ok(Outcome::affected(deleted))
     }
@@ -58,6 +64,9 @@ impl Session {
 
     /// DataFusion finds the rows.
     async fn delete_through_query(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
+        if self.limit_value(single.limit.as_ref())? == Some(0) {
+            return Ok(0);
+        }
         let (rel, width) = rows_to_change(&single.table, &single.alias, &single.indexes, single.filter.as_ref(), &single.order_by, single.limit.as_ref());
         let targets = [UpdateTarget { table: single.table.clone(), row: 0..width, assignments: Vec::new() }];
         self.delete_multi(&targets, &query_of(rel), single.ignore).await
@@ -65,7 +74,6 @@ impl Session {
 
     /// Conditions without subqueries: rows are found by an index, locked and deleted one after the other.
     async fn delete_rows(&mut self, single: &SingleDelete) -> Result<u64, Failure> {
-        self.state.strict_dml = self.state.strict() && !single.ignore;
         let target = Target::new(&single.table, &self.state)?;
         let limit = self.limit_value(single.limit.as_ref())?;
         let mut deleted = 0;
@@ -110,9 +118,7 @@ impl Session {
         Ok(deleted)
     }
 
-    /// Under IGNORE errors in conditions are warnings, as in non-strict mode.
     async fn delete_multi(&mut self, targets: &[UpdateTarget], query: &BoundQuery, ignore: bool) -> Result<u64, Failure> {
-        self.state.strict_dml = self.state.strict() && !ignore;
         let mut query = query.clone();
         lock_targets(&mut query.rel, targets);
         query.locking = true;

@@ -331,7 +331,7 @@ impl Session {
         self.begin_write()?;
         self.prepare_cascades(&bound.table);
         self.note_hints(&bound.hints);
-        self.state.strict_dml = self.state.strict() && !bound.ignore;
+        self.state.begin_changes(bound.ignore);
         let mode = match (bound.replace, bound.on_duplicate.is_empty(), bound.ignore) {
             (true, ..) => OnDuplicate::Replace,
             (_, false, _) => OnDuplicate::Report,
@@ -380,6 +380,7 @@ impl Session {
                 true
             }
         };
+        self.state.check_strict()?;
         self.state.instance.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
         Ok(inserter.outcome(&mut self.state, info))
     }
@@ -449,6 +450,7 @@ impl Session {
         } else {
             self.try_fast(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?.is_some()
         };
+        self.state.check_strict()?;
         if in_memory {
             for values in rows {
                 self.take_row(inserter, values, lenient, &mut batch)?;
@@ -464,6 +466,9 @@ impl Session {
                     Ok(None) => break Ok(()),
                     Err(e) => break Err(Failure::Sql(e)),
                 };
+                if let Err(e) = stream.check_strict() {
+                    break Err(Failure::Sql(e));
+                }
                 let written = async {
                     for values in rows {
                         self.take_row(inserter, values, lenient, &mut batch)?;
@@ -479,6 +484,7 @@ impl Session {
             };
             stream.finish_keeping_warnings(&mut self.state);
             outcome?;
+            self.state.check_strict()?;
         }
         self.write_rows(inserter, &mut batch, false).await?;
         self.finish_bulk(inserter).await

@@ -215,7 +215,9 @@ impl Session {
         let Some(condition) = condition else { return Ok(true) };
         let mut seen = row.values();
         target.to_session(&mut seen, &self.state.config.time_zone);
-        expr::eval_condition(condition, &seen, &mut self.state)
+        let wanted = expr::eval_condition(condition, &seen, &mut self.state)?;
+        self.state.check_strict()?;
+        Ok(wanted)
     }
 
     /// Whether a row that turns out not to satisfy the condition is unlocked again: READ COMMITTED and READ UNCOMMITTED. Rows are then to be locked and

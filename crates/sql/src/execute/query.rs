@@ -355,6 +355,7 @@ impl Session {
         let fast = self.compile_fast(bound)?;
         let mut rows = Vec::new();
         self.collect(bound, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
+        self.state.check_strict()?;
         Ok(rows)
     }
 
@@ -483,12 +484,18 @@ impl Running {
         state.absorb(&self.eval.lock());
     }
 
+    /// What ends a statement in strict mode, if the rows so far have met it.
+    pub fn check_strict(&self) -> Result<(), MySqlError> {
+        self.eval.lock().check_strict()
+    }
+
     /// As `finish`, for a statement that has raised warnings of its own meanwhile.
     pub fn finish_keeping_warnings(self, state: &mut SessionState) {
         self.count_read(state);
         drop(self.rows);
         let copy = self.eval.lock();
         state.user_vars.clone_from(&copy.user_vars);
+        state.absorb_strict_error(&copy);
         let known = self.warnings_before;
         for warning in copy.diagnostics.conditions().iter().skip(known) {
             state.push_warning(warning.clone());

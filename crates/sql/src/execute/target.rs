@@ -110,9 +110,7 @@ impl RowRules {
     /// A value for a column, converted as assignment converts. NULL passes; `check_row` has the last word about it.
     pub fn store(&self, state: &mut SessionState, column: usize, value: Value, ignore: bool, row: u64) -> Result<Value, MySqlError> {
         let def = &self.columns()[column];
-        if let Some(truncated) = state.strict_truncation.take() {
-            return Err(truncated);
-        }
+        state.check_strict()?;
         state.store(value, &def.ty, &def.name, ignore, row)
     }
 

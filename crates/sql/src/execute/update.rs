@@ -54,6 +54,11 @@ impl Session {
             BoundUpdate::Single(single) => self.prepare_cascades(&single.table),
             BoundUpdate::Multi(multi) => multi.targets.iter().for_each(|target| self.prepare_cascades(&target.table)),
         }
+        let ignore = match bound {
+            BoundUpdate::Single(single) => single.ignore,
+            BoundUpdate::Multi(multi) => multi.ignore,
+        };
+        self.state.begin_changes(ignore);
         let counts = match bound {
             BoundUpdate::Single(single) => {
                 self.note_hints(&single.hints);
@@ -64,6 +69,7 @@ impl Session {
                 Box::pin(self.update_multi(multi)).await?
             }
         };
+        self.state.check_strict()?;
         self.state.instance.count(StatusCounter::InnodbRowsUpdated, counts.changed);
         let info = format!("Rows matched: {}  Changed: {}  Warnings: {}", counts.matched, counts.changed, self.state.diagnostics.count());
         let affected = if self.state.client.flags.found_rows { counts.matched } else { counts.changed };
@@ -89,7 +95,6 @@ impl Session {
 
     /// Expressions without subqueries: rows are found by an index, locked and changed one after the other.
     async fn update_rows(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
-        self.state.strict_dml = self.state.strict() && !single.ignore;
         let target = Target::through(&single.table, single.check.as_ref(), &self.state)?;
         for (column, value) in &single.assignments {
             target.check_generated(*column, value)?;
@@ -166,6 +171,7 @@ impl Session {
             }
             keyed.push((key, row));
         }
+        self.state.check_strict()?;
         self.state.with_cast(|cx| keyed.sort_by(|a, b| crate::fast::compare_keys(&a.0, &b.0, order_by, cx)));
         let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         Ok(keyed.into_iter().take(limit).map(|(_, row)| row).collect())
@@ -262,6 +268,9 @@ impl Session {
         for (column, value) in &single.assignments {
             target.check_generated(*column, value)?;
         }
+        if self.limit_value(single.limit.as_ref())? == Some(0) {
+            return Ok(Counts::default());
+        }
         let (rel, width) = rows_to_change(&single.table, &single.alias, &single.indexes, single.filter.as_ref(), &single.order_by, single.limit.as_ref());
         let columns = target.columns().len();
         let mut exprs: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
@@ -275,7 +284,6 @@ impl Session {
         }
         let mut fields = rel.fields.clone();
         fields.extend(exprs[width..].iter().map(|e| Field::computed("value", e.ty.clone())));
-        self.state.strict_dml = self.state.strict() && !single.ignore;
         let mut query = query_of(rel.project(exprs, fields));
         self.share_reads(&mut query);
         let rows = self.rows_of(&query).await?;
@@ -302,7 +310,6 @@ impl Session {
         query.locking = true;
         self.share_reads(&mut query);
         let rows = self.rows_of(&query).await?;
-        self.state.strict_dml = self.state.strict() && !multi.ignore;
         let mut counts = Counts::default();
         for update in &multi.targets {
             let target = Target::new(&update.table, &self.state)?;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use highkey_types::{Collation, Value, compare};
 
 use super::EvalContext;
-use super::convert::{converting, to_bytes, to_datetime, to_date, to_decimal, to_f64, to_time};
+use super::convert::{converting, to_bytes, to_compared_time, to_datetime, to_date, to_decimal, to_f64};
 use crate::plan::{CompareBy, CompareOp};
 
 /// A comparison: `None` is NULL.
@@ -45,7 +45,7 @@ pub(crate) fn order(by: CompareBy, left: &Value, right: &Value, cx: &mut dyn Eva
         (CompareBy::Date | CompareBy::DateTime | CompareBy::Time, a, b) if a.is_number() || b.is_number() => numeric(left, right, cx),
         (CompareBy::Date, _, _) => Some(to_date(left, cx)?.cmp(&to_date(right, cx)?)),
         (CompareBy::DateTime, _, _) => Some(to_datetime(left, cx)?.cmp(&to_datetime(right, cx)?)),
-        (CompareBy::Time, _, _) => Some(to_time(left, cx)?.cmp(&to_time(right, cx)?)),
+        (CompareBy::Time, _, _) => Some(to_compared_time(left, cx)?.cmp(&to_compared_time(right, cx)?)),
         (CompareBy::Int | CompareBy::Decimal, _, _) => numeric(left, right, cx),
         (CompareBy::Json | CompareBy::Dynamic, _, _) => {
             let collation = Collation::utf8mb4();

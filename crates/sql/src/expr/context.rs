@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use highkey_types::{DateTime, MySqlError, SqlMode, Str, TimeZone, Value, Warning};
+use highkey_types::{DateTime, Level, MySqlError, SqlMode, Str, TimeZone, Value, Warning};
 
 use crate::functions::FuncId;
 use crate::parse::ParseOptions;
@@ -26,8 +26,8 @@ pub trait EvalContext {
     fn now_micros(&self) -> i64;
     /// Raises a warning.
     fn warn(&mut self, warning: Warning);
-    /// Division by zero is an error (strict DML under ERROR_FOR_DIVISION_BY_ZERO) instead of a warning.
-    fn division_by_zero_is_error(&self) -> bool {
+    /// Strict DML: some warnings end the statement (`is_strict_error`), so that nothing may be evaluated that a row does not need.
+    fn warnings_are_errors(&self) -> bool {
         false
     }
     /// Value of the n-th parameter.
@@ -156,11 +156,13 @@ pub struct Raised {
     pub all: u64,
     /// How many of them are errors.
     pub errors: u64,
+    /// The first that strict DML makes an error; it is none of the others.
+    pub strict: Option<MySqlError>,
 }
 
 impl Raised {
     pub fn is_empty(&self) -> bool {
-        self.all == 0
+        self.all == 0 && self.strict.is_none()
     }
 
     /// These, and then those.
@@ -168,5 +170,12 @@ impl Raised {
         self.first.append(&mut then.first);
         self.all += then.all;
         self.errors += then.errors;
+        self.strict = self.strict.take().or(then.strict);
     }
+}
+
+/// Whether strict DML takes a warning of an expression for an error, as MySQL does: values that were cut, that are out of range, that a function
+/// cannot take, and divisions by zero.
+pub fn is_strict_error(warning: &Warning) -> bool {
+    warning.level == Level::Warning && matches!(warning.code, 1260 | 1264 | 1292 | 1301 | 1365 | 1411 | 1441 | 3020 | 3155 | 3156)
 }

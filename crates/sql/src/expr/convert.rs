@@ -134,6 +134,19 @@ pub(crate) fn to_time(value: &Value, cx: &mut dyn EvalContext) -> Option<Time> {
     }
 }
 
+/// A time to compare with. As in MySQL a text that is none raises no warning, and so does not end strict DML.
+pub(crate) fn to_compared_time(value: &Value, cx: &dyn EvalContext) -> Option<Time> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    cast::to_time(value, &mut CastContext { warnings: &mut warnings, mode: cx.sql_mode(), today: Date::default(), time_zone: cx.time_zone() })
+}
+
+/// The number that a text begins with, to be looked up in an index: without a warning, which comes when the row is compared.
+pub(crate) fn leading_number(value: &Value, cx: &dyn EvalContext) -> Value {
+    let mut warnings: Vec<Warning> = Vec::new();
+    let mut quietly = CastContext { warnings: &mut warnings, mode: cx.sql_mode(), today: Date::default(), time_zone: cx.time_zone() };
+    cast::to_decimal(value, &mut quietly).map_or(Value::Null, Value::Decimal)
+}
+
 /// Only a TIME needs to know what day it is.
 fn today_for(value: &Value, cx: &mut dyn EvalContext) -> Date {
     if matches!(value, Value::Time(_)) { cx.now().date } else { Date::default() }
@@ -158,11 +171,8 @@ pub(crate) fn warn(cx: &mut dyn EvalContext, code: u16, message: impl Into<Strin
     cx.warn(Warning { level: Level::Warning, code, message: message.into() });
 }
 
-/// Division by zero: NULL with a warning, or an error where strict DML says so.
+/// Division by zero: NULL, with a warning under ERROR_FOR_DIVISION_BY_ZERO.
 pub(crate) fn division_by_zero(cx: &mut dyn EvalContext) -> Result<Value, MySqlError> {
-    if cx.division_by_zero_is_error() {
-        return Err(MySqlError::with_message(1365, "Division by 0"));
-    }
     if cx.sql_mode().error_for_division_by_zero {
         warn(cx, 1365, "Division by 0");
     }

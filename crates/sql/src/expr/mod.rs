@@ -8,5 +8,5 @@ mod eval;
 
 pub use compare::compare_values;
 pub(crate) use compare::order;
-pub use context::{EvalContext, Raised, SharedContext};
+pub use context::{EvalContext, Raised, SharedContext, is_strict_error};
 pub use eval::{eval, eval_condition};

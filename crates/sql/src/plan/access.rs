@@ -45,7 +45,8 @@ pub struct IndexAccess {
 
 /// A condition on one column.
 enum Sarg<'a> {
-    Equal { value: &'a Expr, null_matches: bool },
+    /// `exact`: every row with that key satisfies the condition.
+    Equal { value: &'a Expr, null_matches: bool, exact: bool },
     OneOf(Vec<&'a Expr>),
     Lower(Bound<&'a Expr>),
     Upper(Bound<&'a Expr>),
@@ -91,13 +92,13 @@ fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexA
         let on_part = |i: usize| sarg(conjuncts[i], part.column, row, ty);
         for (i, taken) in used.iter_mut().enumerate() {
             match on_part(i) {
-                Some(Sarg::Equal { value, null_matches }) => {
+                Some(Sarg::Equal { value, null_matches, exact: as_compared }) => {
                     for range in &mut ranges {
                         range.prefix.push(value.clone());
                         range.null_matches.push(null_matches);
                     }
                     nulls |= null_matches;
-                    *taken = exact;
+                    *taken = exact && as_compared;
                 }
                 Some(Sarg::OneOf(values)) if ranges.len() * values.len() <= MAX_RANGES => {
                     let extended = |range: &KeyRangeExpr| {
@@ -179,12 +180,18 @@ fn sarg<'a>(condition: &'a Expr, column: usize, row: Row<'_>, ty: &ColumnType) -
                 (false, true) => (op.flip(), &**left),
                 _ => return None,
             };
-            if !(row.known)(value) || !usable(*by, ty, matches!(op, CompareOp::Eq | CompareOp::NullSafeEq)) {
+            if !(row.known)(value) {
+                return None;
+            }
+            if op == CompareOp::Eq && is_number_in_text(*by, ty, value) {
+                return Some(Sarg::Equal { value, null_matches: false, exact: false });
+            }
+            if !usable(*by, ty, matches!(op, CompareOp::Eq | CompareOp::NullSafeEq)) {
                 return None;
             }
             Some(match op {
-                CompareOp::Eq => Sarg::Equal { value, null_matches: false },
-                CompareOp::NullSafeEq => Sarg::Equal { value, null_matches: true },
+                CompareOp::Eq => Sarg::Equal { value, null_matches: false, exact: true },
+                CompareOp::NullSafeEq => Sarg::Equal { value, null_matches: true, exact: true },
                 CompareOp::Lt => Sarg::Upper(Bound::Excluded(value)),
                 CompareOp::Le => Sarg::Upper(Bound::Included(value)),
                 CompareOp::Gt => Sarg::Lower(Bound::Excluded(value)),
@@ -194,7 +201,7 @@ fn sarg<'a>(condition: &'a Expr, column: usize, row: Row<'_>, ty: &ColumnType) -
         }
         ExprKind::IsNull { expr, negated: false } if is_column(expr) => {
             // The column itself has the type of the NULL that it equals.
-            Some(Sarg::Equal { value: null_of(expr), null_matches: true })
+            Some(Sarg::Equal { value: null_of(expr), null_matches: true, exact: true })
         }
         ExprKind::In { expr, list, by, negated: false } if is_column(expr) && usable(*by, ty, true) && list.iter().all(row.known) => {
             Some(Sarg::OneOf(list.iter().collect()))
@@ -207,6 +214,12 @@ fn sarg<'a>(condition: &'a Expr, column: usize, row: Row<'_>, ty: &ColumnType) -
 fn null_of(_: &Expr) -> &'static Expr {
     static NULL: std::sync::LazyLock<Expr> = std::sync::LazyLock::new(Expr::null);
     &NULL
+}
+
+/// A constant text against an integer column. As in MySQL the number at its start is looked up, and the row asked with the text itself: what
+/// else the text has raises a warning only where there is such a row.
+fn is_number_in_text(by: CompareBy, ty: &ColumnType, value: &Expr) -> bool {
+    by == CompareBy::Double && ty.is_integer() && value.ty.ty.is_text() && value.is_constant()
 }
 
 /// The index orders its column as the comparison does.

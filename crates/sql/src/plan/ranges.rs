@@ -7,7 +7,7 @@ use highkey_table::{IndexDef, KeyRange, TableDef};
 use highkey_types::{ColumnType, DateTime, Decimal, KeyPart, MySqlError, Time, TypeKind, Value, encode_key};
 
 use super::{Expr, IndexAccess, KeyRangeExpr};
-use crate::expr::convert::{to_datetime, to_decimal, to_f64, to_str, to_bytes, to_time};
+use crate::expr::convert::{leading_number, to_datetime, to_decimal, to_f64, to_str, to_bytes, to_compared_time};
 use crate::expr::{EvalContext, eval};
 
 /// A constant as a value of the column's type, and where that lies relative to the constant.
@@ -44,7 +44,10 @@ fn key_range(range: &KeyRangeExpr, index: &IndexDef, table: &TableDef, row: &[Va
     let mut prefix = Vec::with_capacity(range.prefix.len() + 1);
     for (position, expr) in range.prefix.iter().enumerate() {
         let column = &table.columns[index.parts[position].column];
-        let value = eval(expr, row, cx)?;
+        let value = match eval(expr, row, cx)? {
+            Value::Text(text) if column.ty.is_integer() && expr.ty.ty.is_text() => leading_number(&Value::Text(text), cx),
+            value => value,
+        };
         if let Some((first, last)) = both_moments(expr, &value, &column.ty, cx) {
             let (low, high) = if index.parts[position].descending { (last, first) } else { (first, last) };
             let with = |end: Value| Bound::Included(prefix.iter().cloned().chain([end]).collect());
@@ -157,7 +160,7 @@ pub(super) fn key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> K
             Key::Near(Value::DateTime(near), near.cmp(&utc))
         }
         TypeKind::Time(fsp) => {
-            let Some(exact) = to_time(value, cx) else { return Key::Null };
+            let Some(exact) = to_compared_time(value, cx) else { return Key::Null };
             let near: Time = exact.truncate(*fsp);
             Key::Near(Value::Time(near), near.cmp(&exact))
         }

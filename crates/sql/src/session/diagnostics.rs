@@ -40,7 +40,8 @@ impl Diagnostics {
 
     /// Takes all conditions out.
     pub fn take(&mut self) -> Raised {
-        Raised { first: std::mem::take(&mut self.conditions), all: std::mem::take(&mut self.warnings), errors: std::mem::take(&mut self.errors) }
+        let first = std::mem::take(&mut self.conditions);
+        Raised { first, all: std::mem::take(&mut self.warnings), errors: std::mem::take(&mut self.errors), strict: None }
     }
 
     /// Adds conditions that were taken from others with the same limit.

@@ -15,7 +15,7 @@ use super::instance::Instance;
 use super::process::ProcessEntry;
 use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
-use crate::expr::{EvalContext, Raised, SharedContext};
+use crate::expr::{EvalContext, Raised, SharedContext, is_strict_error};
 use crate::functions::FuncId;
 use crate::information_schema;
 use crate::parse::ParseOptions;
@@ -53,10 +53,10 @@ pub struct SessionState {
     pub bind_params: bool,
     /// Start of the running statement, microseconds since 1970 UTC.
     pub now_micros: i64,
-    /// The running statement changes rows in strict mode: divisions by zero are errors.
-    pub strict_dml: bool,
-    /// The first truncation (1292) of an expression in such a statement: an error once its value is stored.
-    pub strict_truncation: Option<MySqlError>,
+    /// The running statement changes rows in strict mode: some of its warnings are errors (`is_strict_error`).
+    strict_dml: bool,
+    /// The first of them in such a statement. Who writes rows asks for it (`check_strict`).
+    strict_error: Option<MySqlError>,
     /// No table may be read or changed: the state of the session's transaction in two phases.
     pub tables_refused: Option<&'static str>,
     random_states: HashMap<usize, Option<(u32, u32)>>,
@@ -85,7 +85,7 @@ impl SessionState {
             bind_params: false,
             now_micros: 0,
             strict_dml: false,
-            strict_truncation: None,
+            strict_error: None,
             tables_refused: None,
             random_states: HashMap::new(),
         };
@@ -121,6 +121,24 @@ impl SessionState {
         self.diagnostics = copy.diagnostics.clone();
         self.last_insert_id = copy.last_insert_id;
         self.explicit_insert_id = copy.explicit_insert_id;
+        self.absorb_strict_error(copy);
+    }
+
+    /// Takes over what ends the statement, if it was met in a copy of this state.
+    pub fn absorb_strict_error(&mut self, copy: &SessionState) {
+        if self.strict_error.is_none() {
+            self.strict_error.clone_from(&copy.strict_error);
+        }
+    }
+
+    /// The statement begins to change rows: in strict mode, unless IGNORE is said, what its expressions would warn of ends it.
+    pub fn begin_changes(&mut self, ignore: bool) {
+        self.strict_dml = self.strict() && !ignore;
+    }
+
+    /// The error that the statement's expressions have met since the last time.
+    pub fn check_strict(&mut self) -> Result<(), MySqlError> {
+        self.strict_error.take().map_or(Ok(()), Err)
     }
 
     /// After a variable changed.
@@ -133,7 +151,7 @@ impl SessionState {
         self.now_micros = self.config.timestamp_micros.unwrap_or_else(clock_micros);
         self.explicit_insert_id = None;
         self.strict_dml = false;
-        self.strict_truncation = None;
+        self.strict_error = None;
         if !self.random_states.is_empty() {
             self.random_states.clear();
         }
@@ -184,7 +202,7 @@ impl SessionState {
         let mut warnings = Vec::new();
         let today = self.now().date;
         let result = f(&mut CastContext { warnings: &mut warnings, mode: self.config.sql_mode, today, time_zone: &self.config.time_zone });
-        self.push_warnings(&mut warnings);
+        warnings.into_iter().for_each(|warning| self.warn(warning));
         result
     }
 
@@ -350,15 +368,17 @@ impl BindContext for SessionState {
 impl SharedContext for SessionState {
     fn copy(&self) -> Box<dyn SharedContext> {
         let mut copy = self.clone();
-        copy.diagnostics.take();
+        copy.take_raised();
         Box::new(copy)
     }
 
     fn take_raised(&mut self) -> Raised {
-        self.diagnostics.take()
+        Raised { strict: self.strict_error.take(), ..self.diagnostics.take() }
     }
 
-    fn add_raised(&mut self, raised: Raised) {
+    fn add_raised(&mut self, mut raised: Raised) {
+        let strict = raised.strict.take();
+        self.strict_error = self.strict_error.take().or(strict);
         self.diagnostics.add(raised, self.config.max_error_count);
     }
 }
@@ -381,14 +401,15 @@ impl EvalContext for SessionState {
     }
 
     fn warn(&mut self, warning: Warning) {
-        if self.strict_dml && warning.level == Level::Warning && warning.code == 1292 && self.strict_truncation.is_none() {
-            self.strict_truncation = Some(MySqlError { code: 1292, sqlstate: "22007", message: warning.message.clone() });
+        if self.strict_dml && is_strict_error(&warning) {
+            self.strict_error.get_or_insert_with(|| MySqlError::with_message(warning.code, warning.message));
+        } else {
+            self.push_warning(warning);
         }
-        self.push_warning(warning);
     }
 
-    fn division_by_zero_is_error(&self) -> bool {
-        self.strict_dml && self.config.sql_mode.error_for_division_by_zero
+    fn warnings_are_errors(&self) -> bool {
+        self.strict_dml
     }
 
     fn param(&self, index: usize) -> Result<Value, MySqlError> {

@@ -104,6 +104,8 @@ fn index_ranges() {
     let point = |n: i64| format!("Included([Int({n})])..Included([Int({n})])");
     assert_eq!(ranges("id = 5"), Some((0, true, false, vec![point(5)])));
     assert_eq!(ranges("id = '5'"), Some((0, true, false, vec![point(5)])));
+    assert_eq!(ranges("id = '5x'"), Some((0, true, true, vec![point(5)])));
+    assert_eq!(ranges("id > '5x'"), None);
     assert_eq!(ranges("id IN (7, 3, 3) AND b = 'x'"), Some((0, true, true, vec![point(3), point(7)])));
     assert_eq!(ranges("id BETWEEN 1 AND 9"), Some((0, false, false, vec!["Included([Int(1)])..Included([Int(9)])".to_string()])));
     assert_eq!(ranges("id > 1.5"), Some((0, false, false, vec!["Excluded([Int(1)])..Unbounded".to_string()])));

@@ -122,6 +122,7 @@ impl Lowerer {
     /// `expr` as a condition: true, false or NULL.
     pub fn condition(&self, expr: &Expr, scope: &Scope) -> Result<DfExpr> {
         match &expr.kind {
+            ExprKind::And(parts) | ExprKind::Or(parts) if self.must_stop_early(parts) => self.wrapped(expr, scope, true),
             ExprKind::And(parts) => self.connect(parts, Operator::And, scope),
             ExprKind::Or(parts) => self.connect(parts, Operator::Or, scope),
             ExprKind::Not(inner) => Ok(DfExpr::Not(Box::new(self.condition(inner, scope)?))),
@@ -184,6 +185,12 @@ impl Lowerer {
             }
         };
         Ok(binary_expr(self.value(expr, scope)?, Operator::NotEq, literal(zero)))
+    }
+
+    /// DataFusion evaluates the operands of AND and OR for whole batches. Where a warning ends the statement, one that the operands before it
+    /// make superfluous must not be. (The conditions of a filter or a join come here one by one.)
+    fn must_stop_early(&self, parts: &[Expr]) -> bool {
+        parts.iter().skip(1).any(may_warn) && !parts.iter().any(Expr::has_subquery) && self.shared.warnings_are_errors()
     }
 
     fn connect(&self, parts: &[Expr], op: Operator, scope: &Scope) -> Result<DfExpr> {
@@ -406,6 +413,24 @@ impl Lowerer {
         });
         known.then_some(expr)
     }
+}
+
+/// Evaluating it can raise a warning.
+fn may_warn(expr: &Expr) -> bool {
+    let mut warns = is_string(expr);
+    expr.walk(&mut |e| {
+        warns |= match &e.kind {
+            ExprKind::Call { .. } | ExprKind::Cast(_) => true,
+            ExprKind::Compare { by, left, right, .. } => !matches!(by, CompareBy::Text(_)) && (is_string(left) || is_string(right)),
+            ExprKind::In { expr, list, by, .. } => !matches!(by, CompareBy::Text(_)) && (is_string(expr) || list.iter().any(is_string)),
+            _ => false,
+        };
+    });
+    warns
+}
+
+fn is_string(expr: &Expr) -> bool {
+    expr.ty.ty.is_text() || expr.ty.ty.is_binary()
 }
 
 /// The arguments that a wrapped expression is given.

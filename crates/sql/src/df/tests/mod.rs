@@ -228,7 +228,7 @@ impl SharedContext for Eval {
     }
 
     fn take_raised(&mut self) -> Raised {
-        Raised { all: self.warnings.len() as u64, first: std::mem::take(&mut self.warnings), errors: 0 }
+        Raised { all: self.warnings.len() as u64, first: std::mem::take(&mut self.warnings), errors: 0, strict: None }
     }
 
     fn add_raised(&mut self, raised: Raised) {

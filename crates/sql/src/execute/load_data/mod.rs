@@ -146,7 +146,7 @@ impl Session {
             _ if ignore => OnDuplicate::Ignore,
             _ => OnDuplicate::Error,
         };
-        self.state.strict_dml = self.state.strict() && !ignore;
+        self.state.begin_changes(ignore);
         let mut columns: Vec<usize> = columns_of(bound).collect();
         for (column, _) in &bound.assignments {
             if !columns.contains(column) {
@@ -163,6 +163,7 @@ impl Session {
             Some(plan) if is_plain(&bound.format) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,
             plan => self.load_lines(bound, charset, source, &mut inserter, plan).await?,
         }
+        self.state.check_strict()?;
         self.finish_bulk(&mut inserter).await?;
         self.state.instance.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
         let warnings = self.state.diagnostics.count();

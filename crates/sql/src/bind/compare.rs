@@ -4,6 +4,7 @@ use highkey_types::{ColumnType, MySqlError, TypeKind, Value, cast};
 
 use super::collation;
 use super::fold::Folder;
+use super::scope::is_column;
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
 /// What a type is when compared with another.
@@ -142,8 +143,7 @@ fn time_literal(text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
 /// An integer column against a string: an integer if the string is one, as MySQL stores constants into the column first.
 fn integer_literal(number: &Expr, text: &mut Expr) -> CompareBy {
     // ENUM and SET never come here: they are text. YEAR and BIT are integers.
-    let column = matches!(number.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
-    if let (true, ExprKind::Literal(value)) = (column, &text.kind)
+    if let (true, ExprKind::Literal(value)) = (is_column(number), &text.kind)
         && let Some(s) = value.as_str()
     {
         if let Ok(n) = s.trim().parse::<i64>() {
@@ -173,7 +173,7 @@ fn literal_to_decimal(expr: &mut Expr) {
 /// A YEAR, or a column with a date, against a constant: what the constant is once it is stored into the column, as MySQL does first, if it can be.
 /// (A parameter that is left open stays as it is, and no plan with it is kept: see `prepared`.)
 fn stored_constant(column: &Expr, constant: &Expr, folder: &Folder<'_>) -> Option<Expr> {
-    if !matches!(column.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) {
+    if !is_column(column) {
         return None;
     }
     let ty = &column.ty.ty;
@@ -309,9 +309,8 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
         let ExprKind::Literal(value) = &bound.kind else { return false };
         value.as_i64().is_some() || value.as_str().is_some_and(|text| text.trim().parse::<i64>().is_ok())
     };
-    let is_column = matches!(exprs[0].kind, ExprKind::Column(_) | ExprKind::Outer { .. });
     let takes = if exprs[0].ty.ty.is_integer() { bounds.iter().all(is_integer) } else { classes[0] == Class::Time };
-    let fit = (stored_low.is_some() && stored_high.is_some()) || (is_column && takes);
+    let fit = (stored_low.is_some() && stored_high.is_some()) || (is_column(&exprs[0]) && takes);
     let stores = numbers || !dates;
     let [low, high] = bounds;
     let low = if stores { stored_low.unwrap_or(low) } else { low };

@@ -27,6 +27,10 @@ impl Binder<'_> {
         if !insert.ignore {
             self.check_view_defaults(&target, &columns)?;
         }
+        if matches!(insert.source, InsertSource::Values(_)) {
+            self.changing = Some((target.table.clone(), Str::from(insert.table.name.as_str())));
+            self.inserting = true;
+        }
         let source = match &insert.source {
             InsertSource::Values(rows) => {
                 let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(target.fields.clone())) };

@@ -34,6 +34,8 @@ pub(super) struct Binder<'a> {
     pub locking: bool,
     /// The one table that the statement changes, with its alias: subqueries may not read it.
     pub changing: Option<(Arc<Table>, Str)>,
+    /// It puts rows into it that it names one by one: subqueries may read the table by another name. The alias is the table's name, or a view's.
+    pub inserting: bool,
     /// The verb of the statement, for errors about views.
     pub operation: &'static str,
     /// Views met so far, those inside views too.
@@ -64,6 +66,7 @@ impl<'a> Binder<'a> {
             next_recursion: 0,
             locking: false,
             changing: None,
+            inserting: false,
             operation: "SELECT",
             views: Vec::new(),
             expanding: Vec::new(),

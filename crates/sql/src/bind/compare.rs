@@ -1,10 +1,11 @@
 //! In what domain two expressions compare, and literals converted to it once.
 
-use highkey_types::{Charset, MySqlError, TypeKind, Value, cast};
+use highkey_types::{Charset, ColumnType, MySqlError, TypeKind, Value, cast};
 
 use super::collation;
 use super::fold::Folder;
 use super::merge::as_bytes;
+use super::scope::is_column;
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
 /// What a type is when compared with another.
@@ -147,8 +148,7 @@ fn time_literal(text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
 /// An integer column against a string: an integer if the string is one, as MySQL stores constants into the column first.
 fn integer_literal(number: &Expr, text: &mut Expr) -> CompareBy {
     // ENUM and SET never come here: they are text. YEAR and BIT are integers.
-    let column = matches!(number.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
-    if let (true, ExprKind::Literal(value)) = (column, &text.kind)
+    if let (true, ExprKind::Literal(value)) = (is_column(number), &text.kind)
         && let Some(s) = value.as_str()
     {
         if let Ok(n) = s.trim().parse::<i64>() {
@@ -175,24 +175,107 @@ fn literal_to_decimal(expr: &mut Expr) {
     }
 }
 
-/// A YEAR column against a number or string of one or two digits: a year of 1970 to 2069, but for the number 0. (Not in a list: MySQL compares as
-/// written there.)
-fn year_literals(left: &mut Expr, right: &mut Expr) {
-    let is_year = |e: &Expr| matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) && matches!(e.ty.ty.kind, TypeKind::Year);
-    let literal = match (is_year(left), is_year(right)) {
-        (true, false) => right,
-        (false, true) => left,
-        _ => return,
+/// A YEAR, or a column with a date, against a constant: what the constant is once it is stored into the column, as MySQL does first, if it can be.
+/// (A parameter that is left open stays as it is, and no plan with it is kept: see `prepared`.)
+fn stored_constant(column: &Expr, constant: &Expr, folder: &Folder<'_>) -> Option<Expr> {
+    if !is_column(column) {
+        return None;
+    }
+    let ty = &column.ty.ty;
+    match (&ty.kind, &constant.kind) {
+        (TypeKind::Year, ExprKind::Literal(value)) => year(value).map(|year| Expr::literal(Value::Int(year), ExprType::bigint(false))),
+        (TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_), ExprKind::Literal(value)) => {
+            let moment = stored_moment(value, ty, folder)?;
+            let value = if ty.kind == TypeKind::Date { Value::Date(moment.date) } else { Value::DateTime(moment) };
+            Some(Expr::literal(value, ExprType::column(stored_type(ty), false)))
+        }
+        // Its value may change before it is looked at.
+        (TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_), ExprKind::UserVar(name)) => {
+            stored_moment(&folder.user_var(name)?, ty, folder)?;
+            Some(Expr { kind: ExprKind::Cast(Box::new(constant.clone())), ty: ExprType::column(stored_type(ty), true) })
+        }
+        _ => None,
+    }
+}
+
+/// The type of what a column with a date is compared with.
+fn stored_type(ty: &ColumnType) -> ColumnType {
+    ColumnType::new(if ty.kind == TypeKind::Date { TypeKind::Date } else { TypeKind::DateTime(ty.fsp()) })
+}
+
+/// A number or a string as a column with a date stores it; a DATE leaves out the time.
+fn stored_moment(value: &Value, ty: &ColumnType, folder: &Folder<'_>) -> Option<highkey_types::DateTime> {
+    folder.quietly(|cx| {
+        let moment = cast::to_datetime(value, cx)?;
+        let moment = if cx.mode.time_truncate_fractional { moment.truncate(ty.fsp()) } else { moment.round(ty.fsp())? };
+        let out_of_range = matches!(ty.kind, TypeKind::Timestamp(_)) && !moment.is_zero() && cx.time_zone.to_utc(&moment).is_none();
+        (!out_of_range).then_some(moment)
+    })
+}
+
+/// The year that a YEAR column makes of a number, or of the number that a string begins with.
+fn year(value: &Value) -> Option<i64> {
+    use highkey_types::Decimal;
+    let (number, text) = match value {
+        Value::Int(n) => (Decimal::from(*n), None),
+        Value::Decimal(n) => (*n, None),
+        Value::Double(n) => (Decimal::from_f64(*n)?, None),
+        Value::Text(text) => {
+            let parsed = Decimal::parse_prefix(text.as_bytes());
+            if parsed.length == 0 || parsed.overflow {
+                return None;
+            }
+            (parsed.value, Some(text))
+        }
+        _ => return None,
     };
-    let ExprKind::Literal(value) = &literal.kind else { return };
-    let year = match value {
-        Value::Int(n @ 1..100) => *n,
-        Value::Decimal(d) if d.floor() == *d => d.to_i64().filter(|n| (1..100).contains(n)).unwrap_or(-1),
-        Value::Text(text) if text.len() <= 2 => text.parse().ok().filter(|n| (0..100).contains(n)).unwrap_or(-1),
-        _ => return,
+    match number.to_i64()? {
+        // '0' and '00' are 2000, the number 0 and '0000' the year 0000.
+        0 if text.is_some_and(|text| text.len() != 4) => Some(2000),
+        0 => Some(0),
+        n @ 1..=69 => Some(2000 + n),
+        n @ 70..=99 => Some(1900 + n),
+        n @ 1901..=2155 => Some(n),
+        _ => None,
+    }
+}
+
+/// The constant of a comparison, stored into the column on the other side.
+fn store_constant(left: &mut Expr, right: &mut Expr, folder: &Folder<'_>) {
+    // A string becomes a date of its own kind: it keeps digits of the second that the column does not have.
+    let stores = |column: &Expr, constant: &Expr| match &column.ty.ty.kind {
+        TypeKind::Year => true,
+        TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_) => constant.ty.ty.is_number(),
+        _ => false,
     };
-    if year >= 0 {
-        *literal = Expr::literal(Value::Int(if year < 70 { 2000 + year } else { 1900 + year }), ExprType::bigint(false));
+    if stores(left, right) {
+        if let Some(stored) = stored_constant(left, right, folder) {
+            *right = stored;
+        }
+    } else if stores(right, left)
+        && let Some(stored) = stored_constant(right, left, folder)
+    {
+        *left = stored;
+    }
+}
+
+/// The constants of a list, stored into the column before it: for dates all or none of a list of numbers, for years each of a list of strings.
+fn store_constants(column: &Expr, list: &mut [Expr], folder: &Folder<'_>) {
+    match &column.ty.ty.kind {
+        TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_) if list.iter().all(|item| item.ty.ty.is_number()) => {
+            let stored: Option<Vec<Expr>> = list.iter().map(|item| stored_constant(column, item, folder)).collect();
+            if let Some(stored) = stored {
+                list.clone_from_slice(&stored);
+            }
+        }
+        TypeKind::Year if list.iter().all(|item| matches!(class(&item.ty), Class::Text | Class::Null)) => {
+            for item in list {
+                if let Some(stored) = stored_constant(column, item, folder) {
+                    *item = stored;
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -201,14 +284,13 @@ pub(super) type Comparison = fn(CompareOp, Expr, Expr, &Folder<'_>) -> Result<Ex
 
 /// `left op right` of two scalars.
 pub(super) fn comparison(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
-    year_literals(&mut left, &mut right);
+    store_constant(&mut left, &mut right, folder);
     let by = unify(&mut left, &mut right, folder, op.symbol())?;
     Ok(compared(op, by, left, right, folder))
 }
 
-/// The same where JSON counts as its text.
+/// The same in CASE and in lists: JSON counts as its text, and constants as they are written.
 pub(super) fn comparison_of_text(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
-    year_literals(&mut left, &mut right);
     let by = unify_text(&mut left, &mut right, folder, op.symbol())?;
     Ok(compared(op, by, left, right, folder))
 }
@@ -219,8 +301,61 @@ fn compared(op: CompareOp, by: CompareBy, left: Expr, right: Expr, folder: &Fold
     folder.fold(Expr { kind, ty: ExprType::boolean(nullable) })
 }
 
+/// `expr >= low` and `expr <= high`, or `expr < low` and `expr > high` for NOT BETWEEN; `exprs` is the one expression, bound for either. MySQL has one
+/// domain for all three: strings beside a number are numbers, and beside a date dates. So '50' BETWEEN 9 AND 'a' is 50 between 9 and 0.
+pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder: &Folder<'_>) -> Result<[Expr; 2], MySqlError> {
+    let classes = [class(&exprs[0].ty), class(&bounds[0].ty), class(&bounds[1].ty)];
+    let numbers = classes.iter().any(|class| matches!(class, Class::Int | Class::Decimal | Class::Real));
+    let dates = classes.iter().any(|class| matches!(class, Class::Date | Class::DateTime));
+    let strings = classes.contains(&Class::Text) && !classes.contains(&Class::Json);
+    // An integer column takes strings that are integers (`integer_literal`), TIME each for itself, a YEAR and what has a date what they can store.
+    let [stored_low, stored_high] = bounds.each_ref().map(|bound| stored_constant(&exprs[0], bound, folder));
+    let is_integer = |bound: &Expr| {
+        let ExprKind::Literal(value) = &bound.kind else { return false };
+        value.as_i64().is_some() || value.as_str().is_some_and(|text| text.trim().parse::<i64>().is_ok())
+    };
+    let takes = if exprs[0].ty.ty.is_integer() { bounds.iter().all(is_integer) } else { classes[0] == Class::Time };
+    let fit = (stored_low.is_some() && stored_high.is_some()) || (is_column(&exprs[0]) && takes);
+    let stores = numbers || !dates;
+    let [low, high] = bounds;
+    let low = if stores { stored_low.unwrap_or(low) } else { low };
+    let high = if stores { stored_high.unwrap_or(high) } else { high };
+
+    let side = |op: CompareOp, mut left: Expr, mut right: Expr| -> Result<Expr, MySqlError> {
+        let by = if strings && numbers && !fit {
+            CompareBy::Double
+        } else if strings && dates && !numbers {
+            let to_date = class(&left.ty) == Class::Date || class(&right.ty) == Class::Date;
+            text_to_moment(&mut left, to_date, folder);
+            text_to_moment(&mut right, to_date, folder);
+            if class(&left.ty) == Class::Date && class(&right.ty) == Class::Date { CompareBy::Date } else { CompareBy::DateTime }
+        } else {
+            unify_text(&mut left, &mut right, folder, "between")?
+        };
+        Ok(compared(op, by, left, right, folder))
+    };
+    let (low_op, high_op) = if negated { (CompareOp::Lt, CompareOp::Gt) } else { (CompareOp::Ge, CompareOp::Le) };
+    let [first, second] = exprs;
+    Ok([side(low_op, first, low)?, side(high_op, second, high)?])
+}
+
+/// A literal string as a moment, or as a date if it is one and that is what it is compared with. One that is neither is the zero date.
+fn text_to_moment(expr: &mut Expr, to_date: bool, folder: &Folder<'_>) {
+    let ExprKind::Literal(value) = &expr.kind else { return };
+    if class(&expr.ty) != Class::Text {
+        return;
+    }
+    let moment = folder.quietly(|cx| cast::to_datetime(value, cx)).unwrap_or_default();
+    *expr = if to_date && moment.time() == highkey_types::Time::default() {
+        Expr::literal(Value::Date(moment.date), ExprType::column(ColumnType::new(TypeKind::Date), false))
+    } else {
+        Expr::literal(Value::DateTime(moment), ExprType::column(ColumnType::new(TypeKind::DateTime(6)), false))
+    };
+}
+
 /// The domain in which a value compares with every member of a list.
 pub(super) fn unify_list(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>) -> Result<Option<CompareBy>, MySqlError> {
+    store_constants(expr, list, folder);
     let mut domain: Option<CompareBy> = None;
     for item in list.iter_mut() {
         if item.ty.is_null_type() && matches!(item.kind, ExprKind::Literal(_)) {

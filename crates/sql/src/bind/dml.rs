@@ -44,7 +44,7 @@ pub struct BoundInsert {
     /// The rows.
     pub source: BoundSource,
     /// ON DUPLICATE KEY UPDATE: column and new value, whose expressions are over the existing row followed by the
-    /// proposed row (`VALUES(c)` is column `n + c` of `n` table columns).
+    /// proposed row (`VALUES(c)` is column `n + c` of `n` table columns), and then by what the query gives beyond the target columns.
     pub on_duplicate: Vec<(usize, AssignedValue)>,
     /// CHECK OPTION of the view that is the target.
     pub check: Option<Arc<ViewCheck>>,
@@ -59,7 +59,7 @@ pub struct BoundInsert {
 pub enum BoundSource {
     /// VALUES. Expressions are over the row being built: table columns in order, those not assigned yet at their default.
     Rows(Vec<Vec<AssignedValue>>),
-    /// A query with one output for each target column.
+    /// A query with one output for each target column, and behind them those that ON DUPLICATE KEY UPDATE names.
     Query(Box<BoundQuery>),
 }
 

@@ -3,7 +3,7 @@
 use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
-use super::compare::{Comparison, comparison, comparison_of_text, unify_list};
+use super::compare::{Comparison, between, comparison, comparison_of_text, unify_list};
 use super::errors;
 use super::merge::{as_bytes, coerce, merge};
 use super::{collation, literal};
@@ -401,9 +401,14 @@ impl Binder<'_> {
     }
 
     fn between(&mut self, expr: &ast::Expr, low: &ast::Expr, high: &ast::Expr, negated: bool) -> Result<Expr> {
-        let (low_op, high_op) = if negated { (CompareOp::Lt, CompareOp::Gt) } else { (CompareOp::Ge, CompareOp::Le) };
-        let low = self.compare_by(comparison_of_text, low_op, expr, low)?;
-        let high = self.compare_by(comparison_of_text, high_op, expr, high)?;
+        let (first, second) = (self.expr(expr)?, self.expr(expr)?);
+        let (bound_low, bound_high) = (self.expr(low)?, self.expr(high)?);
+        // A hexadecimal literal against a number is a number.
+        let first = if bound_low.ty.ty.is_number() { self.as_number(expr, first) } else { first };
+        let second = if bound_high.ty.ty.is_number() { self.as_number(expr, second) } else { second };
+        let low = if first.ty.ty.is_number() { self.as_number(low, bound_low) } else { bound_low };
+        let high = if second.ty.ty.is_number() { self.as_number(high, bound_high) } else { bound_high };
+        let [low, high] = between(negated, [first, second], [low, high], &self.folder)?;
         if !negated {
             return Ok(self.folder.fold(Expr::and([low, high]).expect("two parts")));
         }
@@ -429,8 +434,9 @@ impl Binder<'_> {
             let bound = self.expr(item)?;
             items.push(if left.ty.ty.is_number() { self.as_number(item, bound) } else { bound });
         }
-        // IN of one value is a comparison to MySQL, which JSON shows.
-        if items.len() == 1 && (left.ty.ty.kind == TypeKind::Json || items[0].ty.ty.kind == TypeKind::Json) {
+        // IN of one value is a comparison to MySQL, which JSON and YEAR show.
+        let shows = |expr: &Expr| matches!(expr.ty.ty.kind, TypeKind::Json | TypeKind::Year);
+        if items.len() == 1 && (shows(&left) || shows(&items[0])) {
             let equal = comparison(CompareOp::Eq, left, items.remove(0), &self.folder)?;
             return Ok(if negated { self.not(equal) } else { equal });
         }

@@ -1,6 +1,6 @@
 //! Constant folding: what literals alone decide is decided at bind time, unless it would warn or fail.
 
-use highkey_types::{Collation, Date, SqlMode, TimeZone, Warning, cast::CastContext};
+use highkey_types::{Collation, Date, SqlMode, TimeZone, Value, Warning, cast::CastContext};
 
 use super::BindContext;
 use crate::expr::{EvalContext, eval};
@@ -48,6 +48,11 @@ impl<'a> Folder<'a> {
     /// collation_connection.
     pub fn collation(&self) -> &'static Collation {
         self.cx.collation()
+    }
+
+    /// The present value of a user variable, by its name in lower case; `None` if it was never set.
+    pub fn user_var(&self, name: &str) -> Option<Value> {
+        self.cx.user_var(name)
     }
 
     /// The literal that `expr` is, if it is made of literals and neither fails nor warns; else itself.

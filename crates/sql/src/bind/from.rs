@@ -147,7 +147,7 @@ impl Binder<'_> {
         let alias: Str = Str::from(alias.unwrap_or(&name.name));
         match self.table_source(name)? {
             TableSource::Base(table) => {
-                self.check_not_changing(&table)?;
+                self.check_not_changing(&table, &alias)?;
                 let fields = table_fields(table.def(), &alias);
                 let indexes = index_choice(&table, hints)?;
                 let columns = (0..fields.len()).collect();
@@ -186,13 +186,14 @@ impl Binder<'_> {
         }
     }
 
-    /// A subquery may not read the table that the statement changes.
-    fn check_not_changing(&self, table: &Table) -> Result<()> {
+    /// A subquery may not read the table that the statement changes. `alias`: its name in the subquery.
+    fn check_not_changing(&self, table: &Table, alias: &str) -> Result<()> {
         match &self.changing {
-            Some((target, alias)) if target.id() == table.id() => {
-                Err(highkey_types::errors::update_table_used(alias))
-            }
-            _ => Ok(()),
+            Some((target, _)) if target.id() != table.id() => Ok(()),
+            Some(_) if self.inserting && !same_table(alias, &table.def().name) => Ok(()),
+            Some((_, name)) if self.inserting && !same_table(name, &table.def().name) => Err(super::view::prevented(name, "INSERT", name)),
+            Some((_, name)) => Err(highkey_types::errors::update_table_used(name)),
+            None => Ok(()),
         }
     }
 

@@ -28,23 +28,26 @@ impl Binder<'_> {
         if !insert.ignore {
             self.check_view_defaults(&target, &columns)?;
         }
-        let source = match &insert.source {
+        if matches!(insert.source, InsertSource::Values(_)) {
+            self.changing = Some((target.table.clone(), Str::from(insert.table.name.as_str())));
+            self.inserting = true;
+        }
+        let (source, on_duplicate) = match &insert.source {
             InsertSource::Values(rows) => {
                 let scope = Scope { clause: Some(Clause::Values), ..Scope::new(FromScope::of(target.fields.clone())) };
                 let (rows, _) = self.within(scope, |binder| binder.insert_rows(rows, &columns, &def))?;
-                BoundSource::Rows(rows)
+                (BoundSource::Rows(rows), self.on_duplicate(insert, &target, &columns, &[])?)
             }
             InsertSource::Query(query) => {
-                let mut query = self.statement_query(query)?;
-                if query.rel.fields.len() != columns.len() {
+                let mut bound = self.statement_query(query)?;
+                if bound.rel.fields.len() != columns.len() {
                     return Err(count_mismatch(1));
                 }
-                self.show_for(&mut query.rel, &columns, &def);
-                BoundSource::Query(Box::new(query))
+                let on_duplicate = self.on_duplicate_of_query(insert, &target, &columns, query, &mut bound.rel)?;
+                self.show_for(&mut bound.rel, &columns, &def);
+                (BoundSource::Query(Box::new(bound)), on_duplicate)
             }
         };
-        // INSERT INTO t VALUES () means a row of defaults whatever the column list.
-        let on_duplicate = self.on_duplicate(insert, &target, &columns)?;
         let hints = super::hints::hints(&insert.hints);
         let views = self.views.clone();
         Ok(BoundInsert { table: target.table, replace: insert.replace, ignore: insert.ignore, columns, source, on_duplicate, check: target.check, views, hints })
@@ -115,21 +118,19 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The outputs of a query as the columns take them: see `shown` and `as_bytes`.
+    /// The outputs of a query as the columns take them, and those behind as they are: see `shown` and `as_bytes`.
     fn show_for(&self, rel: &mut Rel, columns: &[usize], def: &TableDef) {
         let shows = |(field, column): (&Field, &usize)| field.ty.ty.is_temporal() && field.ty.ty.fsp() > 0 && def.columns[*column].ty.is_string();
         let recodes = |(field, column): (&Field, &usize)| def.columns[*column].ty.is_binary() && is_recoded(&field.ty.ty);
         if !rel.fields.iter().zip(columns).any(|output| shows(output) || recodes(output)) {
             return;
         }
-        let outputs = rel.fields.iter().zip(columns).enumerate().map(|(i, (field, column))| {
+        let outputs = rel.fields.iter().enumerate().map(|(i, field)| {
             let output = Expr::column(i, field.ty.clone());
-            if shows((field, column)) {
-                self.shown(output)
-            } else if recodes((field, column)) {
-                as_bytes(output, &self.folder)
-            } else {
-                output
+            match columns.get(i) {
+                Some(column) if shows((field, column)) => self.shown(output),
+                Some(column) if recodes((field, column)) => as_bytes(output, &self.folder),
+                _ => output,
             }
         });
         let exprs: Vec<Expr> = outputs.collect();
@@ -197,8 +198,32 @@ impl Binder<'_> {
         }
     }
 
-    /// ON DUPLICATE KEY UPDATE over the existing row followed by the proposed one.
-    fn on_duplicate(&mut self, insert: &ast::Insert, target: &RowTarget, columns: &[usize]) -> Result<Vec<(usize, AssignedValue)>> {
+    /// ON DUPLICATE KEY UPDATE of a query's rows, which may name columns of its FROM too: `rel` gets those as outputs behind its own.
+    fn on_duplicate_of_query(&mut self, insert: &ast::Insert, target: &RowTarget, columns: &[usize], query: &ast::Query, rel: &mut Rel) -> Result<Vec<(usize, AssignedValue)>> {
+        // Aggregates without GROUP BY do not bind so: then there is no row of FROM to name.
+        let wide = if insert.on_duplicate.is_empty() { None } else { with_from(query).and_then(|wide| self.statement_query(&wide).ok()) };
+        let beside: Vec<Field> = wide.as_ref().map_or_else(Vec::new, |wide| wide.rel.fields[columns.len()..].to_vec());
+        let mut assigned = self.on_duplicate(insert, target, columns, &beside)?;
+        let base = 2 * target.table.def().columns.len();
+        let mut used: Vec<usize> = assigned.iter().filter_map(|(_, value)| value.expr()).flat_map(Expr::columns).filter(|column| *column >= base).collect();
+        used.sort_unstable();
+        used.dedup();
+        if let Some(wide) = wide
+            && !used.is_empty()
+        {
+            for expr in assigned.iter_mut().filter_map(|(_, value)| value.expr_mut()) {
+                expr.map_columns(&mut |column: usize| used.binary_search(&column).map_or(column, |at| base + at));
+            }
+            let outputs: Vec<usize> = (0..columns.len()).chain(used.iter().map(|column| column - base + columns.len())).collect();
+            let exprs = outputs.iter().map(|i| Expr::column(*i, wide.rel.fields[*i].ty.clone())).collect();
+            let fields = outputs.iter().map(|i| wide.rel.fields[*i].clone()).collect();
+            *rel = wide.rel.project(exprs, fields);
+        }
+        Ok(assigned)
+    }
+
+    /// ON DUPLICATE KEY UPDATE over the existing row followed by the proposed one, and then by `beside`.
+    fn on_duplicate(&mut self, insert: &ast::Insert, target: &RowTarget, columns: &[usize], beside: &[Field]) -> Result<Vec<(usize, AssignedValue)>> {
         if insert.on_duplicate.is_empty() {
             return Ok(Vec::new());
         }
@@ -219,6 +244,7 @@ impl Binder<'_> {
             }
         }
         fields.extend(proposed);
+        fields.extend_from_slice(beside);
         let hidden = if insert.row_alias.is_some() { Vec::new() } else { (width..2 * width).collect() };
         let from = FromScope { star: (0..2 * width).collect(), fields, hidden };
         let scope = Scope { clause: Some(Clause::Values), values_base: Some(width), ..Scope::new(from) };
@@ -336,6 +362,17 @@ impl RowTarget {
         }
         Ok(columns)
     }
+}
+
+/// The query with all columns of its FROM behind its own; `None` where its rows are not rows of FROM.
+fn with_from(query: &ast::Query) -> Option<ast::Query> {
+    let mut wide = query.clone();
+    let ast::QueryBody::Select(select) = &mut wide.body else { return None };
+    if select.distinct || select.from.is_empty() || !select.group_by.is_empty() {
+        return None;
+    }
+    select.items.push(ast::SelectItem::Star { at: 0 });
+    Some(wide)
 }
 
 fn count_mismatch(row: usize) -> MySqlError {

@@ -171,7 +171,11 @@ impl Binder<'_> {
                 return Err(errors::duplicate_alias(&cte.name));
             }
             let recursive = with.recursive && mentions(&cte.query.body, &cte.name);
-            let mut rel = if recursive { self.recursive_cte(cte)? } else { self.query_expression(&cte.query)? };
+            // As a derived table it is computed before anything changes.
+            let changing = self.changing.take();
+            let rel = if recursive { self.recursive_cte(cte) } else { self.query_expression(&cte.query) };
+            self.changing = changing;
+            let mut rel = rel?;
             rename(&mut rel, &cte.name, &cte.columns)?;
             self.ctes.push(CteBinding { name: cte.name.clone(), rel, level: self.scopes.len() });
         }

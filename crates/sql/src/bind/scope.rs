@@ -124,7 +124,7 @@ impl Scope {
         Ok(found)
     }
 
-    /// The select alias that `name` means.
+    /// The select alias that `name` means: the first that is no column, or else error 1052 if several columns differ.
     pub fn find_alias(&self, name: &ColumnRef) -> Result<Option<Expr>, MySqlError> {
         if name.table.is_some() {
             return Ok(None);
@@ -132,6 +132,9 @@ impl Scope {
         let mut found: Option<&Expr> = None;
         for (alias, expr) in &self.aliases {
             if same_name(alias, &name.column) {
+                if !is_column(expr) {
+                    return Ok(Some(expr.clone()));
+                }
                 if found.is_some_and(|before| !same_expr(before, expr)) {
                     return Err(errors::ambiguous_column(&name.column, self.clause().name()));
                 }
@@ -140,6 +143,11 @@ impl Scope {
         }
         Ok(found.cloned())
     }
+}
+
+/// A column of this query or of one around it.
+pub(super) fn is_column(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Column(_) | ExprKind::Outer { .. })
 }
 
 /// Column names and aliases compare without case.

@@ -5,7 +5,7 @@ use highkey_types::{MySqlError, Str, Value};
 use super::binder::{Binder, Result};
 use super::errors;
 use super::group::{Grouping, Place, place_rollup_set};
-use super::scope::{Clause, FromScope, Scope, same_expr, same_name};
+use super::scope::{Clause, FromScope, Scope, is_column, same_expr, same_name};
 use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
 use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
 
@@ -406,16 +406,20 @@ fn item_name(expr: &ast::Expr) -> String {
     }
 }
 
-/// The select list's element of that name: error 1052 if several differ.
+/// The select list's element of that name: the first that is no column, or else error 1052 if several columns differ.
 fn alias_position(name: &str, items: &[Expr], fields: &[Field]) -> Result<Option<usize>> {
     let mut found: Option<usize> = None;
     for (i, field) in fields.iter().enumerate() {
-        if same_name(&field.name, name) {
-            match found {
-                Some(before) if !same_expr(&items[before], &items[i]) => return Err(errors::ambiguous_column(name, "order clause")),
-                Some(_) => {}
-                None => found = Some(i),
-            }
+        if !same_name(&field.name, name) {
+            continue;
+        }
+        if !is_column(&items[i]) {
+            return Ok(Some(i));
+        }
+        match found {
+            Some(before) if !same_expr(&items[before], &items[i]) => return Err(errors::ambiguous_column(name, "order clause")),
+            Some(_) => {}
+            None => found = Some(i),
         }
     }
     Ok(found)

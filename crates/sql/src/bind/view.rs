@@ -140,6 +140,11 @@ pub(super) fn not_updatable(view: &str, statement: &str) -> MySqlError {
     MySqlError::with_message(1288, format!("The target table {view} of the {statement} is not updatable"))
 }
 
+/// A view that reads the table that the statement changes. `alias` is its name, `target` the changed table's or view's.
+pub(super) fn prevented(alias: &str, operation: &str, target: &str) -> MySqlError {
+    MySqlError::with_message(1443, format!("The definition of table '{alias}' prevents operation {operation} on table '{target}'."))
+}
+
 fn invalid_view(view: &ViewDef) -> MySqlError {
     MySqlError::with_message(
         1356,
@@ -186,15 +191,16 @@ impl Binder<'_> {
             field.schema = def.schema.clone();
             field.org_table = def.name.clone();
         }
-        if let Some((table, _)) = &self.changing
+        if let Some((table, name)) = &self.changing
             && def.algorithm != ViewAlgorithm::TempTable
             && reads_rows(&rel)
             && reads_table(&rel, table.id())
         {
-            return Err(MySqlError::with_message(
-                1443,
-                format!("The definition of table '{alias}' prevents operation {} on table '{}'.", self.operation, table.def().name),
-            ));
+            return Err(match self.inserting {
+                true if super::scope::same_table(name, &def.name) => highkey_types::errors::update_table_used(name),
+                true => prevented(alias, "INSERT", name),
+                false => prevented(alias, self.operation, &table.def().name),
+            });
         }
         let lock = locks.iter().find(|l| l.of.is_empty() || l.of.iter().any(|t| super::scope::same_table(t, alias)));
         if let Some(lock) = lock {

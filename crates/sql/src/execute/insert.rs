@@ -35,6 +35,8 @@ pub(crate) struct Inserter {
     on_duplicate: Vec<(usize, AssignedValue)>,
     /// VALUES with one row: it has no lenient form of NULL, error 1048 in any mode but IGNORE.
     single_row: bool,
+    /// Of the rows that are about to be written: what the query gave beyond their columns, for ON DUPLICATE KEY UPDATE. Empty if it gives no more.
+    beside: Vec<Vec<Value>>,
     auto: Option<AutoValues>,
     /// Rows so far, the first is 1: "at row N".
     pub row: u64,
@@ -124,6 +126,7 @@ impl Inserter {
             template,
             on_duplicate: Vec::new(),
             single_row: false,
+            beside: Vec::new(),
             auto,
             row: 0,
             inserted: 0,
@@ -490,8 +493,9 @@ impl Session {
         self.finish_bulk(inserter).await
     }
 
-    /// One row of a query, in the order of the target columns.
-    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, values: Vec<Value>, lenient: bool, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+    /// One row of a query: values in the order of the target columns, and then those for ON DUPLICATE KEY UPDATE.
+    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, mut values: Vec<Value>, lenient: bool, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+        let beside = values.split_off(inserter.columns.len());
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (i, value) in values.into_iter().enumerate() {
@@ -499,6 +503,9 @@ impl Session {
         }
         if inserter.finish_row(&mut self.state, &mut row, lenient)? {
             batch.push(row);
+            if !beside.is_empty() {
+                inserter.beside.push(beside);
+            }
         }
         Ok(())
     }
@@ -550,12 +557,14 @@ impl Session {
                 Some(duplicate) => {
                     let at = start + duplicate.row;
                     let proposed = std::mem::take(&mut rows[at]);
-                    Box::pin(self.update_duplicate(inserter, duplicate, proposed)).await?;
+                    let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
+                    Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
                     start = at + 1;
                 }
             }
         }
         rows.clear();
+        inserter.beside.clear();
         Ok(())
     }
 
@@ -612,14 +621,15 @@ impl Session {
         Ok(())
     }
 
-    /// ON DUPLICATE KEY UPDATE for one row.
-    async fn update_duplicate(&mut self, inserter: &mut Inserter, duplicate: DuplicateRow, proposed: Vec<Value>) -> Result<(), Failure> {
+    /// ON DUPLICATE KEY UPDATE for one row. `beside`: what the query gave beyond its columns.
+    async fn update_duplicate(&mut self, inserter: &mut Inserter, duplicate: DuplicateRow, proposed: Vec<Value>, beside: Vec<Value>) -> Result<(), Failure> {
         let target = &inserter.target;
         let zone = self.state.config.time_zone.clone();
         let stored = duplicate.existing.values();
         let width = stored.len();
         let mut seen = target.session_row(&stored, &zone);
         seen.extend(target.session_row(&proposed, &zone));
+        seen.extend(beside);
         let mut new = stored.clone();
         for (column, value) in &inserter.on_duplicate {
             let column = *column;
@@ -640,7 +650,7 @@ impl Session {
                 super::target::to_session(&mut seen[column], &zone);
             }
         }
-        debug_assert_eq!(seen.len(), 2 * width);
+        debug_assert!(seen.len() >= 2 * width);
         let assigned: Vec<usize> = inserter.on_duplicate.iter().map(|(c, _)| *c).collect();
         let changed = self.write_update(&inserter.target, &duplicate.existing, &stored, new, &assigned, inserter.ignore, inserter.row).await?;
         match changed {

@@ -24,7 +24,7 @@ pub(crate) struct PlainCopy {
 
 /// The copy that a query into `columns` is, if it is nothing more.
 pub(crate) fn plain_copy(query: &BoundQuery, columns: &[usize], target: &Target) -> Option<PlainCopy> {
-    if query.into.is_some() || query.locking || query.calc_found_rows {
+    if query.into.is_some() || query.locking || query.calc_found_rows || query.rel.fields.len() != columns.len() {
         return None;
     }
     let mut outputs: Vec<usize> = (0..query.rel.fields.len()).collect();

@@ -407,10 +407,16 @@ fn depends_on_values(e: &Expr) -> bool {
     }
 }
 
-/// A string that a number or a date is compared with says by its value how: '7' is an integer, '7x' is not. A number may stand for a year of the century.
+/// A string that a number or a date is compared with says by its value how: '7' is an integer, '7x' is not. A number may stand for a year of the century
+/// or for a date.
 fn is_converted(param: &Expr, other: &Expr, by: CompareBy) -> bool {
     let text = param.ty.ty.is_string() && !matches!(by, CompareBy::Text(_));
-    matches!(param.kind, ExprKind::Param(_)) && (text || matches!(other.ty.ty.kind, TypeKind::Year))
+    let stored = match other.ty.ty.kind {
+        TypeKind::Year => true,
+        TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_) => param.ty.ty.is_number(),
+        _ => false,
+    };
+    matches!(param.kind, ExprKind::Param(_)) && (text || stored)
 }
 
 fn plan_has_subquery(plan: &Plan) -> bool {

@@ -101,7 +101,7 @@ impl Engine {
         self.store().shutdown()
     }
 
-    #[cfg(all(test, not(feature = "shuttle")))]
+    #[cfg(test)]
     pub(crate) fn system(&self) -> &System {
         &self.inner.system
     }

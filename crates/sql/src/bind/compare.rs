@@ -1,6 +1,6 @@
 //! In what domain two expressions compare, and literals converted to it once.
 
-use highkey_types::{Charset, ColumnType, MySqlError, TypeKind, Value, cast};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, TypeKind, Value, cast};
 
 use super::collation;
 use super::fold::Folder;
@@ -77,6 +77,9 @@ fn unify_classes(classes: (Class, Class), left: &mut Expr, right: &mut Expr, fol
             if collation.charset == Charset::Binary {
                 *left = as_bytes(left.clone(), folder);
                 *right = as_bytes(right.clone(), folder);
+            } else if collation.charset == Charset::Latin1 {
+                bytes_as_text(left, collation);
+                bytes_as_text(right, collation);
             }
             CompareBy::Text(collation)
         }
@@ -337,6 +340,15 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
     let (low_op, high_op) = if negated { (CompareOp::Lt, CompareOp::Gt) } else { (CompareOp::Ge, CompareOp::Le) };
     let [first, second] = exprs;
     Ok([side(low_op, first, low)?, side(high_op, second, high)?])
+}
+
+/// A literal binary string that is compared as text of a column's latin1 collation: its bytes are characters of that.
+fn bytes_as_text(expr: &mut Expr, collation: &'static Collation) {
+    if let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind {
+        let text = collation.charset.decode_lossy(bytes);
+        let ty = ExprType::text(text.chars().count() as u32, collation, false).with_coercibility(expr.ty.coercibility);
+        *expr = Expr::literal(Value::Text(text.as_ref().into()), ty);
+    }
 }
 
 /// A literal string as a moment, or as a date if it is one and that is what it is compared with. One that is neither is the zero date.

@@ -243,7 +243,7 @@ impl Session {
 
     /// What plugins of MySQL do and is built in here is there already; it cannot be taken away.
     fn plugin(&mut self, install: bool, name: &str) -> Result<Outcome, Failure> {
-        let built_in = ["rpl_semi_sync_source", "rpl_semi_sync_master"].iter().any(|known| known.eq_ignore_ascii_case(name));
+        let built_in = ["rpl_semi_sync_source", "rpl_semi_sync_master", "rpl_semi_sync_replica", "rpl_semi_sync_slave"].iter().any(|known| known.eq_ignore_ascii_case(name));
         match (built_in, install) {
             (true, true) => {
                 self.state.push_warning(error::warning(1287, format!("Plugin '{name}' is built into Highkey; its variables turn it on")));

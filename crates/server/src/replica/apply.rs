@@ -143,7 +143,7 @@ impl Coordinator {
             return Ok(false);
         }
         self.forward(event, part, room).await;
-        Ok(!part.ends() || !self.until.reached(&self.whole, None))
+        Ok(!part.ends() || !self.until.reached(&self.whole, None, || self.channel.executed()))
     }
 
     /// The transaction that was begun does not go on.
@@ -174,7 +174,7 @@ impl Coordinator {
             Part::Start => transaction_start(event).map(|start| (start.gtid, start.clock, start.committed_micros))?,
             _ => Default::default(),
         };
-        if self.until.reached(&self.whole, gtid.as_ref()) {
+        if self.until.reached(&self.whole, gtid.as_ref(), || self.channel.executed()) {
             return Ok(false);
         }
         self.delay(event.timestamp).await;

@@ -74,9 +74,9 @@ replica: build
 replay: build
 	scripts/replay.sh $(ARGS)
 
-# Semi-synchronous replication to MariaDB 10.11, with kill -9 of the source; CYCLES=100 for more.
+# Semi-synchronous replication to and from MariaDB 10.11 and ourselves, with kill -9 of either side; CYCLES=100 for more, ARGS="from-mariadb" for one way.
 semi-sync: build
-	scripts/semi-sync.sh $(if $(filter file,$(origin CYCLES)),10,$(CYCLES))
+	scripts/semi-sync.sh $(if $(filter file,$(origin CYCLES)),10,$(CYCLES)) $(ARGS)
 
 # The simulated disk, power off at every write of every script, many seeds.
 crash-sim:

@@ -214,6 +214,8 @@ pub struct Waits {
     cpu: AtomicU64,
     /// Of that, what waits spent: a write is a wait for the log or a page, whatever the system does for it.
     cpu_waiting: AtomicU64,
+    /// Bytes of the binary log's events that it has made.
+    binlog_bytes: AtomicU64,
 }
 
 /// A statement's time, taken apart. All in nanoseconds.
@@ -227,6 +229,8 @@ pub struct TimeSplit {
     pub waits: [WaitSum; WaitKind::ALL.len()],
     /// The latch waits by index and class, the longest first.
     pub latches: Vec<LatchWaits>,
+    /// No time, but what some of it went into: bytes of the binary log's events that the statement has made. See [`Waits::note_binlog_bytes`].
+    pub binlog_bytes: u64,
 }
 
 impl TimeSplit {
@@ -263,7 +267,19 @@ impl Waits {
             cpu_mark: AtomicU64::new(0),
             cpu: AtomicU64::new(0),
             cpu_waiting: AtomicU64::new(0),
+            binlog_bytes: AtomicU64::new(0),
         })
+    }
+
+    /// The statement that this thread works for has made so many bytes of events for the binary log.
+    pub fn note_binlog_bytes(bytes: u64) {
+        if bytes > 0 {
+            CURRENT.with_borrow(|current| {
+                if let Some(waits) = current {
+                    waits.add_to(&waits.binlog_bytes, bytes);
+                }
+            });
+        }
     }
 
     /// The one that this thread is working for.
@@ -293,7 +309,7 @@ impl Waits {
         self.used.store(false, Ordering::Relaxed);
         self.kinds.iter().for_each(Sum::clear);
         self.latches.lock().clear();
-        for counter in [&self.held, &self.away, &self.helped, &self.cpu_mark, &self.cpu, &self.cpu_waiting] {
+        for counter in [&self.held, &self.away, &self.helped, &self.cpu_mark, &self.cpu, &self.cpu_waiting, &self.binlog_bytes] {
             counter.store(0, Ordering::Relaxed);
         }
     }
@@ -423,6 +439,7 @@ impl Waits {
             cpu,
             waits: WaitKind::ALL.map(|kind| self.kinds[kind as usize].get()),
             latches: longest_first(self.latches.lock().clone()),
+            binlog_bytes: load(&self.binlog_bytes),
         }
     }
 }

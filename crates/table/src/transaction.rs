@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, Txn, TxnActivity, TxnId};
+use highkey_storage::{CommitWait, Interrupt, Isolation, Progress, Savepoint, SortedRows, Stage, Txn, TxnActivity, TxnId, Waits};
 use highkey_binlog::Xid;
 use highkey_types::MySqlError;
 
@@ -363,14 +363,20 @@ impl Transaction {
         let Some(events) = &mut self.events else { return Ok(()) };
         let inner = self.inner.as_mut().expect("the transaction has not ended");
         let map = table.event_map(events.source().row_metadata);
-        events.change(inner, map, change).map_err(|e| error::storage(e, "transaction"))
+        let before = events.size();
+        let noted = events.change(inner, map, change).map_err(|e| error::storage(e, "transaction"));
+        Waits::note_binlog_bytes(events.size().saturating_sub(before));
+        noted
     }
 
     /// As `log_change`, of an inserted row in the table's encoding.
     pub(crate) fn log_encoded(&mut self, table: &Table, row: &[u8]) -> Result<(), MySqlError> {
         let Some(events) = &mut self.events else { return Ok(()) };
         let inner = self.inner.as_mut().expect("the transaction has not ended");
-        events.insert_encoded(inner, table, row).map_err(|e| error::storage(e, "transaction"))
+        let before = events.size();
+        let noted = events.insert_encoded(inner, table, row).map_err(|e| error::storage(e, "transaction"));
+        Waits::note_binlog_bytes(events.size().saturating_sub(before));
+        noted
     }
 
     /// The events so far; what comes later can be forgotten again.
@@ -388,12 +394,12 @@ impl Transaction {
     pub async fn commit(mut self) -> Result<(), MySqlError> {
         let mut inner = self.inner.take().expect("the transaction has not ended");
         let events = match self.events.take() {
-            Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing(), false),
+            Some(events) => finish(*events, &inner, false),
             None => Vec::new(),
         };
-        let replicas = self.db.semi_sync().filter(|_| !events.is_empty()).cloned();
-        if replicas.as_ref().is_some_and(|replicas| replicas.holds_back()) {
-            inner.wait_for_gate();
+        let replicas = self.db.semi_sync().filter(|replicas| replicas.is_enabled() && !events.is_empty()).cloned();
+        if let Some(replicas) = &replicas {
+            replicas.prepare(&mut inner);
         }
         let wait = inner.commit(&events).map_err(|e| error::storage(e, "transaction"))?;
         let acknowledged = replicas.and_then(|replicas| replicas.begin(wait.lsn()));
@@ -430,7 +436,7 @@ impl Transaction {
     pub(crate) fn prepare(mut self, xid: &Xid) -> Result<(PreparedTransaction, Committing, Option<ReplicaWait>), MySqlError> {
         let inner = self.inner.take().expect("the transaction has not ended");
         let events = match self.events.take() {
-            Some(events) => events.finish(inner.id().map_or(0, |id| id.0), inner.releasing(), true),
+            Some(events) => finish(*events, &inner, true),
             None => Vec::new(),
         };
         let locks = std::mem::replace(&mut self.locks, HeldLocks::new(self.db.metadata_locks.clone(), None));
@@ -497,6 +503,14 @@ impl Transaction {
         table.row_ids.give_back(std::mem::replace(lease, next));
         Ok(lease.take(count).expect("a lease holds what was asked for"))
     }
+}
+
+/// What the record that ends a transaction, or prepares it, has for the binary log.
+fn finish(events: EventCache, inner: &Txn, prepare: bool) -> Vec<u8> {
+    let (size, logged) = (events.size(), events.logged());
+    let payload = events.finish(inner.id().map_or(0, |id| id.0), inner.releasing(), prepare);
+    Waits::note_binlog_bytes((logged + payload.len() as u64).saturating_sub(size));
+    payload
 }
 
 impl Drop for Transaction {

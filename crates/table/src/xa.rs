@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use highkey_binlog::Xid;
-use highkey_storage::{CommitWait, Engine, Prepared};
+use highkey_storage::{CommitWait, Engine, Prepared, Waits};
 use highkey_types::{MySqlError, errors};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -210,9 +210,9 @@ impl XaBranch {
             return Err(errors::xa_rbrollback());
         }
         if let Work::Changed(prepared) = &mut self.work {
-            let replicas = self.db.semi_sync().filter(|_| log.is_some() && prepared.logged).cloned();
-            if replicas.as_ref().is_some_and(|replicas| replicas.holds_back()) {
-                prepared.inner.wait_for_gate();
+            let replicas = self.db.semi_sync().filter(|replicas| replicas.is_enabled() && log.is_some() && prepared.logged).cloned();
+            if let Some(replicas) = &replicas {
+                replicas.prepare(prepared.inner.as_txn());
             }
             let wait = match prepared.commit(log, record, &self.xid) {
                 Ok(wait) => wait,
@@ -270,7 +270,11 @@ impl PreparedTransaction {
     fn events(&self, log: Option<&EventSource>, verb: &str, xid: &Xid) -> Vec<u8> {
         match log.filter(|_| self.logged) {
             // A replica must not end it before it is prepared there.
-            Some(source) => source.xa_payload(verb, xid, self.inner.releasing().max(self.inner.lsn())),
+            Some(source) => {
+                let payload = source.xa_payload(verb, xid, self.inner.releasing().max(self.inner.lsn()));
+                Waits::note_binlog_bytes(payload.len() as u64);
+                payload
+            }
             None => Vec::new(),
         }
     }

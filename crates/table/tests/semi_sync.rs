@@ -12,9 +12,9 @@ use highkey_storage::{Interrupt, SimDisk, SystemClock};
 use highkey_table::*;
 use highkey_types::MySqlError;
 
-fn open_logging(disk: &SimDisk) -> Arc<Database> {
+fn open_logging(disk: &SimDisk, options: Options) -> Arc<Database> {
     let binlog = BinlogOptions { enabled: true, ..BinlogOptions::default() };
-    Database::open_on(Arc::new(disk.clone()), options(), Arc::new(SystemClock::new()), binlog).unwrap()
+    Database::open_on(Arc::new(disk.clone()), options, Arc::new(SystemClock::new()), binlog).unwrap()
 }
 
 fn source() -> EventSource {
@@ -26,7 +26,10 @@ fn logged(text: &str) -> DdlContext {
 }
 
 fn with_table(disk: &SimDisk) -> Arc<Database> {
-    let db = open_logging(disk);
+    with_table_in(open_logging(disk, options()))
+}
+
+fn with_table_in(db: Arc<Database>) -> Arc<Database> {
     let collation = highkey_types::Collation::by_name("utf8mb4_0900_ai_ci").unwrap();
     block_on(db.create_schema(&logged("create database s"), SchemaDef { name: "s".into(), collation })).unwrap();
     create_table(&db, "t").unwrap();
@@ -348,7 +351,26 @@ fn after_a_crash_what_waited_is_there() {
     let commit = Commit::begin(&db, 1);
     wait_for_sessions(&db, 1);
     assert_eq!(rows(&db), 0);
-    assert_eq!(rows(&open_logging(&disk.crash())), 1);
+    assert_eq!(rows(&open_logging(&disk.crash(), options())), 1);
     acknowledge(&db, 7);
     commit.end();
+}
+
+/// Replicas read what is durable: a commit that waits for them is, whatever the flush level.
+#[test]
+fn what_waits_for_replicas_is_durable() {
+    for (level, after_sync) in [(0, true), (2, true), (0, false), (2, false)] {
+        // Nobody syncs the log but those who wait.
+        let db = with_table_in(open_logging(&disk(9), still_options()));
+        with_replica(&db, settings(after_sync, 60_000));
+        db.engine().set_flush_log_at_commit(level);
+        let before = db.engine().log_position().0;
+        let commit = Commit::begin(&db, 1);
+        eventually("it is durable", || db.engine().log_position().1 > before);
+        eventually("it waits", || status(&db).wait_sessions == 1);
+        assert!(!commit.is_done());
+        acknowledge(&db, 7);
+        commit.end();
+        assert_eq!(rows(&db), 1, "level {level}");
+    }
 }

@@ -333,6 +333,10 @@ impl Dump<'_> {
             }
             out.extend_from_slice(event);
         });
+        if acknowledge {
+            // As an answer of MySQL's to an acknowledgement, which counts packets anew: its replicas insist on it.
+            self.wire.writer.set_sequence(1);
+        }
     }
 
     /// False for the events of transactions that the replica has.

@@ -19,7 +19,7 @@ use highkey_types::{MySqlError, errors};
 use tracing::{debug, error, info};
 
 pub use authenticate::DigestCache;
-pub use wire::Wire;
+pub use wire::{Stream, Wire};
 
 use crate::listen::Server;
 

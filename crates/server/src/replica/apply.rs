@@ -101,6 +101,10 @@ impl Coordinator {
 
     /// Ends when UNTIL is reached, or with an error of the log. It may be dropped at any point.
     async fn run(&mut self, mut items: mpsc::Receiver<Item>) -> Option<(u16, String)> {
+        // Nothing may come of what has been executed.
+        if self.until.reached(&self.whole, None, || self.channel.executed()) {
+            return None;
+        }
         while let Some(item) = items.recv().await {
             match self.take(item).await {
                 Ok(true) => {}
@@ -143,7 +147,7 @@ impl Coordinator {
             return Ok(false);
         }
         self.forward(event, part, room).await;
-        Ok(!part.ends() || !self.until.reached(&self.whole, None))
+        Ok(!part.ends() || !self.until.reached(&self.whole, None, || self.channel.executed()))
     }
 
     /// The transaction that was begun does not go on.
@@ -174,7 +178,7 @@ impl Coordinator {
             Part::Start => transaction_start(event).map(|start| (start.gtid, start.clock, start.committed_micros))?,
             _ => Default::default(),
         };
-        if self.until.reached(&self.whole, gtid.as_ref()) {
+        if self.until.reached(&self.whole, gtid.as_ref(), || self.channel.executed()) {
             return Ok(false);
         }
         self.delay(event.timestamp).await;
@@ -233,8 +237,9 @@ impl Coordinator {
 #[cfg(test)]
 mod tests {
     use highkey_sql::{Instance, Settings as ServerSettings};
+    use highkey_storage::{SimConfig, SimDisk, SystemClock};
     use highkey_sql::replica::StatementContext;
-    use highkey_table::{Database, Options};
+    use highkey_table::{Database, Options, Xid};
 
     use super::*;
     use crate::replica::channel::POSITION_RECORD;
@@ -242,7 +247,7 @@ mod tests {
 
     /// A replica without a receiver, with tables `d.counter` (id INT PRIMARY KEY, n INT) of one row (1, 0) and `d.list`, of the same columns, empty.
     struct Fixture {
-        _directory: tempfile::TempDir,
+        _directory: Option<tempfile::TempDir>,
         instance: Arc<Instance>,
         channel: Arc<Channel>,
     }
@@ -253,14 +258,33 @@ mod tests {
         let mut settings = ServerSettings::default();
         settings.set("slave_parallel_workers", Some(workers)).unwrap();
         let instance = Instance::new(database, &settings).unwrap();
+        set_up(&instance).await;
+        let channel = Channel::new(instance.clone(), Settings::default(), Position::start());
+        Fixture { _directory: Some(directory), instance, channel }
+    }
+
+    async fn set_up(instance: &Arc<Instance>) {
         let mut setup = Applier::new(instance.clone());
         let cx = StatementContext { schema: "d".into(), ..StatementContext::default() };
         for sql in ["CREATE DATABASE d", "CREATE TABLE counter (id INT PRIMARY KEY, n INT)", "CREATE TABLE list (id INT PRIMARY KEY, n INT)", "INSERT INTO counter VALUES (1, 0)"] {
             setup.statement(&cx, sql.as_bytes(), None).await.unwrap();
         }
         setup.close().await;
-        let channel = Channel::new(instance.clone(), Settings::default(), Position::start());
-        Fixture { _directory: directory, instance, channel }
+    }
+
+    /// A replica on a simulated disk, with a binary log that has GTIDs. Nothing runs in the background, so that what reads is what is tested.
+    fn logging_on(disk: &SimDisk) -> Fixture {
+        let mut settings = ServerSettings::default();
+        for (name, value) in [("log_bin", "ON"), ("gtid_mode", "ON"), ("enforce_gtid_consistency", "ON")] {
+            settings.set(name, Some(value)).unwrap();
+        }
+        let options = Options { buffer_pool_bytes: 16 << 20, redo_log_capacity: 64 << 20, abort_on_fatal: false, background: false, ..Options::default() };
+        let database = Database::open_on(Arc::new(disk.clone()), options, Arc::new(SystemClock::new()), highkey_sql::binlog_options(&settings)).unwrap();
+        let instance = Instance::new(database, &settings).unwrap();
+        let records = instance.database().replica_records().unwrap();
+        let position = crate::replica::positions(&records).unwrap().into_iter().max_by_key(|position| position.number);
+        let channel = Channel::new(instance.clone(), Settings::default(), position.unwrap_or_else(Position::start));
+        Fixture { _directory: None, instance, channel }
     }
 
     impl Fixture {
@@ -378,6 +402,46 @@ mod tests {
         let rest: Vec<_> = (21..=30).map(|number| transaction(number, number - 1)).collect();
         fixture.apply(&rest, Until::Never).await;
         assert_eq!((fixture.failure().0, fixture.recorded().number, fixture.rows("counter")), (0, 30, vec![(1, 30)]));
+    }
+
+    /// XA ROLLBACK is told in our binary log before it is undone. If that meets an error the applier stops, and goes on with it at its next start.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_rollback_that_met_an_error_is_finished() {
+        let gtid = |number: u8| event(kind::GTID, number.into(), [&[1][..], &[9; 16], &[number], &[0; 7], &[2], &[0; 7], &[0, number], &[0; 7]].concat());
+        let query = |number, sql: &str| event(kind::QUERY, number, [&[0; 8][..], &[1, 0, 0, 0, 0, b'd', 0], sql.as_bytes()].concat());
+        let name = Xid { format: 1, gtrid: b"x".to_vec(), bqual: Vec::new() };
+        let mut prepare = vec![gtid(1), query(1, "XA START X'78',X'',1")];
+        prepare.extend(transaction(1, 0).drain(2..6));
+        prepare.extend([query(1, "XA END X'78',X'',1"), event(kind::XA_PREPARE, 1, [&[0][..], &[1, 0, 0, 0], &[1, 0, 0, 0], &[0; 4], b"x"].concat())]);
+        let rollback = [vec![gtid(2), query(2, "XA ROLLBACK X'78',X'',1")]];
+        let mut decided = 0;
+        for n in 1.. {
+            let disk = SimDisk::new(SimConfig { seed: n, ..SimConfig::default() });
+            let fixture = logging_on(&disk);
+            set_up(&fixture.instance).await;
+            fixture.apply(&[prepare.clone()], Until::Never).await;
+            assert_eq!((fixture.failure(), fixture.recorded().number), ((0, String::new()), 1));
+            fixture.instance.database().shutdown().unwrap();
+            drop(fixture);
+            let fixture = logging_on(&disk);
+            disk.fail_read_in(Some(n));
+            fixture.apply(&rollback, Until::Never).await;
+            let met = !disk.fail_read_in(None);
+            if fixture.failure().0 != 0 {
+                assert!(met && fixture.recorded().number == 1, "{:?}", fixture.failure());
+                let database = fixture.instance.database();
+                decided += u32::from(database.xa_take(&name).is_some_and(|branch| branch.is_rolled_back()));
+                database.binlog().unwrap().catch_up().unwrap();
+                fixture.apply(&rollback, Until::Never).await;
+            }
+            assert_eq!((fixture.failure(), fixture.recorded().number), ((0, String::new()), 2), "read {n}");
+            assert!(fixture.instance.database().xa_prepared().is_empty(), "read {n}");
+            assert_eq!((fixture.rows("counter"), fixture.rows("list").len()), (vec![(1, 0)], 0));
+            if !met {
+                break;
+            }
+        }
+        assert!(decided > 0);
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highkey_sql::Instance;
 use highkey_sql::replica::{ReplicaFailure, ReplicaStatus, ReplicaWorker, ThreadState};
+use highkey_types::MySqlError;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -34,6 +35,8 @@ pub struct Channel {
     state: Mutex<State>,
     /// The applier's queue while there is an applier.
     queue: watch::Sender<Option<Queue>>,
+    /// The number of the applied position, for whoever waits for a transaction.
+    applied_number: watch::Sender<u64>,
 }
 
 struct State {
@@ -52,6 +55,7 @@ struct State {
 
 impl Channel {
     pub fn new(instance: Arc<Instance>, settings: Settings, applied: Position) -> Arc<Channel> {
+        let applied_number = watch::channel(applied.number).0;
         let state = State {
             settings,
             read: (applied.file.clone(), applied.offset),
@@ -61,7 +65,7 @@ impl Channel {
             status: ReplicaStatus::default(),
             applying_since: Vec::new(),
         };
-        Arc::new(Channel { instance, state: Mutex::new(state), queue: watch::channel(None).0 })
+        Arc::new(Channel { instance, state: Mutex::new(state), queue: watch::channel(None).0, applied_number })
     }
 
     pub fn instance(&self) -> &Arc<Instance> {
@@ -82,6 +86,26 @@ impl Channel {
 
     pub fn server_uuid(&self) -> String {
         self.instance.global_text("server_uuid")
+    }
+
+    /// Whether transactions are acknowledged to the source.
+    pub fn is_semi_sync(&self) -> bool {
+        self.instance.globals().bool("rpl_semi_sync_replica_enabled")
+    }
+
+    /// Follows the number of the last transaction that is applied, as is every one before it.
+    pub fn applied_number(&self) -> watch::Receiver<u64> {
+        self.applied_number.subscribe()
+    }
+
+    /// Returns when everything that is applied is on the disk. It is already, unless `innodb_flush_log_at_trx_commit` lets commits go before.
+    pub async fn make_durable(&self) -> Result<(), MySqlError> {
+        if self.instance.global_u64("innodb_flush_log_at_trx_commit") == 1 {
+            return Ok(());
+        }
+        let database = self.instance.database().clone();
+        let flushed = tokio::task::spawn_blocking(move || database.engine().flush_log().map_err(|e| e.to_string())).await;
+        flushed.unwrap_or_else(|e| Err(e.to_string())).map_err(|e| MySqlError::with_message(1815, format!("Internal error: {e}")))
     }
 
     /// What has been executed here, by whomever, as our own binary log tells; `None`: it does not tell of what is applied.
@@ -106,6 +130,7 @@ impl Channel {
         state.settings = settings;
         state.read = (position.file.clone(), position.offset);
         state.received = position.clone();
+        self.applied_number.send_replace(position.number);
         state.applied = position;
     }
 
@@ -195,17 +220,25 @@ impl Channel {
         status.receiver_failure = ReplicaFailure::default();
     }
 
-    pub fn receiver_connected(&self) {
+    /// `semi_sync`: it acknowledges what the source waits for.
+    pub fn receiver_connected(&self, semi_sync: bool) {
         let status = &mut self.state.lock().status;
         status.receiver = ThreadState::Yes;
+        status.semi_sync = semi_sync;
         status.receiver_failure = ReplicaFailure::default();
         status.receiver_state = "Waiting for master to send event".into();
+    }
+
+    /// The connection is gone, and there is no other before an applier comes.
+    pub fn receiver_waits(&self) {
+        self.state.lock().status.semi_sync = false;
     }
 
     pub fn receiver_connecting(&self, number: u16, message: String) {
         let status = &mut self.state.lock().status;
         tracing::warn!("replica: {message}");
         status.receiver = ThreadState::Connecting;
+        status.semi_sync = false;
         status.receiver_state = "Reconnecting after a failed master event read".into();
         status.receiver_failure = ReplicaFailure { number, message, at_micros: now_micros() };
     }
@@ -218,6 +251,7 @@ impl Channel {
     pub fn receiver_stopped(&self) {
         let status = &mut self.state.lock().status;
         status.receiver = ThreadState::No;
+        status.semi_sync = false;
         status.receiver_state = String::new();
     }
 
@@ -256,6 +290,7 @@ impl Channel {
     /// All transactions up to there are durable.
     pub fn note_applied(&self, position: &Position) {
         self.state.lock().applied.clone_from(position);
+        self.applied_number.send_replace(position.number);
     }
 
     pub fn note_delay(&self, remaining: Option<u64>) {

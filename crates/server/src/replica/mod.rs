@@ -1,6 +1,6 @@
 //! Highkey as a replica of MySQL or MariaDB. See `README.md`.
 //!
-//! - `receiver` reads the source's binary log over a connection, `event` says what its events mean, `apply` gives transactions to `worker`s, which commit in
+//! - `receiver` reads the source's binary log over a connection (`source`), `event` says what its events mean, `apply` gives transactions to `worker`s, which commit in
 //!   the source's `order`.
 //! - `channel` is the state that both share with the statements about it; `settings`, `filter`, `position` and `gtid` are its parts.
 //! - [`Replica`] here does what CHANGE REPLICATION SOURCE, START, STOP and RESET REPLICA ask, and starts with the server.
@@ -14,6 +14,7 @@ mod order;
 mod position;
 mod receiver;
 mod settings;
+mod source;
 mod worker;
 
 use std::sync::Arc;

@@ -2,15 +2,16 @@
 //!
 //! There is no relay log. Events wait in a queue in memory for the applier; what is in it when the server ends is read again, because the position that
 //! counts is the one that transactions commit. A slow applier holds the source's connection back.
+//!
+//! A source that waits for replicas (semi-synchronous replication) is told of a transaction when it is durable here: nothing less would survive our own end.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use highkey_sql::replica::{Event, event_kind as kind};
-use mysql_async::prelude::Queryable;
-use mysql_async::{BinlogStream, BinlogStreamRequest, Conn, GnoInterval, OptsBuilder, Sid, SslOpts};
+use mysql_common::packets::binlog_request::BinlogRequest;
+use mysql_common::packets::{GnoInterval, Sid};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
@@ -19,6 +20,7 @@ use super::event::{Grouping, Part, transaction_start};
 use super::gtid::Gtid;
 use super::position::{FIRST_OFFSET, Position};
 use super::settings::Settings;
+use super::source::{Acknowledgements, Events, Source, SourceError};
 
 /// Bytes of events that wait for the applier; a larger event waits alone.
 const QUEUE_BYTES: u32 = 64 << 20;
@@ -82,13 +84,13 @@ pub enum Ended {
     Fatal(u16, String),
 }
 
-impl From<mysql_async::Error> for Ended {
-    fn from(e: mysql_async::Error) -> Ended {
+impl From<SourceError> for Ended {
+    fn from(e: SourceError) -> Ended {
         match e {
             // What the source says of what was asked for will not change.
-            mysql_async::Error::Server(e) if e.code == 1236 => Ended::Fatal(13114, format!("Got fatal error 1236 from master when reading data from binary log: '{}'", e.message)),
-            mysql_async::Error::Server(e) => Ended::Lost(e.code, e.message),
-            other => Ended::Lost(2013, other.to_string()),
+            SourceError::Server(1236, message) => Ended::Fatal(13114, format!("Got fatal error 1236 from master when reading data from binary log: '{message}'")),
+            SourceError::Server(code, message) => Ended::Lost(code, message),
+            SourceError::Lost(message) => Ended::Lost(2013, message),
         }
     }
 }
@@ -107,7 +109,10 @@ pub async fn run(channel: Arc<Channel>, user: String, password: String, mut stop
             () = stopped(&mut stop) => return,
         };
         match ended {
-            Ended::ApplierGone => channel.forget_queue(&queue),
+            Ended::ApplierGone => {
+                channel.forget_queue(&queue);
+                channel.receiver_waits();
+            }
             Ended::Fatal(number, message) => {
                 channel.receiver_failed(number, message);
                 return;
@@ -146,17 +151,26 @@ async fn stream(channel: &Channel, settings: &Settings, queue: &Queue, attempts:
     let net_timeout = channel.net_timeout();
     channel.receiver_state("Connecting to master");
     let from = channel.received();
-    let mut stream = match timeout(net_timeout, open(channel, settings, &from)).await {
+    let Opened { events, acknowledgements, semi_sync } = match timeout(net_timeout, open(channel, settings, &from)).await {
         Ok(opened) => opened?,
         Err(_) => return Err(Ended::Lost(2003, format!("no answer within {} seconds", net_timeout.as_secs()))),
     };
     queue.restart().await?;
-    let mut reading = Reading { position: from.clone(), transaction: None, grouping: Grouping::default(), skipping: false, from };
-    channel.receiver_connected();
+    channel.receiver_connected(semi_sync);
+    let (ask, asked) = mpsc::unbounded_channel();
+    tokio::select! {
+        ended = follow(channel, queue, attempts, events, from, ask) => ended,
+        ended = acknowledge(channel, acknowledgements, asked), if semi_sync => ended,
+    }
+}
+
+/// Hands events to the applier, and says what is to be acknowledged.
+async fn follow(channel: &Channel, queue: &Queue, attempts: &mut u64, mut events: Events, from: Position, ask: mpsc::UnboundedSender<Asked>) -> Result<Infallible, Ended> {
+    let net_timeout = channel.net_timeout();
+    let mut reading = Reading::new(from);
     loop {
-        let event = match timeout(net_timeout, stream.next()).await {
-            Ok(Some(event)) => event?,
-            Ok(None) => return Err(Ended::Lost(2013, "the source ended the log".into())),
+        let (event, acknowledge) = match timeout(net_timeout, events.next()).await {
+            Ok(next) => next?.ok_or_else(|| Ended::Lost(2013, "the source ended the log".into()))?,
             Err(_) => return Err(Ended::Lost(2013, format!("nothing has come for {} seconds, not even a heartbeat", net_timeout.as_secs()))),
         };
         *attempts = 0;
@@ -169,21 +183,73 @@ async fn stream(channel: &Channel, settings: &Settings, queue: &Queue, attempts:
             _ => queue.push(event, part).await?,
         }
         channel.note_read(queue, &reading.position, part.ends());
+        if acknowledge {
+            // Nobody listens if the source has not been told that we acknowledge.
+            let _ = ask.send(reading.asked());
+        }
+    }
+}
+
+/// The source waits until this is safe.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    /// As `Position::number` counts: the transactions up to this one.
+    number: u64,
+    file: String,
+    offset: u64,
+}
+
+/// Acknowledges what is durable here, the last of several that are.
+async fn acknowledge(channel: &Channel, mut acknowledgements: Acknowledgements, mut asked: mpsc::UnboundedReceiver<Asked>) -> Result<Infallible, Ended> {
+    let mut applied = channel.applied_number();
+    let mut later = None;
+    loop {
+        let mut due = match later.take() {
+            Some(due) => due,
+            // Who asks ends with this.
+            None => asked.recv().await.ok_or(Ended::ApplierGone)?,
+        };
+        // The sender is the channel's.
+        let done = applied.wait_for(|number| *number >= due.number).await.map_or(due.number, |number| *number);
+        while let Ok(next) = asked.try_recv() {
+            if next.number > done {
+                later = Some(next);
+                break;
+            }
+            due = next;
+        }
+        channel.make_durable().await.map_err(|e| Ended::Lost(e.code, e.message))?;
+        match timeout(channel.net_timeout(), acknowledgements.send(&due.file, due.offset)).await {
+            Ok(sent) => sent?,
+            Err(_) => return Err(Ended::Lost(2013, "the source takes no acknowledgement".into())),
+        }
     }
 }
 
 /// Follows the log: which file and transaction an event belongs to.
 struct Reading {
-    /// The end of the last event; its GTIDs are those of whole transactions.
+    /// The end of the last event; its GTIDs and its number are those of whole transactions, as the applier counts them.
     position: Position,
     transaction: Option<Gtid>,
     grouping: Grouping,
+    /// The last event is in the middle of a transaction.
+    inside: bool,
     /// The transaction that has begun is one that the replica has.
     skipping: bool,
     from: Position,
 }
 
 impl Reading {
+    fn new(from: Position) -> Reading {
+        Reading { position: from.clone(), transaction: None, grouping: Grouping::default(), inside: false, skipping: false, from }
+    }
+
+    /// What an acknowledgement of the last event means.
+    fn asked(&self) -> Asked {
+        let of_this = self.inside && !self.skipping;
+        Asked { number: self.position.number + u64::from(of_this), file: self.position.file.clone(), offset: self.position.offset }
+    }
+
     fn note(&mut self, event: &Event) -> Result<Part, String> {
         let part = self.grouping.part(event)?;
         match event.kind {
@@ -199,6 +265,10 @@ impl Reading {
             if let Some(gtid) = self.transaction.take() {
                 self.position.gtids.add(&gtid);
             }
+            self.position.number += u64::from(!self.skipping);
+        }
+        if part != Part::Log {
+            self.inside = !part.ends();
         }
         Ok(part)
     }
@@ -216,8 +286,8 @@ pub fn after(offset: u64, log_pos: u32) -> u64 {
 }
 
 /// An event as the connection gave it, its checksum verified.
-fn checked(event: &mysql_async::binlog::events::Event) -> Result<Event, String> {
-    use mysql_async::binlog::BinlogChecksumAlg;
+fn checked(event: &mysql_common::binlog::events::Event) -> Result<Event, String> {
+    use mysql_common::binlog::consts::BinlogChecksumAlg;
     let header = event.header();
     let mut body = event.data().to_vec();
     let crc = |body: &[u8]| {
@@ -239,7 +309,7 @@ fn checked(event: &mysql_async::binlog::events::Event) -> Result<Event, String> 
             }
         }
         // The first event of a connection comes before anything says whether there are checksums.
-        (Ok(None), _) if header.event_type_raw() == kind::ROTATE && body.len() > 4 => {
+        (Ok(None | Some(BinlogChecksumAlg::BINLOG_CHECKSUM_ALG_OFF)), _) if header.event_type_raw() == kind::ROTATE && body.len() > 4 => {
             let (name, sum) = body.split_at(body.len() - 4);
             if crc(name) == sum {
                 body.truncate(body.len() - 4);
@@ -250,48 +320,42 @@ fn checked(event: &mysql_async::binlog::events::Event) -> Result<Event, String> 
     Ok(Event { timestamp: header.timestamp(), kind: header.event_type_raw(), server_id: header.server_id(), log_pos: header.log_pos(), body })
 }
 
+/// The source's log, being read.
+struct Opened {
+    events: Events,
+    acknowledgements: Acknowledgements,
+    /// The source says which events are to be acknowledged.
+    semi_sync: bool,
+}
+
 /// Connects, checks that this can be a source, and asks for its log.
-async fn open(channel: &Channel, settings: &Settings, from: &Position) -> Result<BinlogStream, Ended> {
-    let mut options = OptsBuilder::default()
-        .ip_or_hostname(settings.host.clone())
-        .tcp_port(settings.port)
-        .user(Some(settings.user.clone()))
-        .pass(Some(settings.password.clone()))
-        .prefer_socket(false)
-        .stmt_cache_size(0)
-        // An event may be as large as a row.
-        .max_allowed_packet(Some(1 << 30))
-        .wait_timeout(Some(28_800));
-    if settings.ssl {
-        options = options.ssl_opts(tls(settings));
-    }
-    let mut source = Conn::new(options).await?;
-    let lost = || Ended::Lost(2013, "the source gave no answer to a question about itself".into());
-    let (server_id, version): (u64, String) = source.query_first("SELECT @@GLOBAL.server_id, VERSION()").await?.ok_or_else(lost)?;
-    let mariadb = version.to_ascii_lowercase().contains("mariadb");
+async fn open(channel: &Channel, settings: &Settings, from: &Position) -> Result<Opened, Ended> {
+    let mut source = Source::connect(settings).await?;
+    let server_id: u64 = source.value("SELECT @@GLOBAL.server_id").await?.parse().unwrap_or_default();
+    let mariadb = source.value("SELECT VERSION()").await?.to_ascii_lowercase().contains("mariadb");
     if server_id == channel.server_id() {
         return Err(Ended::Fatal(
             13117,
             "Fatal error: The slave I/O thread stops because master and slave have equal MySQL server ids; these ids must be different for replication to work (or the --replicate-same-server-id option must be used on slave but this does not always make sense; please check the manual before using it).".into(),
         ));
     }
-    let uuid: String = if mariadb { String::new() } else { source.query_first("SELECT @@GLOBAL.server_uuid").await?.ok_or_else(lost)? };
+    let uuid = if mariadb { String::new() } else { source.value("SELECT @@GLOBAL.server_uuid").await? };
     channel.note_source(server_id, &uuid);
     let nanos = (channel.heartbeat_period(settings) * 1e9) as u64;
-    source.query_drop(format!("SET @master_heartbeat_period = {nanos}, @source_heartbeat_period = {nanos}")).await?;
+    source.row(&format!("SET @master_heartbeat_period = {nanos}, @source_heartbeat_period = {nanos}")).await?;
     let own = channel.server_uuid();
-    source.query_drop(format!("SET @slave_uuid = '{own}', @replica_uuid = '{own}'")).await?;
+    source.row(&format!("SET @slave_uuid = '{own}', @replica_uuid = '{own}'")).await?;
+    source.row("SET @master_binlog_checksum = @@GLOBAL.binlog_checksum, @source_binlog_checksum = @@GLOBAL.binlog_checksum").await?;
 
-    let mut request = BinlogStreamRequest::new(channel.server_id() as u32);
-    let sids: Vec<Sid<'static>>;
+    let mut request = BinlogRequest::new(channel.server_id() as u32);
     if mariadb {
         // 4: GTID events, and all that came before them.
-        source.query_drop("SET @mariadb_slave_capability = 4").await?;
+        source.row("SET @mariadb_slave_capability = 4").await?;
         if settings.auto_position {
-            source.query_drop(format!("SET @slave_connect_state = '{}', @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0", from.gtids)).await?;
+            source.row(&format!("SET @slave_connect_state = '{}', @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0", from.gtids)).await?;
         }
     } else if settings.auto_position {
-        let mode: String = source.query_first("SELECT @@GLOBAL.gtid_mode").await?.ok_or_else(lost)?;
+        let mode = source.value("SELECT @@GLOBAL.gtid_mode").await?;
         if !mode.starts_with("ON") {
             return Err(Ended::Fatal(13117, format!("The slave IO thread stops because the master has @@GLOBAL.GTID_MODE = {mode} and this server uses AUTO_POSITION = 1.")));
         }
@@ -299,33 +363,34 @@ async fn open(channel: &Channel, settings: &Settings, from: &Position) -> Result
         if let Some(executed) = channel.executed() {
             have.union(&executed);
         }
-        sids = have.mysql_intervals().map(|(source, intervals)| sid(*source, intervals)).collect();
-        request = request.with_gtid().with_gtid_set(sids);
+        request = request.with_use_gtid(true).with_sids(have.mysql_intervals().map(|(source, intervals)| sid(*source, intervals)));
     }
+    let semi_sync = channel.is_semi_sync() && offer_acknowledgements(&mut source).await?;
     let by_file = !settings.auto_position;
     let (file, offset) = if by_file { (from.file.as_bytes(), from.offset) } else { (&b""[..], FIRST_OFFSET) };
-    Ok(source.get_binlog_stream(request.with_filename(file).with_pos(offset)).await?)
+    let (events, acknowledgements) = source.dump(&request.with_filename(file).with_pos(offset), semi_sync).await?;
+    Ok(Opened { events, acknowledgements, semi_sync })
+}
+
+/// Tells the source that we acknowledge. False: it does not know what that is.
+async fn offer_acknowledgements(source: &mut Source) -> Result<bool, Ended> {
+    for side in ["source", "master"] {
+        match source.value(&format!("SELECT @@GLOBAL.rpl_semi_sync_{side}_enabled")).await {
+            Ok(_) => {
+                source.row("SET @rpl_semi_sync_replica = 1, @rpl_semi_sync_slave = 1").await?;
+                return Ok(true);
+            }
+            Err(SourceError::Server(1193, _)) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    tracing::warn!("replica: the source knows no semi-synchronous replication: nothing is acknowledged");
+    Ok(false)
 }
 
 /// One source's part of a set; the end of an interval is exclusive on the wire.
 fn sid(source: [u8; 16], intervals: &[(u64, u64)]) -> Sid<'static> {
     Sid::new(source).with_intervals(intervals.iter().map(|(first, last)| GnoInterval::new(*first, last + 1)).collect())
-}
-
-/// Without a CA the source's certificate is not asked about, as in MySQL.
-fn tls(settings: &Settings) -> SslOpts {
-    let verified = !settings.ssl_ca.is_empty();
-    let mut options = SslOpts::default()
-        .with_danger_accept_invalid_certs(!verified)
-        .with_danger_skip_domain_validation(!settings.ssl_verify);
-    if verified {
-        options = options.with_root_certs(vec![std::path::PathBuf::from(&settings.ssl_ca).into()]).with_disable_built_in_roots(true);
-    }
-    if !settings.ssl_cert.is_empty() && !settings.ssl_key.is_empty() {
-        let (cert, key) = (std::path::PathBuf::from(&settings.ssl_cert), std::path::PathBuf::from(&settings.ssl_key));
-        options = options.with_client_identity(Some(mysql_async::ClientIdentity::new(cert.into(), key.into())));
-    }
-    options
 }
 
 #[cfg(test)]
@@ -344,7 +409,7 @@ mod tests {
     #[test]
     fn what_the_replica_has_is_left_out() {
         let have = Position { gtids: Gtids::parse("00112233-4455-6677-8899-aabbccddeeff:1-2").unwrap(), ..Position::start() };
-        let mut reading = Reading { position: have.clone(), transaction: None, grouping: Grouping::default(), skipping: false, from: have };
+        let mut reading = Reading::new(have);
         let event = |kind, log_pos, body: &[u8]| Event { timestamp: 0, kind, server_id: 1, log_pos, body: body.to_vec() };
         let gtid = |number: u8| [&[0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF, number][..], &[0; 7]].concat();
         reading.note(&event(kind::ROTATE, 0, b"\x04\0\0\0\0\0\0\0log.000003")).unwrap();
@@ -356,5 +421,32 @@ mod tests {
         assert!(!reading.skipping && reading.position.gtids.to_string().ends_with(":1-2"));
         reading.note(&event(kind::XID, 500, &[0; 8])).unwrap();
         assert_eq!((reading.position.offset, reading.position.gtids.to_string()), (500, "00112233-4455-6677-8899-aabbccddeeff:1-3".into()));
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_done() {
+        let have = Position { gtids: Gtids::parse("00112233-4455-6677-8899-aabbccddeeff:7").unwrap(), file: "log.000001".into(), number: 40, ..Position::start() };
+        let mut reading = Reading::new(have);
+        let mut asked = |kind, log_pos, body: &[u8]| {
+            reading.note(&Event { timestamp: 0, kind, server_id: 1, log_pos, body: body.to_vec() }).unwrap();
+            let Asked { number, file, offset } = reading.asked();
+            (number, file, offset)
+        };
+        let uuid = [0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF];
+        let gtid = |number: u8| [&[0][..], &uuid, &[number], &[0; 7]].concat();
+        let file = |number: u8| format!("log.00000{number}");
+        // A source that waits for nobody wants to hear of every event, also of those in the middle of a transaction.
+        assert_eq!(asked(kind::FORMAT_DESCRIPTION, 120, &[]), (40, file(1), 120));
+        assert_eq!(asked(kind::GTID, 200, &gtid(5)), (41, file(1), 200));
+        assert_eq!(asked(kind::TABLE_MAP, 250, &[]), (41, file(1), 250));
+        assert_eq!(asked(kind::XID, 300, &[0; 8]), (41, file(1), 300));
+        assert_eq!(asked(kind::ROTATE, 350, b"\x04\0\0\0\0\0\0\0log.000002"), (41, file(2), 4));
+        // One that we have: what came before is enough.
+        assert_eq!(asked(kind::GTID, 400, &gtid(7)), (41, file(2), 400));
+        assert_eq!(asked(kind::XID, 500, &[0; 8]), (41, file(2), 500));
+        assert_eq!(asked(kind::GTID, 600, &gtid(8)), (42, file(2), 600));
+        // It broke off, and the next one follows.
+        assert_eq!(asked(kind::GTID, 700, &gtid(8)), (42, file(2), 700));
+        assert_eq!(asked(kind::XID, 800, &[0; 8]), (42, file(2), 800));
     }
 }

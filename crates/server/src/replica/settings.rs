@@ -228,13 +228,20 @@ impl Until {
         }
     }
 
-    /// Whether the applier ends at `position`, before the transaction `next`.
-    pub fn reached(&self, position: &Position, next: Option<&super::gtid::Gtid>) -> bool {
+    /// Whether the applier ends at `position`, before the transaction `next`. `executed`: what has been executed here, by whomever. The source does not
+    /// send it, so it never comes to be in the position.
+    pub fn reached(&self, position: &Position, next: Option<&super::gtid::Gtid>, executed: impl FnOnce() -> Option<Gtids>) -> bool {
         match self {
             Until::Never => false,
             Until::Offset { file, offset } => (&position.file, position.offset) >= (file, *offset),
             Until::BeforeGtids(set) => next.is_some_and(|gtid| set.contains(gtid)),
-            Until::AfterGtids(set) => position.gtids.contains_all(set),
+            Until::AfterGtids(set) => {
+                position.gtids.contains_all(set)
+                    || executed().is_some_and(|mut have| {
+                        have.union(&position.gtids);
+                        have.contains_all(set)
+                    })
+            }
         }
     }
 
@@ -286,10 +293,14 @@ mod tests {
     fn until_is_one_condition() {
         let at = |file: &str, offset, gtids: &str| Position { file: file.into(), offset, gtids: Gtids::parse(gtids).unwrap(), number: 0 };
         let until = Until::parse(&options(&[("SOURCE_LOG_FILE", "b.2"), ("SOURCE_LOG_POS", "100")])).unwrap();
-        assert!(!until.reached(&at("b.1", 500, ""), None) && !until.reached(&at("b.2", 99, ""), None) && until.reached(&at("b.2", 100, ""), None));
+        assert!(!until.reached(&at("b.1", 500, ""), None, || None) && !until.reached(&at("b.2", 99, ""), None, || None) && until.reached(&at("b.2", 100, ""), None, || None));
         let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
         let until = Until::parse(&options(&[("SQL_AFTER_GTIDS", &format!("{uuid}:2-3"))])).unwrap();
-        assert!(!until.reached(&at("", 4, &format!("{uuid}:1-2")), None) && until.reached(&at("", 4, &format!("{uuid}:1-5")), None));
+        assert!(!until.reached(&at("", 4, &format!("{uuid}:1-2")), None, || None) && until.reached(&at("", 4, &format!("{uuid}:1-5")), None, || None));
+        // A part has been executed by somebody else, or all.
+        let executed = |numbers: &str| Gtids::parse(&format!("{uuid}:{numbers}"));
+        assert!(until.reached(&at("", 4, &format!("{uuid}:1-2")), None, || executed("3")) && until.reached(&at("", 4, ""), None, || executed("1-3")));
+        assert!(!until.reached(&at("", 4, &format!("{uuid}:1-2")), None, || executed("4")));
         for wrong in [&[("SOURCE_LOG_FILE", "b.2")][..], &[("SQL_AFTER_GTIDS", "x"), ("SQL_BEFORE_GTIDS", "x")], &[("SOURCE_HOST", "x"), ("SOURCE_LOG_POS", "4")]] {
             assert_eq!(Until::parse(&options(wrong)).unwrap_err().code, 1277, "{wrong:?}");
         }

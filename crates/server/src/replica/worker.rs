@@ -267,7 +267,11 @@ impl Worker {
         let Transaction { executed, start: Start { ignored, .. }, .. } = *self.transaction()?;
         match part {
             Part::Log => Ok(()),
-            Part::Commit | Part::Alone | Part::Rollback if executed => self.commit(end).await,
+            Part::Alone if executed => {
+                self.finish_rollback(event).await?;
+                self.commit(end).await
+            }
+            Part::Commit | Part::Rollback if executed => self.commit(end).await,
             _ if executed => Ok(()),
             Part::Start => match transaction_start(event).map_err(damaged)?.begins {
                 true => self.applier.begin().await.map_err(plain),
@@ -348,6 +352,13 @@ impl Worker {
         self.order.appended(ticket);
         self.is_over(ticket, end);
         Ok(())
+    }
+
+    /// An XA ROLLBACK is executed, as our own binary log tells, when it is decided. If what came then met an error it is still to be undone.
+    async fn finish_rollback(&mut self, event: &Event) -> Result {
+        let Some(BranchStatement::Rollback(xid)) = branch_statement(event)? else { return Ok(()) };
+        self.wait_for_turn().await?;
+        self.applier.finish_rollback(&xid).await.map_err(plain)
     }
 
     async fn commit(&mut self, end: Option<&Position>) -> Result {

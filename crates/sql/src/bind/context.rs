@@ -22,6 +22,10 @@ pub enum TableSource {
 pub trait BindContext {
     /// Finds a table: error 1146 if there is none, 1049 if there is no such schema.
     fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError>;
+    /// Under LOCK TABLES: error 1100 for a table that is not locked under this name, 1099 if it is to be changed and locked for reading.
+    fn check_locked_as(&self, _schema: &str, _name: &str, _alias: &str, _write: bool) -> Result<(), MySqlError> {
+        Ok(())
+    }
     /// The current schema.
     fn current_schema(&self) -> Option<Str>;
     /// `collation_connection`: the collation of literals.

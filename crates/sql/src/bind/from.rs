@@ -145,6 +145,7 @@ impl Binder<'_> {
             return Ok(rel);
         }
         let alias: Str = Str::from(alias.unwrap_or(&name.name));
+        self.check_locked(name, &alias, false)?;
         match self.table_source(name)? {
             TableSource::Base(table) => {
                 self.check_not_changing(&table, &alias)?;
@@ -194,6 +195,14 @@ impl Binder<'_> {
             Some((_, name)) if self.inserting && !same_table(name, &table.def().name) => Err(super::view::prevented(name, "INSERT", name)),
             Some((_, name)) => Err(highkey_types::errors::update_table_used(name)),
             None => Ok(()),
+        }
+    }
+
+    /// Under LOCK TABLES the statement's own names have to be locked ones. What a view reads is locked with it.
+    pub fn check_locked(&self, name: &ObjectName, alias: &str, write: bool) -> Result<()> {
+        match name.schema.as_deref().map(Str::from).or_else(|| self.cx.current_schema()) {
+            Some(schema) if self.expanding.is_empty() => self.cx.check_locked_as(&schema, &name.name, alias, write),
+            _ => Ok(()),
         }
     }
 

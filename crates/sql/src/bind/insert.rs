@@ -49,12 +49,15 @@ impl Binder<'_> {
             }
         };
         let hints = super::hints::hints(&insert.hints);
+        // Whether all tables are locked comes first.
+        self.check_locked(&insert.table, &insert.table.name, true)?;
         let views = self.views.clone();
         Ok(BoundInsert { table: target.table, replace: insert.replace, ignore: insert.ignore, columns, source, on_duplicate, check: target.check, views, hints })
     }
 
     /// What rows are put into: a table, or one behind a view. `listed`: the columns that the statement names.
     fn row_target(&mut self, name: &ast::ObjectName, listed: Option<&[ColumnRef]>) -> Result<RowTarget> {
+        self.check_locked(name, &name.name, false)?;
         let Some(view) = self.named_view(name)? else {
             let table = self.target_table(name)?;
             let fields = table_fields(table.def(), &table.def().name);
@@ -267,6 +270,7 @@ impl Binder<'_> {
         });
         let listed: Vec<ColumnRef> = listed.collect();
         let target = self.row_target(&load.table, (!load.targets.is_empty()).then_some(&listed))?;
+        self.check_locked(&load.table, &load.table.name, true)?;
         let def = target.table.def().clone();
         let targets = if load.targets.is_empty() {
             target.columns(None, false)?.into_iter().filter(|i| def.columns[*i].generated.is_none()).map(BoundLoadTarget::Column).collect()

@@ -71,22 +71,27 @@ impl Binder<'_> {
             }
             QueryBody::Nested(inner) if around.order_by.is_empty() && around.limit.is_none() && around.locks.is_empty() => self.query_expression(inner),
             body => {
-                let rel = self.body(body)?;
+                let rel = self.body(body, around.locks)?;
                 self.order_and_limit(rel, around)
             }
         }
     }
 
-    fn body(&mut self, body: &QueryBody) -> Result<Rel> {
-        let alone = Surroundings { order_by: &[], limit: None, locks: &[] };
+    /// `locks`: what follows a set operation is about its last query, as in MySQL.
+    fn body(&mut self, body: &QueryBody, locks: &[ast::LockClause]) -> Result<Rel> {
+        let alone = Surroundings { order_by: &[], limit: None, locks };
         match body {
             QueryBody::Select(select) => self.select(select, alone),
             QueryBody::Table(name) => self.select(&table_select(name), alone),
-            QueryBody::Nested(query) => self.query_expression(query),
+            QueryBody::Nested(query) if locks.is_empty() => self.query_expression(query),
+            QueryBody::Nested(query) => {
+                let locks = query.locks.iter().chain(locks).cloned().collect();
+                self.query_expression(&ast::Query { locks, ..(**query).clone() })
+            }
             QueryBody::Values(rows) => self.values(rows),
             QueryBody::SetOperation { op, all, left, right } => {
-                let left = stacker::maybe_grow(128 << 10, 1 << 20, || self.body(left))?;
-                let right = self.body(right)?;
+                let left = stacker::maybe_grow(128 << 10, 1 << 20, || self.body(left, &[]))?;
+                let right = self.body(right, locks)?;
                 self.set_operation(*op, *all, left, right)
             }
         }
@@ -195,7 +200,7 @@ impl Binder<'_> {
         if mentions(left, &cte.name) {
             return Err(malformed());
         }
-        let mut anchor = self.body(left)?;
+        let mut anchor = self.body(left, &[])?;
         rename(&mut anchor, &cte.name, &cte.columns)?;
         for field in &mut anchor.fields {
             field.ty.nullable = true;
@@ -207,7 +212,7 @@ impl Binder<'_> {
         let scan = Rel { kind: RelKind::CteScan { id, name: Str::from(cte.name.as_str()) }, fields: fields.clone() };
         let visible = self.ctes.len();
         self.ctes.push(CteBinding { name: cte.name.clone(), rel: scan, level: self.scopes.len() });
-        let step = self.body(right);
+        let step = self.body(right, &[]);
         self.ctes.truncate(visible);
         let step = step?;
         if step.fields.len() != fields.len() {

@@ -24,6 +24,7 @@ struct Restriction {
 impl Binder<'_> {
     /// The one table that a statement changes, by its name or a view's. None for a view of several tables.
     fn change_target(&mut self, name: &ObjectName, alias: &str) -> Result<Option<Target>> {
+        self.check_locked(name, alias, false)?;
         if let Some(view) = self.named_view(name)? {
             let exposed = self.exposed_view(&view, alias)?;
             let exposed = exposed.ok_or_else(|| not_updatable(alias, self.operation))?;
@@ -67,6 +68,7 @@ impl Binder<'_> {
                 Ok((assignments, binder.restriction(&target, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?))
             })?;
             let Restriction { filter, order_by, limit } = restriction;
+            self.check_locked(name, &alias, true)?;
             let (check, views) = (target.check, self.views.clone());
             return Ok(BoundUpdate::Single(Box::new(SingleUpdate { table, alias, ignore: update.ignore, assignments, filter, order_by, limit, indexes, check, views, hints })));
         }
@@ -155,6 +157,7 @@ impl Binder<'_> {
         let (mut exprs, mut fields, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         for b in chosen {
             let base = &bases[*b];
+            self.cx.check_locked_as(&base.name.0, &base.name.1, &base.alias, true)?;
             let start = exprs.len();
             for position in base.range() {
                 exprs.push(Expr::column(position, from.fields[position].ty.clone()));
@@ -189,6 +192,7 @@ impl Binder<'_> {
             let scope = Scope::new(target.scope.clone());
             let (restriction, _) =
                 self.within(scope, |binder| binder.restriction(&target, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref()))?;
+            self.check_locked(name, &alias, true)?;
             let views = self.views.clone();
             let Restriction { filter, order_by, limit } = restriction;
             return Ok(BoundDelete::Single(Box::new(SingleDelete { table, alias, ignore: delete.ignore, filter, order_by, limit, indexes, views, hints })));

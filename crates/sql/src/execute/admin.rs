@@ -1,14 +1,14 @@
 //! USE, KILL, FLUSH, LOCK TABLES, DO.
 
 use highkey_table::TableName;
-use highkey_types::{MySqlError, Value, errors};
+use highkey_types::{MySqlError, Str, Value, errors};
 
 use super::{BoundTables, Failure, Outcome};
 use crate::bind;
 use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, Statement, TableLock};
-use crate::session::{Interruption, Session, error};
+use crate::session::{Interruption, LockedName, Session, error};
 use crate::show;
 
 impl Session {
@@ -64,7 +64,7 @@ impl Session {
                     self.state.locks.take_read_lock(self.state.config.metadata_timeout, &self.state.process.flag()).await?;
                 }
                 Flush::Tables { names, read_lock: true, .. } => {
-                    let locks: Vec<TableLock> = names.iter().map(|n| TableLock { name: n.clone(), write: false }).collect();
+                    let locks: Vec<TableLock> = names.iter().map(|n| TableLock { name: n.clone(), alias: None, write: false }).collect();
                     self.lock_tables(&locks).await?;
                 }
                 Flush::Tables { names, .. } if self.state.locks.has_tables() => {
@@ -99,8 +99,11 @@ impl Session {
     pub(crate) async fn lock_tables(&mut self, tables: &[TableLock]) -> Result<Outcome, Failure> {
         self.state.locks.unlock_tables();
         let mut wanted: Vec<(TableName, bool)> = Vec::new();
+        let mut named = Vec::new();
         for lock in tables {
             let (schema, name) = self.table_name(&lock.name)?;
+            let alias = lock.alias.as_deref().map_or_else(|| name.clone(), Str::from);
+            named.push(LockedName { table: (schema.clone(), name.clone()), alias, write: lock.write });
             let catalog = self.state.instance.database().catalog();
             let mut names = vec![(schema, name)];
             match catalog.find_view(&names[0].0, &names[0].1) {
@@ -130,6 +133,7 @@ impl Session {
             locks.unlock_tables();
             return Err(e.into());
         }
+        self.state.locked_names = named;
         Ok(Outcome::ok())
     }
 

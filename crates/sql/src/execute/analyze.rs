@@ -75,7 +75,7 @@ fn ms(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1e3)
 }
 
-/// The six parts that a statement always has, those of the others that it has, and what remains.
+/// The six parts that a statement always has, those of the others that it has, and what remains; then what it has told the binary log.
 fn time_lines(state: &SessionState, time: &TimeSplit) -> Vec<String> {
     let part = |name: &str, nanos: u64| format!("    {name}: {} ms", ms(Duration::from_nanos(nanos)));
     let wait = |name: &str, sum: WaitSum| part(name, sum.nanos) + &counted(sum.count);
@@ -92,6 +92,9 @@ fn time_lines(state: &SessionState, time: &TimeSplit) -> Vec<String> {
         }
     }
     lines.push(part("other", time.other()));
+    if time.binlog_bytes > 0 {
+        lines.push(format!("Binary log: {} bytes", time.binlog_bytes));
+    }
     lines
 }
 

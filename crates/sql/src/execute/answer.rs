@@ -38,8 +38,8 @@ fn column(state: &SessionState, field: &Field) -> Column {
 }
 
 impl Session {
-    /// Sends a result set made in memory.
-    pub(crate) async fn send(&mut self, answer: Answer, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+    /// Sends a result set made in memory. `found`: it is what FOUND_ROWS() counts.
+    pub(crate) async fn send(&mut self, answer: Answer, found: bool, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         sink.columns(&columns(&self.state, &answer.fields));
         for row in &answer.rows {
             sink.row(row);
@@ -47,7 +47,7 @@ impl Session {
                 sink.flush().await?;
             }
         }
-        Ok(Outcome::Rows { count: Some(answer.rows.len() as u64) })
+        Ok(Outcome::Rows { count: answer.rows.len() as u64, found })
     }
 }
 

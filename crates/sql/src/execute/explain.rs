@@ -28,7 +28,7 @@ impl Session {
             let mut text = String::new();
             block.write(0, &mut text);
             let answer = Answer::new("EXPLAIN S", vec![vec![Value::text(text)]]);
-            return self.send(answer, sink).await;
+            return self.send(answer, false, sink).await;
         }
         // What it waits for until its tables are open counts too.
         let began = Instant::now();
@@ -97,7 +97,7 @@ impl Session {
                 rows,
             ),
         };
-        self.send(answer, sink).await
+        self.send(answer, false, sink).await
     }
 
     /// What a connection runs now, planned once more: bound to its database, under the settings of this session.

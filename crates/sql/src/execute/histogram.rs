@@ -77,7 +77,7 @@ impl Session {
             }
             _ => line("", true, "Only one table can be specified while modifying histogram statistics."),
         }
-        self.send(Answer::new("Table s128;Op s10;Msg_type s10;Msg_text S", rows), sink).await
+        self.send(Answer::new("Table s128;Op s10;Msg_type s10;Msg_text S", rows), false, sink).await
     }
 }
 

@@ -89,7 +89,7 @@ impl Session {
             }
         }
         let columns = if operation == Maintenance::Checksum { "Table s128;Checksum u?" } else { "Table s128;Op s10;Msg_type s10;Msg_text S" };
-        self.send(Answer::new(columns, rows), sink).await
+        self.send(Answer::new(columns, rows), false, sink).await
     }
 
     /// What InnoDB makes of OPTIMIZE, ALTER … FORCE and ALTER … ENGINE: dense indexes and new statistics. Others use the table meanwhile.

@@ -80,8 +80,8 @@ impl From<std::io::Error> for Failure {
 /// What a statement that succeeded is answered with.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Columns and rows have gone to the sink; the end is to follow. `count`: for FOUND_ROWS(), `None` leaves it.
-    Rows { count: Option<u64> },
+    /// Columns and `count` rows have gone to the sink; the end is to follow. `found`: FOUND_ROWS() gives the count.
+    Rows { count: u64, found: bool },
     /// Columns have gone to the sink, the rows wait for COM_STMT_FETCH.
     Cursor,
     /// An OK packet.
@@ -119,7 +119,7 @@ fn commits_first(statement: &Statement) -> bool {
     }
 }
 
-/// DDL is refused in READ ONLY transactions and by a read-only server.
+/// DDL is refused where transactions are READ ONLY and by a read-only server.
 fn is_definition(statement: &Statement) -> bool {
     use Statement::*;
     matches!(
@@ -139,9 +139,14 @@ impl Session {
         }
         if commits {
             if is_definition(statement) {
-                self.check_writable()?;
+                self.check_server_writable()?;
             }
+            // READ ONLY of the transaction that it ends is over then; that of the session is not.
             self.implicit_commit().await?;
+            self.forget_next_transaction();
+            if is_definition(statement) {
+                self.check_transaction_writable()?;
+            }
             if is_definition(statement) || matches!(statement, Statement::Grant(_) | Statement::Revoke(_)) {
                 self.check_definition(statement)?;
                 self.begin_change(true).await?;
@@ -211,11 +216,11 @@ impl Session {
             Statement::Deallocate(name) => self.deallocate(name),
             Statement::Show(show) => {
                 let answer = show::show(&mut self.state, show)?;
-                self.send(answer, sink).await
+                self.send(answer, show.what.is_query(), sink).await
             }
             Statement::Describe { table, column } => {
                 let answer = show::describe(&mut self.state, table, column.as_deref())?;
-                self.send(answer, sink).await
+                self.send(answer, true, sink).await
             }
             Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, sink).await,
             Statement::ExplainConnection { format, id } => self.explain_connection(*format, *id, sink).await,
@@ -243,7 +248,7 @@ impl Session {
 
     /// What plugins of MySQL do and is built in here is there already; it cannot be taken away.
     fn plugin(&mut self, install: bool, name: &str) -> Result<Outcome, Failure> {
-        let built_in = ["rpl_semi_sync_source", "rpl_semi_sync_master"].iter().any(|known| known.eq_ignore_ascii_case(name));
+        let built_in = ["rpl_semi_sync_source", "rpl_semi_sync_master", "rpl_semi_sync_replica", "rpl_semi_sync_slave"].iter().any(|known| known.eq_ignore_ascii_case(name));
         match (built_in, install) {
             (true, true) => {
                 self.state.push_warning(error::warning(1287, format!("Plugin '{name}' is built into Highkey; its variables turn it on")));

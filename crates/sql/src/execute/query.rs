@@ -236,7 +236,7 @@ impl Session {
             return Box::pin(self.query_counting_all(bound, sink)).await;
         }
         let count = self.collect(bound, fast, &mut Destination::Sink(sink)).await?;
-        Ok(Outcome::Rows { count: Some(count) })
+        Ok(Outcome::Rows { count, found: true })
     }
 
     /// Runs the query into a destination; how many rows.
@@ -375,7 +375,7 @@ impl Session {
                 sink.flush().await?;
             }
         }
-        Ok(Outcome::Rows { count: Some(rows.len() as u64) })
+        Ok(Outcome::Rows { count: rows.len() as u64, found: true })
     }
 
     /// The value of a LIMIT or OFFSET.

@@ -41,8 +41,7 @@ impl Parser<'_> {
                 }
                 Ok(Statement::LockTables(self.list(|p| {
                     let name = p.object_name()?;
-                    // Highkey locks the table under all its names.
-                    p.alias(false)?;
+                    let alias = p.alias(false)?;
                     let low = p.kw("LOW_PRIORITY");
                     let write = match p.any_kw(&["READ", "WRITE"]) {
                         Some("WRITE") => true,
@@ -52,7 +51,7 @@ impl Parser<'_> {
                         }
                         _ => return p.fail(),
                     };
-                    Ok(TableLock { name, write })
+                    Ok(TableLock { name, alias, write })
                 })?))
             }
             "UNLOCK" => {

@@ -259,6 +259,8 @@ impl Session {
         if let Some(kept) = kept
             && kept.settings == settings
             && kept.types == types
+            // It may use names that are not locked.
+            && !self.state.locks.has_tables()
             && self.open_tables(&kept.tables).await?
         {
             return Ok(Some(kept));

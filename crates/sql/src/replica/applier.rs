@@ -185,6 +185,14 @@ impl Applier {
         self.note(name, value).await
     }
 
+    /// Goes on with the rollback of what was prepared, if it has been decided and could not be done.
+    pub async fn finish_rollback(&mut self, xid: &Xid) -> Result<(), MySqlError> {
+        match self.session.state.instance.database().xa_take(xid) {
+            Some(mut branch) if branch.is_rolled_back() => branch.rollback(None).await,
+            _ => Ok(()),
+        }
+    }
+
     /// Whether our own binary log is to tell of the transaction's GTID.
     fn has_gtid(&self) -> bool {
         self.session.replica.as_ref().and_then(|replica| replica.log).is_some_and(|log| log.gtid.is_some())

@@ -95,6 +95,8 @@ pub struct ReplicaStatus {
     pub receiver_state: String,
     pub receiver_thread: u64,
     pub receiver_failure: ReplicaFailure,
+    /// What is durable here is acknowledged to the source.
+    pub semi_sync: bool,
     pub applier: ThreadState,
     pub applier_state: String,
     pub applier_failure: ReplicaFailure,

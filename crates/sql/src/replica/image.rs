@@ -178,7 +178,9 @@ impl SourceColumn {
             },
             code::BIT => {
                 let bits = usize::from(self.meta >> 8) * 8 + usize::from(self.meta & 255);
-                Value::UInt(big_endian(take(bytes, bits.div_ceil(8))?))
+                let (value, most) = (big_endian(take(bytes, bits.div_ceil(8))?), u64::MAX.checked_shr(64u32.saturating_sub(bits as u32)).unwrap_or(0));
+                // More than the column has: MySQL makes it the most of a byte, and cuts several.
+                Value::UInt(if value > most && bits < 8 { most } else { value & most })
             }
             code::DATE | code::NEWDATE => {
                 let packed = little_endian(take(bytes, 3)?);

@@ -98,6 +98,8 @@ impl Session {
             Ok(events) => self.apply_events(&mut replay, &events).await,
             Err(e) => Err(e),
         };
+        // A later statement brings its own.
+        replay.maps = TableMaps::default();
         self.replay = Some(replay);
         applied?;
         Ok(Outcome::ok())
@@ -142,7 +144,6 @@ impl Session {
             }
             let rows = event.rows().map_err(damaged)?;
             if rows.table_id == DUMMY_TABLE {
-                replay.maps.trim();
                 continue;
             }
             let table = replay.maps.get(rows.table_id).cloned();
@@ -154,9 +155,6 @@ impl Session {
                 RowsChange { kind: rows.kind, table: &table, before: rows.before, after: rows.after, images: rows.images, no_foreign_key_checks: rows.no_foreign_key_checks };
             self.apply_rows(&mut replay.tables, &change, event.timestamp).await?;
             self.state.process.check()?;
-        }
-        if events.iter().any(|event| event.kind != kind::TABLE_MAP) {
-            replay.maps.trim();
         }
         Ok(())
     }

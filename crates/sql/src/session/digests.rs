@@ -48,6 +48,8 @@ pub struct Sums {
     pub rows_sent: u64,
     pub rows_examined: u64,
     pub cpu: u64,
+    /// Of the binary log's events.
+    pub binlog_bytes: u64,
     /// By [`WaitKind`].
     pub waits: [u64; WaitKind::ALL.len()],
     pub first_seen: i64,
@@ -72,6 +74,7 @@ impl Sums {
             rows_sent: execution.rows_sent,
             rows_examined: execution.rows_examined,
             cpu: time.cpu,
+            binlog_bytes: time.binlog_bytes,
             waits: time.waits.map(|wait| wait.nanos),
             first_seen: execution.ended_micros - (time.elapsed / 1000) as i64,
             last_seen: execution.ended_micros,
@@ -112,6 +115,7 @@ impl Sums {
         self.rows_sent += other.rows_sent;
         self.rows_examined += other.rows_examined;
         self.cpu += other.cpu;
+        self.binlog_bytes += other.binlog_bytes;
         for (sum, wait) in self.waits.iter_mut().zip(&other.waits) {
             *sum += wait;
         }

@@ -49,7 +49,7 @@ pub(crate) use process::stage_name;
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
-pub(crate) use state::blocking;
+pub(crate) use state::{LockedName, blocking};
 use state::clock_micros;
 pub use status::{Status, StatusCounter};
 pub use transaction::{TransactionState, isolation};
@@ -155,7 +155,7 @@ impl Default for Done {
 impl Done {
     fn of(outcome: &Outcome, rows_sent: Option<u64>) -> Done {
         match outcome {
-            Outcome::Rows { count } => Done { failed: false, affected: 0, sent: rows_sent.or(*count).unwrap_or(0) },
+            Outcome::Rows { count, .. } => Done { failed: false, affected: 0, sent: rows_sent.unwrap_or(*count) },
             Outcome::Cursor => Done { failed: false, affected: 0, sent: 0 },
             Outcome::Done { affected, .. } => Done { failed: false, affected: *affected, sent: 0 },
         }
@@ -424,9 +424,11 @@ impl Session {
         let warnings = if self.about_conditions { 0 } else { self.state.diagnostics.packet_count() };
         let mut summary = OkSummary { status, warnings, ..OkSummary::default() };
         match outcome {
-            Outcome::Rows { count } => {
+            Outcome::Rows { count, found } => {
                 self.state.row_count = -1;
-                self.state.found_rows = count.unwrap_or(self.state.found_rows);
+                if found {
+                    self.state.found_rows = count;
+                }
                 sink.end(summary);
             }
             Outcome::Cursor => {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use highkey_table::{SessionLocks, WaitKind};
+use highkey_table::{SessionLocks, TableName, WaitKind};
 use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
 
 use super::config::Config;
@@ -44,6 +44,8 @@ pub struct SessionState {
     /// SET INSERT_ID: the next statement's auto-increment value.
     pub next_insert_id: Option<u64>,
     pub found_rows: u64,
+    /// What the last LOCK TABLES has named; it holds as long as `locks.has_tables()`.
+    pub locked_names: Vec<LockedName>,
     pub row_count: i64,
     /// Parameters of the running prepared statement.
     pub params: Vec<Value>,
@@ -79,6 +81,7 @@ impl SessionState {
             explicit_insert_id: None,
             next_insert_id: None,
             found_rows: 0,
+            locked_names: Vec::new(),
             row_count: 0,
             params: Vec::new(),
             param_types: Vec::new(),
@@ -290,6 +293,14 @@ pub fn clock_micros() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64)
 }
 
+/// A table or view of LOCK TABLES, and the name under which statements may use it.
+#[derive(Clone)]
+pub struct LockedName {
+    pub table: TableName,
+    pub alias: Str,
+    pub write: bool,
+}
+
 impl BindContext for SessionState {
     fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError> {
         self.check_tables_allowed()?;
@@ -310,6 +321,20 @@ impl BindContext for SessionState {
             return Ok(TableSource::View(view));
         }
         Ok(TableSource::Base(catalog.table(schema, name)?))
+    }
+
+    fn check_locked_as(&self, schema: &str, name: &str, alias: &str, write: bool) -> Result<(), MySqlError> {
+        if !self.locks.has_tables() || information_schema::is_virtual_schema(schema) {
+            return Ok(());
+        }
+        let mut names = self.locked_names.iter().filter(|locked| *locked.table.0 == *schema && *locked.table.1 == *name).peekable();
+        // What views read, and what has been renamed since, is locked under any name.
+        let any = names.peek().is_none() && self.locks.check_table(schema, name, false).is_ok();
+        match names.find(|locked| *locked.alias == *alias) {
+            Some(locked) if write && !locked.write => Err(highkey_types::errors::table_not_locked_for_write(alias)),
+            None if !any => Err(highkey_types::errors::table_not_locked(alias)),
+            _ => Ok(()),
+        }
     }
 
     fn current_schema(&self) -> Option<Str> {

@@ -174,8 +174,13 @@ impl Session {
         if read_only { Err(error::read_only_transaction()) } else { Ok(()) }
     }
 
-    pub(crate) fn check_writable(&mut self) -> Result<(), MySqlError> {
+    pub(crate) fn check_writable(&self) -> Result<(), MySqlError> {
         self.check_transaction_writable()?;
+        self.check_server_writable()
+    }
+
+    /// Error 1290 if `read_only` or `super_read_only` is set, which a replica's changes pass.
+    pub(crate) fn check_server_writable(&self) -> Result<(), MySqlError> {
         if self.replica.is_some() {
             return Ok(());
         }
@@ -271,6 +276,11 @@ impl Session {
         self.transaction.explicit = false;
         self.transaction.statement = None;
         self.commit_current().await
+    }
+
+    /// What SET TRANSACTION has said of the next transaction is over.
+    pub(crate) fn forget_next_transaction(&mut self) {
+        self.transaction.next = Characteristics::default();
     }
 
     /// BEGIN and START TRANSACTION.

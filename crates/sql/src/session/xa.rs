@@ -123,7 +123,7 @@ impl Session {
             XaStatement::Rollback(xid) => self.xa_rollback(xid).await?,
             XaStatement::Recover { convert } => {
                 let answer = self.xa_recover(*convert);
-                return self.send(answer, sink).await;
+                return self.send(answer, false, sink).await;
             }
         }
         self.state.tables_refused = self.transaction.xa.as_ref().map(|xa| xa.state).filter(|state| *state != XaState::Active).map(XaState::name);

@@ -196,7 +196,9 @@ fn semi_sync_rows(state: &SessionState) -> Vec<(String, String)> {
     let values = counters.iter().map(|(name, count)| (*name, count.to_string()));
     let values: Vec<(&str, String)> = values.chain([("status", if status.on { "ON" } else { "OFF" }.to_owned())]).collect();
     let named = |role: &'static str| values.iter().map(move |(name, value)| (format!("Rpl_semi_sync_{role}_{name}"), value.clone()));
-    named("source").chain(named("master")).collect()
+    let acknowledges = state.instance.replica().and_then(|replica| replica.status()).is_some_and(|status| status.semi_sync);
+    let replica = |role| (format!("Rpl_semi_sync_{role}_status"), if acknowledges { "ON" } else { "OFF" }.to_owned());
+    named("source").chain(named("master")).chain(["replica", "slave"].map(replica)).collect()
 }
 
 /// Parallel queries: what runs, what was refused, why statements stayed on one thread.

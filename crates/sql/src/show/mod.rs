@@ -192,6 +192,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
                 row("caching_sha2_password", "AUTHENTICATION"),
                 row("InnoDB", "STORAGE ENGINE"),
                 row("rpl_semi_sync_source", "REPLICATION"),
+                row("rpl_semi_sync_replica", "REPLICATION"),
             ];
             Answer::new("Name s64;Status s10;Type s80;Library s64?;License s80?", rows)
         }

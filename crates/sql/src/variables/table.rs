@@ -318,6 +318,8 @@ variables! {
     "replicate_wild_ignore_table" Global Text, "", false, Real;
     "require_secure_transport" Global Bool, "OFF", true, Real;
     "resultset_metadata" SessionOnly Enum(&["NONE", "FULL"]), "FULL", true, Ignored;
+    "rpl_semi_sync_replica_enabled" Global Bool, "OFF", true, Real;
+    "rpl_semi_sync_replica_trace_level" Global UInt(0, U32), "32", true, Ignored;
     "rpl_semi_sync_source_enabled" Global Bool, "OFF", true, Real;
     "rpl_semi_sync_source_timeout" Global UInt(0, U32), "10000", true, Real;
     "rpl_semi_sync_source_trace_level" Global UInt(0, U32), "32", true, Ignored;
@@ -422,5 +424,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("rpl_semi_sync_master_wait_for_slave_count", "rpl_semi_sync_source_wait_for_replica_count"),
     ("rpl_semi_sync_master_wait_no_slave", "rpl_semi_sync_source_wait_no_replica"),
     ("rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point"),
+    ("rpl_semi_sync_slave_enabled", "rpl_semi_sync_replica_enabled"),
+    ("rpl_semi_sync_slave_trace_level", "rpl_semi_sync_replica_trace_level"),
     ("skip_replica_start", "skip_slave_start"),
 ];

@@ -54,6 +54,10 @@ pub(super) struct HowToCommit {
     pub gated: bool,
     /// Nobody's snapshot needs it: its locks are free as soon as it is durable, whatever the gate holds before it.
     pub aside: bool,
+    /// It waits for the disk, whatever the flush level: what nobody reads behind the log is not acknowledged.
+    pub durable: bool,
+    /// Its record may take the log's last reserve.
+    pub urgent: bool,
 }
 
 /// Something to be done once a commit is published.
@@ -252,14 +256,14 @@ impl CommitWait {
         CommitWait(None)
     }
 
-    pub(super) fn new(system: Arc<System>, lsn: Lsn) -> CommitWait {
-        let durable = system.store.wal.wait_commit(lsn);
+    pub(super) fn new(system: Arc<System>, lsn: Lsn, how: HowToCommit) -> CommitWait {
+        let durable = system.store.wal.wait_commit(lsn, how.durable);
         CommitWait(Some(Waiting { system, lsn, durable: Some(durable), publishes: true, waker: None }))
     }
 
     /// Of a record that ends nothing for others, or what has been undone already.
     pub(super) fn unpublished(system: Arc<System>, lsn: Lsn) -> CommitWait {
-        let mut wait = CommitWait::new(system, lsn);
+        let mut wait = CommitWait::new(system, lsn, HowToCommit::default());
         if let Some(waiting) = &mut wait.0 {
             waiting.publishes = false;
         }

@@ -170,9 +170,9 @@ impl Prepared {
         Ok(wait)
     }
 
-    /// As `Txn::wait_for_gate`, of its commit.
-    pub fn wait_for_gate(&mut self) {
-        self.txn.wait_for_gate();
+    /// For what is asked of its commit: `Txn::wait_for_gate`.
+    pub fn as_txn(&mut self) -> &mut Txn {
+        &mut self.txn
     }
 
     /// Rolls back: from the record that says so on it is an unfinished transaction like any other. On an error before that it stays prepared; on

@@ -297,7 +297,18 @@ impl Txn {
 
     /// Its commit is to be seen only when the gate admits it (`Engine::set_commit_gate`).
     pub fn wait_for_gate(&mut self) {
-        self.how.gated = true;
+        (self.how.gated, self.how.durable) = (true, true);
+    }
+
+    /// Its commit waits until it is durable, whatever `innodb_flush_log_at_trx_commit` says.
+    pub fn wait_for_disk(&mut self) {
+        self.how.durable = true;
+    }
+
+    /// As `commit`, of a few bytes that undo something, as rollbacks do: a log that is full for everybody else still takes them.
+    pub fn commit_urgent(mut self, binlog: &[u8]) -> Result<CommitWait> {
+        self.how.urgent = true;
+        self.append_commit(binlog)
     }
 
     /// As `commit`, of what no snapshot has to see in the order of the commits: numbers that the catalog notes. It waits for no gate, and whoever writes
@@ -315,7 +326,7 @@ impl Txn {
         }
         if !binlog.is_empty() {
             // While it is an answer: the record itself is never refused. What is prepared keeps the log until it has ended.
-            let urgency = if self.is_prepared { Urgency::Rollback } else { Urgency::Normal };
+            let urgency = if self.is_prepared || self.how.urgent { Urgency::Rollback } else { Urgency::Normal };
             self.system.store.wal.reserve_events(binlog.len(), urgency)?;
         }
         let owner = self.owner();
@@ -338,7 +349,7 @@ impl Txn {
         self.owner = None;
         self.last_lsn = Lsn::NONE;
         self.note_events(binlog);
-        Ok(CommitWait::new(system, lsn))
+        Ok(CommitWait::new(system, lsn, how))
     }
 
     /// A record with these events, and those that were logged in parts before, is in the log.

@@ -53,10 +53,11 @@ impl Wal {
         DurableWait { wal: self.clone(), lsn, need: Need::Durable, waiting: None, led: false, counted: None }
     }
 
-    /// As `wait_durable`, but as the flush level says: 1 durable, 2 written to the operating system, 0 at once.
-    pub fn wait_commit(self: &Arc<Self>, lsn: Lsn) -> DurableWait {
+    /// As `wait_durable`, but as the flush level says unless it is to be `durable` in any case: 1 durable, 2 written to the operating system, 0 at once.
+    pub fn wait_commit(self: &Arc<Self>, lsn: Lsn, durable: bool) -> DurableWait {
         self.counters.commit_waits.add(1);
         let need = match self.flush_level() {
+            _ if durable => Need::Durable,
             0 => Need::Appended,
             2 => Need::Written,
             _ => Need::Durable,

@@ -43,7 +43,7 @@ fn one_sync_serves_many_commits() {
                         let mut wait = Box::pin(wal.wait_durable(lsn));
                         let _ = wait.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                     } else {
-                        wal.wait_commit(lsn).wait().unwrap();
+                        wal.wait_commit(lsn, false).wait().unwrap();
                         assert!(lsn < wal.durable());
                     }
                     let record = wal.read(lsn).unwrap();
@@ -68,13 +68,13 @@ fn levels_promise_what_they_say() {
     let wal = wal(Arc::new(disk.clone()), &options());
     wal.set_flush_level(0);
     let before = disk.changes();
-    wal.wait_commit(append(&wal, 1, 10)).wait().unwrap();
+    wal.wait_commit(append(&wal, 1, 10), false).wait().unwrap();
     assert_eq!(disk.changes(), before, "level 0 writes nothing");
     wal.set_flush_level(2);
-    wal.wait_commit(append(&wal, 1, 10)).wait().unwrap();
+    wal.wait_commit(append(&wal, 1, 10), false).wait().unwrap();
     assert_eq!(disk.changes(), before + 1, "level 2 writes");
     wal.set_flush_level(1);
-    wal.wait_commit(append(&wal, 1, 10)).wait().unwrap();
+    wal.wait_commit(append(&wal, 1, 10), false).wait().unwrap();
     assert_eq!(disk.changes(), before + 3, "level 1 writes and syncs");
 }
 

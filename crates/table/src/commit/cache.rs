@@ -220,6 +220,16 @@ impl EventCache {
         self.told = false;
     }
 
+    /// Bytes of all events so far.
+    pub fn size(&self) -> u64 {
+        self.logged + self.buf.len() as u64
+    }
+
+    /// Of these, those that are in the log already.
+    pub fn logged(&self) -> u64 {
+        self.logged
+    }
+
     pub fn source(&self) -> &EventSource {
         &self.source
     }

@@ -419,7 +419,12 @@ impl Binlog {
     }
 
     fn note_number(&self, note: NumberNote) -> Result<CommitWait> {
-        self.engine.begin(Isolation::ReadCommitted).commit(&note.encode())
+        let txn = self.engine.begin(Isolation::ReadCommitted);
+        match note {
+            NumberNote::Taken(_) => txn.commit(&note.encode()),
+            // A number that stayed taken because the log is full could not be used before the next start.
+            NumberNote::Free(_) => txn.commit_urgent(&note.encode()),
+        }
     }
 
     /// All GTIDs that are owned, with their connections.

@@ -9,7 +9,7 @@ use std::task::{Poll, Wake, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use highkey_storage::{Engine, Interrupt, Lsn, Progress, Stage};
+use highkey_storage::{Engine, Interrupt, Lsn, Progress, Stage, Txn};
 use parking_lot::{Condvar, Mutex};
 
 /// A place in the files: number and offset of an event's end.
@@ -230,17 +230,24 @@ impl SemiSync {
         }
     }
 
-    /// Whether commits are to ask for the gate.
-    pub(crate) fn holds_back(&self) -> bool {
-        self.enabled.load(Ordering::Relaxed) && {
-            let state = self.state.lock();
-            state.on && state.settings.after_sync
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    /// Before the commit of a transaction of the binary log: what it is to wait for.
+    pub(crate) fn prepare(&self, txn: &mut Txn) {
+        let state = self.state.lock();
+        match state.on {
+            true if state.settings.after_sync => txn.wait_for_gate(),
+            // Replicas read what is durable.
+            true => txn.wait_for_disk(),
+            false => {}
         }
     }
 
     /// A transaction of the binary log has its record in the log. `None`: nobody waits for replicas.
     pub(crate) fn begin(self: &Arc<Self>, lsn: Option<Lsn>) -> Option<ReplicaWait> {
-        if !self.enabled.load(Ordering::Relaxed) {
+        if !self.is_enabled() {
             return None;
         }
         let lsn = lsn?;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use highkey_storage::{Interrupt, Progress, Stage, Txn};
+use highkey_storage::{Interrupt, Progress, Stage, Txn, Waits};
 use highkey_types::{MySqlError, Str, errors};
 
 use crate::commit::EventSource;
@@ -78,10 +78,11 @@ impl DdlContext {
             record.put(&mut txn)?;
         }
         let events = self.log.as_ref().map_or_else(Vec::new, |log| log.source.statement_payload(&log.text, txn.releasing()));
-        let replicas = db.semi_sync().filter(|_| !events.is_empty());
-        if replicas.is_some_and(|replicas| replicas.holds_back()) {
-            txn.wait_for_gate();
+        let replicas = db.semi_sync().filter(|replicas| replicas.is_enabled() && !events.is_empty());
+        if let Some(replicas) = replicas {
+            replicas.prepare(&mut txn);
         }
+        Waits::note_binlog_bytes(events.len() as u64);
         let wait = txn.commit(&events).map_err(failed)?;
         let acknowledged = replicas.and_then(|replicas| replicas.begin(wait.lsn()));
         if let Some(log) = &self.log {

@@ -115,6 +115,8 @@ pub struct Grant {
 pub struct TableLock {
     /// The table.
     pub name: ObjectName,
+    /// Under which name statements may use it; `None`: its own.
+    pub alias: Option<String>,
     /// WRITE.
     pub write: bool,
 }
@@ -225,4 +227,16 @@ pub enum ShowWhat {
     Replicas,
     Profiles,
     Profile,
+}
+
+impl ShowWhat {
+    /// MySQL answers it by a SELECT of its own, whose rows FOUND_ROWS() counts.
+    pub fn is_query(&self) -> bool {
+        use ShowWhat::*;
+        matches!(
+            self,
+            Databases | Tables { .. } | OpenTables { .. } | TableStatus { .. } | Columns { .. } | Index { .. } | Variables { .. } | Status | Engines | CharacterSet | Collation
+                | Plugins | Triggers { .. } | Events { .. } | ProcedureStatus | FunctionStatus | Warnings { count_only: true, .. } | Errors { count_only: true, .. }
+        )
+    }
 }

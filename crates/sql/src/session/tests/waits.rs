@@ -35,6 +35,34 @@ fn assert_analyzed(lines: &[String], root: &str, rows: u64, commits: bool) {
     assert_eq!(lines.iter().any(|line| line.starts_with("    log wait: ") && line.contains(" in ")), commits, "{lines:#?}");
 }
 
+/// What statements have made for the binary log: of those whose digest text begins so, in order of their first run.
+async fn binlog_bytes(c: &mut Client, begins: &str) -> Vec<u64> {
+    let digests = "SELECT highkey_binlog_bytes FROM performance_schema.events_statements_summary_by_digest";
+    let rows = c.rows(&format!("{digests} WHERE digest_text LIKE '{begins}%' ORDER BY first_seen")).await;
+    rows.iter().map(|row| row[0].parse().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_binary_log_has_its_price() {
+    let server = Server::with(|settings| settings.set("log_bin", Some("ON")).unwrap());
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(2000))").await;
+    assert!(binlog_bytes(&mut c, "CREATE TABLE").await[0] > 80);
+    let lines = analyze(&mut c, "INSERT INTO t VALUES (1, REPEAT('x', 1000))").await;
+    let told: u64 = lines.iter().find_map(|line| line.strip_prefix("Binary log: ")?.strip_suffix(" bytes")?.parse().ok()).expect("the bytes are told");
+    assert!((1100..1400).contains(&told), "{told}");
+    // Whoever makes the events pays for them, and the end of the transaction for itself.
+    c.ok("BEGIN").await;
+    c.ok("UPDATE t SET v = REPEAT('y', 1000)").await;
+    c.ok("COMMIT").await;
+    let (update, commit) = (binlog_bytes(&mut c, "UPDATE").await[0], binlog_bytes(&mut c, "COMMIT").await[0]);
+    assert!((2000..2400).contains(&update) && (1..200).contains(&commit), "{update} {commit}");
+    c.ok("SET sql_log_bin = 0").await;
+    c.ok("DELETE FROM t").await;
+    c.rows("SELECT * FROM t").await;
+    assert_eq!((binlog_bytes(&mut c, "DELETE").await, binlog_bytes(&mut c, "SELECT * FROM").await), (vec![0], vec![0]));
+}
+
 #[tokio::test]
 async fn explain_analyze_runs_what_it_explains() {
     let server = Server::new();

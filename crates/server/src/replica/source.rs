@@ -1,0 +1,465 @@
+//! The connection to the source. It is our own, out of `mysql_common`'s packets: acknowledgements go back on it while events come, which no client library does.
+
+use std::fs;
+use std::io::{self, Cursor};
+use std::sync::Arc;
+
+use highkey_protocol::{CapabilityFlags, PacketError, PacketReader, PacketWriter};
+use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context};
+use mysql_common::binlog::EventStreamReader;
+use mysql_common::binlog::consts::{BinlogVersion, EventType};
+use mysql_common::binlog::events::{Event, TransactionPayloadEvent};
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::binlog_request::BinlogRequest;
+use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, ComRegisterSlave, HandshakePacket, HandshakeResponse, SslRequest};
+use mysql_common::proto::MySerialize;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use super::settings::Settings;
+use crate::connection::Stream;
+
+/// An event may be as large as a row.
+const MAX_PACKET: usize = 1 << 30;
+/// utf8mb4_general_ci, which every source knows.
+const COLLATION: u8 = 45;
+const COM_QUERY: u8 = 3;
+/// The first byte of an acknowledgement, and before an event of a source that wants some.
+const SEMI_SYNC: u8 = 0xEF;
+
+const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
+    .union(CapabilityFlags::CLIENT_LONG_FLAG)
+    .union(CapabilityFlags::CLIENT_PROTOCOL_41)
+    .union(CapabilityFlags::CLIENT_TRANSACTIONS)
+    .union(CapabilityFlags::CLIENT_SECURE_CONNECTION)
+    .union(CapabilityFlags::CLIENT_PLUGIN_AUTH)
+    .union(CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA);
+
+/// Why the source did not do what it was asked for.
+#[derive(Debug)]
+pub enum SourceError {
+    /// It said so: number and message.
+    Server(u16, String),
+    /// The connection does not go on.
+    Lost(String),
+}
+
+impl From<io::Error> for SourceError {
+    fn from(e: io::Error) -> SourceError {
+        SourceError::Lost(e.to_string())
+    }
+}
+
+impl From<PacketError> for SourceError {
+    fn from(e: PacketError) -> SourceError {
+        lost(match e {
+            PacketError::TooLarge => "a packet of more than 1 GiB came",
+            PacketError::OutOfOrder => "packets came out of order",
+        })
+    }
+}
+
+type Result<T, E = SourceError> = std::result::Result<T, E>;
+
+fn lost(what: impl Into<String>) -> SourceError {
+    SourceError::Lost(what.into())
+}
+
+/// The next packet. Safe to cancel. An error of the source's is one here.
+async fn receive(stream: &mut (impl AsyncRead + Unpin), reader: &mut PacketReader) -> Result<Vec<u8>> {
+    loop {
+        if let Some(packet) = reader.next_packet()? {
+            return match packet.first() {
+                Some(0xFF) => Err(refusal(&packet)),
+                Some(_) => Ok(packet),
+                None => Err(lost("an empty packet came")),
+            };
+        }
+        reader.buffer().reserve(64 << 10);
+        if stream.read_buf(reader.buffer()).await? == 0 {
+            return Err(lost("the source has closed the connection"));
+        }
+    }
+}
+
+/// What an error packet says. Before the handshake is over it has no SQLSTATE.
+fn refusal(packet: &[u8]) -> SourceError {
+    let mut rest = ParseBuf(&packet[1..]);
+    let code = rest.checked_eat_u16_le().unwrap_or_default();
+    let text = rest.eat_all();
+    let message = if text.first() == Some(&b'#') { text.get(6..).unwrap_or_default() } else { text };
+    SourceError::Server(code, String::from_utf8_lossy(message).into_owned())
+}
+
+fn is_eof(packet: &[u8]) -> bool {
+    packet[0] == 0xFE && packet.len() < 9
+}
+
+/// A connection that asks.
+pub struct Source {
+    stream: Box<dyn Stream>,
+    reader: PacketReader,
+    writer: PacketWriter,
+}
+
+impl Source {
+    pub async fn connect(settings: &Settings) -> Result<Source> {
+        let stream = TcpStream::connect((settings.host.as_str(), settings.port)).await?;
+        stream.set_nodelay(true)?;
+        let mut source = Source { stream: Box::new(stream), reader: PacketReader::new(MAX_PACKET), writer: PacketWriter::default() };
+        let packet = source.receive().await?;
+        let greeting: HandshakePacket<'_> = ParseBuf(&packet).parse(())?;
+        let mut capabilities = CAPABILITIES & greeting.capabilities();
+        if settings.ssl {
+            if !greeting.capabilities().contains(CapabilityFlags::CLIENT_SSL) {
+                return Err(SourceError::Server(2026, "SSL connection error: SSL is required but the server doesn't support it".into()));
+            }
+            capabilities |= CapabilityFlags::CLIENT_SSL;
+            source.send(|out| SslRequest::new(capabilities, MAX_PACKET as u32, COLLATION).serialize(out)).await?;
+            source.stream = secured(source.stream, settings).await?;
+        }
+        source.authenticate(&greeting, capabilities, settings).await?;
+        Ok(source)
+    }
+
+    async fn authenticate(&mut self, greeting: &HandshakePacket<'_>, capabilities: CapabilityFlags, settings: &Settings) -> Result<()> {
+        let plugin = greeting.auth_plugin().filter(is_wanted).unwrap_or(AuthPlugin::MysqlNativePassword);
+        let mut login = Login { nonce: greeting.nonce(), password: settings.password.as_bytes(), tls: settings.ssl };
+        let mut method = start(&plugin)?;
+        let answer = login.answer(&mut method, &login.nonce)?.unwrap_or_default();
+        // The version only chooses the collation.
+        let response = HandshakeResponse::new(Some(answer), (8, 0, 0), Some(settings.user.as_bytes()), None::<&[u8]>, Some(plugin.borrow()), capabilities, None, MAX_PACKET as u32);
+        self.send(|out| response.serialize(out)).await?;
+        loop {
+            let packet = self.receive().await?;
+            let answer = match packet[0] {
+                0 => return Ok(()),
+                // The source's account has another method than the source's default.
+                0xFE => {
+                    let request: AuthSwitchRequest<'_> = ParseBuf(&packet).parse(())?;
+                    let plugin = request.auth_plugin();
+                    if !is_wanted(&plugin) {
+                        let name = String::from_utf8_lossy(plugin.as_bytes()).into_owned();
+                        return Err(SourceError::Server(2059, format!("Authentication plugin '{name}' cannot be loaded")));
+                    }
+                    method = start(&plugin)?;
+                    login.nonce = request.plugin_data().to_vec();
+                    login.answer(&mut method, &login.nonce)?
+                }
+                1 => login.answer(&mut method, &packet[1..])?,
+                other => return Err(lost(format!("a packet that begins with {other} came during the login"))),
+            };
+            if let Some(answer) = answer {
+                self.send(|out| out.extend(answer)).await?;
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Result<Vec<u8>> {
+        receive(&mut self.stream, &mut self.reader).await
+    }
+
+    /// Sends the next packet of an exchange.
+    async fn send(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        self.writer.set_sequence(self.reader.sequence());
+        self.writer.packet(fill);
+        write(&mut self.stream, &mut self.writer).await?;
+        self.reader.set_sequence(self.writer.sequence());
+        Ok(())
+    }
+
+    /// Begins an exchange.
+    async fn command(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        self.reader.reset_sequence();
+        self.send(fill).await
+    }
+
+    /// Runs a statement: the first row that it gives, NULL as an empty text.
+    pub async fn row(&mut self, sql: &str) -> Result<Option<Vec<String>>> {
+        self.command(|out| {
+            out.push(COM_QUERY);
+            out.extend_from_slice(sql.as_bytes());
+        })
+        .await?;
+        let head = self.receive().await?;
+        if head[0] == 0 {
+            return Ok(None);
+        }
+        let columns = ParseBuf(&head).checked_eat_lenenc_int().unwrap_or_default();
+        // Their definitions, and what ends these.
+        for _ in 0..=columns {
+            self.receive().await?;
+        }
+        let mut first = None;
+        loop {
+            let packet = self.receive().await?;
+            if is_eof(&packet) {
+                return Ok(first);
+            }
+            let mut rest = ParseBuf(&packet);
+            let mut value = || match rest.0.first() {
+                Some(0xFB) => rest.checked_skip(1).then(String::new),
+                _ => rest.checked_eat_lenenc_str().map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
+            };
+            let row: Option<Vec<String>> = (0..columns).map(|_| value()).collect();
+            first = first.or(Some(row.ok_or_else(|| lost("a row was cut off"))?));
+        }
+    }
+
+    /// Runs a query of one value; an error if it gives none.
+    pub async fn value(&mut self, sql: &str) -> Result<String> {
+        let row = self.row(sql).await?;
+        row.and_then(|row| row.into_iter().next()).ok_or_else(|| lost("the source gave no answer to a question about itself"))
+    }
+
+    /// Turns the connection into the stream of events that the request asks for. `semi_sync`: the source has been told that some are acknowledged.
+    pub async fn dump(mut self, request: &BinlogRequest<'_>, semi_sync: bool) -> Result<(Events, Acknowledgements)> {
+        self.command(|out| ComRegisterSlave::new(request.server_id()).serialize(out)).await?;
+        self.receive().await?;
+        self.command(|out| request.as_cmd().serialize(out)).await?;
+        let (read, write) = tokio::io::split(self.stream);
+        let decoder = EventStreamReader::new(BinlogVersion::Version4);
+        Ok((Events { stream: read, reader: self.reader, decoder, compressed: None, semi_sync }, Acknowledgements { stream: write, writer: self.writer }))
+    }
+}
+
+async fn write(stream: &mut (impl AsyncWriteExt + Unpin), writer: &mut PacketWriter) -> Result<()> {
+    stream.write_all(writer.bytes()).await?;
+    stream.flush().await?;
+    writer.clear();
+    Ok(())
+}
+
+/// Methods that do not hand the password to whoever asks for it.
+fn is_wanted(plugin: &AuthPlugin<'_>) -> bool {
+    !matches!(plugin, AuthPlugin::MysqlOldPassword | AuthPlugin::MysqlClearPassword | AuthPlugin::Other(_))
+}
+
+fn start(plugin: &AuthPlugin<'_>) -> Result<AuthProc> {
+    plugin.init().map_err(|e| lost(e.to_string()))
+}
+
+/// What the methods of logging in ask about the connection.
+struct Login<'a> {
+    nonce: Vec<u8>,
+    password: &'a [u8],
+    tls: bool,
+}
+
+impl Login<'_> {
+    /// What is to be sent, if anything.
+    fn answer(&self, method: &mut AuthProc, challenge: &[u8]) -> Result<Option<Vec<u8>>> {
+        let response = method.run(self, challenge).map_err(|e| lost(format!("the login failed: {e}")))?;
+        Ok(response.data().map(<[u8]>::to_vec))
+    }
+}
+
+impl Context for &Login<'_> {
+    fn pass(&self) -> &[u8] {
+        self.password
+    }
+
+    fn is_ipc_transport(&self) -> bool {
+        false
+    }
+
+    fn is_tls_transport(&self) -> bool {
+        self.tls
+    }
+
+    fn scramble(&self) -> &[u8] {
+        &self.nonce
+    }
+
+    fn server_key_pem(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// The events of the source's binary log as they come.
+pub struct Events {
+    stream: ReadHalf<Box<dyn Stream>>,
+    reader: PacketReader,
+    decoder: EventStreamReader,
+    /// The events of a compressed transaction that are still to be given.
+    compressed: Option<Cursor<Vec<u8>>>,
+    semi_sync: bool,
+}
+
+impl Events {
+    /// The next event, and whether the source waits for an acknowledgement of what ends with it. `None`: there are no more. Safe to cancel.
+    pub async fn next(&mut self) -> Result<Option<(Event, bool)>> {
+        if let Some(events) = &mut self.compressed {
+            match self.decoder.read_decompressed(events)? {
+                Some(event) => return Ok(Some((event, false))),
+                None => self.compressed = None,
+            }
+        }
+        let packet = receive(&mut self.stream, &mut self.reader).await?;
+        if is_eof(&packet) {
+            return Ok(None);
+        }
+        let Some((bytes, acknowledge)) = unwrapped(&packet, self.semi_sync) else {
+            return Err(lost("a packet came that is no event"));
+        };
+        if acknowledge {
+            // Acknowledgements are numbered too, so the source counts anew, as if the event were an answer to one.
+            self.reader.set_sequence(1);
+        }
+        let Some(event) = self.decoder.read(bytes)? else { return Err(lost("an event was cut off")) };
+        if event.header().event_type_raw() == EventType::TRANSACTION_PAYLOAD_EVENT as u8 {
+            self.compressed = Some(Cursor::new(event.read_event::<TransactionPayloadEvent<'_>>()?.danger_decompress()));
+        }
+        Ok(Some((event, acknowledge)))
+    }
+}
+
+/// The event that a packet of the stream has, and whether it is to be acknowledged.
+fn unwrapped(packet: &[u8], semi_sync: bool) -> Option<(&[u8], bool)> {
+    match (semi_sync, packet) {
+        (false, [0, event @ ..]) => Some((event, false)),
+        (true, [0, SEMI_SYNC, acknowledge, event @ ..]) => Some((event, acknowledge & 1 != 0)),
+        _ => None,
+    }
+}
+
+/// The way back to the source.
+pub struct Acknowledgements {
+    stream: WriteHalf<Box<dyn Stream>>,
+    writer: PacketWriter,
+}
+
+impl Acknowledgements {
+    /// Tells that nothing is lost any more of what is before that place in the source's files.
+    pub async fn send(&mut self, file: &str, offset: u64) -> Result<()> {
+        self.writer.set_sequence(0);
+        self.writer.packet(|out| acknowledgement(file, offset, out));
+        write(&mut self.stream, &mut self.writer).await
+    }
+}
+
+fn acknowledgement(file: &str, offset: u64, out: &mut Vec<u8>) {
+    out.push(SEMI_SYNC);
+    out.extend_from_slice(&offset.to_le_bytes());
+    out.extend_from_slice(file.as_bytes());
+}
+
+/// Goes on under TLS.
+async fn secured(stream: Box<dyn Stream>, settings: &Settings) -> Result<Box<dyn Stream>> {
+    let config = tls_config(settings)?;
+    let name = ServerName::try_from(settings.host.clone()).map_err(|e| lost(format!("{}: {e}", settings.host)))?;
+    Ok(Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?))
+}
+
+fn tls_config(settings: &Settings) -> io::Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let issued = match settings.ssl_ca.is_empty() {
+        // The source's certificate is not asked about, as in MySQL.
+        true => None,
+        false => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(&settings.ssl_ca)? {
+                roots.add(certificate).map_err(io::Error::other)?;
+            }
+            Some(WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().map_err(io::Error::other)?)
+        }
+    };
+    let verifier = Arc::new(Verifier { issued, named: settings.ssl_verify, provider: provider.clone() });
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let config = config.dangerous().with_custom_certificate_verifier(verifier);
+    if settings.ssl_cert.is_empty() || settings.ssl_key.is_empty() {
+        return Ok(config.with_no_client_auth());
+    }
+    let key = PrivateKeyDer::from_pem_file(&settings.ssl_key).map_err(|e| of_file(&settings.ssl_key, e))?;
+    config.with_client_auth_cert(certificates(&settings.ssl_cert)?, key).map_err(|e| of_file(&settings.ssl_cert, e))
+}
+
+fn of_file(file: &str, e: impl std::fmt::Display) -> io::Error {
+    io::Error::other(format!("{file}: {e}"))
+}
+
+/// The certificates of a file, in PEM or one in DER.
+fn certificates(file: &str) -> io::Result<Vec<CertificateDer<'static>>> {
+    let bytes = fs::read(file).map_err(|e| of_file(file, e))?;
+    let read: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let read = read.map_err(|e| of_file(file, e))?;
+    Ok(if read.is_empty() { vec![bytes.into()] } else { read })
+}
+
+/// Looks at the source's certificate as far as SOURCE_SSL_CA and SOURCE_SSL_VERIFY_SERVER_CERT want it.
+#[derive(Debug)]
+struct Verifier {
+    /// Knows who may have issued it; `None`: nobody asks.
+    issued: Option<Arc<WebPkiServerVerifier>>,
+    /// It has to be for the host that was connected to.
+    named: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        let Some(issued) = &self.issued else { return Ok(ServerCertVerified::assertion()) };
+        match issued.verify_server_cert(certificate, between, name, ocsp, now) {
+            Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) if !self.named => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(&self, message: &[u8], certificate: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(&self, message: &[u8], certificate: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_before_an_event_depends_on_what_was_agreed() {
+        assert_eq!(unwrapped(&[0, 1, 2], false), Some((&[1, 2][..], false)));
+        assert_eq!(unwrapped(&[0, SEMI_SYNC, 1, 7], true), Some((&[7][..], true)));
+        assert_eq!(unwrapped(&[0, SEMI_SYNC, 0, 7], true), Some((&[7][..], false)));
+        for (packet, semi_sync) in [(&[0, 1, 2][..], true), (&[0, SEMI_SYNC][..], true), (&[5, 1][..], false)] {
+            assert_eq!(unwrapped(packet, semi_sync), None, "{packet:?}");
+        }
+        let mut packet = Vec::new();
+        acknowledgement("b.000002", 0x0102, &mut packet);
+        assert_eq!(packet, b"\xEF\x02\x01\0\0\0\0\0\0b.000002");
+    }
+
+    #[test]
+    fn errors_have_a_state_or_not() {
+        for packet in [&b"\xFF\x15\x04#28000Access denied"[..], b"\xFF\x15\x04Access denied"] {
+            assert!(matches!(refusal(packet), SourceError::Server(1045, message) if message == "Access denied"));
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_handed_out() {
+        assert!(is_wanted(&AuthPlugin::CachingSha2Password) && is_wanted(&AuthPlugin::MysqlNativePassword));
+        assert!(!is_wanted(&AuthPlugin::MysqlClearPassword) && !is_wanted(&AuthPlugin::MysqlOldPassword));
+    }
+}

@@ -184,6 +184,13 @@ impl Shared {
         self.planned(1, plan)
     }
 
+    /// The query starts anew if the order of its rows shows; with steps it has one thread and one order.
+    pub fn watch_order(&self) {
+        if !self.has_steps {
+            self.order.watch();
+        }
+    }
+
     /// True if rows must come in the order in which one thread would read them.
     pub fn in_order(&self) -> bool {
         self.in_order.load(Ordering::Relaxed)

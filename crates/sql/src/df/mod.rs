@@ -249,11 +249,12 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
     let pass_keys = |physical| if once { sideways::pass_keys(physical) } else { Ok(physical) };
     if !shared.in_order() {
         let degree = shared.degree(cost, true).await;
-        if degree.is_ok() {
-            shared.order.watch();
-        }
         let state = shared.planned(degree.unwrap_or(1), plan);
-        let physical = pass_keys(yielding(state.create_physical_plan(plan).await?)?)?;
+        let physical = state.create_physical_plan(plan).await?;
+        if degree.is_ok() || in_order::changes_order(&physical)? {
+            shared.watch_order();
+        }
+        let physical = pass_keys(yielding(physical)?)?;
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let state = shared.planned(1, plan);

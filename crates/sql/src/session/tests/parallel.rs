@@ -97,6 +97,29 @@ async fn an_answer_that_shows_the_order_is_found_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sums_that_are_rounded_are_the_same_over_every_join() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE few (id INT PRIMARY KEY, x INT)").await;
+    c.ok("INSERT INTO few SELECT id, id * 7919 % 40009 FROM t WHERE id % 7 = 3").await;
+    for sql in [
+        "SELECT SUM(t.id / 7e0), AVG(t.id / 7e0), STD(t.id / 7e0), VARIANCE(t.id) FROM few LEFT JOIN t ON t.id = few.x",
+        "SELECT SUM(t.id / 7e0) FROM few LEFT JOIN t ON t.id = few.x",
+        "SELECT AVG(few.x / 7e0), COUNT(t.id) FROM t RIGHT JOIN few ON t.id = few.x",
+        "SELECT t.k, SUM(t.id / 7e0) FROM few LEFT JOIN t ON t.id = few.x GROUP BY t.k ORDER BY 1",
+        "SELECT t.k, few.id % 3, AVG(t.id / 7e0) FROM few LEFT JOIN t ON t.id = few.x GROUP BY t.k, few.id % 3 WITH ROLLUP",
+        "SELECT SUM(few.x / 7e0) FROM few WHERE EXISTS (SELECT 1 FROM t WHERE t.id = few.x)",
+        "SELECT SUM(few.x / 7e0) FROM few WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.id = few.x AND t.k < 7)",
+        "SELECT SUM(few.x / 7e0) FROM few JOIN t ON t.id < few.x % 5",
+        "SELECT SUM(d.r) FROM few RIGHT JOIN (SELECT id, PERCENT_RANK() OVER (PARTITION BY k ORDER BY m) r FROM t) d ON d.id = few.x",
+        "SELECT AVG(d.r) FROM few RIGHT JOIN (SELECT id, CUME_DIST() OVER (ORDER BY s) r FROM t) d ON d.id = few.x",
+        "SELECT SUM(d.r) FROM few LEFT JOIN (SELECT id, CUME_DIST() OVER (ORDER BY s) r FROM t) d ON d.id = few.x WHERE few.id > 100",
+    ] {
+        both(&mut c, sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn left_joins_give_their_rows_in_the_order_of_the_outer_table() {
     let server = Server::new();
     let mut c = filled(&server).await;

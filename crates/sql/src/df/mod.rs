@@ -60,7 +60,7 @@ use highkey_table::Waits;
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
-use compact::compact_texts;
+use compact::{compact_texts, sorts_that_spill};
 use context::Shared;
 use error::{is_out_of_memory, to_mysql};
 use lower::Lowerer;
@@ -249,19 +249,21 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
     let pass_keys = |physical| if once { sideways::pass_keys(physical) } else { Ok(physical) };
     if !shared.in_order() {
         let degree = shared.degree(cost, true).await;
-        let state = shared.planned(degree.unwrap_or(1), plan);
+        let state = shared.planned(shared.threads(degree), plan);
         let physical = state.create_physical_plan(plan).await?;
         if degree.is_ok() || in_order::changes_order(&physical)? {
             shared.watch_order();
         }
         let physical = pass_keys(yielding(physical)?)?;
+        let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { physical };
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let state = shared.planned(1, plan);
     let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
-    let physical = in_order::shared_scans(physical, shared, degree.unwrap_or(1))?;
+    let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
+    let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { physical };
     Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 

@@ -333,6 +333,37 @@ async fn memory_and_temporary_space_are_limited_for_the_next_statement() {
     assert_eq!(c.value(SPILLING).await, "300000 120");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_texts_spill_and_nobody_waits_for_ever() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE l (id INT PRIMARY KEY, g INT, s MEDIUMTEXT)").await;
+    c.ok("INSERT INTO l SELECT id, id % 1500, CONCAT(REPEAT(CHAR(97 + id % 26), 2000 + id % 3000), id % 5000) FROM t WHERE id < 6000").await;
+    c.ok("SET GLOBAL parallel_memory_limit = 16777216").await;
+    c.ok("SET parallel_default_dop = 2").await;
+    for sql in [
+        "SELECT COUNT(*), SUM(n) FROM (SELECT s, COUNT(*) n FROM l GROUP BY s) x",
+        "SELECT COUNT(*), SUM(n) FROM (SELECT CONCAT(s, g) y, COUNT(*) n FROM l GROUP BY CONCAT(s, g)) x",
+        "SELECT COUNT(*), SUM(LENGTH(m)) FROM (SELECT s, MAX(s) m FROM l GROUP BY s) x",
+        "SELECT COUNT(*), SUM(LENGTH(m)) FROM (SELECT g, MIN(s) m FROM l GROUP BY g) x",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT s, g FROM l) x",
+        "SELECT COUNT(*) FROM (SELECT s FROM l UNION SELECT CONCAT(s, 'x') FROM l) x",
+        "SELECT COUNT(*), SUM(a * b % 1000) FROM (SELECT ROW_NUMBER() OVER (ORDER BY s, id) a, ROW_NUMBER() OVER (ORDER BY g, s DESC, id) b FROM l) x",
+        "SELECT COUNT(*), SUM(LENGTH(m)), MAX(n) FROM (SELECT LAG(s) OVER (ORDER BY s, id) m, RANK() OVER (PARTITION BY g % 10 ORDER BY REVERSE(s)) n FROM l) x",
+        "SELECT LENGTH(s), id FROM l ORDER BY s, id LIMIT 5000, 3",
+    ] {
+        let answers = tokio::time::timeout(std::time::Duration::from_secs(120), both(&mut c, sql)).await;
+        let (rows, parallel) = answers.unwrap_or_else(|_| panic!("it waits: {sql}"));
+        assert!(parallel && !rows.is_empty(), "{sql}");
+    }
+    // Tasks of the last one may still let go of what they read.
+    let begun = std::time::Instant::now();
+    while counter(&mut c, "PQ_temp_used").await > 0 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "files stay");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_spilling_query_is_stopped_within_a_second() {
     let server = Server::new();

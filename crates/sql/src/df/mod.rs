@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod aggregate;
@@ -30,6 +30,7 @@ mod recursion;
 mod repr;
 mod scan;
 mod sideways;
+mod sorted_groups;
 mod stream;
 mod subquery;
 #[cfg(test)]
@@ -64,6 +65,7 @@ use compact::{compact_texts, sorts_that_spill};
 use context::Shared;
 use error::{is_out_of_memory, to_mysql};
 use lower::Lowerer;
+use sorted_groups::sorted_groups;
 
 use crate::plan::{BoundQuery, Field, Rel};
 
@@ -255,7 +257,8 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
             shared.watch_order();
         }
         let physical = pass_keys(yielding(physical)?)?;
-        let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { physical };
+        // It cannot give way before a group is complete.
+        let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { sorted_groups(physical)? };
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let state = shared.planned(1, plan);

@@ -97,6 +97,27 @@ async fn an_answer_that_shows_the_order_is_found_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_by_the_first_column_of_an_index_come_sorted() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE items (o INT, n INT, q DECIMAL(10,2), s VARCHAR(20), PRIMARY KEY (o, n))").await;
+    c.ok("INSERT INTO items SELECT id DIV 7 - 2000, id % 7, m, s FROM t").await;
+    c.ok("CREATE TABLE down (o BIGINT UNSIGNED, n INT, q INT, PRIMARY KEY (o DESC, n))").await;
+    c.ok("INSERT INTO down SELECT o + 2000, n, q FROM items").await;
+    for (sql, sorted) in [
+        ("SELECT o, COUNT(*), SUM(q), MIN(s) FROM items GROUP BY o ORDER BY o", true),
+        ("SELECT COUNT(*), SUM(c), MAX(m) FROM (SELECT o, COUNT(*) c, MAX(q) m FROM items WHERE n > 2 AND o BETWEEN -1990 AND 3000 GROUP BY o HAVING SUM(q) > 300) x", true),
+        ("SELECT o, COUNT(DISTINCT q) c, MAX(n) FROM items WHERE s > 'name3' GROUP BY o ORDER BY c, o DESC LIMIT 30", true),
+        ("SELECT n, COUNT(*) FROM items GROUP BY n ORDER BY n", false),
+        ("SELECT o, COUNT(*), SUM(q) FROM down GROUP BY o ORDER BY o", false),
+    ] {
+        assert!(both(&mut c, sql).await.1, "{sql}");
+        let tree = c.value(&format!("EXPLAIN FORMAT=TREE {sql}")).await;
+        assert_eq!(tree.contains("Group aggregate"), sorted, "{tree}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sums_that_are_rounded_are_the_same_over_every_join() {
     let server = Server::new();
     let mut c = filled(&server).await;

@@ -4,7 +4,7 @@ use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::errors;
-use super::merge::{coerce, merge};
+use super::merge::{coerce, members_as_text, merge};
 use super::scope::{Clause, same_expr};
 use super::select::ordinal;
 use crate::functions::FuncId;
@@ -61,7 +61,13 @@ impl Binder<'_> {
                     .ok_or_else(|| errors::unknown_column(&position.to_string(), "order clause"))?;
             }
         }
-        let mut ty = self.aggregate_type(func, &mut args)?;
+        let mut ty = match func {
+            // A group's extreme of a column is kept in a column of that type; which one it is, the text says.
+            AggregateFunc::Min | AggregateFunc::Max if args[0].as_column().is_some_and(|column| self.scope().kept_members.contains(&column)) => {
+                args[0].ty.clone().with_nullable(true)
+            }
+            _ => self.aggregate_type(func, &mut args)?,
+        };
         if func == AggregateFunc::GroupConcat {
             let text = if args.len() == 1 { args.pop().expect("one argument") } else { self.call(FuncId::Concat, args)? };
             let length = self.cx.group_concat_max_len().min(u64::from(u32::MAX)) as u32;
@@ -107,13 +113,9 @@ impl Binder<'_> {
                 }
             }
             F::Min | F::Max | F::AnyValue => {
-                let argument = &mut args[0];
-                if matches!(argument.ty.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) && func != F::AnyValue {
-                    // ENUM and SET compare as text here, not by their numbers.
-                    let text = ExprType::text(argument.ty.char_length(), argument.ty.ty.collation, true).with_coercibility(argument.ty.coercibility);
-                    *argument = coerce(argument.clone(), &text);
-                }
-                argument.ty.clone().with_nullable(true)
+                // ENUM and SET compare as text here, not by their numbers.
+                args[0] = members_as_text(args[0].clone());
+                args[0].ty.clone().with_nullable(true)
             }
             F::BitAnd | F::BitOr | F::BitXor => {
                 let argument = &mut args[0];
@@ -228,10 +230,12 @@ impl Binder<'_> {
             }
             WindowFunc::FirstValue | WindowFunc::LastValue => {
                 self.arguments(call, &args, 1, 1)?;
+                args[0] = members_as_text(args[0].clone());
                 args[0].ty.clone().with_nullable(true)
             }
             WindowFunc::NthValue => {
                 self.arguments(call, &args, 2, 2)?;
+                args[0] = members_as_text(args[0].clone());
                 args[0].ty.clone().with_nullable(true)
             }
             WindowFunc::Aggregate(func) => {

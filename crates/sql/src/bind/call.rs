@@ -8,7 +8,7 @@ use highkey_types::{IntervalUnit, MySqlError, Str, Value};
 use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::errors;
-use super::merge::{coerce, merge};
+use super::merge::{coerce, members_as_text, merge};
 use crate::functions::{FuncId, Typing, result_type};
 use crate::parse::ast::{self, FunctionCall};
 use crate::plan::{CompareOp, Expr, ExprKind, ExprType};
@@ -148,8 +148,9 @@ impl Binder<'_> {
             ("NULLIF", [left, right]) => {
                 let value = self.expr(left)?;
                 let other = self.expr(right)?;
-                let ty = value.ty.clone().with_nullable(true);
                 let equal = comparison(CompareOp::Eq, value.clone(), other, &self.folder)?;
+                let value = members_as_text(value);
+                let ty = value.ty.clone().with_nullable(true);
                 let null = Expr { ty: ty.clone(), ..Expr::null() };
                 let kind = ExprKind::Case { branches: vec![(equal, null)], otherwise: Some(Box::new(value)) };
                 return Ok(self.folder.fold(Expr { kind, ty }));

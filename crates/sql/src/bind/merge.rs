@@ -39,7 +39,7 @@ pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: 
     let nullable = exprs.iter().any(|e| e.ty.nullable);
     let typed: Vec<&Expr> = exprs.iter().copied().filter(|e| !e.ty.is_null_type()).collect();
     let Some(first) = typed.first() else { return Ok(ExprType::null()) };
-    if typed.iter().all(|e| e.ty.ty == first.ty.ty && e.ty.coercibility == first.ty.coercibility) && !matches!(first.ty.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
+    if typed.iter().all(|e| e.ty.ty == first.ty.ty && e.ty.coercibility == first.ty.coercibility) && !has_members(&first.ty) {
         return Ok(ExprType { nullable, truth: false, ..first.ty.clone() });
     }
     let classes: Vec<Class> = typed.iter().map(|e| class(&e.ty.ty)).collect();
@@ -114,6 +114,20 @@ fn merge_integers(typed: &[&Expr]) -> ColumnType {
     ty.unsigned = all_unsigned;
     ty.width = typed.iter().map(|e| e.ty.ty.width).max().filter(|_| typed.iter().all(|e| e.ty.ty.width > 0 && !e.ty.ty.zerofill)).unwrap_or(0);
     ty
+}
+
+/// True for ENUM and SET, whose values are members by number and text by name.
+pub(super) fn has_members(ty: &ExprType) -> bool {
+    matches!(ty.ty.kind, TypeKind::Enum(_) | TypeKind::Set(_))
+}
+
+/// What is computed of an ENUM or SET is text; anything else is as it is.
+pub(super) fn members_as_text(expr: Expr) -> Expr {
+    if !has_members(&expr.ty) {
+        return expr;
+    }
+    let text = ExprType::text(expr.ty.char_length(), expr.ty.ty.collation, true).with_coercibility(expr.ty.coercibility);
+    coerce(expr, &text)
 }
 
 /// Whether a value of type `from` is, as it stands, a value of type `to`.

@@ -76,6 +76,8 @@ pub(super) struct Scope {
     /// GROUP BY expressions, for GROUPING().
     pub groups: Vec<Expr>,
     pub rollup: bool,
+    /// It has a GROUP BY: these columns of ENUM and SET keep their type in MIN and MAX.
+    pub kept_members: Vec<usize>,
     /// HAVING prefers what is grouped or selected over FROM.
     pub aliases_first: bool,
     /// The row of ON DUPLICATE KEY UPDATE's VALUES(): first position of the new row.

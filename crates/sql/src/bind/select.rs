@@ -5,6 +5,7 @@ use highkey_types::{MySqlError, Str, Value};
 use super::binder::{Binder, Result};
 use super::errors;
 use super::group::{Grouping, Place, place_rollup_set};
+use super::merge::has_members;
 use super::scope::{Clause, FromScope, Scope, is_column, same_expr, same_name};
 use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
 use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
@@ -30,6 +31,9 @@ impl Binder<'_> {
         let mut scope = Scope::new(names);
         scope.named_windows = select.windows.clone();
         scope.rollup = select.rollup;
+        if !select.group_by.is_empty() {
+            scope.kept_members = (0..from.fields.len()).filter(|&i| has_members(&from.fields[i].ty) && !from.is_of_merged(i)).collect();
+        }
         let (rel, _) = self.within(scope, |binder| binder.select_in_scope(select, around, from))?;
         Ok(rel)
     }

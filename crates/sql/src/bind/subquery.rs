@@ -5,6 +5,7 @@ use highkey_types::MySqlError;
 use super::binder::{Binder, Result};
 use super::compare::unify;
 use super::errors;
+use super::merge::members_as_text;
 use crate::parse::ast::{self, BinaryOp};
 use crate::plan::{CompareOp, Expr, ExprKind, ExprType, Subquery, SubqueryKind};
 
@@ -18,7 +19,7 @@ impl Binder<'_> {
         let plan = self.subquery_plan(query)?;
         let [field] = plan.fields.as_slice() else { return Err(errors::operand_columns(1)) };
         let ty = field.ty.clone().with_nullable(true);
-        Ok(self.subquery(SubqueryKind::Scalar, plan, ty))
+        Ok(members_as_text(self.subquery(SubqueryKind::Scalar, plan, ty)))
     }
 
     pub fn in_query(&mut self, expr: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {

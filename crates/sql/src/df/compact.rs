@@ -6,10 +6,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::execution::TaskContext;
+use datafusion::physical_plan::limit::LocalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
-use futures::StreamExt;
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, replace_children_if_necessary};
+use futures::{StreamExt, TryStreamExt};
 
 use super::through::{OnTheWay, Through};
 
@@ -33,6 +36,42 @@ impl OnTheWay for CompactTexts {
     }
 }
 
+/// Texts without what else is in their buffers, in batches of the session's size: windows give what they had of a partition at once.
+#[derive(Debug)]
+struct TightTexts;
+
+impl OnTheWay for TightTexts {
+    fn stream(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {
+        let (schema, rows) = (input.schema(), context.session_config().batch_size());
+        let tight = |batch: RecordBatch| -> Result<RecordBatch> {
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            Ok(RecordBatch::try_new_with_options(batch.schema(), batch.columns().iter().map(tight).collect(), &options)?)
+        };
+        let parts = move |batch: RecordBatch| {
+            let all = batch.num_rows();
+            let part = move |at: usize| tight(batch.slice(at, rows.min(all - at)));
+            futures::stream::iter((0..all).step_by(rows).map(part))
+        };
+        Box::pin(RecordBatchStreamAdapter::new(schema, input.map_ok(parts).try_flatten()))
+    }
+}
+
+/// More rows than this are not kept as the first ones of an order, but sorted with all others: that spills.
+const MOST_FIRST_ROWS: usize = 1024;
+
+/// Sorts of a plan that spills: they count the buffers of each batch, though it may share them with others.
+pub(super) fn sorts_that_spill(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
+        let input = Through::over(sort.input().clone(), Arc::new(TightTexts));
+        let sorted = replace_children_if_necessary(node.clone(), vec![input])?;
+        let Some(first) = sort.fetch().filter(|first| *first > MOST_FIRST_ROWS) else { return Ok(Transformed::yes(sorted)) };
+        let Some(all) = sorted.with_fetch(None) else { return Ok(Transformed::yes(sorted)) };
+        Ok(Transformed::yes(Arc::new(LocalLimitExec::new(all, first)) as _))
+    })
+    .data()
+}
+
 fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|column| {
         let buffers = match column.data_type() {
@@ -44,6 +83,16 @@ fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
     });
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options)?)
+}
+
+/// Texts or byte strings that are less than half of the buffers that they point into in buffers of their own; any other array as it is.
+pub(super) fn tight(array: &ArrayRef) -> ArrayRef {
+    let (used, buffers) = match array.data_type() {
+        DataType::Utf8View => (array.as_string_view().total_buffer_bytes_used(), array.as_string_view().data_buffers()),
+        DataType::BinaryView => (array.as_binary_view().total_buffer_bytes_used(), array.as_binary_view().data_buffers()),
+        _ => return array.clone(),
+    };
+    if buffers.iter().map(|buffer| buffer.capacity()).sum::<usize>() > 2 * used { together(array) } else { array.clone() }
 }
 
 /// Texts or byte strings in buffers of their own that hold nothing else; any other array as it is.

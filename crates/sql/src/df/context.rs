@@ -12,7 +12,7 @@ use highkey_types::{MySqlError, TimeZone, Value, Warning, errors};
 use parking_lot::Mutex;
 
 use super::aside;
-use super::engine::{Planning, QueryEngine};
+use super::engine::{Planning, QueryEngine, SPILLING_BATCH_ROWS};
 use super::error::user;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::{EvalContext, Raised, SharedContext};
@@ -78,8 +78,8 @@ pub(super) struct Shared {
     in_order: AtomicBool,
     /// Every row's values may depend on what was evaluated before it: nothing is done beside anything else.
     has_steps: bool,
-    /// This is another attempt, after memory ran out.
-    spilling: AtomicBool,
+    /// How often memory ran out before this attempt.
+    spilling: AtomicUsize,
     /// EXPLAIN: subqueries are planned, not run.
     pub explain: bool,
 }
@@ -114,7 +114,7 @@ impl Shared {
             refused: AtomicBool::new(false),
             in_order: AtomicBool::new(in_order),
             has_steps: has_steps(rel),
-            spilling: AtomicBool::new(false),
+            spilling: AtomicUsize::new(0),
             explain,
         })
     }
@@ -190,6 +190,13 @@ impl Shared {
         self.planned(1, plan)
     }
 
+    /// The query starts anew if the order of its rows shows; with steps it has one thread and one order.
+    pub fn watch_order(&self) {
+        if !self.has_steps {
+            self.order.watch();
+        }
+    }
+
     /// True if rows must come in the order in which one thread would read them.
     pub fn in_order(&self) -> bool {
         self.in_order.load(Ordering::Relaxed)
@@ -258,10 +265,20 @@ impl Shared {
         (self.start_over)();
     }
 
-    /// Prepares another attempt with operators that spill; false if this was it.
+    /// Memory ran out before: operators spill.
+    pub fn is_spilling(&self) -> bool {
+        self.spilling.load(Ordering::Relaxed) > 0
+    }
+
+    /// Threads of a plan that may have so many: with batches of a few long rows, one leaves its operators the most memory.
+    pub fn threads(&self, degree: Result<usize, SerialReason>) -> usize {
+        if self.spilling.load(Ordering::Relaxed) < SPILLING_BATCH_ROWS.len() { degree.unwrap_or(1) } else { 1 }
+    }
+
+    /// Prepares another attempt, with operators that spill and smaller batches; false if this was the last.
     pub fn start_spilling(&self) -> bool {
         self.start_anew();
-        !self.spilling.swap(true, Ordering::Relaxed)
+        self.spilling.fetch_add(1, Ordering::Relaxed) < SPILLING_BATCH_ROWS.len()
     }
 
     /// Prepares another attempt, with the rows in their order; false if this was it.

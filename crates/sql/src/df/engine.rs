@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -27,8 +28,8 @@ use super::ties::BreakTies;
 
 /// Rows per batch.
 pub(super) const BATCH_ROWS: usize = 8192;
-/// The same for plans that spill: the least that an operator needs is a batch or two.
-const SPILLING_BATCH_ROWS: usize = 1024;
+/// The same for plans that spill: the least that an operator needs is a batch or two, of each file that it merges. If the first is too much, the rows are long.
+pub(super) const SPILLING_BATCH_ROWS: [usize; 2] = [1024, 32];
 /// Parts of the memory that an operator which can spill gets one of; fewer bytes where everything spills: merge joins have two sorts each, all of them
 /// alive at once.
 const SHARES: usize = 2;
@@ -73,8 +74,8 @@ pub struct QueryEngine {
 pub(super) struct Planning {
     /// Partitions of every operator that can have several.
     pub degree: usize,
-    /// Memory ran out once: operators that spill.
-    pub spilling: bool,
+    /// How often memory ran out: then operators that spill, and ever smaller batches.
+    pub spilling: usize,
     /// It has windows.
     pub windows: bool,
 }
@@ -116,6 +117,9 @@ impl QueryEngine {
         // Scans are cut into pieces of their own.
         settings.optimizer.enable_round_robin_repartition = false;
         settings.execution.collect_statistics = true;
+        // An exchange that spills writes a file for each batch: of files that several workers write to, its reader would wait for the first to end,
+        // while the batch that it was told of is in another, and the workers for the reader.
+        settings.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1).expect("1 is not 0");
         // A join by an integer finds rows by the key itself where a table of so many bytes for each row will do.
         settings.execution.perfect_hash_join_min_key_density = 4.0 / DIRECT_BYTES_FOR_EACH;
         // It fails where a CASE's condition excludes NULLs, which logical plans see and physical ones do not.
@@ -138,7 +142,8 @@ impl QueryEngine {
     }
 
     fn new_state(&self, Planning { degree, spilling, windows }: Planning) -> SessionState {
-        let batch_rows = if spilling { SPILLING_BATCH_ROWS } else { BATCH_ROWS };
+        let batch_rows = spilling.checked_sub(1).map_or(BATCH_ROWS, |times| SPILLING_BATCH_ROWS[times.min(SPILLING_BATCH_ROWS.len() - 1)]);
+        let spilling = spilling > 0;
         let mut config = self.config.clone().with_target_partitions(degree).with_batch_size(batch_rows);
         // And whatever the rows are where it is a small part of the memory.
         config.options_mut().execution.perfect_hash_join_small_build_threshold = (self.memory.limit() / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);

@@ -6,7 +6,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, displayable};
 
 use super::parallel::SerialReason;
 use super::scan::ScanExec;
@@ -88,6 +88,7 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
         return Some(match (groups, functions.is_empty()) {
             (0, _) => format!("Aggregate: {}", functions.join(", ")),
             (_, true) => "Temporary table with deduplication".to_string(),
+            _ if *aggregate.input_order_mode() != InputOrderMode::Linear => format!("Group aggregate: {}", functions.join(", ")),
             _ => format!("Aggregate using temporary table: {}", functions.join(", ")),
         });
     }

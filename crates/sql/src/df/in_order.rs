@@ -16,6 +16,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::filter::FilterExec;
@@ -45,19 +46,27 @@ const MEMORY_PART: usize = 8;
 
 /// Makes the scans of a plan for one thread shared by `workers`; with one worker only the batches are made what they are with more.
 pub(super) fn shared_scans(plan: Arc<dyn ExecutionPlan>, shared: &Arc<Shared>, workers: usize) -> Result<Arc<dyn ExecutionPlan>> {
-    // Such operators give equal rows, or pairs, in an order that depends on how rows are cut into batches.
-    let by_batches = |plan: &Arc<dyn ExecutionPlan>| {
-        use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
-        // What a build side gives comes batch by batch, the last one first.
-        let of_build_side = |join: &HashJoinExec| matches!(join.join_type(), Full | Left | LeftAnti | LeftMark | LeftSemi);
-        plan.is::<SortExec>()
-            || plan.is::<NestedLoopJoinExec>()
-            || plan.is::<CrossJoinExec>()
-            || plan.is::<SortMergeJoinExec>()
-            || plan.downcast_ref::<HashJoinExec>().is_some_and(of_build_side)
-    };
     let exact = plan.exists(|node| Ok(by_batches(node)))?;
     gathered(plan, &Sharing { shared, workers, exact })
+}
+
+/// True if an operator gives equal rows, or pairs, in an order that depends on how rows are cut into batches.
+fn by_batches(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    use JoinType::{Full, Left, LeftAnti, LeftMark, LeftSemi};
+    // What a build side gives comes batch by batch, the last one first.
+    let of_build_side = |join: &HashJoinExec| matches!(join.join_type(), Full | Left | LeftAnti | LeftMark | LeftSemi);
+    plan.is::<SortExec>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.is::<SortMergeJoinExec>()
+        || plan.downcast_ref::<HashJoinExec>().is_some_and(of_build_side)
+}
+
+/// True if a plan for one thread reads its rows in another order than the plan in order that is made of it: if the order shows, the answers differ.
+pub(super) fn changes_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let cut = |node: &Arc<dyn ExecutionPlan>| node.exists(|node| Ok(by_batches(node)));
+    // A sort that nothing is computed above shows nothing.
+    Ok(with_outer_order(plan.clone())?.transformed || plan.exists(|node| Ok(node.is::<AggregateExec>() && cut(node)?))?)
 }
 
 /// True if some scan of a plan for one thread can be shared.
@@ -456,6 +465,10 @@ const INNER_TO_OUTER: f64 = 4.0;
 /// smaller one, reads the inner one, and gives the rows without a match, or all, at the end. It costs building the inner table, so a much larger one is left as
 /// it is.
 pub(super) fn outer_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    with_outer_order(plan).data()
+}
+
+fn with_outer_order(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.transform_up(|node| {
         let Some(join) = node.downcast_ref::<HashJoinExec>().filter(|join| *join.partition_mode() == PartitionMode::CollectLeft && !join.null_aware) else {
             return Ok(Transformed::no(node));
@@ -472,7 +485,6 @@ pub(super) fn outer_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
         let known = Known(node.equivalence_properties().clone());
         Ok(Transformed::yes(Through::over(probes_in_order(probing_outer)?, Arc::new(known))))
     })
-    .data()
 }
 
 fn is_built(inner: f64, outer: f64) -> bool {

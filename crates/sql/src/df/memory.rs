@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
-/// One limit for all operators, first come first served, but an operator that can spill gets no more than its share: it then spills while
-/// those that cannot still find memory. Pools with different shares may count into the same total.
+/// One limit for all operators, first come first served, but an operator that can spill gets no more than its share once half of the memory is in use:
+/// it then spills while those that cannot still find memory. Pools with different shares may count into the same total.
 #[derive(Clone, Debug)]
 pub(super) struct QueryMemory {
     used: Arc<AtomicUsize>,
@@ -20,6 +20,8 @@ pub(super) struct QueryMemory {
 
 /// Bytes that an operator may always have, so that a tiny limit still lets a sort hold some batches.
 const LEAST_SHARE: usize = 2 << 20;
+/// The same for groups, whose texts are in blocks of 2 MiB, some of them at a time.
+const LEAST_GROUPS: usize = 13 << 19;
 
 /// The memory of all queries at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +52,17 @@ impl QueryMemory {
         self.limit.swap(limit, Ordering::Relaxed)
     }
 
-    fn spillable_share(&self) -> usize {
-        (self.limit() / self.part).max(LEAST_SHARE)
+    /// What an operator that can do with less may have beside others, and the bytes in use up to which it may have more. Those are operators that spill,
+    /// and merges of what was spilled, which read more files at a time the more they get.
+    fn share(&self, consumer: &MemoryConsumer) -> Option<(usize, usize)> {
+        let limit = self.limit();
+        let (least, free) = match consumer.name() {
+            name if name.starts_with("ExternalSorterMerge") => (2 * LEAST_SHARE, limit / 4 * 3),
+            _ if !consumer.can_spill() => return None,
+            name if name.contains("AggregateStream") => (LEAST_GROUPS, limit / 2),
+            _ => (LEAST_SHARE, limit / 2),
+        };
+        Some(((limit / self.part).max(least), free))
     }
 
     pub fn in_use(&self) -> MemoryUse {
@@ -84,10 +95,11 @@ impl MemoryPool for QueryMemory {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        if reservation.consumer().can_spill() && reservation.size() + additional > self.spillable_share() {
+        let limit = self.limit();
+        let too_much = |(share, free)| reservation.size() + additional > share && self.used.load(Ordering::Relaxed) + additional > free;
+        if self.share(reservation.consumer()).is_some_and(too_much) {
             return Err(self.refuse(reservation, additional));
         }
-        let limit = self.limit();
         let grown = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| used.checked_add(additional).filter(|used| *used <= limit));
         grown.map(|_| ()).map_err(|_| self.refuse(reservation, additional))
     }

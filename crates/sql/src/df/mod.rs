@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod aggregate;
@@ -30,6 +30,7 @@ mod recursion;
 mod repr;
 mod scan;
 mod sideways;
+mod sorted_groups;
 mod stream;
 mod subquery;
 #[cfg(test)]
@@ -60,10 +61,11 @@ use highkey_table::Waits;
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
-use compact::compact_texts;
+use compact::{compact_texts, sorts_that_spill};
 use context::Shared;
 use error::{is_out_of_memory, to_mysql};
 use lower::Lowerer;
+use sorted_groups::sorted_groups;
 
 use crate::plan::{BoundQuery, Field, Rel};
 
@@ -249,18 +251,22 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
     let pass_keys = |physical| if once { sideways::pass_keys(physical) } else { Ok(physical) };
     if !shared.in_order() {
         let degree = shared.degree(cost, true).await;
-        if degree.is_ok() {
-            shared.order.watch();
+        let state = shared.planned(shared.threads(degree), plan);
+        let physical = state.create_physical_plan(plan).await?;
+        if degree.is_ok() || in_order::changes_order(&physical)? {
+            shared.watch_order();
         }
-        let state = shared.planned(degree.unwrap_or(1), plan);
-        let physical = pass_keys(yielding(state.create_physical_plan(plan).await?)?)?;
+        let physical = pass_keys(yielding(physical)?)?;
+        // It cannot give way before a group is complete.
+        let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { sorted_groups(physical)? };
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let state = shared.planned(1, plan);
     let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
-    let physical = in_order::shared_scans(physical, shared, degree.unwrap_or(1))?;
+    let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
+    let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { physical };
     Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 

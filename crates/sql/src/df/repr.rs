@@ -343,18 +343,21 @@ impl<'a> ColumnReader<'a> {
             Cells::Date(a) => Value::Date(unpack_date(a.value(row))),
             Cells::DateTime(a) => Value::DateTime(unpack_datetime(a.value(row))),
             Cells::Time(a) => Value::Time(Time { micros: a.value(row) }),
-            Cells::Enum(a, members) => {
-                let index = a.value(row);
-                let text = index.checked_sub(1).and_then(|i| members.get(usize::from(i))).cloned().unwrap_or_else(|| "".into());
-                Value::Enum(index, text)
-            }
-            Cells::Set(a, members) => {
-                let bits = a.value(row);
-                let chosen: Vec<&str> = members.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, m)| m.as_ref()).collect();
-                Value::Set(bits, chosen.join(",").into())
-            }
+            Cells::Enum(a, members) => Value::Enum(a.value(row), enum_text(a.value(row), members)),
+            Cells::Set(a, members) => Value::Set(a.value(row), set_text(a.value(row), members)),
         }
     }
+}
+
+/// The member of an ENUM, counted from 1; 0 is the value of what was none of them.
+pub(super) fn enum_text(index: u16, members: &[Str]) -> Str {
+    index.checked_sub(1).and_then(|i| members.get(usize::from(i))).cloned().unwrap_or_else(|| "".into())
+}
+
+/// The members of a SET whose bits are set.
+pub(super) fn set_text(bits: u64, members: &[Str]) -> Str {
+    let chosen: Vec<&str> = members.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, m)| m.as_ref()).collect();
+    chosen.join(",").into()
 }
 
 /// One value as DataFusion's scalar.

@@ -70,6 +70,18 @@ impl Rel {
         }
     }
 
+    /// True if a column of FROM comes through a derived table or a view that MySQL merges.
+    pub fn is_of_merged(&self, column: usize) -> bool {
+        match &self.kind {
+            RelKind::Join { left, right, .. } => match column.checked_sub(left.fields.len()) {
+                None => left.is_of_merged(column),
+                Some(column) => right.is_of_merged(column),
+            },
+            RelKind::Project { .. } => self.gives_rows(),
+            _ => false,
+        }
+    }
+
     /// The same rows from fewer operators.
     pub fn merged(mut self) -> Rel {
         stacker::maybe_grow(128 << 10, 1 << 20, || {

@@ -21,6 +21,8 @@ enum Form {
 
 /// Two byte strings per row: order key and text, or object key and JSON.
 type Entry = (Box<[u8]>, Box<[u8]>);
+/// What it takes beside its strings.
+const ENTRY_BYTES: usize = size_of::<Entry>();
 
 #[derive(Debug)]
 pub(super) struct Concat {
@@ -43,7 +45,7 @@ impl Concat {
     }
 
     fn add(&mut self, group: usize, key: &[u8], text: &[u8]) {
-        self.bytes += key.len() + text.len() + 32;
+        self.bytes += key.len() + text.len() + ENTRY_BYTES;
         self.entries[group].push((key.into(), text.into()));
     }
 
@@ -198,7 +200,7 @@ impl GroupState for Concat {
     }
 
     fn forget(&mut self, len: usize) {
-        self.entries.drain(..len);
+        self.bytes -= self.entries.drain(..len).flatten().map(|(key, text)| key.len() + text.len() + ENTRY_BYTES).sum::<usize>();
     }
 
     fn partial_types(&self) -> Vec<DataType> {

@@ -11,6 +11,9 @@ use datafusion::common::Result;
 
 use super::GroupState;
 
+/// What a key takes in a set, about, beside its bytes.
+const KEY_BYTES: usize = 48;
+
 /// Keys are Arrow's row encoding of the first argument. The rows that passed are kept encoded as well: they are the partial state,
 /// because only keys from all partitions together tell what is distinct.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ impl GroupState for Distinct {
                 let kept = &mut self.kept[group];
                 kept.extend_from_slice(&(full.as_ref().len() as u32).to_le_bytes());
                 kept.extend_from_slice(full.as_ref());
-                self.bytes += key.as_ref().len() + full.as_ref().len() + 48;
+                self.bytes += key.as_ref().len() + KEY_BYTES + size_of::<u32>() + full.as_ref().len();
                 picked.push(row as u64);
                 picked_groups.push(group);
             }
@@ -95,8 +98,8 @@ impl GroupState for Distinct {
 
     fn forget(&mut self, len: usize) {
         self.inner.forget(len);
-        self.seen.drain(..len);
-        self.kept.drain(..len);
+        self.bytes -= self.seen.drain(..len).flatten().map(|key| key.len() + KEY_BYTES).sum::<usize>();
+        self.bytes -= self.kept.drain(..len).map(|rows| rows.len()).sum::<usize>();
     }
 
     fn partial_types(&self) -> Vec<DataType> {

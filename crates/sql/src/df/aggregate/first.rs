@@ -10,6 +10,7 @@ use datafusion::common::Result;
 use datafusion::common::hash_utils::{RandomState, create_hashes};
 
 use super::GroupState;
+use crate::df::compact::tight;
 use crate::df::parallel::OrderWatch;
 
 const NO_ROW: u64 = u64::MAX;
@@ -91,7 +92,7 @@ impl First {
         if !rows.is_empty() {
             let indices: UInt64Array = rows.iter().map(|&r| (r != NO_ROW).then_some(r)).collect();
             self.chunked += rows.len();
-            self.chunks.push(compute::take(values, &indices, None)?);
+            self.chunks.push(tight(&compute::take(values, &indices, None)?));
         }
         if !late.is_empty() {
             // A group that existed without a row (only the ungrouped aggregate's one group does).
@@ -130,7 +131,7 @@ impl GroupState for First {
 
     fn forget(&mut self, len: usize) {
         // `evaluate` or `partial` came before, so `values` is complete.
-        self.values = self.values.slice(len, self.values.len() - len);
+        self.values = tight(&self.values.slice(len, self.values.len() - len));
         self.seen.drain(..len);
         self.marks.drain(..len.min(self.marks.len()));
     }

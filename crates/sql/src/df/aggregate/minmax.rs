@@ -1,14 +1,15 @@
-//! MIN and MAX of text under a collation, of JSON and of doubles: of what compares as equal and is not the same, the first stays.
+//! MIN and MAX of text under a collation, of JSON, of members of ENUM and SET, and of doubles: of what compares as equal and is not the same, the first stays.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, StringViewBuilder};
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, StringViewBuilder, UInt16Array, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Float64Type, UInt16Type, UInt64Type};
 use datafusion::common::Result;
-use highkey_types::{Collation, json};
+use highkey_types::{Collation, ColumnType, TypeKind, json};
 
 use super::GroupState;
 use crate::df::parallel::OrderWatch;
+use crate::df::repr::{data_type, enum_text, set_text};
 
 /// What texts compare as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +70,9 @@ impl GroupState for TextExtreme {
             }
             if better {
                 self.bytes += key.len() + text.len();
-                self.best[group] = Some((key.clone(), text.into()));
+                if let Some((key, text)) = self.best[group].replace((key.clone(), text.into())) {
+                    self.bytes -= key.len() + text.len();
+                }
             }
         }
         Ok(())
@@ -82,7 +85,7 @@ impl GroupState for TextExtreme {
     }
 
     fn forget(&mut self, len: usize) {
-        self.best.drain(..len);
+        self.bytes -= self.best.drain(..len).flatten().map(|(key, text)| key.len() + text.len()).sum::<usize>();
     }
 
     fn partial_types(&self) -> Vec<DataType> {
@@ -91,6 +94,90 @@ impl GroupState for TextExtreme {
 
     fn bytes(&self) -> usize {
         self.bytes + self.best.capacity() * size_of::<Option<(Vec<u8>, Box<str>)>>()
+    }
+}
+
+/// The member, or members, with the best text of each group so far, with its sort key.
+#[derive(Debug)]
+pub(super) struct MemberExtreme {
+    ty: ColumnType,
+    max: bool,
+    watch: OrderWatch,
+    best: Vec<Option<(Vec<u8>, u64)>>,
+    bytes: usize,
+}
+
+impl MemberExtreme {
+    /// `ty`: an ENUM or a SET.
+    pub fn new(ty: ColumnType, max: bool, watch: OrderWatch) -> MemberExtreme {
+        MemberExtreme { ty, max, watch, best: Vec::new(), bytes: 0 }
+    }
+
+    fn add(&mut self, group: usize, number: u64) {
+        // Most rows have what the group has already.
+        if self.best[group].as_ref().is_some_and(|(_, kept)| *kept == number) {
+            return;
+        }
+        let text = match &self.ty.kind {
+            TypeKind::Enum(members) => enum_text(number as u16, members),
+            TypeKind::Set(members) => set_text(number, members),
+            _ => unreachable!("only ENUM and SET have members"),
+        };
+        let mut key = Vec::new();
+        self.ty.collation.sort_key(text.as_bytes(), &mut key);
+        let better = match &self.best[group] {
+            None => true,
+            Some((best, _)) if self.max => key > *best,
+            Some((best, _)) => key < *best,
+        };
+        if better {
+            self.bytes += key.len();
+            if let Some((key, _)) = self.best[group].replace((key, number)) {
+                self.bytes -= key.len();
+            }
+        } else if self.watch.is_watching() && self.best[group].as_ref().is_some_and(|(best, _)| key == *best) {
+            self.watch.raise();
+        }
+    }
+}
+
+impl GroupState for MemberExtreme {
+    fn resize(&mut self, len: usize) {
+        self.best.resize_with(len, || None);
+    }
+
+    fn update(&mut self, args: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let values = &args[0];
+        for (row, &group) in groups.iter().enumerate() {
+            if values.is_valid(row) {
+                let number = match values.as_primitive_opt::<UInt16Type>() {
+                    Some(indices) => u64::from(indices.value(row)),
+                    None => values.as_primitive::<UInt64Type>().value(row),
+                };
+                self.add(group, number);
+            }
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
+        let numbers = self.best[..len].iter().map(|best| best.as_ref().map(|(_, number)| *number));
+        Ok(match self.ty.kind {
+            TypeKind::Enum(_) => Arc::new(numbers.map(|number| number.map(|index| index as u16)).collect::<UInt16Array>()),
+            _ => Arc::new(numbers.collect::<UInt64Array>()),
+        })
+    }
+
+    fn forget(&mut self, len: usize) {
+        self.bytes -= self.best.drain(..len).flatten().map(|(key, _)| key.len()).sum::<usize>();
+    }
+
+    fn partial_types(&self) -> Vec<DataType> {
+        vec![data_type(&self.ty)]
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes + self.best.capacity() * size_of::<Option<(Vec<u8>, u64)>>()
     }
 }
 

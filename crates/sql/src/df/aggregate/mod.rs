@@ -20,6 +20,8 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
 
+use highkey_types::ColumnType;
+
 use super::parallel::OrderWatch;
 use super::repr::{Repr, scalar_at};
 
@@ -36,6 +38,8 @@ pub(super) enum AggregateKind {
     First(OrderWatch),
     /// MIN and MAX of text under a collation and of JSON. `(x: Utf8View)`
     TextExtreme { order: TextOrder, max: bool, watch: OrderWatch },
+    /// MIN and MAX of an ENUM or SET under its collation. `(x: UInt16 or UInt64)`
+    MemberExtreme { ty: ColumnType, max: bool, watch: OrderWatch },
     /// MIN and MAX of doubles. `(x: Float64)`
     DoubleExtreme { max: bool, watch: OrderWatch },
     /// STD, STDDEV_SAMP, VAR_POP, VAR_SAMP. `(x: Float64)`
@@ -65,8 +69,9 @@ impl AggregateKind {
             AggregateKind::Exact { mean: false, .. } | AggregateKind::Double { mean: false, .. } => "mysql_sum",
             AggregateKind::Exact { .. } | AggregateKind::Double { .. } => "mysql_avg",
             AggregateKind::First(_) => "any_value",
-            AggregateKind::TextExtreme { max: false, .. } | AggregateKind::DoubleExtreme { max: false, .. } => "mysql_min",
-            AggregateKind::TextExtreme { .. } | AggregateKind::DoubleExtreme { .. } => "mysql_max",
+            AggregateKind::TextExtreme { max, .. } | AggregateKind::MemberExtreme { max, .. } | AggregateKind::DoubleExtreme { max, .. } => {
+                if *max { "mysql_max" } else { "mysql_min" }
+            }
             AggregateKind::Variance { root: true, .. } => "mysql_std",
             AggregateKind::Variance { .. } => "mysql_variance",
             AggregateKind::Bits(BitOperation::And) => "mysql_bit_and",
@@ -85,6 +90,7 @@ impl AggregateKind {
             AggregateKind::Double { mean, watch } => Box::new(numeric::DoubleSum::new(*mean, watch.clone())),
             AggregateKind::First(watch) => Box::new(first::First::new(inputs[0].clone(), watch.clone())),
             AggregateKind::TextExtreme { order, max, watch } => Box::new(minmax::TextExtreme::new(*order, *max, watch.clone())),
+            AggregateKind::MemberExtreme { ty, max, watch } => Box::new(minmax::MemberExtreme::new(ty.clone(), *max, watch.clone())),
             AggregateKind::DoubleExtreme { max, watch } => Box::new(minmax::DoubleExtreme::new(*max, watch.clone())),
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
@@ -214,9 +220,16 @@ impl ManyGroups {
         }
     }
 
-    fn forget(&mut self, len: usize) {
-        self.state.forget(len);
+    fn forget(&mut self, len: usize) -> Result<()> {
         self.len -= len;
+        if self.len > 0 {
+            self.state.forget(len);
+        } else {
+            // Whoever spills counts on all of the memory.
+            let (kind, inputs, output) = &self.template;
+            self.state = kind.state(inputs, output)?;
+        }
+        Ok(())
     }
 }
 
@@ -238,14 +251,14 @@ impl GroupsAccumulator for ManyGroups {
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let len = self.emitted(emit_to);
         let result = self.state.evaluate(len)?;
-        self.forget(len);
+        self.forget(len)?;
         Ok(result)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
         let len = self.emitted(emit_to);
         let result = self.state.partial(len)?;
-        self.forget(len);
+        self.forget(len)?;
         Ok(result)
     }
 

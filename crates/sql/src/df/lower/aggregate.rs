@@ -220,6 +220,7 @@ impl Lowerer {
                 match Repr::of(&ty.ty) {
                     Repr::Text => own(AggregateKind::TextExtreme { order: TextOrder::Collation(ty.ty.collation), max, watch: self.shared.order.clone() }, vec![value]),
                     Repr::Json => own(AggregateKind::TextExtreme { order: TextOrder::Json, max, watch: self.shared.order.clone() }, vec![value]),
+                    Repr::Enum | Repr::Set => own(AggregateKind::MemberExtreme { ty: ty.ty.clone(), max, watch: self.shared.order.clone() }, vec![value]),
                     Repr::Double => own(AggregateKind::DoubleExtreme { max, watch: self.shared.order.clone() }, vec![value]),
                     _ => Call { udaf: if max { max_udaf() } else { min_udaf() }, args: vec![value], distinct: false },
                 }

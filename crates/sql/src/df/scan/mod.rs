@@ -295,6 +295,15 @@ impl ScanExec {
         self.source.row_estimate()
     }
 
+    /// True if the rows of each partition come in the order of a column: it is the first of the index, and its values sort as Arrow's do.
+    pub fn is_sorted_by(&self, column: usize) -> bool {
+        let source = &self.source;
+        let first = source.table.indexes()[source.access.index].parts.first();
+        let sorted = first.is_some_and(|part| part.column == source.columns[column] && !part.descending && source.table.columns()[part.column].ty.is_integer());
+        // Rows that the keys of a join find come in the order of another index.
+        sorted && self.by_keys.iter().all(|keys| keys.index.is_none())
+    }
+
     /// The scan that gives rows with the keys of a join only, if that is a column of integers.
     pub fn by_keys(&self, column: &str, keys: &Arc<JoinKeys>) -> Option<ScanExec> {
         let column = self.source.columns[self.source.schema.index_of(column).ok()?];

@@ -97,6 +97,50 @@ async fn an_answer_that_shows_the_order_is_found_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_by_the_first_column_of_an_index_come_sorted() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE items (o INT, n INT, q DECIMAL(10,2), s VARCHAR(20), PRIMARY KEY (o, n))").await;
+    c.ok("INSERT INTO items SELECT id DIV 7 - 2000, id % 7, m, s FROM t").await;
+    c.ok("CREATE TABLE down (o BIGINT UNSIGNED, n INT, q INT, PRIMARY KEY (o DESC, n))").await;
+    c.ok("INSERT INTO down SELECT o + 2000, n, q FROM items").await;
+    for (sql, sorted) in [
+        ("SELECT o, COUNT(*), SUM(q), MIN(s) FROM items GROUP BY o ORDER BY o", true),
+        ("SELECT COUNT(*), SUM(c), MAX(m) FROM (SELECT o, COUNT(*) c, MAX(q) m FROM items WHERE n > 2 AND o BETWEEN -1990 AND 3000 GROUP BY o HAVING SUM(q) > 300) x", true),
+        ("SELECT o, COUNT(DISTINCT q) c, MAX(n) FROM items WHERE s > 'name3' GROUP BY o ORDER BY c, o DESC LIMIT 30", true),
+        ("SELECT n, COUNT(*) FROM items GROUP BY n ORDER BY n", false),
+        ("SELECT o, COUNT(*), SUM(q) FROM down GROUP BY o ORDER BY o", false),
+    ] {
+        assert!(both(&mut c, sql).await.1, "{sql}");
+        let tree = c.value(&format!("EXPLAIN FORMAT=TREE {sql}")).await;
+        assert_eq!(tree.contains("Group aggregate"), sorted, "{tree}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sums_that_are_rounded_are_the_same_over_every_join() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE few (id INT PRIMARY KEY, x INT)").await;
+    c.ok("INSERT INTO few SELECT id, id * 7919 % 40009 FROM t WHERE id % 7 = 3").await;
+    for sql in [
+        "SELECT SUM(t.id / 7e0), AVG(t.id / 7e0), STD(t.id / 7e0), VARIANCE(t.id) FROM few LEFT JOIN t ON t.id = few.x",
+        "SELECT SUM(t.id / 7e0) FROM few LEFT JOIN t ON t.id = few.x",
+        "SELECT AVG(few.x / 7e0), COUNT(t.id) FROM t RIGHT JOIN few ON t.id = few.x",
+        "SELECT t.k, SUM(t.id / 7e0) FROM few LEFT JOIN t ON t.id = few.x GROUP BY t.k ORDER BY 1",
+        "SELECT t.k, few.id % 3, AVG(t.id / 7e0) FROM few LEFT JOIN t ON t.id = few.x GROUP BY t.k, few.id % 3 WITH ROLLUP",
+        "SELECT SUM(few.x / 7e0) FROM few WHERE EXISTS (SELECT 1 FROM t WHERE t.id = few.x)",
+        "SELECT SUM(few.x / 7e0) FROM few WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.id = few.x AND t.k < 7)",
+        "SELECT SUM(few.x / 7e0) FROM few JOIN t ON t.id < few.x % 5",
+        "SELECT SUM(d.r) FROM few RIGHT JOIN (SELECT id, PERCENT_RANK() OVER (PARTITION BY k ORDER BY m) r FROM t) d ON d.id = few.x",
+        "SELECT AVG(d.r) FROM few RIGHT JOIN (SELECT id, CUME_DIST() OVER (ORDER BY s) r FROM t) d ON d.id = few.x",
+        "SELECT SUM(d.r) FROM few LEFT JOIN (SELECT id, CUME_DIST() OVER (ORDER BY s) r FROM t) d ON d.id = few.x WHERE few.id > 100",
+    ] {
+        both(&mut c, sql).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn left_joins_give_their_rows_in_the_order_of_the_outer_table() {
     let server = Server::new();
     let mut c = filled(&server).await;
@@ -308,6 +352,37 @@ async fn memory_and_temporary_space_are_limited_for_the_next_statement() {
     assert_eq!(c.value("SELECT COUNT(DISTINCT k) FROM t").await, "10");
     c.ok("SET GLOBAL highkey_temp_space_limit = 1073741824").await;
     assert_eq!(c.value(SPILLING).await, "300000 120");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_texts_spill_and_nobody_waits_for_ever() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE l (id INT PRIMARY KEY, g INT, s MEDIUMTEXT)").await;
+    c.ok("INSERT INTO l SELECT id, id % 1500, CONCAT(REPEAT(CHAR(97 + id % 26), 2000 + id % 3000), id % 5000) FROM t WHERE id < 6000").await;
+    c.ok("SET GLOBAL parallel_memory_limit = 16777216").await;
+    c.ok("SET parallel_default_dop = 2").await;
+    for sql in [
+        "SELECT COUNT(*), SUM(n) FROM (SELECT s, COUNT(*) n FROM l GROUP BY s) x",
+        "SELECT COUNT(*), SUM(n) FROM (SELECT CONCAT(s, g) y, COUNT(*) n FROM l GROUP BY CONCAT(s, g)) x",
+        "SELECT COUNT(*), SUM(LENGTH(m)) FROM (SELECT s, MAX(s) m FROM l GROUP BY s) x",
+        "SELECT COUNT(*), SUM(LENGTH(m)) FROM (SELECT g, MIN(s) m FROM l GROUP BY g) x",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT s, g FROM l) x",
+        "SELECT COUNT(*) FROM (SELECT s FROM l UNION SELECT CONCAT(s, 'x') FROM l) x",
+        "SELECT COUNT(*), SUM(a * b % 1000) FROM (SELECT ROW_NUMBER() OVER (ORDER BY s, id) a, ROW_NUMBER() OVER (ORDER BY g, s DESC, id) b FROM l) x",
+        "SELECT COUNT(*), SUM(LENGTH(m)), MAX(n) FROM (SELECT LAG(s) OVER (ORDER BY s, id) m, RANK() OVER (PARTITION BY g % 10 ORDER BY REVERSE(s)) n FROM l) x",
+        "SELECT LENGTH(s), id FROM l ORDER BY s, id LIMIT 5000, 3",
+    ] {
+        let answers = tokio::time::timeout(std::time::Duration::from_secs(120), both(&mut c, sql)).await;
+        let (rows, parallel) = answers.unwrap_or_else(|_| panic!("it waits: {sql}"));
+        assert!(parallel && !rows.is_empty(), "{sql}");
+    }
+    // Tasks of the last one may still let go of what they read.
+    let begun = std::time::Instant::now();
+    while counter(&mut c, "PQ_temp_used").await > 0 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "files stay");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

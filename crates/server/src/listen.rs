@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use highkey_sql::{Instance, Settings, StatusCounter};
 use highkey_table::Database;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
@@ -33,6 +34,15 @@ pub struct Server {
     connected: AtomicU64,
 }
 
+/// Connections, tables and batches that are spilled have a file each: as many as the system allows, not as it begins with.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(e) = setrlimit(Resource::Nofile, limit) {
+        warn!("the limit of open files stays as it is: {e}");
+    }
+}
+
 /// Runs the server; returns when it has shut down.
 pub fn serve(options: ServeOptions) -> ExitCode {
     tracing_subscriber::fmt()
@@ -46,6 +56,7 @@ pub fn serve(options: ServeOptions) -> ExitCode {
     for warning in options.settings.warnings() {
         warn!("{warning}");
     }
+    raise_file_limit();
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // As many as can run, and one for those that read a page from disk.

@@ -111,7 +111,7 @@ impl Channel {
     /// What has been executed here, by whomever, as our own binary log tells; `None`: it does not tell of what is applied.
     pub fn executed(&self) -> Option<Gtids> {
         let binlog = self.instance.database().binlog().filter(|_| self.instance.globals().bool("log_slave_updates"))?;
-        Gtids::parse(&binlog.executed().to_string())
+        Some(binlog.executed().into())
     }
 
     /// How long the source may be silent.

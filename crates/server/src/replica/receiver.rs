@@ -363,7 +363,7 @@ async fn open(channel: &Channel, settings: &Settings, from: &Position) -> Result
         if let Some(executed) = channel.executed() {
             have.union(&executed);
         }
-        request = request.with_use_gtid(true).with_sids(have.mysql_intervals().map(|(source, intervals)| sid(*source, intervals)));
+        request = request.with_use_gtid(true).with_sids(have.mysql_intervals().map(|(source, intervals)| sid(source.0, intervals)));
     }
     let semi_sync = channel.is_semi_sync() && offer_acknowledgements(&mut source).await?;
     let by_file = !settings.auto_position;

@@ -1,14 +1,14 @@
 //! The connection to the source. It is our own, out of `mysql_common`'s packets: acknowledgements go back on it while events come, which no client library does.
 
 use std::fs;
-use std::io::{self, Cursor};
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 use highkey_protocol::{CapabilityFlags, PacketError, PacketReader, PacketWriter};
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context};
 use mysql_common::binlog::EventStreamReader;
-use mysql_common::binlog::consts::{BinlogVersion, EventType};
-use mysql_common::binlog::events::{Event, TransactionPayloadEvent};
+use mysql_common::binlog::consts::{BinlogVersion, EventType, TransactionPayloadCompressionType};
+use mysql_common::binlog::events::{BinlogEventHeader, Event, TransactionPayloadEvent};
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::binlog_request::BinlogRequest;
 use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, ComRegisterSlave, HandshakePacket, HandshakeResponse, SslRequest};
@@ -122,6 +122,10 @@ impl Source {
                 return Err(SourceError::Server(2026, "SSL connection error: SSL is required but the server doesn't support it".into()));
             }
             capabilities |= CapabilityFlags::CLIENT_SSL;
+            if source.reader.is_mid_packet() {
+                // What came in the clear would be believed under TLS.
+                return Err(lost("the source sent more than its greeting before TLS"));
+            }
             source.send(|out| SslRequest::new(capabilities, MAX_PACKET as u32, COLLATION).serialize(out)).await?;
             source.stream = secured(source.stream, settings).await?;
         }
@@ -313,12 +317,48 @@ impl Events {
             // Acknowledgements are numbered too, so the source counts anew, as if the event were an answer to one.
             self.reader.set_sequence(1);
         }
+        if !is_whole(bytes) {
+            return Err(lost("an event was cut off"));
+        }
         let Some(event) = self.decoder.read(bytes)? else { return Err(lost("an event was cut off")) };
         if event.header().event_type_raw() == EventType::TRANSACTION_PAYLOAD_EVENT as u8 {
-            self.compressed = Some(Cursor::new(event.read_event::<TransactionPayloadEvent<'_>>()?.danger_decompress()));
+            self.compressed = Some(Cursor::new(decompressed(&event.read_event::<TransactionPayloadEvent<'_>>()?)?));
         }
         Ok(Some((event, acknowledge)))
     }
+}
+
+/// Bytes of the event at the start of `bytes`, as its header says.
+fn event_size(bytes: &[u8]) -> Option<usize> {
+    let size = bytes.get(9..13)?.try_into().map(u32::from_le_bytes).ok()? as usize;
+    (size >= BinlogEventHeader::LEN).then_some(size)
+}
+
+/// One event and nothing else. All but a STOP have more than a header, and room for a checksum.
+fn is_whole(bytes: &[u8]) -> bool {
+    event_size(bytes) == Some(bytes.len()) && (bytes.len() >= BinlogEventHeader::LEN + 4 || bytes[4] == EventType::STOP_EVENT as u8)
+}
+
+/// The events of a compressed transaction. What is not as long as it says is refused: a part of it would be a part of the transaction.
+fn decompressed(payload: &TransactionPayloadEvent<'_>) -> Result<Vec<u8>> {
+    let mut events = Vec::new();
+    if payload.algorithm() == TransactionPayloadCompressionType::NONE {
+        events.extend_from_slice(payload.payload_raw());
+    } else {
+        let size = payload.uncompressed_size();
+        if size > MAX_PACKET as u64 {
+            return Err(lost("a compressed transaction of more than 1 GiB came"));
+        }
+        payload.decompressed()?.take(size + 1).read_to_end(&mut events)?;
+        if events.len() as u64 != size {
+            return Err(lost("a compressed transaction is not as long as it says"));
+        }
+    }
+    let mut rest = &events[..];
+    while !rest.is_empty() {
+        rest = event_size(rest).and_then(|size| rest.get(size..)).ok_or_else(|| lost("an event of a compressed transaction was cut off"))?;
+    }
+    Ok(events)
 }
 
 /// The event that a packet of the stream has, and whether it is to be acknowledged.
@@ -353,6 +393,9 @@ fn acknowledgement(file: &str, offset: u64, out: &mut Vec<u8>) {
 
 /// Goes on under TLS.
 async fn secured(stream: Box<dyn Stream>, settings: &Settings) -> Result<Box<dyn Stream>> {
+    if settings.ssl_verify && settings.ssl_ca.is_empty() {
+        return Err(SourceError::Server(2026, "SSL connection error: CA certificate is required if SOURCE_SSL_VERIFY_SERVER_CERT is set".into()));
+    }
     let config = tls_config(settings)?;
     let name = ServerName::try_from(settings.host.clone()).map_err(|e| lost(format!("{}: {e}", settings.host)))?;
     Ok(Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?))
@@ -461,5 +504,38 @@ mod tests {
     fn a_password_is_not_handed_out() {
         assert!(is_wanted(&AuthPlugin::CachingSha2Password) && is_wanted(&AuthPlugin::MysqlNativePassword));
         assert!(!is_wanted(&AuthPlugin::MysqlClearPassword) && !is_wanted(&AuthPlugin::MysqlOldPassword));
+    }
+
+    /// An event of a type with a body, as its header says.
+    fn event(kind: EventType, body: &[u8]) -> Vec<u8> {
+        let mut event = vec![0; BinlogEventHeader::LEN];
+        event[4] = kind as u8;
+        event[9..13].copy_from_slice(&((BinlogEventHeader::LEN + body.len()) as u32).to_le_bytes());
+        event.extend_from_slice(body);
+        event
+    }
+
+    #[test]
+    fn what_is_cut_off_is_no_event() {
+        let xid = event(EventType::XID_EVENT, &[7; 12]);
+        assert!(is_whole(&xid) && is_whole(&event(EventType::STOP_EVENT, &[])));
+        for end in 0..xid.len() {
+            assert!(!is_whole(&xid[..end]), "{end} bytes");
+        }
+        assert!(!is_whole(&[&xid[..], &[0]].concat()) && !is_whole(&event(EventType::XID_EVENT, &[])));
+    }
+
+    #[test]
+    fn a_compressed_transaction_is_whole_or_refused() {
+        let events = [event(EventType::QUERY_EVENT, b"BEGIN"), event(EventType::XID_EVENT, &[7; 8])].concat();
+        let plain = |events: &[u8]| decompressed(&TransactionPayloadEvent::new(events.len() as u64, TransactionPayloadCompressionType::NONE, 0, events.to_vec()));
+        assert_eq!(plain(&events).unwrap(), events);
+        for end in 1..events.len() {
+            assert_eq!(plain(&events[..end]).is_ok(), end == BinlogEventHeader::LEN + 5, "{end} bytes");
+        }
+        for (size, payload) in [(u64::MAX, &b"x"[..]), (100, b"not compressed"), (1 << 40, b"")] {
+            let payload = TransactionPayloadEvent::new(payload.len() as u64, TransactionPayloadCompressionType::ZSTD, size, payload.to_vec());
+            assert!(decompressed(&payload).is_err(), "{size}");
+        }
     }
 }

@@ -149,6 +149,7 @@ impl Session {
             let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
             let mut inserter = Inserter::new(&mut self.state, &table, &columns, ignore, mode)?;
             self.insert_rows_of(&mut inserter, query, &columns).await?;
+            self.state.check_strict()?;
             Ok::<Outcome, Failure>(inserter.outcome(&mut self.state, true))
         }
         .await;

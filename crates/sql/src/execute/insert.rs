@@ -262,6 +262,10 @@ impl Inserter {
             };
             generated.push((i, n));
         }
+        if explicit > 0 {
+            // In bulk they come to the table later than the next rows come here.
+            self.target.table.auto_increment().note_explicit(explicit)?;
+        }
         Ok(generated)
     }
 

@@ -47,28 +47,27 @@ impl System {
             pending => *pace = Pace { seen: pending.unwrap_or(Lsn::NONE), since: Instant::now() },
         }
         self.status.advance_low_water(self.views.oldest(&self.status));
-        self.undo_left()?;
-        let done = self.purge(STEP)?;
-        if self.versions.over_budget() {
-            self.versions.spill()?;
-        }
-        Ok(done)
+        // What one of them cannot do keeps the others from nothing.
+        let undone = self.undo_left();
+        let purged = self.purge(STEP);
+        let spilled = if self.versions.over_budget() { self.versions.spill() } else { Ok(()) };
+        undone.and(spilled).and(purged)
     }
 
     /// Rolls back what could not be rolled back when it ended.
     fn undo_left(&self) -> Result<()> {
         let left = std::mem::take(&mut *self.undo_later.lock());
-        let mut failed = Ok(());
+        let mut outcome = Ok(());
         for (owner, mut last_lsn) in left {
-            if failed.is_ok() {
-                failed = self.roll_back(&owner, &mut last_lsn, None);
-                if failed.is_ok() {
-                    continue;
-                }
+            let undone = self.roll_back(&owner, &mut last_lsn, None);
+            if undone.is_ok() {
+                self.left_to_undo.fetch_sub(1, Ordering::SeqCst);
+            } else {
+                self.undo_later.lock().push((owner, last_lsn));
             }
-            self.undo_later.lock().push((owner, last_lsn));
+            outcome = outcome.and(undone);
         }
-        failed
+        outcome
     }
 
     /// The purge thread.
@@ -91,15 +90,23 @@ impl System {
     /// What an open has left to do. After an error it can be called again, and goes on where it was.
     pub fn finish_open(&self, left: &mut LeftByCrash, stop: &AtomicBool) -> Result<()> {
         // Their rows may be in a tree that was dropped since: nothing of it is freed before they are out of it.
-        while let Some((owner, last_lsn)) = left.losers.front_mut() {
+        let mut outcome = Ok(());
+        for _ in 0..left.losers.len() {
             if stop.load(Ordering::SeqCst) {
                 return Ok(());
             }
-            self.roll_back(owner, last_lsn, None)?;
-            left.losers.pop_front();
-            self.status.loser_is_undone();
-            self.counters.losers_undone.fetch_add(1, Ordering::Relaxed);
+            let Some((owner, mut last_lsn)) = left.losers.pop_front() else { break };
+            let undone = self.roll_back(&owner, &mut last_lsn, None);
+            if undone.is_ok() {
+                self.status.loser_is_undone();
+                self.counters.losers_undone.fetch_add(1, Ordering::Relaxed);
+            } else {
+                // Behind the others, which may be undone.
+                left.losers.push_back((owner, last_lsn));
+            }
+            outcome = outcome.and(undone);
         }
+        outcome?;
         while let Some(index) = left.dropped.last() {
             self.drop_tree(*index)?;
             left.dropped.pop();

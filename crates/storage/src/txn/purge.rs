@@ -123,32 +123,34 @@ impl System {
         let purge_ts = self.views.oldest(&self.status);
         let mut cursor = Cursor::new();
         let mut done = 0;
+        let mut outcome = Ok(());
         while done < limit
+            && outcome.is_ok()
             && let Some(Committed { ts, id, items }) = self.history.next(purge_ts)
         {
             done += items.len();
             let put_back = |items| self.history.queue.lock().push_back(Committed { ts, id, items });
-            each(items, put_back, |item| {
+            outcome = each(items, put_back, |item| {
                 self.purge_item(&mut cursor, id, item)?;
                 self.history.len.fetch_sub(1, Ordering::Relaxed);
                 Ok(())
-            })?;
+            });
         }
-        if !self.status.has_losers() {
+        if !self.has_to_undo() {
             let held = std::mem::take(&mut *self.history.held.lock());
             done += held.len();
-            each(held, |left| self.history.held.lock().extend(left), |index| self.drop_tree(*index))?;
+            outcome = outcome.and(each(held, |left| self.history.held.lock().extend(left), |index| self.drop_tree(*index)));
         }
         let hints = std::mem::take(&mut *self.history.hints.lock());
         done += hints.len();
         let put_back = |left| self.history.hints.lock().extend::<Vec<Hint>>(left);
-        each(hints, put_back, |(index, key)| {
+        let removed = each(hints, put_back, |(index, key)| {
             let row = row_key(*index, key);
             // A deletion that has older versions behind it is in its transaction's history, which takes those away first.
             let is_free = |by: TxnId| self.status.visible_at(by, purge_ts) && !self.versions.has_replaced(&row, by);
             self.remove_marked(&mut cursor, *index, key, is_free)
-        })?;
-        Ok(done)
+        });
+        outcome.and(removed).map(|()| done)
     }
 
     fn purge_item(&self, cursor: &mut Cursor, by: TxnId, item: &PurgeItem) -> Result<()> {
@@ -167,7 +169,7 @@ impl System {
             }
             PurgeItem::Overflow { index, reference } => self.free_garbage(cursor, *index, reference)?,
             // Undo finds rows in their trees. Its owner has no metadata lock any more, so others may have dropped them.
-            PurgeItem::Tree(index) if self.status.has_losers() => self.history.held.lock().push(*index),
+            PurgeItem::Tree(index) if self.has_to_undo() => self.history.held.lock().push(*index),
             PurgeItem::Tree(index) => self.drop_tree(*index)?,
         }
         Ok(())

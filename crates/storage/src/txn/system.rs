@@ -19,7 +19,7 @@ use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::{LockTable, Owner};
 use crate::options::Options;
 use crate::recovery::{Recovered, Store, Transactions};
-use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, RwLock};
+use crate::sync::{Arc, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering, RwLock};
 use crate::waits::WaitTotals;
 
 /// The engine's own index: overflow values to be freed once nobody reads them (see purge).
@@ -60,6 +60,8 @@ pub(crate) struct System {
     pub prepared: PreparedTransactions,
     /// Transactions whose rollback failed, and where it goes on.
     pub undo_later: Mutex<Vec<(Arc<Owner>, Lsn)>>,
+    /// How many those are, with those that are being undone.
+    pub left_to_undo: AtomicUsize,
     /// Held while a tree is dropped.
     pub dropping: Mutex<()>,
     /// `innodb_fill_factor`.
@@ -93,6 +95,7 @@ impl System {
             history: History::new(),
             prepared: PreparedTransactions::default(),
             undo_later: Mutex::default(),
+            left_to_undo: AtomicUsize::new(0),
             dropping: Mutex::default(),
             fill_factor: AtomicU8::new(options.fill_factor),
             trees: RwLock::default(),
@@ -164,6 +167,11 @@ impl System {
         let owner = Arc::new(Owner::new(self.status.begin(), first_lsn.0));
         self.locks.owners.insert(owner.clone());
         owner
+    }
+
+    /// Somebody's undo may look for rows in a tree whatever has become of its table since.
+    pub fn has_to_undo(&self) -> bool {
+        self.status.has_losers() || self.left_to_undo.load(Ordering::SeqCst) > 0
     }
 
     /// A view that keeps what the reader of a latest record finds in it from being purged while it looks.

@@ -420,6 +420,7 @@ impl Drop for Txn {
         {
             tracing::error!(%error, "rolling back a dropped transaction failed");
             // Its rows stay locked until the background has undone it, or the next open.
+            self.system.left_to_undo.fetch_add(1, crate::sync::Ordering::SeqCst);
             self.system.undo_later.lock().extend(self.owner.take().map(|owner| (owner, self.last_lsn)));
         }
     }

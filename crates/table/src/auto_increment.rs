@@ -21,6 +21,17 @@ pub struct Reservation {
     pub increment: u64,
 }
 
+/// The value of an AUTO_INCREMENT column that generated ones have to pass; `None` for zero, negative and NULL ones.
+pub fn explicit_value(value: &Value) -> Option<u64> {
+    match *value {
+        Value::Int(v) if v > 0 => Some(v as u64),
+        Value::UInt(v) if v > 0 => Some(v),
+        Value::Float(v) if v >= 1.0 => Some(f64::from(v) as u64),
+        Value::Double(v) if v >= 1.0 => Some(v as u64),
+        _ => None,
+    }
+}
+
 impl AutoIncrement {
     pub(crate) fn new(counter: HighWater) -> AutoIncrement {
         AutoIncrement { counter }
@@ -68,13 +79,7 @@ impl AutoIncrement {
 
     /// As `note_explicit`, for a column's value. Zero, negative and NULL values push nothing.
     pub(crate) fn note_value(&self, value: &Value) -> Result<(), MySqlError> {
-        match *value {
-            Value::Int(v) if v > 0 => self.note_explicit(v as u64),
-            Value::UInt(v) if v > 0 => self.note_explicit(v),
-            Value::Float(v) if v >= 1.0 => self.note_explicit(f64::from(v) as u64),
-            Value::Double(v) if v >= 1.0 => self.note_explicit(v as u64),
-            _ => Ok(()),
-        }
+        explicit_value(value).map_or(Ok(()), |value| self.note_explicit(value))
     }
 
     pub(crate) fn reset(&self, next: u64) {

@@ -39,7 +39,7 @@ mod users;
 mod view;
 mod xa;
 
-pub use auto_increment::{AutoIncrement, Reservation};
+pub use auto_increment::{AutoIncrement, Reservation, explicit_value};
 pub use block_on::block_on;
 pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;

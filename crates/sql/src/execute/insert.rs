@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table};
+use highkey_table::{BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
 use highkey_types::{MySqlError, TypeKind, Value};
 
 use super::query::{BoundTables, Destination};
@@ -220,15 +220,10 @@ impl Inserter {
                     Value::UInt(n) => *n,
                     _ => self.last_explicit,
                 };
-                let given = match *value {
-                    Value::Int(n) if n > 0 => n as u64,
-                    Value::UInt(n) => n,
-                    Value::Float(f) if f >= 1.0 => f as u64,
-                    Value::Double(d) if d >= 1.0 => d as u64,
-                    _ => 0,
-                };
-                explicit = explicit.max(given);
-                auto.pass(given);
+                if let Some(given) = explicit_value(value) {
+                    explicit = explicit.max(given);
+                    auto.pass(given);
+                }
                 continue;
             }
             if auto.left == 0 && explicit > 0 {

@@ -136,15 +136,18 @@ pub(crate) fn to_time(value: &Value, cx: &mut dyn EvalContext) -> Option<Time> {
 
 /// A time to compare with. As in MySQL a text that is none raises no warning, and so does not end strict DML.
 pub(crate) fn to_compared_time(value: &Value, cx: &dyn EvalContext) -> Option<Time> {
-    let mut warnings: Vec<Warning> = Vec::new();
-    cast::to_time(value, &mut CastContext { warnings: &mut warnings, mode: cx.sql_mode(), today: Date::default(), time_zone: cx.time_zone() })
+    quietly(cx, |quiet| cast::to_time(value, quiet))
 }
 
 /// The number that a text begins with, to be looked up in an index: without a warning, which comes when the row is compared.
 pub(crate) fn leading_number(value: &Value, cx: &dyn EvalContext) -> Value {
+    quietly(cx, |quiet| cast::to_decimal(value, quiet)).map_or(Value::Null, Value::Decimal)
+}
+
+/// A conversion whose warnings nobody hears. It does not ask what day it is.
+fn quietly<T>(cx: &dyn EvalContext, convert: impl FnOnce(&mut CastContext<'_>) -> T) -> T {
     let mut warnings: Vec<Warning> = Vec::new();
-    let mut quietly = CastContext { warnings: &mut warnings, mode: cx.sql_mode(), today: Date::default(), time_zone: cx.time_zone() };
-    cast::to_decimal(value, &mut quietly).map_or(Value::Null, Value::Decimal)
+    convert(&mut CastContext { warnings: &mut warnings, mode: cx.sql_mode(), today: Date::default(), time_zone: cx.time_zone() })
 }
 
 /// Only a TIME needs to know what day it is.

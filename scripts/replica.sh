@@ -108,12 +108,25 @@ load() { # load SEED: in the background, its id in LOAD
 follow() { # follow SCENARIO: tells the replica its source
     local how
     case $1 in
-    mysql-file) how="SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4" ;;
-    mysql-gtid) how="SOURCE_AUTO_POSITION=1" ;;
+    mysql-file) how="SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4, SOURCE_PUBLIC_KEY_PATH='$WORK/mysql-$PORT/public_key.pem'" ;;
+    mysql-gtid) how="SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1" ;;
     mariadb-gtid) how="MASTER_USE_GTID=slave_pos, MASTER_SSL=1, MASTER_SSL_CA='$WORK/source.pem'" ;;
     mariadb-file) how="MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4" ;;
     esac
     sql $((PORT + 1)) "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=$PORT, SOURCE_USER='follower', SOURCE_PASSWORD='f1', SOURCE_CONNECT_RETRY=1, $how; START REPLICA"
+}
+
+refuses_unknown_keys() { # refuses_unknown_keys SCENARIO: a password that MySQL has not seen yet goes under no key that anybody could have sent
+    local errno
+    case $1 in mysql-*) ;; *) return 0 ;; esac
+    sql $((PORT + 1)) "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=$PORT, SOURCE_USER='follower', SOURCE_PASSWORD='f1'; START REPLICA"
+    for _ in $(seq 100); do
+        errno=$(mariadb --no-defaults -h127.0.0.1 -P$((PORT + 1)) -uroot -e 'SHOW REPLICA STATUS\G' | awk '/Last_IO_Errno:/ { print $2 }')
+        [ "$errno" = 0 ] || break
+        sleep 0.1
+    done
+    sql $((PORT + 1)) "STOP REPLICA"
+    [ "$errno" = 2061 ] || { echo "an unknown key ends in error $errno, not 2061" >&2; exit 1; }
 }
 
 two_phases() { # two_phases SCENARIO: transactions in two phases, and a kill of the replica between the phases of one. MariaDB's have another form.
@@ -149,6 +162,7 @@ round() { # round SCENARIO
     start_chain "$1"
     # In MySQL with its default plugin, caching_sha2_password.
     sql $PORT "CREATE USER follower@localhost IDENTIFIED BY 'f1'; GRANT REPLICATION SLAVE ON *.* TO follower@localhost"
+    refuses_unknown_keys "$1"
     follow "$1"
 
     # At rest, then under load.

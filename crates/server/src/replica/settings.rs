@@ -38,7 +38,9 @@ pub struct Settings {
     pub ssl_crlpath: String,
     pub ssl_verify: bool,
     pub tls_version: String,
+    /// A file with the source's key in PEM, under which the password goes without TLS.
     pub public_key_path: String,
+    /// The source's key is believed as the source sends it.
     pub get_public_key: bool,
     pub filters: Filters,
 }

@@ -5,7 +5,6 @@ use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 use highkey_protocol::{CapabilityFlags, PacketError, PacketReader, PacketWriter};
-use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context};
 use mysql_common::binlog::EventStreamReader;
 use mysql_common::binlog::consts::{BinlogVersion, EventType, TransactionPayloadCompressionType};
 use mysql_common::binlog::events::{BinlogEventHeader, Event, TransactionPayloadEvent};
@@ -23,6 +22,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
+use super::login::Login;
 use super::settings::Settings;
 use crate::connection::Stream;
 
@@ -66,9 +66,9 @@ impl From<PacketError> for SourceError {
     }
 }
 
-type Result<T, E = SourceError> = std::result::Result<T, E>;
+pub type Result<T, E = SourceError> = std::result::Result<T, E>;
 
-fn lost(what: impl Into<String>) -> SourceError {
+pub fn lost(what: impl Into<String>) -> SourceError {
     SourceError::Lost(what.into())
 }
 
@@ -134,30 +134,21 @@ impl Source {
     }
 
     async fn authenticate(&mut self, greeting: &HandshakePacket<'_>, capabilities: CapabilityFlags, settings: &Settings) -> Result<()> {
-        let plugin = greeting.auth_plugin().filter(is_wanted).unwrap_or(AuthPlugin::MysqlNativePassword);
-        let mut login = Login { nonce: greeting.nonce(), password: settings.password.as_bytes(), tls: settings.ssl };
-        let mut method = start(&plugin)?;
-        let answer = login.answer(&mut method, &login.nonce)?.unwrap_or_default();
+        let (mut login, answer) = Login::begin(settings, greeting.auth_plugin(), greeting.nonce())?;
         // The version only chooses the collation.
-        let response = HandshakeResponse::new(Some(answer), (8, 0, 0), Some(settings.user.as_bytes()), None::<&[u8]>, Some(plugin.borrow()), capabilities, None, MAX_PACKET as u32);
+        let response = HandshakeResponse::new(Some(answer), (8, 0, 0), Some(settings.user.as_bytes()), None::<&[u8]>, Some(login.plugin()), capabilities, None, MAX_PACKET as u32);
         self.send(|out| response.serialize(out)).await?;
         loop {
             let packet = self.receive().await?;
             let answer = match packet[0] {
                 0 => return Ok(()),
-                // The source's account has another method than the source's default.
+                // Nothing but the first byte: the method of before 4.1, which has no name yet.
+                0xFE if packet.len() == 1 => login.switch(AuthPlugin::MysqlOldPassword, &[])?,
                 0xFE => {
                     let request: AuthSwitchRequest<'_> = ParseBuf(&packet).parse(())?;
-                    let plugin = request.auth_plugin();
-                    if !is_wanted(&plugin) {
-                        let name = String::from_utf8_lossy(plugin.as_bytes()).into_owned();
-                        return Err(SourceError::Server(2059, format!("Authentication plugin '{name}' cannot be loaded")));
-                    }
-                    method = start(&plugin)?;
-                    login.nonce = request.plugin_data().to_vec();
-                    login.answer(&mut method, &login.nonce)?
+                    login.switch(request.auth_plugin(), request.plugin_data())?
                 }
-                1 => login.answer(&mut method, &packet[1..])?,
+                1 => login.answer(&packet[1..])?,
                 other => return Err(lost(format!("a packet that begins with {other} came during the login"))),
             };
             if let Some(answer) = answer {
@@ -239,52 +230,6 @@ async fn write(stream: &mut (impl AsyncWriteExt + Unpin), writer: &mut PacketWri
     stream.flush().await?;
     writer.clear();
     Ok(())
-}
-
-/// Methods that do not hand the password to whoever asks for it.
-fn is_wanted(plugin: &AuthPlugin<'_>) -> bool {
-    !matches!(plugin, AuthPlugin::MysqlOldPassword | AuthPlugin::MysqlClearPassword | AuthPlugin::Other(_))
-}
-
-fn start(plugin: &AuthPlugin<'_>) -> Result<AuthProc> {
-    plugin.init().map_err(|e| lost(e.to_string()))
-}
-
-/// What the methods of logging in ask about the connection.
-struct Login<'a> {
-    nonce: Vec<u8>,
-    password: &'a [u8],
-    tls: bool,
-}
-
-impl Login<'_> {
-    /// What is to be sent, if anything.
-    fn answer(&self, method: &mut AuthProc, challenge: &[u8]) -> Result<Option<Vec<u8>>> {
-        let response = method.run(self, challenge).map_err(|e| lost(format!("the login failed: {e}")))?;
-        Ok(response.data().map(<[u8]>::to_vec))
-    }
-}
-
-impl Context for &Login<'_> {
-    fn pass(&self) -> &[u8] {
-        self.password
-    }
-
-    fn is_ipc_transport(&self) -> bool {
-        false
-    }
-
-    fn is_tls_transport(&self) -> bool {
-        self.tls
-    }
-
-    fn scramble(&self) -> &[u8] {
-        &self.nonce
-    }
-
-    fn server_key_pem(&self) -> Option<&[u8]> {
-        None
-    }
 }
 
 /// The events of the source's binary log as they come.
@@ -498,12 +443,6 @@ mod tests {
         for packet in [&b"\xFF\x15\x04#28000Access denied"[..], b"\xFF\x15\x04Access denied"] {
             assert!(matches!(refusal(packet), SourceError::Server(1045, message) if message == "Access denied"));
         }
-    }
-
-    #[test]
-    fn a_password_is_not_handed_out() {
-        assert!(is_wanted(&AuthPlugin::CachingSha2Password) && is_wanted(&AuthPlugin::MysqlNativePassword));
-        assert!(!is_wanted(&AuthPlugin::MysqlClearPassword) && !is_wanted(&AuthPlugin::MysqlOldPassword));
     }
 
     /// An event of a type with a body, as its header says.

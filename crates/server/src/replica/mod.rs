@@ -1,6 +1,6 @@
 //! Highkey as a replica of MySQL or MariaDB. See `README.md`.
 //!
-//! - `receiver` reads the source's binary log over a connection (`source`, `login`), `event` says what its events mean, `apply` gives transactions to `worker`s, which commit in
+//! - `receiver` reads the source's binary log over a connection (`source`, `login`, `tls`), `event` says what its events mean, `apply` gives transactions to `worker`s, which commit in
 //!   the source's `order`.
 //! - `channel` is the state that both share with the statements about it; `settings`, `filter`, `position` and `gtid` are its parts.
 //! - [`Replica`] here does what CHANGE REPLICATION SOURCE, START, STOP and RESET REPLICA ask, and starts with the server.
@@ -16,6 +16,7 @@ mod position;
 mod receiver;
 mod settings;
 mod source;
+mod tls;
 mod worker;
 
 use std::sync::Arc;

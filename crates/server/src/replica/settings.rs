@@ -30,14 +30,19 @@ pub struct Settings {
     pub ignore_server_ids: Vec<u64>,
     pub ssl: bool,
     pub ssl_ca: String,
+    /// A directory of certificates, named by `openssl rehash`.
     pub ssl_capath: String,
     pub ssl_cert: String,
     pub ssl_key: String,
+    /// Ciphers of TLS 1.2 in OpenSSL's words; empty: all.
     pub ssl_cipher: String,
     pub ssl_crl: String,
     pub ssl_crlpath: String,
     pub ssl_verify: bool,
+    /// Versions with commas; empty: all.
     pub tls_version: String,
+    /// Ciphers of TLS 1.3; `None`: all.
+    pub tls_ciphersuites: Option<String>,
     /// A file with the source's key in PEM, under which the password goes without TLS.
     pub public_key_path: String,
     /// The source's key is believed as the source sends it.
@@ -69,6 +74,7 @@ impl Default for Settings {
             ssl_crlpath: String::new(),
             ssl_verify: false,
             tls_version: String::new(),
+            tls_ciphersuites: None,
             public_key_path: String::new(),
             get_public_key: false,
             filters: Filters::default(),
@@ -98,7 +104,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "SOURCE_ZSTD_COMPRESSION_LEVEL",
     "NETWORK_NAMESPACE",
     "GTID_ONLY",
-    "SOURCE_TLS_CIPHERSUITES",
     "SOURCE_DEMOTE_TO_REPLICA",
 ];
 
@@ -150,6 +155,10 @@ impl Settings {
                 "SOURCE_SSL_CRLPATH" => next.ssl_crlpath = text()?,
                 "SOURCE_SSL_VERIFY_SERVER_CERT" => next.ssl_verify = switch()?,
                 "SOURCE_TLS_VERSION" => next.tls_version = text()?,
+                "SOURCE_TLS_CIPHERSUITES" => {
+                    let all = matches!(value, SourceValue::Word(word) if word.eq_ignore_ascii_case("NULL"));
+                    next.tls_ciphersuites = if all { None } else { Some(text()?) };
+                }
                 "SOURCE_PUBLIC_KEY_PATH" => next.public_key_path = text()?,
                 "GET_SOURCE_PUBLIC_KEY" => next.get_public_key = switch()?,
                 other if WITHOUT_EFFECT.contains(&other) => warnings.push(note(1105, &format!("{other} has no effect in Highkey"))),
@@ -287,6 +296,9 @@ mod tests {
         let back = auto.change(&at, &options(&[("SOURCE_AUTO_POSITION", "0"), ("SOURCE_LOG_POS", "200")])).unwrap();
         assert_eq!((back.0.auto_position, back.1.offset), (false, 200));
         assert_eq!(next.change(&at, &options(&[("SOURCE_PORT", "70000")])).unwrap_err().code, 1210);
+        let ciphersuites = |value: SourceValue| next.change(&at, &vec![("SOURCE_TLS_CIPHERSUITES".to_string(), value)]).unwrap().0.tls_ciphersuites;
+        assert_eq!(ciphersuites(SourceValue::Text(String::new())), Some(String::new()));
+        assert_eq!(ciphersuites(SourceValue::Word("NULL".into())), None);
         assert_eq!(Settings::decode(&auto.encode()), Ok(auto));
         assert_eq!(Position::decode(&at.encode()), Ok(at));
     }

@@ -1,8 +1,6 @@
 //! The connection to the source. It is our own, out of `mysql_common`'s packets: acknowledgements go back on it while events come, which no client library does.
 
-use std::fs;
 use std::io::{self, Cursor, Read};
-use std::sync::Arc;
 
 use highkey_protocol::{CapabilityFlags, PacketError, PacketReader, PacketWriter};
 use mysql_common::binlog::EventStreamReader;
@@ -14,16 +12,10 @@ use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, ComRegisterSlave, Han
 use mysql_common::proto::MySerialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::client::WebPkiServerVerifier;
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{self, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::login::Login;
 use super::settings::Settings;
+use super::tls::secured;
 use crate::connection::Stream;
 
 /// An event may be as large as a row.
@@ -334,91 +326,6 @@ fn acknowledgement(file: &str, offset: u64, out: &mut Vec<u8>) {
     out.push(SEMI_SYNC);
     out.extend_from_slice(&offset.to_le_bytes());
     out.extend_from_slice(file.as_bytes());
-}
-
-/// Goes on under TLS.
-async fn secured(stream: Box<dyn Stream>, settings: &Settings) -> Result<Box<dyn Stream>> {
-    if settings.ssl_verify && settings.ssl_ca.is_empty() {
-        return Err(SourceError::Server(2026, "SSL connection error: CA certificate is required if SOURCE_SSL_VERIFY_SERVER_CERT is set".into()));
-    }
-    let config = tls_config(settings)?;
-    let name = ServerName::try_from(settings.host.clone()).map_err(|e| lost(format!("{}: {e}", settings.host)))?;
-    Ok(Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?))
-}
-
-fn tls_config(settings: &Settings) -> io::Result<ClientConfig> {
-    let provider = Arc::new(ring::default_provider());
-    let issued = match settings.ssl_ca.is_empty() {
-        // The source's certificate is not asked about, as in MySQL.
-        true => None,
-        false => {
-            let mut roots = RootCertStore::empty();
-            for certificate in certificates(&settings.ssl_ca)? {
-                roots.add(certificate).map_err(io::Error::other)?;
-            }
-            Some(WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().map_err(io::Error::other)?)
-        }
-    };
-    let verifier = Arc::new(Verifier { issued, named: settings.ssl_verify, provider: provider.clone() });
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(io::Error::other)?;
-    let config = config.dangerous().with_custom_certificate_verifier(verifier);
-    if settings.ssl_cert.is_empty() || settings.ssl_key.is_empty() {
-        return Ok(config.with_no_client_auth());
-    }
-    let key = PrivateKeyDer::from_pem_file(&settings.ssl_key).map_err(|e| of_file(&settings.ssl_key, e))?;
-    config.with_client_auth_cert(certificates(&settings.ssl_cert)?, key).map_err(|e| of_file(&settings.ssl_cert, e))
-}
-
-fn of_file(file: &str, e: impl std::fmt::Display) -> io::Error {
-    io::Error::other(format!("{file}: {e}"))
-}
-
-/// The certificates of a file, in PEM or one in DER.
-fn certificates(file: &str) -> io::Result<Vec<CertificateDer<'static>>> {
-    let bytes = fs::read(file).map_err(|e| of_file(file, e))?;
-    let read: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let read = read.map_err(|e| of_file(file, e))?;
-    Ok(if read.is_empty() { vec![bytes.into()] } else { read })
-}
-
-/// Looks at the source's certificate as far as SOURCE_SSL_CA and SOURCE_SSL_VERIFY_SERVER_CERT want it.
-#[derive(Debug)]
-struct Verifier {
-    /// Knows who may have issued it; `None`: nobody asks.
-    issued: Option<Arc<WebPkiServerVerifier>>,
-    /// It has to be for the host that was connected to.
-    named: bool,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
-        use CertificateError::{NotValidForName, NotValidForNameContext};
-        let Some(issued) = &self.issued else { return Ok(ServerCertVerified::assertion()) };
-        match issued.verify_server_cert(certificate, between, name, ocsp, now) {
-            Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) if !self.named => Ok(ServerCertVerified::assertion()),
-            verified => verified,
-        }
-    }
-
-    fn verify_tls12_signature(&self, message: &[u8], certificate: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(&self, message: &[u8], certificate: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 #[cfg(test)]

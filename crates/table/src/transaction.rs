@@ -434,7 +434,7 @@ impl Transaction {
 
     /// Prepares a transaction that has changed something. What is returned is prepared whatever becomes of the wait.
     pub(crate) fn prepare(mut self, xid: &Xid) -> Result<(PreparedTransaction, Committing, Option<ReplicaWait>), MySqlError> {
-        let inner = self.inner.take().expect("the transaction has not ended");
+        let mut inner = self.inner.take().expect("the transaction has not ended");
         let events = match self.events.take() {
             Some(events) => finish(*events, &inner, true),
             None => Vec::new(),
@@ -448,8 +448,12 @@ impl Transaction {
             ChangedTable { schema: schema.to_string(), table: table.to_string(), added: added.unwrap_or(0) }
         });
         let info = PreparedInfo { xid: xid.clone(), logged: !events.is_empty(), tables: tables.collect() };
+        let replicas = self.db.semi_sync().filter(|replicas| replicas.is_enabled() && info.logged);
+        if let Some(replicas) = replicas {
+            replicas.prepare_unseen(&mut inner);
+        }
         let (prepared, wait) = inner.prepare(info.encode(), &events).map_err(|e| error::storage(e, "transaction"))?;
-        let acknowledged = self.db.semi_sync().filter(|_| info.logged).and_then(|replicas| replicas.begin(wait.lsn()));
+        let acknowledged = replicas.and_then(|replicas| replicas.begin(wait.lsn()));
         let wait = Committing::new(wait, &self.interrupt, &self.progress);
         Ok((PreparedTransaction { inner: prepared, deltas, logged: info.logged, _locks: locks }, wait, acknowledged))
     }

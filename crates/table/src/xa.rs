@@ -233,7 +233,10 @@ impl XaBranch {
     /// Rolls back what is prepared. On an error it stays prepared, or `is_rolled_back`: then the next call goes on with it.
     pub async fn rollback(&mut self, log: Option<&EventSource>) -> Result<(), MySqlError> {
         if let Work::Changed(prepared) = &mut self.work {
-            let replicas = self.db.semi_sync().filter(|_| log.is_some() && prepared.logged).cloned();
+            let replicas = self.db.semi_sync().filter(|replicas| replicas.is_enabled() && log.is_some() && prepared.logged).cloned();
+            if let Some(replicas) = &replicas {
+                replicas.prepare_unseen(prepared.inner.as_txn());
+            }
             let events = prepared.events(log, "ROLLBACK", &self.xid);
             let wait = prepared.inner.rollback(&events).map_err(failed)?;
             prepared.deltas.clear();

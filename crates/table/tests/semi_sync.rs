@@ -374,3 +374,41 @@ fn what_waits_for_replicas_is_durable() {
         assert_eq!(rows(&db), 1, "level {level}");
     }
 }
+
+/// Something that logs one thing, and ends with its acknowledgement.
+fn until_acknowledged(db: &Arc<Database>, work: impl FnOnce(&Arc<Database>) -> Result<(), MySqlError> + Send + 'static) {
+    let before = db.engine().log_position().0;
+    let thread = std::thread::spawn({
+        let db = db.clone();
+        move || work(&db)
+    });
+    eventually("it is durable", || db.engine().log_position().1 > before);
+    eventually("it waits", || status(db).wait_sessions == 1);
+    assert!(!thread.is_finished());
+    acknowledge(db, 7);
+    thread.join().unwrap().unwrap();
+}
+
+/// So is what is prepared, and what is rolled back then.
+#[test]
+fn both_phases_are_durable_before_they_wait_for_replicas() {
+    let xid = || Xid { format: 1, gtrid: b"a".to_vec(), bqual: Vec::new() };
+    for level in [0, 2] {
+        let db = with_table_in(open_logging(&disk(9), still_options()));
+        with_replica(&db, settings(true, 60_000));
+        db.engine().set_flush_log_at_commit(level);
+        until_acknowledged(&db, move |db| {
+            let table = db.catalog().table("s", "t")?;
+            let mut branch = db.xa_start(xid()).unwrap();
+            let mut txn = db.begin(Isolation::RepeatableRead);
+            txn.set_xid(branch.xid().clone());
+            assert!(block_on(txn.open_to_write(&table))?);
+            txn.log_statement(source());
+            block_on(table.insert(&mut txn, &[vec![i(1), i(0)]], OnDuplicate::Error))?;
+            block_on(branch.prepare(txn, || {}))
+        });
+        assert_eq!(db.xa_prepared().len(), 1, "level {level}");
+        until_acknowledged(&db, move |db| block_on(db.xa_take(&xid()).unwrap().rollback(Some(&source()))));
+        assert_eq!((db.xa_prepared().len(), rows(&db)), (0, 0), "level {level}");
+    }
+}

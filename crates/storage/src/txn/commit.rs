@@ -262,8 +262,8 @@ impl CommitWait {
     }
 
     /// Of a record that ends nothing for others, or what has been undone already.
-    pub(super) fn unpublished(system: Arc<System>, lsn: Lsn) -> CommitWait {
-        let mut wait = CommitWait::new(system, lsn, HowToCommit::default());
+    pub(super) fn unpublished(system: Arc<System>, lsn: Lsn, how: HowToCommit) -> CommitWait {
+        let mut wait = CommitWait::new(system, lsn, how);
         if let Some(waiting) = &mut wait.0 {
             waiting.publishes = false;
         }

@@ -109,7 +109,9 @@ impl Txn {
         self.note_events(binlog);
         let system = self.system.clone();
         let chain = system.add_prepared(owner, info, lsn, lsn);
-        Ok((Prepared { txn: self, chain, rolled_back: None }, CommitWait::unpublished(system, lsn)))
+        // What was asked of this record is not asked of the one that ends it.
+        let how = std::mem::take(&mut self.how);
+        Ok((Prepared { txn: self, chain, rolled_back: None }, CommitWait::unpublished(system, lsn, how)))
     }
 }
 
@@ -170,7 +172,7 @@ impl Prepared {
         Ok(wait)
     }
 
-    /// For what is asked of its commit: `Txn::wait_for_gate`.
+    /// For what is asked of the record that ends it: `Txn::wait_for_gate`, `Txn::wait_for_disk`.
     pub fn as_txn(&mut self) -> &mut Txn {
         &mut self.txn
     }
@@ -184,7 +186,7 @@ impl Prepared {
             None => self.decide_rollback(binlog)?,
         };
         self.txn.end_rolled_back()?;
-        Ok(CommitWait::unpublished(self.txn.system.clone(), lsn))
+        Ok(CommitWait::unpublished(self.txn.system.clone(), lsn, self.txn.how))
     }
 
     /// A rollback has been decided, and may be under way still.

@@ -300,7 +300,7 @@ impl Txn {
         (self.how.gated, self.how.durable) = (true, true);
     }
 
-    /// Its commit waits until it is durable, whatever `innodb_flush_log_at_trx_commit` says.
+    /// Its commit, preparation or rollback of what is prepared waits until it is durable, whatever `innodb_flush_log_at_trx_commit` says.
     pub fn wait_for_disk(&mut self) {
         self.how.durable = true;
     }

@@ -245,6 +245,13 @@ impl SemiSync {
         }
     }
 
+    /// As `prepare`, of a record that nobody sees: a preparation, a rollback of what is prepared.
+    pub(crate) fn prepare_unseen(&self, txn: &mut Txn) {
+        if self.state.lock().on {
+            txn.wait_for_disk();
+        }
+    }
+
     /// A transaction of the binary log has its record in the log. `None`: nobody waits for replicas.
     pub(crate) fn begin(self: &Arc<Self>, lsn: Option<Lsn>) -> Option<ReplicaWait> {
         if !self.is_enabled() {

@@ -176,6 +176,11 @@ impl Engine {
         self.inner.system.fill_factor.store(percent, Ordering::Relaxed);
     }
 
+    /// Whether every commit that has been waited for is durable: `innodb_flush_log_at_trx_commit` was 1, or the log has been synced since.
+    pub fn commits_are_durable(&self) -> bool {
+        self.store().wal.commits_are_durable()
+    }
+
     /// Makes everything appended to the log so far durable.
     pub fn flush_log(&self) -> Result<()> {
         self.store().wal.flush()

@@ -98,12 +98,12 @@ impl Channel {
         self.applied_number.subscribe()
     }
 
-    /// Returns when everything that is applied is on the disk. It is already, unless `innodb_flush_log_at_trx_commit` lets commits go before.
+    /// Returns when everything that is applied is on the disk. It is already, unless `innodb_flush_log_at_trx_commit` has let commits go before.
     pub async fn make_durable(&self) -> Result<(), MySqlError> {
-        if self.instance.global_u64("innodb_flush_log_at_trx_commit") == 1 {
+        let database = self.instance.database().clone();
+        if database.engine().commits_are_durable() {
             return Ok(());
         }
-        let database = self.instance.database().clone();
         let flushed = tokio::task::spawn_blocking(move || database.engine().flush_log().map_err(|e| e.to_string())).await;
         flushed.unwrap_or_else(|e| Err(e.to_string())).map_err(|e| MySqlError::with_message(1815, format!("Internal error: {e}")))
     }

@@ -5,6 +5,7 @@
 //!
 //! A source that waits for replicas (semi-synchronous replication) is told of a transaction when it is durable here: nothing less would survive our own end.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use highkey_sql::replica::{Event, event_kind as kind};
 use mysql_common::packets::binlog_request::BinlogRequest;
 use mysql_common::packets::{GnoInterval, Sid};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::channel::{Channel, now_micros};
@@ -157,22 +159,19 @@ async fn stream(channel: &Channel, settings: &Settings, queue: &Queue, attempts:
     };
     queue.restart().await?;
     channel.receiver_connected(semi_sync);
-    let (ask, asked) = mpsc::unbounded_channel();
+    let asks = Asks::default();
     tokio::select! {
-        ended = follow(channel, queue, attempts, events, from, ask) => ended,
-        ended = acknowledge(channel, acknowledgements, asked), if semi_sync => ended,
+        ended = follow(channel, queue, attempts, events, from, &asks) => ended,
+        ended = acknowledge(channel, acknowledgements, &asks), if semi_sync => ended,
     }
 }
 
 /// Hands events to the applier, and says what is to be acknowledged.
-async fn follow(channel: &Channel, queue: &Queue, attempts: &mut u64, mut events: Events, from: Position, ask: mpsc::UnboundedSender<Asked>) -> Result<Infallible, Ended> {
+async fn follow(channel: &Channel, queue: &Queue, attempts: &mut u64, mut events: Events, from: Position, asks: &Asks) -> Result<Infallible, Ended> {
     let net_timeout = channel.net_timeout();
     let mut reading = Reading::new(from);
     loop {
-        let (event, acknowledge) = match timeout(net_timeout, events.next()).await {
-            Ok(next) => next?.ok_or_else(|| Ended::Lost(2013, "the source ended the log".into()))?,
-            Err(_) => return Err(Ended::Lost(2013, format!("nothing has come for {} seconds, not even a heartbeat", net_timeout.as_secs()))),
-        };
+        let (event, acknowledge) = events.next(net_timeout).await?.ok_or_else(|| Ended::Lost(2013, "the source ended the log".into()))?;
         *attempts = 0;
         let event = checked(&event).map_err(|what| Ended::Fatal(1595, format!("Relay log write failure: {what}")))?;
         let part = reading.note(&event).map_err(|what| Ended::Fatal(1595, format!("Relay log write failure: {what}")))?;
@@ -184,8 +183,7 @@ async fn follow(channel: &Channel, queue: &Queue, attempts: &mut u64, mut events
         }
         channel.note_read(queue, &reading.position, part.ends());
         if acknowledge {
-            // Nobody listens if the source has not been told that we acknowledge.
-            let _ = ask.send(reading.asked());
+            asks.add(reading.asked());
         }
     }
 }
@@ -199,25 +197,56 @@ struct Asked {
     offset: u64,
 }
 
-/// Acknowledges what is durable here, the last of several that are.
-async fn acknowledge(channel: &Channel, mut acknowledgements: Acknowledgements, mut asked: mpsc::UnboundedReceiver<Asked>) -> Result<Infallible, Ended> {
-    let mut applied = channel.applied_number();
-    let mut later = None;
-    loop {
-        let mut due = match later.take() {
-            Some(due) => due,
-            // Who asks ends with this.
-            None => asked.recv().await.ok_or(Ended::ApplierGone)?,
-        };
-        // The sender is the channel's.
-        let done = applied.wait_for(|number| *number >= due.number).await.map_or(due.number, |number| *number);
-        while let Ok(next) = asked.try_recv() {
-            if next.number > done {
-                later = Some(next);
-                break;
+/// What the source waits for, in its order. Of one number the last: there are no more of them than transactions that wait for the applier.
+#[derive(Default)]
+struct Asks {
+    list: Mutex<VecDeque<Asked>>,
+    more: Notify,
+}
+
+impl Asks {
+    fn add(&self, asked: Asked) {
+        {
+            let mut list = self.list.lock();
+            match list.back_mut().filter(|last| last.number == asked.number) {
+                // A place is acknowledged with all before it.
+                Some(last) => *last = asked,
+                None => list.push_back(asked),
             }
-            due = next;
         }
+        self.more.notify_one();
+    }
+
+    /// Waits until there is one: the number of the first.
+    async fn first(&self) -> u64 {
+        loop {
+            let first = self.list.lock().front().map(|asked| asked.number);
+            match first {
+                Some(number) => return number,
+                None => self.more.notified().await,
+            }
+        }
+    }
+
+    /// Removes those that are done: the last of them.
+    fn take(&self, done: u64) -> Option<Asked> {
+        let mut list = self.list.lock();
+        let mut due = None;
+        while list.front().is_some_and(|asked| asked.number <= done) {
+            due = list.pop_front();
+        }
+        due
+    }
+}
+
+/// Acknowledges what is durable here, the last of several that are.
+async fn acknowledge(channel: &Channel, mut acknowledgements: Acknowledgements, asks: &Asks) -> Result<Infallible, Ended> {
+    let mut applied = channel.applied_number();
+    loop {
+        let first = asks.first().await;
+        // The sender is the channel's.
+        let done = applied.wait_for(|number| *number >= first).await.map_or(first, |number| *number);
+        let Some(due) = asks.take(done) else { continue };
         channel.make_durable().await.map_err(|e| Ended::Lost(e.code, e.message))?;
         match timeout(channel.net_timeout(), acknowledgements.send(&due.file, due.offset)).await {
             Ok(sent) => sent?,
@@ -421,6 +450,23 @@ mod tests {
         assert!(!reading.skipping && reading.position.gtids.to_string().ends_with(":1-2"));
         reading.note(&event(kind::XID, 500, &[0; 8])).unwrap();
         assert_eq!((reading.position.offset, reading.position.gtids.to_string()), (500, "00112233-4455-6677-8899-aabbccddeeff:1-3".into()));
+    }
+
+    #[test]
+    fn of_what_the_applier_does_not_do_little_is_kept() {
+        let asks = Asks::default();
+        let ask = |number, offset| asks.add(Asked { number, file: "log.000001".into(), offset });
+        // Every event of a long transaction, and of what the replica has.
+        (0..1000).for_each(|event| ask(41, event));
+        (1000..2000).for_each(|event| ask(42, event));
+        assert_eq!(asks.list.lock().len(), 2);
+        assert_eq!(asks.take(40), None);
+        assert_eq!(asks.take(41).map(|asked| asked.offset), Some(999));
+        // One that was broken off and comes again, and before it another that is there already: none overtakes.
+        [(41, 2000), (42, 2001), (43, 2002)].into_iter().for_each(|(number, offset)| ask(number, offset));
+        assert_eq!(asks.take(41), None);
+        assert_eq!(asks.take(42).map(|asked| asked.offset), Some(2001));
+        assert_eq!((asks.take(50).map(|asked| asked.offset), asks.take(50)), (Some(2002), None));
     }
 
     #[test]

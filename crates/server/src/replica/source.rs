@@ -1,6 +1,7 @@
 //! The connection to the source. It is our own, out of `mysql_common`'s packets: acknowledgements go back on it while events come, which no client library does.
 
 use std::io::{self, Cursor, Read};
+use std::time::Duration;
 
 use highkey_protocol::{CapabilityFlags, PacketError, PacketReader, PacketWriter};
 use mysql_common::binlog::EventStreamReader;
@@ -12,6 +13,7 @@ use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, ComRegisterSlave, Han
 use mysql_common::proto::MySerialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::login::Login;
 use super::settings::Settings;
@@ -64,20 +66,22 @@ pub fn lost(what: impl Into<String>) -> SourceError {
     SourceError::Lost(what.into())
 }
 
-/// The next packet. Safe to cancel. An error of the source's is one here.
-async fn receive(stream: &mut (impl AsyncRead + Unpin), reader: &mut PacketReader) -> Result<Vec<u8>> {
-    loop {
-        if let Some(packet) = reader.next_packet()? {
-            return match packet.first() {
-                Some(0xFF) => Err(refusal(&packet)),
-                Some(_) => Ok(packet),
-                None => Err(lost("an empty packet came")),
-            };
-        }
-        reader.buffer().reserve(64 << 10);
-        if stream.read_buf(reader.buffer()).await? == 0 {
-            return Err(lost("the source has closed the connection"));
-        }
+/// The next packet, if all of it has come. An error of the source's is one here.
+fn arrived(reader: &mut PacketReader) -> Result<Option<Vec<u8>>> {
+    let Some(packet) = reader.next_packet()? else { return Ok(None) };
+    match packet.first() {
+        Some(0xFF) => Err(refusal(&packet)),
+        Some(_) => Ok(Some(packet)),
+        None => Err(lost("an empty packet came")),
+    }
+}
+
+/// Waits for some bytes, no matter how many. Safe to cancel.
+async fn read(stream: &mut (impl AsyncRead + Unpin), reader: &mut PacketReader) -> Result<()> {
+    reader.buffer().reserve(64 << 10);
+    match stream.read_buf(reader.buffer()).await? {
+        0 => Err(lost("the source has closed the connection")),
+        _ => Ok(()),
     }
 }
 
@@ -150,7 +154,12 @@ impl Source {
     }
 
     async fn receive(&mut self) -> Result<Vec<u8>> {
-        receive(&mut self.stream, &mut self.reader).await
+        loop {
+            if let Some(packet) = arrived(&mut self.reader)? {
+                return Ok(packet);
+            }
+            read(&mut self.stream, &mut self.reader).await?;
+        }
     }
 
     /// Sends the next packet of an exchange.
@@ -235,15 +244,24 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event, and whether the source waits for an acknowledgement of what ends with it. `None`: there are no more. Safe to cancel.
-    pub async fn next(&mut self) -> Result<Option<(Event, bool)>> {
+    /// The next event, and whether the source waits for an acknowledgement of what ends with it. `None`: there are no more. An error if nothing comes for
+    /// `silence`; a long event over a slow line may take longer. Safe to cancel.
+    pub async fn next(&mut self, silence: Duration) -> Result<Option<(Event, bool)>> {
         if let Some(events) = &mut self.compressed {
             match self.decoder.read_decompressed(events)? {
                 Some(event) => return Ok(Some((event, false))),
                 None => self.compressed = None,
             }
         }
-        let packet = receive(&mut self.stream, &mut self.reader).await?;
+        let packet = loop {
+            if let Some(packet) = arrived(&mut self.reader)? {
+                break packet;
+            }
+            match timeout(silence, read(&mut self.stream, &mut self.reader)).await {
+                Ok(read) => read?,
+                Err(_) => return Err(lost(format!("nothing has come for {} seconds, not even a heartbeat", silence.as_secs()))),
+            }
+        };
         if is_eof(&packet) {
             return Ok(None);
         }

@@ -50,6 +50,8 @@ pub struct Wal {
     capacity: u64,
     pinned_max: u64,
     level: AtomicU8,
+    /// A commit whose record is behind this waits until it is durable.
+    relaxed: Mutex<Lsn>,
     /// Appended bytes not yet taken by a leader.
     tail: Mutex<Tail>,
     /// Everything before is appended.
@@ -79,6 +81,7 @@ impl Wal {
             capacity: options.redo_log_capacity,
             pinned_max: options.pinned_log_max,
             level: AtomicU8::new(options.flush_log_at_commit),
+            relaxed: Mutex::new(if options.flush_log_at_commit == 1 { Lsn::NONE } else { Lsn(u64::MAX) }),
             tail: Mutex::new(Tail::default()),
             end: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -118,10 +121,23 @@ impl Wal {
 
     /// `innodb_flush_log_at_trx_commit`.
     pub fn set_flush_level(&self, level: u8) {
-        self.level.store(level, Ordering::Relaxed);
+        let mut relaxed = self.relaxed.lock();
+        if level != 1 {
+            *relaxed = Lsn(u64::MAX);
+        }
+        self.level.store(level, Ordering::SeqCst);
+        if level == 1 {
+            // Whoever has seen the level before has appended its record.
+            *relaxed = (*relaxed).min(self.end());
+        }
     }
 
     pub fn flush_level(&self) -> u8 {
-        self.level.load(Ordering::Relaxed)
+        self.level.load(Ordering::SeqCst)
+    }
+
+    /// Whether every commit that has been waited for is durable, by whatever level.
+    pub fn commits_are_durable(&self) -> bool {
+        *self.relaxed.lock() <= self.durable()
     }
 }

@@ -79,6 +79,28 @@ fn levels_promise_what_they_say() {
 }
 
 #[test]
+fn a_commit_of_an_earlier_level_is_not_taken_for_durable() {
+    for level in [0, 2] {
+        let wal = wal(Arc::new(SimDisk::new(SimConfig::default())), &options());
+        assert!(wal.commits_are_durable());
+        append(&wal, 1, 10);
+        assert!(wal.commits_are_durable(), "nobody has waited for it");
+        wal.set_flush_level(level);
+        wal.wait_commit(append(&wal, 1, 10), false).wait().unwrap();
+        assert!(!wal.commits_are_durable());
+        wal.set_flush_level(1);
+        assert!(!wal.commits_are_durable(), "level {level}");
+        // Set again before anything is synced.
+        append(&wal, 1, 10);
+        wal.set_flush_level(1);
+        wal.flush().unwrap();
+        assert!(wal.commits_are_durable());
+        append(&wal, 1, 10);
+        assert!(wal.commits_are_durable());
+    }
+}
+
+#[test]
 fn long_records_and_segment_ends() {
     let disk = SimDisk::new(SimConfig::default());
     let wal = wal(Arc::new(disk.clone()), &options());

@@ -160,8 +160,11 @@ round() { # round SCENARIO
     start_replica "$1"
     sql $((PORT + 1)) "SET sql_log_bin = 0; CREATE USER chain@localhost IDENTIFIED WITH mysql_native_password BY 'c1'; GRANT REPLICATION SLAVE ON *.* TO chain@localhost"
     start_chain "$1"
-    # In MySQL with its default plugin, caching_sha2_password.
-    sql $PORT "CREATE USER follower@localhost IDENTIFIED BY 'f1'; GRANT REPLICATION SLAVE ON *.* TO follower@localhost"
+    # In MySQL with its default plugin, caching_sha2_password; in MariaDB with its default and with the one that only it has, which the replica could not have an account of.
+    case $1 in
+    mariadb-file) sql $PORT "INSTALL SONAME 'auth_ed25519'; SET sql_log_bin = 0; CREATE USER follower@localhost IDENTIFIED VIA ed25519 USING PASSWORD('f1'); GRANT REPLICATION SLAVE ON *.* TO follower@localhost" ;;
+    *) sql $PORT "CREATE USER follower@localhost IDENTIFIED BY 'f1'; GRANT REPLICATION SLAVE ON *.* TO follower@localhost" ;;
+    esac
     refuses_unknown_keys "$1"
     follow "$1"
 

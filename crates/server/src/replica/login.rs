@@ -47,7 +47,7 @@ impl<'a> Login<'a> {
     pub fn switch(&mut self, plugin: AuthPlugin<'_>, nonce: &[u8]) -> Result<Option<Vec<u8>>> {
         if !is_wanted(&plugin) {
             let name = String::from_utf8_lossy(plugin.as_bytes()).into_owned();
-            return Err(SourceError::Server(2059, format!("Authentication plugin '{name}' cannot be loaded: a replica logs in by caching_sha2_password, sha256_password or mysql_native_password")));
+            return Err(SourceError::Server(2059, format!("Authentication plugin '{name}' cannot be loaded: a replica logs in by caching_sha2_password, sha256_password, mysql_native_password or client_ed25519")));
         }
         self.method = start(&plugin)?;
         self.plugin = plugin.into_owned();
@@ -68,7 +68,7 @@ impl<'a> Login<'a> {
 }
 
 fn is_wanted(plugin: &AuthPlugin<'_>) -> bool {
-    matches!(plugin, AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password | AuthPlugin::MysqlNativePassword)
+    matches!(plugin, AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password | AuthPlugin::MysqlNativePassword | AuthPlugin::Ed25519)
 }
 
 fn start(plugin: &AuthPlugin<'_>) -> Result<AuthProc> {
@@ -182,6 +182,14 @@ mod tests {
             let password = key.decrypt(Oaep::new::<sha1::Sha1>(), &answer.unwrap().unwrap()).unwrap();
             assert_eq!(password, b"secret\0".map(|byte| byte ^ 7));
         }
+    }
+
+    /// A password of 32 bytes is a key as RFC 8032 has it: what `openssl pkeyutl -sign` says with it.
+    #[test]
+    fn mariadbs_ed25519_signs_the_nonce() {
+        let answer = after_switch(&settings(|s| s.password = "correct horse battery staple 123".into()), AuthPlugin::from_bytes(b"client_ed25519"), &[7; 32]);
+        let signature: String = answer.unwrap().unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(signature, "f77a1f0fd62c3d3b26da8bc086aa43289a6751384ebf042616636b1c3e734c0dcbb67d827bce8fbaa3862d9d885d103e38c194b99a6bd504663cec69162c0d03");
     }
 
     #[test]

@@ -3,14 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use highkey_table::{Table, View};
-use highkey_types::Str;
+use highkey_table::{Table, TableDef, View};
+use highkey_types::{Str, TypeKind};
 
 use crate::parse::ast::{FileFormat, LoadDuplicates};
 use crate::plan::{BoundQuery, Expr, Hints, IndexChoice, SortKey};
 
-/// In `RelKind::Scan::columns` and as an output of [`BoundUpdate::Multi`]: the hidden row id of a table without primary key.
-pub const ROW_ID: usize = usize::MAX;
+/// In `RelKind::Scan::columns` and as an output of [`BoundUpdate::Multi`]: the row's clustered key, as the table encodes it (`ExprType::row_key`).
+pub const ROW_KEY: usize = usize::MAX;
+
+/// Whether it takes [`ROW_KEY`] to name a row: there is no primary key, or a TIMESTAMP is part of it, which shows two moments alike in the hour that the end
+/// of daylight saving repeats.
+pub fn needs_row_key(def: &TableDef) -> bool {
+    def.primary_key().is_none_or(|key| key.parts.iter().any(|part| matches!(def.columns[part.column].ty.kind, TypeKind::Timestamp(_))))
+}
 
 /// A value to assign.
 #[derive(Debug, Clone)]
@@ -123,7 +129,7 @@ pub struct MultiUpdate {
 pub struct UpdateTarget {
     /// The table.
     pub table: Arc<Table>,
-    /// Outputs that are its row: all columns in definition order, then [`ROW_ID`] if it has no primary key.
+    /// Outputs that are its row: all columns in definition order, then [`ROW_KEY`] if that is needed and can be had.
     /// A row of an outer join that is missing has NULL in its key: skip it.
     pub row: Range<usize>,
     /// Columns and the output that holds the new value; `None` is DEFAULT.

@@ -27,8 +27,8 @@ mod view;
 
 pub use context::{BindContext, TableSource};
 pub use dml::{
-    AssignedValue, BoundDelete, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate,
-    UpdateTarget, ViewCheck,
+    AssignedValue, BoundDelete, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, BoundUpdate, MultiUpdate, ROW_KEY, SingleDelete, SingleUpdate,
+    UpdateTarget, ViewCheck, needs_row_key,
 };
 pub use view::BoundView;
 pub(crate) use literal::param_type;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use highkey_table::{IndexKind, Table};
-use highkey_types::{ColumnType, MySqlError, Str};
+use highkey_table::Table;
+use highkey_types::{MySqlError, Str};
 
 use super::binder::{Binder, Result};
-use super::dml::{AssignedValue, BoundDelete, BoundUpdate, MultiUpdate, ROW_ID, SingleDelete, SingleUpdate, UpdateTarget};
+use super::dml::{AssignedValue, BoundDelete, BoundUpdate, MultiUpdate, ROW_KEY, SingleDelete, SingleUpdate, UpdateTarget, needs_row_key};
 use super::errors;
 use super::from::{index_choice, table_fields};
 use super::view::{Conditions, Target, not_updatable, not_updatable_column, root};
@@ -163,13 +163,19 @@ impl Binder<'_> {
                 exprs.push(Expr::column(position, from.fields[position].ty.clone()));
                 fields.push(from.fields[position].clone());
             }
-            if base.table.def().indexes.first().is_none_or(|i| i.kind == IndexKind::RowId) {
+            if needs_row_key(base.table.def()) {
                 // Views over one table scan it under one alias.
                 let twins = bases.iter().filter(|b| b.scanned_as == base.scanned_as && Arc::ptr_eq(&b.table, &base.table)).count();
-                let at = if twins > 1 { None } else { expose_row_id(from, base) };
-                let at = at.ok_or_else(|| highkey_types::errors::not_supported_yet("multi-table changes of tables without primary key here"))?;
-                exprs.push(Expr::column(at, ExprType::column(ColumnType::ubigint(), true)));
-                fields.push(Field::computed("DB_ROW_ID", ExprType::ubigint(true)));
+                let at = if twins > 1 { None } else { expose_row_key(from, base) };
+                match at {
+                    Some(at) => {
+                        exprs.push(Expr::column(at, ExprType::row_key(true)));
+                        fields.push(Field::computed("DB_ROW_KEY", ExprType::row_key(true)));
+                    }
+                    // The session's time has to do, which is of one moment but for an hour a year.
+                    None if base.table.def().primary_key().is_some() => {}
+                    None => return Err(highkey_types::errors::not_supported_yet("multi-table changes of tables without primary key here")),
+                }
             }
             targets.push(UpdateTarget { table: base.table.clone(), row: start..exprs.len(), assignments: Vec::new() });
         }
@@ -323,28 +329,28 @@ fn collect_bases(rel: &Rel, offset: usize, found: &mut Vec<BaseTable>) {
     }
 }
 
-/// Makes the base table's scan give its row id too, and everything above pass it on as its last column.
+/// Makes the base table's scan give the rows' keys too, and everything above pass them on as its last column.
 /// Gives its position in the output.
-fn expose_row_id(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
-    let field = Field::computed("DB_ROW_ID", ExprType::column(ColumnType::ubigint(), true));
+fn expose_row_key(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
+    let field = Field::computed("DB_ROW_KEY", ExprType::row_key(true));
     match &mut rel.kind {
         RelKind::Scan { table, alias, columns, .. } => {
-            if *alias != base.scanned_as || !Arc::ptr_eq(table, &base.table) || columns.contains(&ROW_ID) {
+            if *alias != base.scanned_as || !Arc::ptr_eq(table, &base.table) || columns.contains(&ROW_KEY) {
                 return None;
             }
-            columns.push(ROW_ID);
+            columns.push(ROW_KEY);
             rel.fields.push(field);
             Some(rel.fields.len() - 1)
         }
         RelKind::Filter { input, .. } => {
-            let position = expose_row_id(input, base)?;
+            let position = expose_row_key(input, base)?;
             rel.fields = input.fields.clone();
             Some(position)
         }
         RelKind::Join { left, right, on, .. } => {
             let before = left.fields.len();
-            if expose_row_id(left, base).is_some() {
-                // The right side's columns moved by one: a projection puts the row id last.
+            if expose_row_key(left, base).is_some() {
+                // The right side's columns moved by one: a projection puts the key last.
                 let right_width = right.fields.len();
                 if let Some(on) = on {
                     on.map_columns(&mut |i| if i >= before { i + 1 } else { i });
@@ -357,13 +363,13 @@ fn expose_row_id(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
                 *rel = join.project(exprs, fields);
                 return Some(before + right_width);
             }
-            expose_row_id(right, base)?;
+            expose_row_key(right, base)?;
             rel.fields.push(field);
             Some(rel.fields.len() - 1)
         }
         RelKind::Project { input, exprs } => {
-            let position = expose_row_id(input, base)?;
-            exprs.push(Expr::column(position, ExprType::column(ColumnType::ubigint(), true)));
+            let position = expose_row_key(input, base)?;
+            exprs.push(Expr::column(position, ExprType::row_key(true)));
             rel.fields.push(field);
             Some(rel.fields.len() - 1)
         }

@@ -11,7 +11,7 @@ use highkey_types::{ColumnType, TypeKind, Value};
 use super::Failure;
 use super::insert::{BATCH_ROWS, BULK_CHUNK_BYTES, Inserter};
 use super::target::{Target, to_session};
-use crate::bind::ROW_ID;
+use crate::bind::ROW_KEY;
 use crate::plan::{BoundQuery, RelKind};
 use crate::session::Session;
 
@@ -38,7 +38,7 @@ pub(crate) fn plain_copy(query: &BoundQuery, columns: &[usize], target: &Target)
             RelKind::Scan { table, columns: scanned, lock: None, .. } => {
                 let columns = outputs.iter().zip(columns).map(|(&from, &to)| {
                     let from = *scanned.get(from)?;
-                    if from == ROW_ID {
+                    if from == ROW_KEY {
                         return None;
                     }
                     Some((from, to, same_values(&table.columns()[from].ty, &target.columns()[to].ty)))

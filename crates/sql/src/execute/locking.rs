@@ -12,7 +12,7 @@ use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, Loc
 use highkey_types::{MySqlError, Value};
 
 use super::target::{Target, to_session};
-use crate::bind::ROW_ID;
+use crate::bind::ROW_KEY;
 use crate::expr;
 use crate::parse::ast::LockWait;
 use crate::plan::{self, Expr, ExprKind, IndexChoice, LockSpec, Rel, RelKind};
@@ -147,8 +147,8 @@ impl Session {
         columns
             .iter()
             .map(|&c| {
-                if c == ROW_ID {
-                    return row_id(row.key());
+                if c == ROW_KEY {
+                    return Value::Bytes(row.key().to_vec());
                 }
                 let mut value = row.value(c);
                 if matches!(table.columns()[c].ty.kind, highkey_types::TypeKind::Timestamp(_)) {
@@ -272,11 +272,6 @@ pub(crate) fn whole_key<'r>(range: &'r KeyRange, index: &IndexDef) -> Option<&'r
         (Bound::Included(lower), Bound::Included(upper)) if lower == upper && lower.len() == index.parts.len() => Some(lower),
         _ => None,
     }
-}
-
-/// The hidden row id of a table without primary key: its clustered key is the number, most significant byte first.
-pub(crate) fn row_id(key: &[u8]) -> Value {
-    key.try_into().map_or(Value::Null, |bytes| Value::UInt(u64::from_be_bytes(bytes)))
 }
 
 /// A scan whose rows are locked before it runs.

@@ -41,7 +41,7 @@ pub use answer::{DiscardingSink, columns};
 pub use query::BoundTables;
 pub(crate) use delete::delete_tables;
 pub(crate) use insert::{insert_has_subquery, insert_tables};
-pub(crate) use locking::{lock_mode, lock_policy, row_id, whole_key};
+pub(crate) use locking::{lock_mode, lock_policy, whole_key};
 pub(crate) use query::Destination;
 pub(crate) use target::{Target, to_session};
 pub(crate) use update::update_tables;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{ColumnDef, Default, IndexKind, Table, TableDef};
+use highkey_table::{ColumnDef, Default, Table, TableDef};
 use highkey_types::{ColumnType, Date, DateTime, Decimal, MySqlError, Time, TimeZone, TypeKind, Value};
 
 use crate::bind::{AssignedValue, TableExprs, ViewCheck};
@@ -51,11 +51,6 @@ impl Target {
         }
         state.push_ignored(error);
         Ok(false)
-    }
-
-    /// True if rows have a key of their own.
-    pub fn has_primary_key(&self) -> bool {
-        self.table.indexes().first().is_some_and(|i| i.kind == IndexKind::Primary)
     }
 }
 

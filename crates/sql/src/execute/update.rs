@@ -11,7 +11,7 @@ use super::query::BoundTables;
 use super::subqueries::query_of;
 use super::target::{Target, to_session};
 use super::{Failure, Outcome};
-use crate::bind::{self, AssignedValue, BoundUpdate, MultiUpdate, ROW_ID, SingleUpdate, UpdateTarget};
+use crate::bind::{self, AssignedValue, BoundUpdate, MultiUpdate, ROW_KEY, SingleUpdate, UpdateTarget, needs_row_key};
 use crate::expr;
 use crate::parse::ast::{self, LockWait};
 use crate::plan::{Expr, ExprKind, ExprType, Field, IndexChoice, LockSpec, Rel, RelKind, SortKey};
@@ -346,12 +346,10 @@ impl Session {
     /// The row that a query's output names, locked; `None` for the missing side of an outer join, and for a row that is gone.
     pub(crate) async fn target_row(&mut self, target: &Target, values: &[Value]) -> Result<Option<Row>, MySqlError> {
         let table = target.table.clone();
-        let (txn, _) = self.txn_and_state();
-        if !target.has_primary_key() {
-            return match values.last() {
-                Some(Value::UInt(id)) => table.lock_found(txn, &id.to_be_bytes(), LockMode::Exclusive, LockWaitPolicy::Wait).await,
-                _ => Ok(None),
-            };
+        if let Some(key) = values.get(target.columns().len()) {
+            let Value::Bytes(key) = key else { return Ok(None) };
+            let (txn, _) = self.txn_and_state();
+            return table.lock_found(txn, key, LockMode::Exclusive, LockWaitPolicy::Wait).await;
         }
         let def = table.def();
         let mut key = Vec::new();
@@ -421,13 +419,13 @@ pub(crate) fn rows_to_change(
     (rel.sort(order_by.to_vec()).limit(None, limit.cloned()), width)
 }
 
-/// A locking scan of all columns, then of the row id if the table has no primary key; and how many outputs that are.
+/// A locking scan of all columns, then of the row's key if they do not name it; and how many outputs that are.
 fn locked_scan(table: &Arc<Table>, alias: &str, indexes: &IndexChoice) -> (Rel, usize) {
     let mut fields = super::query::table_fields(table, alias);
     let mut columns: Vec<usize> = (0..fields.len()).collect();
-    if table.def().primary_key().is_none() {
-        columns.push(ROW_ID);
-        fields.push(Field::computed("DB_ROW_ID", ExprType::ubigint(false)));
+    if needs_row_key(table.def()) {
+        columns.push(ROW_KEY);
+        fields.push(Field::computed("DB_ROW_KEY", ExprType::row_key(false)));
     }
     let width = columns.len();
     let lock = Some(LockSpec { exclusive: true, wait: LockWait::Wait });

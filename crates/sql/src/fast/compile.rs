@@ -6,7 +6,7 @@ use highkey_table::TableDef;
 
 use super::join::{Estimator, JoinSource};
 use super::{FastQuery, Source, Stage, TableSource};
-use crate::bind::ROW_ID;
+use crate::bind::ROW_KEY;
 use crate::parse::ast::LockWait;
 use crate::plan::{self, Aggregate, AggregateFunc, BoundQuery, Expr, ExprKind, IndexAccess, IndexChoice, JoinGraph, Rel, RelKind, SortKey};
 use crate::session::Executor;
@@ -346,7 +346,7 @@ fn small_limit(count: &Expr) -> bool {
 
 fn table_source(rel: &Rel) -> TableSource {
     let RelKind::Scan { table, columns, indexes, lock, .. } = &rel.kind else { unreachable!("the caller matched a scan") };
-    let timestamps = (0..columns.len()).filter(|&i| columns[i] != ROW_ID && matches!(table.columns()[columns[i]].ty.kind, TypeKind::Timestamp(_))).collect();
+    let timestamps = (0..columns.len()).filter(|&i| columns[i] != ROW_KEY && matches!(table.columns()[columns[i]].ty.kind, TypeKind::Timestamp(_))).collect();
     TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, choice: indexes.clone(), backward: false, residual: None, lock: *lock }
 }
 

@@ -11,7 +11,7 @@ use highkey_types::{MySqlError, Str, TypeKind, Value};
 
 use super::compile::{SMALL_TABLE, ordered_index};
 use super::run::Run;
-use crate::bind::ROW_ID;
+use crate::bind::ROW_KEY;
 use crate::execute::{Destination, to_session, whole_key};
 use crate::expr;
 use crate::plan::{self, CompareOp, Expr, ExprKind, IndexAccess, IndexChoice, JoinGraph, JoinedTable, Rel, RelKind};
@@ -216,12 +216,12 @@ impl JoinStep<'_> {
 }
 
 impl<'a> Planner<'a> {
-    /// `None` if a table is locked, or known only by its hidden row id.
+    /// `None` if a table is locked, or read with its rows' keys.
     fn new(graph: &'a JoinGraph<'a>) -> Option<Planner<'a>> {
         let mut columns = Vec::with_capacity(graph.tables.len());
         for table in &graph.tables {
             let RelKind::Scan { columns: read, lock: None, .. } = &table.scan.kind else { return None };
-            if read.iter().enumerate().any(|(i, column)| *column != i) || read.contains(&ROW_ID) {
+            if read.iter().enumerate().any(|(i, column)| *column != i) || read.contains(&ROW_KEY) {
                 return None;
             }
             let mut row = vec![OTHER_TABLE; graph.width()];

@@ -5,8 +5,8 @@ use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
 
 use super::aggregate::{Accumulator, Groups};
 use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys, sort_form};
-use crate::bind::ROW_ID;
-use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, row_id, to_session, whole_key};
+use crate::bind::ROW_KEY;
+use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, to_session, whole_key};
 use crate::expr;
 use crate::plan::{self, Field, SortKey};
 use crate::session::{Session, SessionState};
@@ -328,7 +328,7 @@ impl Session {
             while !run.stopped && scan.next_batch(&mut batch)? {
                 for i in 0..batch.len() {
                     run.scanned += 1;
-                    let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { row_id(batch.key(i)) } else { batch.value(i, c) }).collect();
+                    let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_KEY { Value::Bytes(batch.key(i).to_vec()) } else { batch.value(i, c) }).collect();
                     for &t in &source.timestamps {
                         to_session(&mut row[t], &zone);
                     }
@@ -406,7 +406,7 @@ impl Session {
     /// A row found by its key, or locked, through the stages, if it satisfies what the index left to be checked: whether it does.
     fn push_found(&mut self, source: &TableSource, run: &mut Run<'_>, found: &Row, destination: &mut Destination<'_>) -> Result<bool, MySqlError> {
         run.scanned += 1;
-        let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_ID { row_id(found.key()) } else { found.value(c) }).collect();
+        let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_KEY { Value::Bytes(found.key().to_vec()) } else { found.value(c) }).collect();
         for &t in &source.timestamps {
             to_session(&mut row[t], &self.state.config.time_zone);
         }

@@ -69,6 +69,11 @@ impl ExprType {
         ExprType { ty: ColumnType::ubigint(), nullable, coercibility: Coercibility::Numeric, truth: false }
     }
 
+    /// A row's clustered key (`bind::ROW_KEY`).
+    pub fn row_key(nullable: bool) -> ExprType {
+        ExprType::column(ColumnType::new(TypeKind::VarBinary(3072)), nullable)
+    }
+
     /// DOUBLE.
     pub fn double(nullable: bool) -> ExprType {
         ExprType { ty: ColumnType::double(), nullable, coercibility: Coercibility::Numeric, truth: false }

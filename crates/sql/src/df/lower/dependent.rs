@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use highkey_types::TypeKind;
+
 use crate::plan::{CompareOp, Expr, ExprKind, JoinKind, Rel, RelKind};
 
 /// A base table among the fields of a relation.
@@ -85,8 +87,10 @@ impl Source<'_> {
     fn is_found_by(&self, fields: &[usize]) -> bool {
         let has = |column: usize| self.columns.iter().position(|&c| c == column).is_some_and(|i| fields.contains(&(self.fields.start + i)));
         let def = self.table.def();
+        // Two moments may look alike in the session's time zone.
+        let tells = |column: usize| def.columns.get(column).is_some_and(|c| !c.nullable && !matches!(c.ty.kind, TypeKind::Timestamp(_)));
         let mut unique = def.indexes.iter().filter(|index| index.is_unique());
-        unique.any(|index| index.parts.iter().all(|part| part.prefix.is_none() && def.columns.get(part.column).is_some_and(|c| !c.nullable) && has(part.column)))
+        unique.any(|index| index.parts.iter().all(|part| part.prefix.is_none() && tells(part.column) && has(part.column)))
     }
 }
 

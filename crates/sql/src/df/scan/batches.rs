@@ -14,7 +14,7 @@ use super::decode::{Decoder, in_zone};
 use super::filter::{Filter, Selected};
 use super::keys::KeyFilter;
 use super::{BaseTable, Piece};
-use crate::bind::ROW_ID;
+use crate::bind::ROW_KEY;
 use crate::df::engine::BATCH_ROWS;
 use crate::df::error::user;
 use crate::df::key_set::KeySet;
@@ -65,7 +65,7 @@ impl Batches {
     pub fn new(source: BaseTable, pieces: Pieces, limit: Option<usize>, filter: Option<Filter>, key_filters: Vec<KeyFilter>, batch_rows: usize) -> Batches {
         let decoder = Decoder::new(&source.table, &source.columns, batch_rows);
         // Whole blocks are too much for a few rows and where memory is short; rows behind a secondary index lie anywhere.
-        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_ID);
+        let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_KEY);
         let kept = if keeps { source.shared.engine.columns().table(&source.table) } else { None };
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);
@@ -301,7 +301,7 @@ impl Batches {
 /// The i-th output column as the query sees it: in the session's time zone.
 fn seen(source: &BaseTable, i: usize, array: ArrayRef) -> ArrayRef {
     let column = source.columns[i];
-    match column != ROW_ID && matches!(source.table.columns()[column].ty.kind, TypeKind::Timestamp(_)) {
+    match column != ROW_KEY && matches!(source.table.columns()[column].ty.kind, TypeKind::Timestamp(_)) {
         true => in_zone(&array, &source.shared.time_zone),
         false => array,
     }

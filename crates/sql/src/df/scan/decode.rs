@@ -12,7 +12,7 @@ use datafusion::common::{DataFusionError, Result};
 use highkey_table::{RowBatch, Table};
 use highkey_types::{ColumnType, TimeZone};
 
-use crate::bind::ROW_ID;
+use crate::bind::ROW_KEY;
 use crate::df::repr::{Repr, pack_date, pack_datetime, to_i256, unpack_datetime};
 
 /// Encoded rows collected into arrays, one builder per column.
@@ -34,7 +34,7 @@ enum Cells {
     DateTime(Int64Builder),
     Time(Int64Builder),
     Enum(UInt16Builder),
-    /// The clustered key, which identifies the row of a table without primary key.
+    /// The clustered key.
     Key(BinaryViewBuilder),
 }
 
@@ -103,7 +103,7 @@ impl Decoder {
     /// For these columns of the table, with room for so many rows.
     pub fn new(table: &Table, columns: &[usize], rows: usize) -> Decoder {
         let cells = |column: usize| match column {
-            ROW_ID => Cells::Key(BinaryViewBuilder::with_capacity(rows)),
+            ROW_KEY => Cells::Key(BinaryViewBuilder::with_capacity(rows)),
             _ => Cells::new(&table.columns()[column].ty, rows),
         };
         Decoder { columns: columns.iter().map(|&c| (c, cells(c))).collect(), rows: 0 }

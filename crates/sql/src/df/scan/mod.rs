@@ -41,7 +41,7 @@ use super::context::Shared;
 use super::error::user;
 use super::repr::scalar;
 use super::sideways::JoinKeys;
-use crate::bind::ROW_ID;
+use crate::bind::ROW_KEY;
 use crate::plan::IndexChoice;
 
 use batches::{Batches, Pieces};
@@ -140,7 +140,7 @@ impl BaseTable {
     /// What the column's histogram says, of `rows` rows.
     fn column_estimates(&self, column: usize, rows: usize) -> ColumnStatistics {
         let unknown = ColumnStatistics::new_unknown();
-        if column == ROW_ID {
+        if column == ROW_KEY {
             return unknown;
         }
         let Some(histogram) = self.table.histogram(column) else { return unknown };

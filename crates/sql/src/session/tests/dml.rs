@@ -81,6 +81,37 @@ async fn timestamps_are_kept_in_utc() {
     assert_eq!(c.value("SELECT ts FROM t").await, "2024-01-01 10:00:00");
 }
 
+/// In the hour that the end of daylight saving repeats two keys look alike: what a query has found is changed, and no other row.
+#[tokio::test]
+async fn keys_of_a_repeated_hour_are_two() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    for executor in ["AUTO", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = '{executor}'")).await;
+        c.ok("SET time_zone = '+00:00'").await;
+        c.ok("CREATE TABLE t (ts TIMESTAMP PRIMARY KEY, v INT)").await;
+        c.ok("INSERT INTO t VALUES ('2024-10-27 00:30:00', 1), ('2024-10-27 01:30:00', 2)").await;
+        c.ok("CREATE TABLE p (a INT, ts TIMESTAMP(3), v INT, PRIMARY KEY (a, ts))").await;
+        c.ok("INSERT INTO p VALUES (1, '2024-10-27 00:30:00.5', 1), (1, '2024-10-27 01:30:00.5', 2)").await;
+        c.ok("CREATE TABLE u (id INT PRIMARY KEY, w INT)").await;
+        c.ok("INSERT INTO u VALUES (1, 1), (2, 2), (3, 3)").await;
+        c.ok("SET time_zone = 'Europe/Berlin'").await;
+        assert_eq!(c.rows("SELECT DATE_FORMAT(ts, '%H:%i') FROM t").await, table("02:30|02:30"));
+        assert_eq!(c.rows("SELECT COUNT(*) FROM t GROUP BY ts, v").await, table("1|1"), "{executor}");
+        assert_eq!(c.ok("UPDATE t JOIN u ON u.w = t.v SET t.v = t.v + 10").await.affected_rows, 2, "{executor}");
+        assert_eq!(c.ok("UPDATE t SET v = v + 10 WHERE EXISTS (SELECT 1 FROM u WHERE u.w + 10 = t.v AND u.id = 2)").await.affected_rows, 1, "{executor}");
+        assert_eq!(c.ok("UPDATE t SET v = v + 10 WHERE EXISTS (SELECT 1 FROM u WHERE u.w + 10 = t.v AND u.id = 1)").await.affected_rows, 1, "{executor}");
+        // Nothing is found of t.
+        assert_eq!(c.ok("UPDATE u LEFT JOIN t ON t.v = u.w SET t.v = 5, u.w = u.w + 1").await.affected_rows, 3, "{executor}");
+        assert_eq!(c.ok("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id + 20 = t.v AND u.id = 1)").await.affected_rows, 1, "{executor}");
+        assert_eq!(c.ok("DELETE p FROM p JOIN u ON u.id = p.v WHERE u.id = 2").await.affected_rows, 1, "{executor}");
+        c.ok("SET time_zone = '+00:00'").await;
+        assert_eq!(c.rows("SELECT DATE_FORMAT(ts, '%H:%i'), v FROM t").await, table("01:30 22"), "{executor}");
+        assert_eq!(c.rows("SELECT DATE_FORMAT(ts, '%H:%i'), v FROM p").await, table("00:30 1"), "{executor}");
+        c.ok("DROP TABLE t, p, u").await;
+    }
+}
+
 #[tokio::test]
 async fn source_000_copies_exactly() {
     let server = Server::new();

@@ -30,6 +30,9 @@ pub struct Settings {
 const OPTIONS: &[(&str, &str)] =
     &[("transaction-isolation", "transaction_isolation"), ("character-set-server", "character_set_server"), ("default-time-zone", "time_zone"), ("bind", "bind_address"), ("datadir", "datadir")];
 
+/// Half of the buffer pool's size unless it is given.
+const COLUMN_CACHE: &str = "highkey_column_cache_size";
+
 impl Settings {
     /// Sets an option as mysqld takes them: dashes or underscores, prefixes `loose-`, `skip-`, `enable-`, `disable-`, numbers with K, M, G,
     /// T, P, E. `None` is an option without `=value`, a switch turned on.
@@ -103,6 +106,12 @@ impl Settings {
             .then(|| Collation::by_name(&self.values.text("collation_server")))
             .flatten()
             .filter(|collation| matches!(&value, VarValue::Text(name) if collation.charset.name() == &**name));
+        if let (VarValue::UInt(bytes), "innodb_buffer_pool_size") = (&value, id.definition().name)
+            && !self.is_given(COLUMN_CACHE)
+        {
+            // As by default: who says how large the pool is says how much memory the rows may have in all.
+            self.set_internal(COLUMN_CACHE, &(bytes / 2).to_string());
+        }
         self.values.set(id, value.clone());
         self.given.push(id);
         if kept.is_none() {
@@ -242,6 +251,16 @@ mod tests {
         s.set("loose-nothing", Some("1")).unwrap();
         s.set("innodb_adaptive_hash_index", Some("ON")).unwrap();
         assert_eq!(s.warnings().len(), 2);
+    }
+
+    #[test]
+    fn the_column_cache_follows_the_pool_unless_it_is_given() {
+        let mut s = Settings::default();
+        s.set("innodb-buffer-pool-size", Some("64M")).unwrap();
+        assert_eq!(s.u64("highkey_column_cache_size"), 32 << 20);
+        s.set("highkey-column-cache-size", Some("5M")).unwrap();
+        s.set("innodb-buffer-pool-size", Some("128M")).unwrap();
+        assert_eq!(s.u64("highkey_column_cache_size"), 5 << 20);
     }
 
     #[test]

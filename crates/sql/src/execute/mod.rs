@@ -14,6 +14,7 @@ mod explain_json;
 mod histogram;
 mod insert;
 mod insert_select;
+mod late;
 mod load_data;
 mod locking;
 mod maintain;

@@ -7,6 +7,7 @@ use highkey_table::{LockMode, LockWaitPolicy, Row, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::cascade::rows_at_once;
+use super::late::Late;
 use super::query::BoundTables;
 use super::subqueries::query_of;
 use super::target::{Target, to_session};
@@ -309,6 +310,9 @@ impl Session {
         lock_targets(&mut query.rel, &multi.targets);
         query.locking = true;
         self.share_reads(&mut query);
+        // A row that several others match is updated by the first of them; what the others would give need not be right.
+        let assigned: Vec<usize> = multi.targets.iter().flat_map(|target| &target.assignments).filter_map(|(_, output)| *output).collect();
+        let late = Late::of_projection(&mut query.rel, &assigned, &self.state);
         let rows = self.rows_of(&query).await?;
         let mut counts = Counts::default();
         for update in &multi.targets {
@@ -326,7 +330,10 @@ impl Session {
                     let value = match output {
                         None => target.default(&mut self.state, *column, &new, multi.ignore, number)?,
                         Some(output) => {
-                            let value = values[*output].clone();
+                            let value = match &late {
+                                Some(late) => late.value(*output, values, &mut self.state)?,
+                                None => values[*output].clone(),
+                            };
                             if target.columns()[*column].generated.is_some() {
                                 return Err(error::generated_not_allowed(&target.columns()[*column].name, &target.table.def().name).into());
                             }

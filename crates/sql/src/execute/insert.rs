@@ -8,7 +8,7 @@ use highkey_types::{MySqlError, TypeKind, Value};
 use super::late::Late;
 use super::query::{BoundTables, Destination};
 use super::target::{Target, implicit_default};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
 use crate::parse::ast;
@@ -439,6 +439,7 @@ impl Session {
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
         let query = &mut query.clone();
         self.share_reads(query);
+        lists::cut_members_of_plan(&mut query.rel, &mut self.state);
         let late = Late::after_limit(&mut query.rel, &self.state);
         let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());

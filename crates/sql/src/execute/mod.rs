@@ -15,6 +15,7 @@ mod histogram;
 mod insert;
 mod insert_select;
 mod late;
+mod lists;
 mod load_data;
 mod locking;
 mod maintain;

@@ -11,7 +11,7 @@ use super::late::Late;
 use super::query::BoundTables;
 use super::subqueries::query_of;
 use super::target::{Target, to_session};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundUpdate, MultiUpdate, ROW_ID, SingleUpdate, UpdateTarget};
 use crate::expr;
 use crate::parse::ast::{self, LockWait};
@@ -60,6 +60,8 @@ impl Session {
             BoundUpdate::Multi(multi) => multi.ignore,
         };
         self.state.begin_changes(ignore);
+        let cut = self.update_with_cut_members(bound);
+        let bound = cut.as_ref().unwrap_or(bound);
         let counts = match bound {
             BoundUpdate::Single(single) => {
                 self.note_hints(&single.hints);
@@ -75,6 +77,24 @@ impl Session {
         let info = format!("Rows matched: {}  Changed: {}  Warnings: {}", counts.matched, counts.changed, self.state.diagnostics.count());
         let affected = if self.state.client.flags.found_rows { counts.matched } else { counts.changed };
         Ok(Outcome::Done { affected, last_insert_id: self.state.explicit_insert_id.unwrap_or(0), info })
+    }
+
+    /// `bound` with numbers in its lists (`lists`), if that changes it.
+    fn update_with_cut_members(&mut self, bound: &BoundUpdate) -> Option<BoundUpdate> {
+        let any = match bound {
+            BoundUpdate::Single(single) => single.exprs().any(|expr| lists::has_cut_member(expr, &self.state)),
+            BoundUpdate::Multi(multi) => lists::plan_has_cut_member(&multi.query.rel, &self.state),
+        };
+        let mut own = any.then(|| bound.clone())?;
+        match &mut own {
+            BoundUpdate::Single(single) => {
+                let assigned = single.assignments.iter_mut().filter_map(|(_, value)| value.expr_mut());
+                let exprs = single.filter.iter_mut().chain(assigned).chain(single.order_by.iter_mut().map(|key| &mut key.expr));
+                exprs.for_each(|expr| lists::cut_members(expr, &mut self.state));
+            }
+            BoundUpdate::Multi(multi) => lists::cut_members_of_plan(&mut multi.query.rel, &mut self.state),
+        }
+        Some(own)
     }
 
     async fn update_single(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {

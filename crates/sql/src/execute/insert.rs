@@ -265,6 +265,13 @@ impl Inserter {
         Ok(generated)
     }
 
+    /// Rows that `number` has not seen bring numbers themselves, `greatest` at most, and come to the table later than the next rows come here.
+    pub(super) fn pass(&mut self, greatest: Option<u64>) -> Result<(), MySqlError> {
+        let (Some(auto), Some(greatest)) = (&mut self.auto, greatest) else { return Ok(()) };
+        auto.pass(greatest);
+        self.target.table.auto_increment().note_explicit(greatest)
+    }
+
     /// The column that gets a generated value in each row, if rows do not give it and it is an integer.
     pub fn generated_column(&self) -> Option<usize> {
         let column = self.auto.as_ref()?.column;

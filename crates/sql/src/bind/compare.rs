@@ -365,9 +365,23 @@ fn text_to_moment(expr: &mut Expr, to_date: bool, folder: &Folder<'_>) {
     };
 }
 
+/// Several literal strings that are not all integers (`integer_literal`): beside a number all of them are doubles.
+fn are_texts(list: &[Expr]) -> bool {
+    let text = |item: &Expr| match &item.kind {
+        ExprKind::Literal(Value::Text(text)) => Some(text.trim().parse::<i64>().is_err() && text.trim().parse::<u64>().is_err()),
+        ExprKind::Literal(Value::Null) => Some(false),
+        _ => None,
+    };
+    let kinds: Option<Vec<bool>> = list.iter().map(text).collect();
+    list.len() > 1 && kinds.is_some_and(|kinds| kinds.contains(&true))
+}
+
 /// The domain in which a value compares with every member of a list.
 pub(super) fn unify_list(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>) -> Result<Option<CompareBy>, MySqlError> {
     store_constants(expr, list, folder);
+    if matches!(class(&expr.ty), Class::Int | Class::Decimal | Class::Real) && are_texts(list) {
+        return Ok(Some(CompareBy::Double));
+    }
     let mut domain: Option<CompareBy> = None;
     for item in list.iter_mut() {
         if item.ty.is_null_type() && matches!(item.kind, ExprKind::Literal(_)) {

@@ -175,6 +175,11 @@ impl Binder<'_> {
         self.expr(expr)
     }
 
+    /// The condition of WHERE. What a constant in it decides is decided here: nothing else is evaluated, whatever it would warn of.
+    pub fn where_condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        self.condition(expr).map(decided)
+    }
+
     /// An operand of arithmetic: a hexadecimal literal is a number there.
     fn operand(&mut self, expr: &ast::Expr) -> Result<Expr> {
         self.condition(expr)
@@ -565,4 +570,25 @@ impl Binder<'_> {
         expr.ty.coercibility = Coercibility::Explicit;
         Ok(expr)
     }
+}
+
+/// A condition that only rows for which it is true pass, without the operands of AND and OR that a literal beside them decides.
+fn decided(mut condition: Expr) -> Expr {
+    let (parts, decider) = match &mut condition.kind {
+        ExprKind::And(parts) => (parts, false),
+        ExprKind::Or(parts) => (parts, true),
+        _ => return condition,
+    };
+    for part in parts.iter_mut() {
+        let inner = std::mem::replace(part, Expr::null());
+        *part = decided(inner);
+    }
+    let decides = |part: &Expr| match part.as_literal() {
+        Some(Value::Null) => !decider,
+        Some(Value::Int(n)) => (*n != 0) == decider,
+        Some(Value::UInt(n)) => (*n != 0) == decider,
+        _ => false,
+    };
+    let idle = parts.iter().all(|part| part.is_repeatable() && !part.has_subquery());
+    if idle && parts.iter().any(decides) { Expr::boolean(decider) } else { condition }
 }

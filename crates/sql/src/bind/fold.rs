@@ -4,6 +4,7 @@ use highkey_types::{Collation, Date, SqlMode, TimeZone, Value, Warning, cast::Ca
 
 use super::BindContext;
 use crate::expr::{EvalContext, eval};
+use crate::functions::FuncId;
 use crate::plan::{Expr, ExprKind};
 
 /// Folds under the settings of the binding session.
@@ -61,11 +62,13 @@ impl<'a> Folder<'a> {
             return expr;
         }
         // A quotient has digits beyond its type that the operators around it see.
-        if matches!(&expr.kind, ExprKind::Call { func: crate::functions::FuncId::Div, .. }) {
+        if matches!(&expr.kind, ExprKind::Call { func: FuncId::Div, .. }) {
             return expr;
         }
         let mut surroundings = Surroundings { cx: self.cx, warnings: 0, random: None };
         match eval(&expr, &[], &mut surroundings) {
+            // Of COALESCE a string becomes a number without the warning that a literal gives.
+            Ok(Value::Text(text)) if matches!(&expr.kind, ExprKind::Call { func: FuncId::Coalesce, .. }) && text.parse::<f64>().is_err() => expr,
             Ok(value) if surroundings.warnings == 0 => {
                 let nullable = value.is_null();
                 Expr { kind: ExprKind::Literal(value), ty: expr.ty.with_nullable(nullable) }

@@ -47,7 +47,7 @@ impl Binder<'_> {
 
     fn select_in_scope(&mut self, select: &ast::Select, around: Surroundings<'_>, mut rel: Rel) -> Result<Rel> {
         let filter = match &select.filter {
-            Some(filter) => Some(self.in_clause(Clause::Where, |b| b.condition(filter))?),
+            Some(filter) => Some(self.in_clause(Clause::Where, |b| b.where_condition(filter))?),
             None => None,
         };
         // GROUP BY first: GROUPING() in the select list looks at it. Aliases it names are bound on their own.

@@ -77,7 +77,7 @@ impl Binder<'_> {
 
     fn restriction(&mut self, target: &Target, filter: Option<&ast::Expr>, order_by: &[ast::OrderItem], limit: Option<&ast::Limit>) -> Result<Restriction> {
         self.scope().clause = Some(Clause::Where);
-        let filter = filter.map(|f| self.condition(f).and_then(|f| target.over_table(f))).transpose()?;
+        let filter = filter.map(|f| self.where_condition(f).and_then(|f| target.over_table(f))).transpose()?;
         let filter = Expr::and(target.filter.iter().cloned().chain(filter));
         self.scope().clause = Some(Clause::Order);
         let mut order_by = self.sort_keys(order_by)?;
@@ -126,7 +126,7 @@ impl Binder<'_> {
                 assignments.push((base, column, value));
             }
             binder.scope().clause = Some(Clause::Where);
-            let filter = update.filter.as_ref().map(|f| binder.condition(f)).transpose()?;
+            let filter = update.filter.as_ref().map(|f| binder.where_condition(f)).transpose()?;
             Ok((assignments, filter))
         })?;
         let mut from = from;
@@ -214,7 +214,7 @@ impl Binder<'_> {
         let (mut from, names) = from?;
         let bases = base_tables(&from);
         let scope = Scope { clause: Some(Clause::Where), ..Scope::new(names) };
-        let (filter, _) = self.within(scope, |binder| delete.filter.as_ref().map(|f| binder.condition(f)).transpose())?;
+        let (filter, _) = self.within(scope, |binder| delete.filter.as_ref().map(|f| binder.where_condition(f)).transpose())?;
         if let Some(filter) = filter {
             from = from.filter(filter);
         }

@@ -155,6 +155,27 @@ impl Shared {
         result
     }
 
+    /// The same for what may depend on no row (`is_constant`): there, what strict DML refuses is an error, as planning asks for values that no row may need. Planning
+    /// goes on after an error, and leaves the expression to whoever needs it.
+    pub fn evaluate_wrapped<T>(&self, attempt: usize, is_constant: bool, evaluate: impl FnOnce(&mut dyn EvalContext) -> DfResult<T>) -> DfResult<T> {
+        if !is_constant {
+            return self.evaluate(attempt, evaluate);
+        }
+        let mut copy = self.unheard();
+        let value = evaluate(&mut *copy)?;
+        let mut raised = copy.take_raised();
+        if let Some(error) = raised.strict.take() {
+            return Err(user(error));
+        }
+        self.raise(attempt, raised);
+        Ok(value)
+    }
+
+    /// Surroundings whose warnings nobody hears: for estimates.
+    pub fn unheard(&self) -> Box<dyn SharedContext> {
+        self.eval.lock().copy()
+    }
+
     /// What a row does not need must not be evaluated for it: `EvalContext::warnings_are_errors`.
     pub fn warnings_are_errors(&self) -> bool {
         self.eval.lock().warnings_are_errors()

@@ -48,7 +48,9 @@ impl Wrapped {
             arrays.iter().zip(&self.arguments).map(|((array, single), ty)| (ColumnReader::new(array.as_ref(), ty), *single)).collect();
         let mut row: Vec<Value> = readers.iter().map(|(reader, single)| if *single { reader.get(0) } else { Value::Null }).collect();
         let mut out = if self.condition { Output::Truth(BooleanBuilder::with_capacity(rows)) } else { Output::Values(ColumnBuilder::new(&self.expr.ty.ty, rows)) };
-        self.shared.evaluate(self.attempt, |cx| {
+        // While a query is planned, functions are asked about constants and about NULLs that are no column's.
+        let of_rows = arrays.iter().any(|(array, single)| !single && array.data_type() != &DataType::Null);
+        self.shared.evaluate_wrapped(self.attempt, !of_rows && !self.is_volatile(), |cx| {
             for i in 0..rows {
                 for (value, (reader, single)) in row.iter_mut().zip(&readers) {
                     if !single {

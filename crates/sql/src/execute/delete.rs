@@ -9,7 +9,7 @@ use super::query::BoundTables;
 use super::subqueries::query_of;
 use super::target::Target;
 use super::update::{lock_targets, rows_to_change};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, lists};
 use crate::bind::{self, BoundDelete, SingleDelete, UpdateTarget};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
@@ -33,6 +33,8 @@ impl Session {
             BoundDelete::Multi { ignore, .. } => *ignore,
         };
         self.state.begin_changes(ignore);
+        let cut = self.delete_with_cut_members(bound);
+        let bound = cut.as_ref().unwrap_or(bound);
         let deleted = match bound {
             BoundDelete::Single(single) => {
                 self.note_hints(&single.hints);
@@ -46,6 +48,25 @@ impl Session {
         self.state.check_strict()?;
         self.state.instance.count(StatusCounter::InnodbRowsDeleted, deleted);
         Ok(Outcome::affected(deleted))
+    }
+
+    /// `bound` with numbers in its lists (`lists`), if that changes it.
+    fn delete_with_cut_members(&mut self, bound: &BoundDelete) -> Option<BoundDelete> {
+        let any = match bound {
+            BoundDelete::Single(single) => {
+                single.filter.iter().chain(single.order_by.iter().map(|key| &key.expr)).any(|expr| lists::has_cut_member(expr, &self.state))
+            }
+            BoundDelete::Multi { query, .. } => lists::plan_has_cut_member(&query.rel, &self.state),
+        };
+        let mut own = any.then(|| bound.clone())?;
+        match &mut own {
+            BoundDelete::Single(single) => {
+                let exprs = single.filter.iter_mut().chain(single.order_by.iter_mut().map(|key| &mut key.expr));
+                exprs.for_each(|expr| lists::cut_members(expr, &mut self.state));
+            }
+            BoundDelete::Multi { query, .. } => lists::cut_members_of_plan(&mut query.rel, &mut self.state),
+        }
+        Some(own)
     }
 
     async fn delete_single(&mut self, single: &SingleDelete) -> Result<u64, Failure> {

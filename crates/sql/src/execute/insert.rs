@@ -5,9 +5,10 @@ use std::sync::Arc;
 use highkey_table::{BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
 use highkey_types::{MySqlError, TypeKind, Value};
 
+use super::late::Late;
 use super::query::{BoundTables, Destination};
 use super::target::{Target, implicit_default};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
 use crate::parse::ast;
@@ -264,6 +265,13 @@ impl Inserter {
         Ok(generated)
     }
 
+    /// Rows that `number` has not seen bring numbers themselves, `greatest` at most, and come to the table later than the next rows come here.
+    pub(super) fn pass(&mut self, greatest: Option<u64>) -> Result<(), MySqlError> {
+        let (Some(auto), Some(greatest)) = (&mut self.auto, greatest) else { return Ok(()) };
+        auto.pass(greatest);
+        self.target.table.auto_increment().note_explicit(greatest)
+    }
+
     /// The column that gets a generated value in each row, if rows do not give it and it is an integer.
     pub fn generated_column(&self) -> Option<usize> {
         let column = self.auto.as_ref()?.column;
@@ -438,6 +446,8 @@ impl Session {
     async fn insert_query(&mut self, inserter: &mut Inserter, query: &BoundQuery) -> Result<(), Failure> {
         let query = &mut query.clone();
         self.share_reads(query);
+        lists::cut_members_of_plan(&mut query.rel, &mut self.state);
+        let late = Late::after_limit(&mut query.rel, &self.state);
         let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
         if !inserter.tells_first_inserted() {
@@ -455,6 +465,7 @@ impl Session {
         self.state.check_strict()?;
         if in_memory {
             for values in rows {
+                let values = self.outputs(late.as_ref(), values)?;
                 self.take_row(inserter, values, lenient, &mut batch)?;
                 if batch.len() >= BATCH_ROWS {
                     self.write_rows(inserter, &mut batch, false).await?;
@@ -473,6 +484,7 @@ impl Session {
                 }
                 let written = async {
                     for values in rows {
+                        let values = self.outputs(late.as_ref(), values)?;
                         self.take_row(inserter, values, lenient, &mut batch)?;
                         if batch.len() >= BATCH_ROWS {
                             self.write_rows(inserter, &mut batch, false).await?;
@@ -490,6 +502,13 @@ impl Session {
         }
         self.write_rows(inserter, &mut batch, false).await?;
         self.finish_bulk(inserter).await
+    }
+
+    fn outputs(&mut self, late: Option<&Late>, row: Vec<Value>) -> Result<Vec<Value>, MySqlError> {
+        match late {
+            Some(late) => late.row(&row, &mut self.state),
+            None => Ok(row),
+        }
     }
 
     /// One row of a query: values in the order of the target columns, and then those for ON DUPLICATE KEY UPDATE.

@@ -14,6 +14,8 @@ mod explain_json;
 mod histogram;
 mod insert;
 mod insert_select;
+mod late;
+mod lists;
 mod load_data;
 mod locking;
 mod maintain;

@@ -7,10 +7,11 @@ use highkey_table::{LockMode, LockWaitPolicy, Row, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::cascade::rows_at_once;
+use super::late::Late;
 use super::query::BoundTables;
 use super::subqueries::query_of;
 use super::target::{Target, to_session};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundUpdate, MultiUpdate, ROW_KEY, SingleUpdate, UpdateTarget, needs_row_key};
 use crate::expr;
 use crate::parse::ast::{self, LockWait};
@@ -59,6 +60,8 @@ impl Session {
             BoundUpdate::Multi(multi) => multi.ignore,
         };
         self.state.begin_changes(ignore);
+        let cut = self.update_with_cut_members(bound);
+        let bound = cut.as_ref().unwrap_or(bound);
         let counts = match bound {
             BoundUpdate::Single(single) => {
                 self.note_hints(&single.hints);
@@ -74,6 +77,24 @@ impl Session {
         let info = format!("Rows matched: {}  Changed: {}  Warnings: {}", counts.matched, counts.changed, self.state.diagnostics.count());
         let affected = if self.state.client.flags.found_rows { counts.matched } else { counts.changed };
         Ok(Outcome::Done { affected, last_insert_id: self.state.explicit_insert_id.unwrap_or(0), info })
+    }
+
+    /// `bound` with numbers in its lists (`lists`), if that changes it.
+    fn update_with_cut_members(&mut self, bound: &BoundUpdate) -> Option<BoundUpdate> {
+        let any = match bound {
+            BoundUpdate::Single(single) => single.exprs().any(|expr| lists::has_cut_member(expr, &self.state)),
+            BoundUpdate::Multi(multi) => lists::plan_has_cut_member(&multi.query.rel, &self.state),
+        };
+        let mut own = any.then(|| bound.clone())?;
+        match &mut own {
+            BoundUpdate::Single(single) => {
+                let assigned = single.assignments.iter_mut().filter_map(|(_, value)| value.expr_mut());
+                let exprs = single.filter.iter_mut().chain(assigned).chain(single.order_by.iter_mut().map(|key| &mut key.expr));
+                exprs.for_each(|expr| lists::cut_members(expr, &mut self.state));
+            }
+            BoundUpdate::Multi(multi) => lists::cut_members_of_plan(&mut multi.query.rel, &mut self.state),
+        }
+        Some(own)
     }
 
     async fn update_single(&mut self, single: &SingleUpdate) -> Result<Counts, Failure> {
@@ -309,6 +330,9 @@ impl Session {
         lock_targets(&mut query.rel, &multi.targets);
         query.locking = true;
         self.share_reads(&mut query);
+        // A row that several others match is updated by the first of them; what the others would give need not be right.
+        let assigned: Vec<usize> = multi.targets.iter().flat_map(|target| &target.assignments).filter_map(|(_, output)| *output).collect();
+        let late = Late::of_projection(&mut query.rel, &assigned, &self.state);
         let rows = self.rows_of(&query).await?;
         let mut counts = Counts::default();
         for update in &multi.targets {
@@ -326,7 +350,10 @@ impl Session {
                     let value = match output {
                         None => target.default(&mut self.state, *column, &new, multi.ignore, number)?,
                         Some(output) => {
-                            let value = values[*output].clone();
+                            let value = match &late {
+                                Some(late) => late.value(*output, values, &mut self.state)?,
+                                None => values[*output].clone(),
+                            };
                             if target.columns()[*column].generated.is_some() {
                                 return Err(error::generated_not_allowed(&target.columns()[*column].name, &target.table.def().name).into());
                             }

@@ -144,6 +144,11 @@ pub(crate) fn leading_number(value: &Value, cx: &dyn EvalContext) -> Value {
     quietly(cx, |quiet| cast::to_decimal(value, quiet)).map_or(Value::Null, Value::Decimal)
 }
 
+/// The number that a text begins with, as a double and without a warning.
+pub(crate) fn quiet_f64(value: &Value, cx: &dyn EvalContext) -> Option<f64> {
+    quietly(cx, |quiet| cast::to_f64(value, quiet))
+}
+
 /// A conversion whose warnings nobody hears. It does not ask what day it is.
 fn quietly<T>(cx: &dyn EvalContext, convert: impl FnOnce(&mut CastContext<'_>) -> T) -> T {
     let mut warnings: Vec<Warning> = Vec::new();

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use highkey_types::{MySqlError, Value};
+use highkey_types::{MySqlError, TypeKind, Value};
 
 use super::EvalContext;
 use super::cast::cast_typed;
 use super::compare::compare_values;
-use super::convert::{to_bytes, truth};
+use super::convert::{quiet_f64, to_bytes, truth};
 use crate::functions::{self, FuncId, Types};
-use crate::plan::{CompareOp, Expr, ExprKind, unresolved};
+use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, unresolved};
 
 type Result<T> = std::result::Result<T, MySqlError>;
 
@@ -35,8 +35,8 @@ fn evaluate(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
         }
         ExprKind::Call { func, args } => call_expr(expr, *func, args, row, cx),
         ExprKind::Compare { op, by, left, right } => {
-            let left = operand(left, row, cx)?;
-            let right = operand(right, row, cx)?;
+            let left = compared(left, *by, row, cx)?;
+            let right = compared(right, *by, row, cx)?;
             Ok(boolean(compare_values(*op, *by, &left, &right, cx)))
         }
         ExprKind::And(parts) => {
@@ -71,13 +71,13 @@ fn evaluate(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
             Ok(Value::bool(is != *negated))
         }
         ExprKind::In { expr, list, by, negated } => {
-            let value = operand(expr, row, cx)?;
+            let value = compared(expr, *by, row, cx)?;
             if value.is_null() {
                 return Ok(Value::Null);
             }
             let mut unknown = false;
             for item in list {
-                let item = operand(item, row, cx)?;
+                let item = compared(item, *by, row, cx)?;
                 match compare_values(CompareOp::Eq, *by, &value, &item, cx) {
                     Some(true) => return Ok(Value::bool(!negated)),
                     Some(false) => {}
@@ -101,7 +101,10 @@ fn evaluate(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
             otherwise.as_ref().map_or(Ok(Value::Null), |e| evaluate(e, row, cx))
         }
         ExprKind::Cast(inner) => {
-            let value = evaluate(inner, row, cx)?;
+            let mut value = evaluate(inner, row, cx)?;
+            if expr.ty.ty.kind == TypeKind::Double {
+                value = numbered(inner, value, cx);
+            }
             cast_typed(value, Some(&inner.ty.ty), &expr.ty.ty, cx)
         }
         ExprKind::Subquery(subquery) => cx.subquery(subquery, row),
@@ -130,7 +133,38 @@ fn operand<'a>(expr: &'a Expr, row: &'a [Value], cx: &mut dyn EvalContext) -> Re
 
 fn condition(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Option<bool>> {
     let value = operand(expr, row, cx)?;
-    Ok(truth(&value, cx))
+    match is_quiet(expr, &value) {
+        true => Ok(quiet_f64(&value, cx).map(|number| number != 0.0)),
+        false => Ok(truth(&value, cx)),
+    }
+}
+
+/// An operand of a comparison.
+fn compared<'a>(expr: &'a Expr, by: CompareBy, row: &'a [Value], cx: &mut dyn EvalContext) -> Result<Cow<'a, Value>> {
+    let value = operand(expr, row, cx)?;
+    Ok(match by {
+        CompareBy::Int | CompareBy::Decimal | CompareBy::Double if is_quiet(expr, &value) => Cow::Owned(numbered(expr, value.into_owned(), cx)),
+        _ => value,
+    })
+}
+
+/// The value of `expr` where a number is wanted, as one if it is a text that becomes one without a warning.
+fn numbered(expr: &Expr, value: Value, cx: &dyn EvalContext) -> Value {
+    if is_quiet(expr, &value) { quiet_f64(&value, cx).map_or(Value::Null, Value::Double) } else { value }
+}
+
+/// MySQL takes a text for a number without a word where a string function, a variable or a parameter gives it; what columns, literals, CASE and ELT give is
+/// warned of.
+fn is_quiet(expr: &Expr, value: &Value) -> bool {
+    matches!(value, Value::Text(_) | Value::Bytes(_))
+        && match &expr.kind {
+            ExprKind::Call { func: FuncId::Elt, .. } => false,
+            ExprKind::Call { func: FuncId::Coalesce, .. } => true,
+            ExprKind::Call { func: FuncId::Greatest | FuncId::Least, args } => args.iter().all(|arg| arg.ty.ty.is_text()),
+            ExprKind::Call { func, .. } => func.reads_text(),
+            ExprKind::UserVar(_) | ExprKind::Param(_) => true,
+            _ => false,
+        }
 }
 
 fn call_expr(expr: &Expr, func: FuncId, args: &[Expr], row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
@@ -173,9 +207,11 @@ fn call_expr(expr: &Expr, func: FuncId, args: &[Expr], row: &[Value], cx: &mut d
     }
     // Arithmetic and rounding see every digit; text and everything else sees what is printed.
     let exact = func.is_arithmetic();
+    let numbers = exact && !matches!(func, FuncId::Coalesce | FuncId::IntDiv);
     let mut values: smallvec::SmallVec<[Value; 4]> = smallvec::SmallVec::with_capacity(args.len());
     for arg in args {
-        values.push(if exact { evaluate(arg, row, cx)? } else { eval(arg, row, cx)? });
+        let value = if exact { evaluate(arg, row, cx)? } else { eval(arg, row, cx)? };
+        values.push(if numbers { numbered(arg, value, cx) } else { value });
     }
     functions::call(func, &values, &Types::exprs(args, &expr.ty), cx)
 }

@@ -5,8 +5,10 @@ mod compare;
 mod context;
 pub(crate) mod convert;
 mod eval;
+mod warns;
 
 pub use compare::compare_values;
 pub(crate) use compare::order;
 pub use context::{EvalContext, Raised, SharedContext, is_strict_error};
 pub use eval::{eval, eval_condition};
+pub use warns::Warns;

@@ -47,7 +47,8 @@ pub struct IndexAccess {
 enum Sarg<'a> {
     /// `exact`: every row with that key satisfies the condition.
     Equal { value: &'a Expr, null_matches: bool, exact: bool },
-    OneOf(Vec<&'a Expr>),
+    /// One of these; the condition need not be asked again if `exact`.
+    OneOf { values: Vec<&'a Expr>, exact: bool },
     Lower(Bound<&'a Expr>),
     Upper(Bound<&'a Expr>),
 }
@@ -100,7 +101,7 @@ fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexA
                     nulls |= null_matches;
                     *taken = exact && as_compared;
                 }
-                Some(Sarg::OneOf(values)) if ranges.len() * values.len() <= MAX_RANGES => {
+                Some(Sarg::OneOf { values, exact: as_compared }) if ranges.len() * values.len() <= MAX_RANGES => {
                     let extended = |range: &KeyRangeExpr| {
                         values
                             .iter()
@@ -113,7 +114,7 @@ fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexA
                             .collect::<Vec<_>>()
                     };
                     ranges = ranges.iter().flat_map(extended).collect();
-                    *taken = exact;
+                    *taken = exact && as_compared;
                 }
                 _ => continue,
             }
@@ -203,8 +204,10 @@ fn sarg<'a>(condition: &'a Expr, column: usize, row: Row<'_>, ty: &ColumnType) -
             // The column itself has the type of the NULL that it equals.
             Some(Sarg::Equal { value: null_of(expr), null_matches: true, exact: true })
         }
-        ExprKind::In { expr, list, by, negated: false } if is_column(expr) && usable(*by, ty, true) && list.iter().all(row.known) => {
-            Some(Sarg::OneOf(list.iter().collect()))
+        ExprKind::In { expr, list, by, negated: false } if is_column(expr) && list.iter().all(row.known) => {
+            let exact = usable(*by, ty, true);
+            let texts = || list.iter().all(|item| is_number_in_text(*by, ty, item) || item.ty.is_null_type());
+            (exact || texts()).then(|| Sarg::OneOf { values: list.iter().collect(), exact })
         }
         _ => None,
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::BoxFuture;
-use highkey_types::{MySqlError, Str, TypeKind, Value};
+use highkey_types::{Charset, MySqlError, Str, TypeKind, Value};
 use parking_lot::Mutex;
 
 use crate::bind::{self, AssignedValue, BoundDelete, BoundInsert, BoundUpdate};
@@ -410,7 +410,7 @@ fn depends_on_values(e: &Expr) -> bool {
 }
 
 /// A string that a number or a date is compared with says by its value how: '7' is an integer, '7x' is not. A number may stand for a year of the century
-/// or for a date.
+/// or for a date. Bytes beside a latin1 text are characters of that.
 fn is_converted(param: &Expr, other: &Expr, by: CompareBy) -> bool {
     let text = param.ty.ty.is_string() && !matches!(by, CompareBy::Text(_));
     let stored = match other.ty.ty.kind {
@@ -418,7 +418,8 @@ fn is_converted(param: &Expr, other: &Expr, by: CompareBy) -> bool {
         TypeKind::Date | TypeKind::DateTime(_) | TypeKind::Timestamp(_) => param.ty.ty.is_number(),
         _ => false,
     };
-    matches!(param.kind, ExprKind::Param(_)) && (text || stored)
+    let bytes = param.ty.ty.is_string() && param.ty.ty.charset() == Charset::Binary && matches!(by, CompareBy::Text(collation) if collation.charset == Charset::Latin1);
+    matches!(param.kind, ExprKind::Param(_)) && (text || stored || bytes)
 }
 
 fn plan_has_subquery(plan: &Plan) -> bool {

@@ -11,6 +11,7 @@ use highkey_types::{ColumnType, Value};
 
 use super::aggregate::GroupColumn;
 use super::expr::{KeyForm, key_form};
+use super::guard::joined_relation;
 use super::join::some_condition;
 use super::{Lowered, Lowerer, Scope, expr_mut, for_each_expr_mut};
 use crate::df::repr::Repr;
@@ -181,7 +182,8 @@ impl Lowerer {
         let hints: Vec<Expr> = local.iter().filter(|e| !e.has_subquery()).cloned().collect();
         let lowered = self.rel(&core, &hints)?;
         let columns = lowered.columns.clone();
-        let plan = self.filter_lowered(lowered, Self::types(&core), &local)?;
+        let asked = self.guarded(&[], &local, &|column| joined_relation(&core, column));
+        let plan = self.filter_lowered(lowered, Self::types(&core), &asked)?;
         Ok(Lowered { plan, columns })
     }
 }

@@ -143,6 +143,7 @@ impl Lowerer {
                 Some(comparison) => Ok(comparison),
                 None => self.wrapped(expr, scope, true),
             },
+            ExprKind::In { list, by, .. } if self.must_stop_at_member(list, *by) => self.wrapped(expr, scope, true),
             ExprKind::In { expr: left, list, by, negated } => match self.native_in(left, list, *by, *negated, scope)? {
                 Some(membership) => Ok(membership),
                 None => self.wrapped(expr, scope, true),
@@ -185,12 +186,6 @@ impl Lowerer {
             }
         };
         Ok(binary_expr(self.value(expr, scope)?, Operator::NotEq, literal(zero)))
-    }
-
-    /// DataFusion evaluates the operands of AND and OR for whole batches. Where a warning ends the statement, one that the operands before it
-    /// make superfluous must not be. (The conditions of a filter or a join come here one by one.)
-    fn must_stop_early(&self, parts: &[Expr]) -> bool {
-        parts.iter().skip(1).any(may_warn) && !parts.iter().any(Expr::has_subquery) && self.shared.warnings_are_errors()
     }
 
     fn connect(&self, parts: &[Expr], op: Operator, scope: &Scope) -> Result<DfExpr> {
@@ -385,8 +380,12 @@ impl Lowerer {
         }
         let (exprs, types) = (arguments.exprs, arguments.types);
         let wrapped = Wrapped::new(rebased, types, condition, self.shared.clone());
-        if exprs.is_empty() && !wrapped.is_volatile() {
-            return Ok(literal(wrapped.constant()?));
+        // What fails does so when its value is needed, if ever.
+        if exprs.is_empty()
+            && !wrapped.is_volatile()
+            && let Ok(value) = wrapped.constant()
+        {
+            return Ok(literal(value));
         }
         Ok(apply(wrapped.udf(), exprs))
     }
@@ -413,24 +412,6 @@ impl Lowerer {
         });
         known.then_some(expr)
     }
-}
-
-/// Evaluating it can raise a warning.
-fn may_warn(expr: &Expr) -> bool {
-    let mut warns = is_string(expr);
-    expr.walk(&mut |e| {
-        warns |= match &e.kind {
-            ExprKind::Call { .. } | ExprKind::Cast(_) => true,
-            ExprKind::Compare { by, left, right, .. } => !matches!(by, CompareBy::Text(_)) && (is_string(left) || is_string(right)),
-            ExprKind::In { expr, list, by, .. } => !matches!(by, CompareBy::Text(_)) && (is_string(expr) || list.iter().any(is_string)),
-            _ => false,
-        };
-    });
-    warns
-}
-
-fn is_string(expr: &Expr) -> bool {
-    expr.ty.ty.is_text() || expr.ty.ty.is_binary()
 }
 
 /// The arguments that a wrapped expression is given.

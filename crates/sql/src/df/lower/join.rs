@@ -3,6 +3,7 @@
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, lit};
 
+use super::guard::relation_of;
 use super::{Lowered, Lowerer, Scope};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, JoinKind, Rel};
 
@@ -34,6 +35,7 @@ impl Lowerer {
         let plan = match kind {
             JoinKind::Inner | JoinKind::Straight => {
                 let (with_subquery, plain): (Vec<Expr>, Vec<Expr>) = conjuncts.iter().cloned().partition(Expr::has_subquery);
+                let plain = self.guarded(&[], &plain, &|column| relation_of(left, right, column));
                 let on = plain.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
                 let plan = inner_join(l.plan, r.plan, on)?;
                 if with_subquery.is_empty() {
@@ -43,6 +45,7 @@ impl Lowerer {
                 }
             }
             JoinKind::Left => {
+                let conjuncts = self.guarded(&[], conjuncts, &|column| relation_of(left, right, column));
                 let on = conjuncts.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
                 LogicalPlanBuilder::from(l.plan).join_on(r.plan, JoinType::Left, some_condition(on))?.build()?
             }

@@ -147,7 +147,8 @@ impl Lowerer {
         let implied = implied_constants(&known);
         let mut exprs = Vec::with_capacity(rel.fields.len());
         let mut parts = Vec::with_capacity(tree.leaves.len());
-        let mut waiting: Vec<(Leaves, &Expr)> = conditions.iter().map(|c| (tree.leaves_of(c), c)).collect();
+        let asked = self.guarded(&[], &conditions, &|field| tree.leaf_of(field));
+        let mut waiting: Vec<(Leaves, &Expr)> = asked.iter().map(|c| (tree.leaves_of(c), c)).collect();
         for (i, leaf) in tree.leaves.iter().enumerate() {
             let own = |c: &Expr| {
                 let columns = c.columns();
@@ -195,7 +196,7 @@ impl Lowerer {
     /// The share of a leaf's rows that conditions on it keep.
     fn share_of(&self, rel: &Rel, all: &Expr) -> f64 {
         match &rel.kind {
-            RelKind::Scan { table, columns, .. } => selectivity(all, table, columns, &mut *self.shared.eval.lock()),
+            RelKind::Scan { table, columns, .. } => selectivity(all, table, columns, &mut *self.shared.unheard()),
             _ => OTHER,
         }
     }

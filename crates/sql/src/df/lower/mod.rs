@@ -7,6 +7,7 @@ mod aggregate;
 mod decorrelate;
 mod dependent;
 mod expr;
+mod guard;
 mod join;
 mod join_order;
 mod set;
@@ -26,9 +27,11 @@ pub(super) use decorrelate::reads_recursion;
 pub(super) use expr::{KeyForm, apply, key_form, literal, own_key};
 pub(super) use source::schema;
 
+use guard::joined_relation;
+
 use super::context::Shared;
 use super::recursion::WorkTable;
-use crate::plan::{Expr, ExprKind, ExprType, Rel, RelKind, SortKey};
+use crate::plan::{Expr, ExprKind, ExprType, JoinKind, Rel, RelKind, SortKey};
 
 /// Rows of the enclosing queries while a subquery runs for one of them; the innermost is last.
 pub(super) type Rows = Arc<Vec<Arc<Vec<Value>>>>;
@@ -118,7 +121,14 @@ impl Lowerer {
         plain.extend(common);
         let (lowered, conjuncts) = match self.joined_in_order(input, &plain, hints)? {
             Some(joined) => (joined, with_subquery),
-            None => (self.rel(input, &all_hints)?, plain.into_iter().chain(with_subquery).collect()),
+            None => {
+                let before: &[Expr] = match &input.kind {
+                    RelKind::Join { kind: JoinKind::Inner | JoinKind::Straight, on: Some(on), .. } => on.conjuncts(),
+                    _ => &[],
+                };
+                let asked = self.guarded(before, &plain, &|column| joined_relation(input, column));
+                (self.rel(input, &all_hints)?, asked.into_iter().chain(with_subquery).collect())
+            }
         };
         let columns = lowered.columns.clone();
         let plan = self.filter_lowered(lowered, Self::types(input), &conjuncts)?;

@@ -34,6 +34,7 @@ impl Lowerer {
         let def = table.def();
         let total = table.row_count_estimate().unwrap_or(0);
         let mut best: Option<(f64, Access)> = None;
+        let mut unheard = self.shared.unheard();
         for index in (0..def.indexes.len()).filter(|&i| choice.finds(i)) {
             let Some(found) = index_access(&filter, def, columns, index) else { continue };
             let equal_parts = found.ranges.iter().map(|r| r.prefix.len()).min().unwrap_or(0);
@@ -44,7 +45,7 @@ impl Lowerer {
                 .parts
                 .iter()
                 .take(found.matched)
-                .map(|part| column_share(&filter, table, columns, part.column, &mut *self.shared.eval.lock()))
+                .map(|part| column_share(&filter, table, columns, part.column, &mut *unheard))
                 .collect();
             let share: f64 = known.iter().enumerate().map(|(part, share)| share.unwrap_or_else(|| guess(part))).product();
             // A histogram has counted all ranges of its column.

@@ -3,6 +3,7 @@
 //! Only rows of plain values are made here (`TextRowEncoder`); the others are handed back with their fields, to be converted in the session,
 //! which alone may warn and knows the modes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use highkey_table::{EncodedRows, PreparedRows, Table};
@@ -32,12 +33,19 @@ impl BlockPlan {
         let mut fields: Vec<Option<&[u8]>> = texts.iter().map(text).collect();
         encode(self, &mut fields, rows)
     }
+
+    /// The greatest number that encoded rows bring for the AUTO_INCREMENT column: generated ones come after it.
+    pub fn greatest_given(&self, rows: &EncodedRows, which: Range<usize>) -> Option<u64> {
+        let (column, layout) = (self.auto_column?, self.table.layout());
+        let unsigned = layout.types()[column].unsigned;
+        which.filter_map(|i| layout.int(rows.row(i), column)).filter(|n| unsigned || *n > 0).map(|n| n as u64).max()
+    }
 }
 
 /// What became of a block.
 pub(super) enum Converted {
-    /// All of it, ready for the table.
-    Prepared(usize, PreparedRows),
+    /// All of it, so many rows, ready for the table; with `BlockPlan::greatest_given` of them.
+    Prepared(usize, PreparedRows, Option<u64>),
     /// Rows in order.
     Mixed(EncodedRows, Vec<Declined>),
 }
@@ -149,7 +157,8 @@ pub(super) fn convert(plan: &BlockPlan, block: &[u8]) -> Converted {
         }
     }
     if declined.is_empty() {
-        Converted::Prepared(rows.len(), plan.table.prepare_rows(rows))
+        let greatest = plan.greatest_given(&rows, 0..rows.len());
+        Converted::Prepared(rows.len(), plan.table.prepare_rows(rows), greatest)
     } else {
         Converted::Mixed(rows, declined)
     }

@@ -199,12 +199,11 @@ impl Session {
                 cutter.feed(&chunk);
             }
             while let Some(block) = cutter.next(last) {
-                let plan = plan.clone();
-                let waits = self.waits.clone();
-                working.push_back(tokio::task::spawn_blocking(move || waits.work(|| convert(&plan, &block))));
+                let (shared, waits) = (plan.clone(), self.waits.clone());
+                working.push_back(tokio::task::spawn_blocking(move || waits.work(|| convert(&shared, &block))));
                 if working.len() >= ahead {
                     let Some(next) = working.pop_front() else { break };
-                    self.take_block(bound, charset, inserter, next.await).await?;
+                    self.take_block(bound, charset, inserter, &plan, next.await).await?;
                 }
             }
             if last {
@@ -212,7 +211,7 @@ impl Session {
             }
         }
         for next in working {
-            self.take_block(bound, charset, inserter, next.await).await?;
+            self.take_block(bound, charset, inserter, &plan, next.await).await?;
         }
         Ok(())
     }
@@ -222,12 +221,14 @@ impl Session {
         bound: &BoundLoad,
         charset: Charset,
         inserter: &mut Inserter,
+        plan: &BlockPlan,
         converted: Result<Converted, tokio::task::JoinError>,
     ) -> Result<(), Failure> {
         self.state.process.check()?;
         let prepared = match converted.map_err(|e| error::internal(&format!("a LOAD DATA worker: {e}")))? {
-            Converted::Prepared(count, prepared) => {
+            Converted::Prepared(count, prepared, greatest) => {
                 inserter.row += count as u64;
+                inserter.pass(greatest)?;
                 prepared
             }
             Converted::Mixed(encoded, declined) => {
@@ -238,13 +239,15 @@ impl Session {
                         rows.push_with(|out| out.extend_from_slice(encoded.row(i)));
                     }
                     inserter.row += (until - taken) as u64;
+                    inserter.pass(plan.greatest_given(&encoded, taken..until))?;
                     taken = until;
+                    Ok::<(), MySqlError>(())
                 };
                 for mut line in declined {
-                    copy_until(&mut rows, inserter, line.at);
+                    copy_until(&mut rows, inserter, line.at)?;
                     self.convert_line(bound, charset, inserter, &mut line.fields, &mut rows)?;
                 }
-                copy_until(&mut rows, inserter, encoded.len());
+                copy_until(&mut rows, inserter, encoded.len())?;
                 bound.table.prepare_rows(rows)
             }
         };
@@ -276,8 +279,9 @@ impl Session {
                 parser.feed(&chunk);
             }
             while parser.next_line(last, &mut fields) {
-                if plan.as_ref().is_some_and(|plan| plan.encode_texts(&fields, &mut rows)) {
+                if let Some(plan) = plan.as_ref().filter(|plan| plan.encode_texts(&fields, &mut rows)) {
                     inserter.row += 1;
+                    inserter.pass(plan.greatest_given(&rows, rows.len() - 1..rows.len()))?;
                 } else {
                     self.convert_line(bound, charset, inserter, &mut fields, &mut rows)?;
                 }

@@ -152,6 +152,22 @@ async fn load_data_and_outfile() {
     assert_eq!(c.error("LOAD DATA INFILE 'missing' INTO TABLE t").await.0, 13);
 }
 
+/// Lines that bring a number and lines that ask for one, as MySQL 8.0.12 numbers them.
+#[tokio::test]
+async fn load_data_numbers_lines_behind_given_ones() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    // Read in blocks, and line by line.
+    for (name, format) in [("t", ""), ("u", "FIELDS OPTIONALLY ENCLOSED BY '\"'")] {
+        c.ok(&format!("CREATE TABLE {name} (id INT PRIMARY KEY AUTO_INCREMENT, c CHAR(2))")).await;
+        let file = b"\\N\ta\n5\tb\n\\N\tc\n3\td\n\\N\te\n100\tf\n\\N\tg\n0\th\n-4\ti\n\\N\tj\n";
+        let mut sink = Collector { file: file.to_vec(), ..Collector::default() };
+        c.session.execute(format!("LOAD DATA LOCAL INFILE 'f' INTO TABLE {name} {format}").as_bytes(), &mut sink).await.unwrap();
+        let rows = c.rows(&format!("SELECT * FROM {name}")).await;
+        assert_eq!(rows, table("-4 i|1 a|3 d|5 b|6 c|7 e|100 f|101 g|102 h|103 j"), "{name}");
+    }
+}
+
 /// Character sets of the file, and bytes that are no text in them, as MySQL 8.0.12 takes them.
 #[tokio::test]
 async fn load_data_of_character_sets() {

@@ -1,0 +1,79 @@
+//! Strict DML, where what a condition warns of ends the statement: one that may warn is asked only of rows that the conditions before it are true for, as in
+//! MySQL. DataFusion evaluates conditions for whole batches, and those of one table before it joins.
+
+use super::Lowerer;
+use crate::expr::Warns;
+use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, Rel, RelKind};
+
+impl Lowerer {
+    /// `conjuncts`, asked in this order of rows for which `before` is true: one that may warn is the conjunction of those before it and itself, which is evaluated
+    /// row by row (`must_stop_early`). Rows of different relations that a join finds by equalities are together first; such an equality stays as it is.
+    /// `relation` tells of which joined relation a column is.
+    pub fn guarded(&self, before: &[Expr], conjuncts: &[Expr], relation: &dyn Fn(usize) -> usize) -> Vec<Expr> {
+        if !self.shared.warnings_are_errors() {
+            return conjuncts.to_vec();
+        }
+        let mut warns = self.warns();
+        let ties: Vec<bool> = conjuncts.iter().map(|c| is_tie(c, relation)).collect();
+        let guard = |(i, conjunct): (usize, &Expr)| {
+            let as_it_is = ties[i] || conjunct.has_subquery() || !conjunct.is_steady();
+            if as_it_is || !self.may_warn(&mut warns, conjunct) {
+                return conjunct.clone();
+            }
+            let earlier = conjuncts.iter().enumerate().filter(|(j, _)| *j < i || ties[*j]).map(|(_, c)| c);
+            let guards = before.iter().chain(earlier).filter(|c| c.is_steady() && !c.has_subquery()).cloned();
+            Expr::and(guards.chain([conjunct.clone()])).unwrap_or_else(|| conjunct.clone())
+        };
+        conjuncts.iter().enumerate().map(guard).collect()
+    }
+
+    /// In strict DML: an operand of AND or OR behind the first may warn, and must not for rows that those before it decide.
+    pub fn must_stop_early(&self, parts: &[Expr]) -> bool {
+        if !self.shared.warnings_are_errors() || parts.iter().any(Expr::has_subquery) {
+            return false;
+        }
+        let mut warns = self.warns();
+        parts.iter().skip(1).any(|part| self.may_warn(&mut warns, part))
+    }
+
+    /// The same of what IN compares with.
+    pub fn must_stop_at_member(&self, list: &[Expr], by: CompareBy) -> bool {
+        if !self.shared.warnings_are_errors() || list.iter().any(Expr::has_subquery) {
+            return false;
+        }
+        let mut warns = self.warns();
+        list.iter().skip(1).any(|item| warns.compared(by, item))
+    }
+
+    fn warns(&self) -> Warns {
+        Warns::new(&*self.shared.eval.lock())
+    }
+
+    fn may_warn(&self, warns: &mut Warns, condition: &Expr) -> bool {
+        self.with_outer_values(condition).is_none_or(|condition| warns.condition(&condition))
+    }
+}
+
+/// It compares something of one relation with something of another: a join finds rows by it.
+fn is_tie(condition: &Expr, relation: &dyn Fn(usize) -> usize) -> bool {
+    let ExprKind::Compare { op: CompareOp::Eq, left, right, .. } = &condition.kind else { return false };
+    let relations = |side: &Expr| side.columns().into_iter().map(relation).collect::<Vec<_>>();
+    let (left, right) = (relations(left), relations(right));
+    !left.is_empty() && !right.is_empty() && !left.iter().any(|relation| right.contains(relation))
+}
+
+/// Of which of the relations that `rel` joins a column is: where that one's columns begin.
+pub(super) fn joined_relation(rel: &Rel, column: usize) -> usize {
+    match &rel.kind {
+        RelKind::Join { left, right, .. } => relation_of(left, right, column),
+        _ => 0,
+    }
+}
+
+/// The same for what is to be joined.
+pub(super) fn relation_of(left: &Rel, right: &Rel, column: usize) -> usize {
+    match column.checked_sub(left.fields.len()) {
+        None => joined_relation(left, column),
+        Some(column) => left.fields.len() + joined_relation(right, column),
+    }
+}

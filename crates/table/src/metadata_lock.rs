@@ -245,7 +245,7 @@ impl MetadataLocks {
     }
 
     /// Back to what the owner had before.
-    fn weaken(&self, owner: Owner, lock: &Arc<MetadataLock>, mode: MetadataMode) {
+    pub(crate) fn weaken(&self, owner: Owner, lock: &Arc<MetadataLock>, mode: MetadataMode) {
         let mut state = lock.state.lock();
         *state.held_by(owner).expect("a weakened metadata lock was held") = mode;
         grant(&mut state);

@@ -266,6 +266,30 @@ fn definitions_of_parents_and_children_change_together() {
     });
 }
 
+/// DDL locks the tables that foreign keys tie to its own, no others: so it replaces no others.
+#[test]
+fn tables_tied_at_one_remove_stay_as_they_are() {
+    let db = database();
+    create(&db, "top", vec![int("id").not_null()], vec![IndexSpec::primary(&[0])]);
+    for (name, parent) in [("middle", "top"), ("one", "middle"), ("two", "middle"), ("leaf", "one")] {
+        let mut spec = TableSpec::new("s", name, vec![int("id").not_null()], vec![IndexSpec::primary(&[0])]);
+        spec.foreign_keys = vec![key(&format!("{name}1"), &[0], parent, &["id"], ReferenceAction::Cascade, ReferenceAction::NoAction)];
+        block_on(db.create_table(&DdlContext::default(), spec)).unwrap();
+    }
+    let before = ["top", "middle", "two"].map(|name| table(&db, name));
+    let current = || [0, 1, 2].map(|at: usize| before[at].is_current());
+    let mut plan = AlterPlan::of(&table(&db, "one"));
+    plan.spec.name = "uno".into();
+    block_on(db.alter_table(&DdlContext::default(), plan, &mut Ok)).unwrap();
+    assert_eq!(current(), [true, false, true], "top, middle, two");
+    let middle = table(&db, "middle");
+    assert!(middle.referencing().any(|(name, _)| &*name.1 == "uno"));
+    let unchecked = DdlContext { foreign_key_checks: false, ..DdlContext::default() };
+    block_on(db.drop_tables(&unchecked, &[("s".into(), "uno".into())], false)).unwrap();
+    assert_eq!((current(), middle.is_current()), ([true, false, true], false));
+    assert_eq!(table(&db, "middle").referencing().count(), 1);
+}
+
 #[test]
 fn a_generated_index_gives_way_to_one_that_can_take_its_place() {
     let db = database();

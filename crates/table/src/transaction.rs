@@ -680,7 +680,9 @@ impl HeldLocks {
             }
         }
         self.locks.acquire_all(self.owner, &wanted, timeout, interrupt).await?;
-        self.held.extend(wanted);
+        for (lock, mode) in wanted {
+            self.note(&lock, mode);
+        }
         Ok(())
     }
 
@@ -703,15 +705,10 @@ impl HeldLocks {
     fn give_back(&mut self, lock: &Arc<MetadataLock>, before: Option<MetadataMode>) {
         let at = self.held.iter().position(|(held, _)| Arc::ptr_eq(held, lock)).expect("what is given back was acquired");
         match before {
-            Some(mode) => {
-                self.held[at].1 = mode;
-                self.locks.weaken(self.owner, lock, mode);
-            }
-            None => {
-                self.held.remove(at);
-                self.locks.release(self.owner, lock);
-            }
+            Some(mode) => self.held[at].1 = mode,
+            None => drop(self.held.remove(at)),
         }
+        self.locks.give_back(self.owner, lock, before);
     }
 }
 

@@ -290,6 +290,31 @@ fn tables_tied_at_one_remove_stay_as_they_are() {
     assert_eq!(table(&db, "middle").referencing().count(), 1);
 }
 
+/// CREATE TABLE … SELECT of a table whose foreign key awaits the new one.
+#[test]
+fn a_parent_is_made_by_who_reads_its_child() {
+    let db = database();
+    create(&db, "d", vec![int("a")], vec![]);
+    let mut spec = TableSpec::new("s", "c", vec![int("a")], vec![IndexSpec::ordinary("a", &[0])]);
+    spec.foreign_keys = vec![key("c1", &[0], "p", &["id"], ReferenceAction::NoAction, ReferenceAction::NoAction)];
+    block_on(db.create_table(&DdlContext { foreign_key_checks: false, ..DdlContext::default() }, spec)).unwrap();
+    let change_all = || ["d", "c", "p"].map(|name| {
+        let found = db.catalog().table("s", name).map_err(|e| e.code)?;
+        let cx = DdlContext { lock_wait_timeout: Duration::ZERO, ..DdlContext::default() };
+        block_on(db.alter_table(&cx, AlterPlan::of(&found), &mut Ok)).map(drop).map_err(|e| e.code)
+    });
+    for commits in [false, true] {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        assert!(["d", "c"].iter().all(|name| block_on(txn.open(&table(&db, name))).unwrap()));
+        let spec = TableSpec::new("s", "p", vec![int("id").not_null()], vec![IndexSpec::primary(&[0])]);
+        block_on(txn.create_table(&DdlContext::default(), spec)).unwrap();
+        assert_eq!(change_all(), [Err(1205), Err(1205), Err(1146)]);
+        if commits { block_on(txn.commit()).unwrap() } else { block_on(txn.rollback()).unwrap() }
+        assert_eq!(change_all(), [Ok(()), Ok(()), if commits { Ok(()) } else { Err(1146) }]);
+    }
+    assert_eq!(insert(&db, &table(&db, "c"), vec![vec![i(1)]], OnDuplicate::Error).unwrap_err().code, 1452);
+}
+
 #[test]
 fn a_generated_index_gives_way_to_one_that_can_take_its_place() {
     let db = database();

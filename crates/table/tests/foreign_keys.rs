@@ -315,6 +315,27 @@ fn a_parent_is_made_by_who_reads_its_child() {
     assert_eq!(insert(&db, &table(&db, "c"), vec![vec![i(1)]], OnDuplicate::Error).unwrap_err().code, 1452);
 }
 
+/// Rows that a crash or a failed rollback left to be undone in the background hold no metadata lock.
+#[test]
+fn a_foreign_key_is_added_beside_a_row_that_will_be_undone() {
+    let db = database();
+    for name in ["p", "c"] {
+        let made = create(&db, name, vec![int("id").not_null(), int("a")], vec![IndexSpec::primary(&[0]), IndexSpec::ordinary("a", &[1])]);
+        fill(&db, &made, vec![vec![i(1), i(1)]]);
+    }
+    let c = table(&db, "c");
+    let mut row = Vec::new();
+    c.layout().encode(&[i(0), i(77)], &mut row);
+    let mut left = db.engine().begin(Isolation::RepeatableRead);
+    assert!(matches!(left.insert(c.indexes()[0].id, b"\x00", &row), Ok(highkey_storage::Op::Done(_))));
+    let mut plan = AlterPlan::of(&c);
+    plan.spec.foreign_keys.push(key("c1", &[1], "p", &["id"], ReferenceAction::NoAction, ReferenceAction::NoAction));
+    plan.added_keys.push("c1".into());
+    assert_eq!(block_on(db.alter_table(&DdlContext::default(), plan, &mut Ok)).unwrap(), 1, "one row is there");
+    left.rollback().unwrap();
+    check_family(&db);
+}
+
 #[test]
 fn a_generated_index_gives_way_to_one_that_can_take_its_place() {
     let db = database();

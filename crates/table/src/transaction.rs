@@ -409,7 +409,8 @@ impl Transaction {
             self.db.publish_created(&created);
             count();
         } else if let Some(left) = Committing::new(wait, &self.interrupt, &self.progress).await.map_err(|e| error::storage(e, "transaction"))? {
-            // Who was killed does not wait for replicas. Others open the tables when the rows are there.
+            // Who was killed does not wait for replicas. Others open the tables when the rows are there, which may be at once.
+            self.give_back_leases();
             let locks = std::mem::replace(&mut self.locks, HeldLocks::new(self.db.metadata_locks.clone(), None));
             left.leave(Box::new(move || {
                 count();
@@ -437,6 +438,7 @@ impl Transaction {
             Some(events) => finish(*events, &inner, true),
             None => Vec::new(),
         };
+        self.give_back_leases();
         let locks = std::mem::replace(&mut self.locks, HeldLocks::new(self.db.metadata_locks.clone(), None));
         let deltas = std::mem::take(&mut self.deltas);
         let catalog = self.db.catalog();
@@ -501,6 +503,13 @@ impl Transaction {
         table.row_ids.give_back(std::mem::replace(lease, next));
         Ok(lease.take(count).expect("a lease holds what was asked for"))
     }
+
+    /// Before the metadata locks go: DDL that comes then may number the rows anew.
+    fn give_back_leases(&mut self) {
+        for (table, lease) in self.leases.drain(..) {
+            table.row_ids.give_back(lease);
+        }
+    }
 }
 
 /// What the record that ends a transaction, or prepares it, has for the binary log.
@@ -519,9 +528,7 @@ impl Drop for Transaction {
             created.retire();
             self.db.forget_counters(created.id());
         }
-        for (table, lease) in self.leases.drain(..) {
-            table.row_ids.give_back(lease);
-        }
+        self.give_back_leases();
     }
 }
 

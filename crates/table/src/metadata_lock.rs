@@ -244,14 +244,16 @@ impl MetadataLocks {
         }
     }
 
-    /// Back to what the owner had before.
-    fn weaken(&self, owner: Owner, lock: &Arc<MetadataLock>, mode: MetadataMode) {
+    /// Back to what the owner had before, a weaker mode or nothing.
+    pub(crate) fn give_back(&self, owner: Owner, lock: &Arc<MetadataLock>, before: Option<MetadataMode>) {
+        let Some(before) = before else { return self.release(owner, lock) };
         let mut state = lock.state.lock();
-        *state.held_by(owner).expect("a weakened metadata lock was held") = mode;
+        *state.held_by(owner).expect("a weakened metadata lock was held") = before;
         grant(&mut state);
     }
 
-    /// Takes all locks, holding none while it waits for one: so DDL and LOCK TABLES on several tables close no circle.
+    /// Takes all locks, holding none, but in a mode that it had before, while it waits for one: so DDL and LOCK TABLES on several tables close no
+    /// circle.
     pub(crate) async fn acquire_all(
         &self,
         owner: Owner,
@@ -262,6 +264,7 @@ impl MetadataLocks {
         if wanted.is_empty() {
             return Ok(());
         }
+        let before: Vec<_> = wanted.iter().map(|(lock, _)| lock.state.lock().held_by(owner).copied()).collect();
         let deadline = Instant::now().checked_add(timeout);
         let mut first = 0;
         loop {
@@ -271,7 +274,7 @@ impl MetadataLocks {
             let Some(busy) = busy else { return Ok(()) };
             for (i, (lock, _)) in wanted.iter().enumerate() {
                 if i == first || i < busy {
-                    self.release(owner, lock);
+                    self.give_back(owner, lock, before[i]);
                 }
             }
             first = busy;
@@ -372,10 +375,7 @@ impl Drop for Acquire<'_> {
         self.locks.waits.lock().remove(&self.waiter.owner.group);
         // Dropped before its end (the session went away): leave no entry and no lock that nobody will release.
         if !self.taken && cancel(self.lock, &self.waiter) {
-            match self.waiter.before {
-                None => self.locks.release(self.waiter.owner, self.lock),
-                Some(before) => self.locks.weaken(self.waiter.owner, self.lock, before),
-            }
+            self.locks.give_back(self.waiter.owner, self.lock, self.waiter.before);
         }
     }
 }
@@ -542,6 +542,23 @@ mod tests {
             assert_eq!(a.state.lock().holders, [(two, MetadataMode::Write)], "granted");
             drop(wait);
             assert_eq!(a.state.lock().holders, before.map(|mode| (two, mode)).into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn who_waits_for_several_locks_keeps_what_it_had_of_them() {
+        let (locks, a, b) = setup();
+        let (one, two) = (locks.new_owner(), locks.new_owner());
+        let never = Interrupt::default();
+        assert!(locks.try_acquire(one, &a, MetadataMode::Read) && locks.try_acquire(two, &b, MetadataMode::Read));
+        let wanted = [(a.clone(), MetadataMode::Exclusive), (b.clone(), MetadataMode::Exclusive)];
+        let mut wait = Box::pin(locks.acquire_all(one, &wanted, Duration::from_secs(5), &never));
+        assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(a.state.lock().holders, [(one, MetadataMode::Read)]);
+        locks.release(two, &b);
+        block_on(wait).unwrap();
+        for lock in [&a, &b] {
+            assert_eq!(lock.state.lock().holders, [(one, MetadataMode::Exclusive)]);
         }
     }
 

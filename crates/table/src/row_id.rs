@@ -11,6 +11,9 @@ const BLOCK: u64 = 8192;
 /// The most blocks that one catalog write covers.
 pub(crate) const MARK_STEP: u64 = BLOCK * 256;
 
+/// More than sessions insert into a table at the same time. Ids are not scarce: beyond that, the smallest leases go.
+const UNFINISHED_MAX: usize = 1024;
+
 /// Consecutive ids that one transaction hands out.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -61,8 +64,15 @@ impl RowIds {
     }
 
     pub(crate) fn give_back(&self, lease: Lease) {
-        if lease.next < lease.end {
-            self.unfinished.lock().push(lease);
+        if lease.next == lease.end {
+            return;
+        }
+        let mut unfinished = self.unfinished.lock();
+        unfinished.push(lease);
+        if unfinished.len() > UNFINISHED_MAX
+            && let Some((smallest, _)) = unfinished.iter().enumerate().min_by_key(|(_, lease)| lease.end - lease.next)
+        {
+            unfinished.remove(smallest);
         }
     }
 
@@ -74,5 +84,48 @@ impl RowIds {
 
     pub(crate) fn counter(&self) -> &HighWater {
         &self.counter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use highkey_storage::{Engine, Options, SimConfig, SimDisk, SystemClock};
+
+    use super::*;
+
+    fn row_ids() -> RowIds {
+        let options = Options {
+            buffer_pool_bytes: 8 << 20,
+            redo_log_capacity: 16 << 20,
+            log_segment_bytes: 1 << 20,
+            log_buffer_bytes: 1 << 20,
+            background: false,
+            ..Options::default()
+        };
+        let engine = Engine::open(Arc::new(SimDisk::new(SimConfig::default())), options, Arc::new(SystemClock::new())).unwrap();
+        let catalog = engine.root_index();
+        RowIds::new(HighWater::new(engine, catalog, b"row ids".to_vec(), 1, MARK_STEP))
+    }
+
+    #[test]
+    fn leases_too_small_to_go_on_with_do_not_pile_up() {
+        let ids = row_ids();
+        let mut last = 0;
+        for _ in 0..3000 {
+            let mut lease = ids.lease(5000).unwrap();
+            let first = lease.take(5000).unwrap();
+            assert!(first > last, "given once");
+            last = first + 4999;
+            ids.give_back(lease);
+        }
+        let left = ids.unfinished.lock().len();
+        assert!(left <= UNFINISHED_MAX, "{left}");
+        // The large ones stay.
+        let whole: Vec<_> = (0..UNFINISHED_MAX).map(|_| ids.lease(BLOCK).unwrap()).collect();
+        whole.into_iter().for_each(|lease| ids.give_back(lease));
+        let unfinished = ids.unfinished.lock();
+        assert!(unfinished.len() == UNFINISHED_MAX && unfinished.iter().all(|lease| lease.end - lease.next == BLOCK));
     }
 }

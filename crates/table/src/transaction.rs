@@ -197,7 +197,7 @@ impl Transaction {
     pub fn try_open(&mut self, table: &Arc<Table>) -> bool {
         match self.locks.try_acquire(&table.lock, MetadataMode::Read) {
             Ok(Got::Had) => table.is_current(),
-            Ok(Got::New) => self.keep_if_current(table),
+            Ok(Got::New(before)) => self.keep_if_current(table, before),
             Ok(Got::Nothing) | Err(_) => false,
         }
     }
@@ -214,42 +214,40 @@ impl Transaction {
 
     /// As `open`, of a view: it stays as it is until this transaction ends.
     pub async fn open_view(&mut self, view: &Arc<View>) -> Result<bool, MySqlError> {
-        match self.locks.try_acquire(&view.lock, MetadataMode::Read)? {
+        let before = match self.locks.try_acquire(&view.lock, MetadataMode::Read)? {
             Got::Had => return Ok(view.is_current()),
-            Got::New => {}
-            Got::Nothing => {
-                self.progress.enter(Stage::WaitingForMetadataLock, 0);
-                let acquired = self.locks.acquire(&view.lock, MetadataMode::Read, self.metadata_timeout, &self.interrupt).await;
-                self.progress.enter(Stage::Executing, 0);
-                acquired?;
-            }
-        }
+            Got::New(before) => before,
+            Got::Nothing => self.wait_for(&view.lock, MetadataMode::Read).await?,
+        };
         let current = view.is_current();
         if !current {
-            self.locks.release_last();
+            self.locks.give_back(&view.lock, before);
         }
         Ok(current)
     }
 
     pub(crate) async fn open_for(&mut self, table: &Arc<Table>, mode: MetadataMode) -> Result<bool, MySqlError> {
-        match self.locks.try_acquire(&table.lock, mode)? {
+        let before = match self.locks.try_acquire(&table.lock, mode)? {
             Got::Had => return Ok(table.is_current()),
-            Got::New => {}
-            Got::Nothing => {
-                self.progress.enter(Stage::WaitingForMetadataLock, 0);
-                let acquired = self.locks.acquire(&table.lock, mode, self.metadata_timeout, &self.interrupt).await;
-                self.progress.enter(Stage::Executing, 0);
-                acquired?;
-            }
-        }
-        Ok(self.keep_if_current(table))
+            Got::New(before) => before,
+            Got::Nothing => self.wait_for(&table.lock, mode).await?,
+        };
+        Ok(self.keep_if_current(table, before))
     }
 
-    /// Of a table whose lock is the last that was acquired: if its definition has changed, the lock goes again.
-    fn keep_if_current(&mut self, table: &Arc<Table>) -> bool {
+    /// The mode in which the lock was held before.
+    async fn wait_for(&mut self, lock: &Arc<MetadataLock>, mode: MetadataMode) -> Result<Option<MetadataMode>, MySqlError> {
+        self.progress.enter(Stage::WaitingForMetadataLock, 0);
+        let acquired = self.locks.acquire(lock, mode, self.metadata_timeout, &self.interrupt).await;
+        self.progress.enter(Stage::Executing, 0);
+        acquired
+    }
+
+    /// Of a table whose lock has just been acquired: if its definition has changed, the lock is again what it was `before`.
+    fn keep_if_current(&mut self, table: &Arc<Table>, before: Option<MetadataMode>) -> bool {
         let current = table.is_current();
         if !current {
-            self.locks.release_last();
+            self.locks.give_back(&table.lock, before);
         }
         current
     }
@@ -411,7 +409,8 @@ impl Transaction {
             self.db.publish_created(&created);
             count();
         } else if let Some(left) = Committing::new(wait, &self.interrupt, &self.progress).await.map_err(|e| error::storage(e, "transaction"))? {
-            // Who was killed does not wait for replicas. Others open the tables when the rows are there.
+            // Who was killed does not wait for replicas. Others open the tables when the rows are there, which may be at once.
+            self.give_back_leases();
             let locks = std::mem::replace(&mut self.locks, HeldLocks::new(self.db.metadata_locks.clone(), None));
             left.leave(Box::new(move || {
                 count();
@@ -439,6 +438,7 @@ impl Transaction {
             Some(events) => finish(*events, &inner, true),
             None => Vec::new(),
         };
+        self.give_back_leases();
         let locks = std::mem::replace(&mut self.locks, HeldLocks::new(self.db.metadata_locks.clone(), None));
         let deltas = std::mem::take(&mut self.deltas);
         let catalog = self.db.catalog();
@@ -507,6 +507,13 @@ impl Transaction {
         table.row_ids.give_back(std::mem::replace(lease, next));
         Ok(lease.take(count).expect("a lease holds what was asked for"))
     }
+
+    /// Before the metadata locks go: DDL that comes then may number the rows anew.
+    fn give_back_leases(&mut self) {
+        for (table, lease) in self.leases.drain(..) {
+            table.row_ids.give_back(lease);
+        }
+    }
 }
 
 /// What the record that ends a transaction, or prepares it, has for the binary log.
@@ -525,9 +532,7 @@ impl Drop for Transaction {
             created.retire();
             self.db.forget_counters(created.id());
         }
-        for (table, lease) in self.leases.drain(..) {
-            table.row_ids.give_back(lease);
-        }
+        self.give_back_leases();
     }
 }
 
@@ -601,7 +606,8 @@ pub(crate) struct HeldLocks {
 enum Got {
     /// It was there, in this mode or a stronger one.
     Had,
-    New,
+    /// It was held in this weaker mode before, or not at all.
+    New(Option<MetadataMode>),
     Nothing,
 }
 
@@ -619,24 +625,25 @@ impl HeldLocks {
         self.session.as_ref().map_or(Ok(false), |session| session.covers(lock, mode))
     }
 
-    /// Waits for a lock that is not held, or in a weaker mode.
+    /// Waits for a lock that is not held, or in a weaker mode: which one is returned.
     pub(crate) async fn acquire(
         &mut self,
         lock: &Arc<MetadataLock>,
         mode: MetadataMode,
         timeout: Duration,
         interrupt: &Interrupt,
-    ) -> Result<(), MySqlError> {
+    ) -> Result<Option<MetadataMode>, MySqlError> {
         self.locks.acquire(self.owner, lock, mode, timeout, interrupt).await?;
-        self.note(lock, mode);
-        Ok(())
+        Ok(self.note(lock, mode))
     }
 
-    fn note(&mut self, lock: &Arc<MetadataLock>, mode: MetadataMode) {
-        match self.held.iter_mut().find(|(held, _)| Arc::ptr_eq(held, lock)) {
-            Some((_, held)) => *held = mode,
-            None => self.held.push((lock.clone(), mode)),
+    /// The mode in which it was held before.
+    fn note(&mut self, lock: &Arc<MetadataLock>, mode: MetadataMode) -> Option<MetadataMode> {
+        if let Some((_, held)) = self.held.iter_mut().find(|(held, _)| Arc::ptr_eq(held, lock)) {
+            return Some(std::mem::replace(held, mode));
         }
+        self.held.push((lock.clone(), mode));
+        None
     }
 
     fn try_acquire(&mut self, lock: &Arc<MetadataLock>, mode: MetadataMode) -> Result<Got, MySqlError> {
@@ -646,8 +653,7 @@ impl HeldLocks {
         if !self.locks.try_acquire(self.owner, lock, mode) {
             return Ok(Got::Nothing);
         }
-        self.note(lock, mode);
-        Ok(Got::New)
+        Ok(Got::New(self.note(lock, mode)))
     }
 
     /// The schemas against being dropped, then exclusive locks on the tables, in an order that all DDL shares.
@@ -685,7 +691,9 @@ impl HeldLocks {
             }
         }
         self.locks.acquire_all(self.owner, &wanted, timeout, interrupt).await?;
-        self.held.extend(wanted);
+        for (lock, mode) in wanted {
+            self.note(&lock, mode);
+        }
         Ok(())
     }
 
@@ -699,22 +707,26 @@ impl HeldLocks {
         let mut held = HeldLocks::new(locks.clone(), None);
         for ChangedTable { schema, table, .. } in tables {
             let got = held.try_acquire(&locks.lock_of(schema, table), MetadataMode::Write);
-            debug_assert!(matches!(got, Ok(Got::New)), "nobody has it but those who change it");
+            debug_assert!(matches!(got, Ok(Got::New(None))), "nobody has it but those who change it");
         }
         held
     }
 
-    fn release_last(&mut self) {
-        if let Some((lock, _)) = self.held.pop() {
-            self.locks.release(self.owner, &lock);
+    /// A lock that was acquired is held again as it was before.
+    fn give_back(&mut self, lock: &Arc<MetadataLock>, before: Option<MetadataMode>) {
+        let at = self.held.iter().position(|(held, _)| Arc::ptr_eq(held, lock)).expect("what is given back was acquired");
+        match before {
+            Some(mode) => self.held[at].1 = mode,
+            None => drop(self.held.remove(at)),
         }
+        self.locks.give_back(self.owner, lock, before);
     }
 }
 
 impl Drop for HeldLocks {
     fn drop(&mut self) {
-        while !self.held.is_empty() {
-            self.release_last();
+        while let Some((lock, _)) = self.held.pop() {
+            self.locks.release(self.owner, &lock);
         }
     }
 }

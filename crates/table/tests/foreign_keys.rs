@@ -266,6 +266,76 @@ fn definitions_of_parents_and_children_change_together() {
     });
 }
 
+/// DDL locks the tables that foreign keys tie to its own, no others: so it replaces no others.
+#[test]
+fn tables_tied_at_one_remove_stay_as_they_are() {
+    let db = database();
+    create(&db, "top", vec![int("id").not_null()], vec![IndexSpec::primary(&[0])]);
+    for (name, parent) in [("middle", "top"), ("one", "middle"), ("two", "middle"), ("leaf", "one")] {
+        let mut spec = TableSpec::new("s", name, vec![int("id").not_null()], vec![IndexSpec::primary(&[0])]);
+        spec.foreign_keys = vec![key(&format!("{name}1"), &[0], parent, &["id"], ReferenceAction::Cascade, ReferenceAction::NoAction)];
+        block_on(db.create_table(&DdlContext::default(), spec)).unwrap();
+    }
+    let before = ["top", "middle", "two"].map(|name| table(&db, name));
+    let current = || [0, 1, 2].map(|at: usize| before[at].is_current());
+    let mut plan = AlterPlan::of(&table(&db, "one"));
+    plan.spec.name = "uno".into();
+    block_on(db.alter_table(&DdlContext::default(), plan, &mut Ok)).unwrap();
+    assert_eq!(current(), [true, false, true], "top, middle, two");
+    let middle = table(&db, "middle");
+    assert!(middle.referencing().any(|(name, _)| &*name.1 == "uno"));
+    let unchecked = DdlContext { foreign_key_checks: false, ..DdlContext::default() };
+    block_on(db.drop_tables(&unchecked, &[("s".into(), "uno".into())], false)).unwrap();
+    assert_eq!((current(), middle.is_current()), ([true, false, true], false));
+    assert_eq!(table(&db, "middle").referencing().count(), 1);
+}
+
+/// CREATE TABLE … SELECT of a table whose foreign key awaits the new one.
+#[test]
+fn a_parent_is_made_by_who_reads_its_child() {
+    let db = database();
+    create(&db, "d", vec![int("a")], vec![]);
+    let mut spec = TableSpec::new("s", "c", vec![int("a")], vec![IndexSpec::ordinary("a", &[0])]);
+    spec.foreign_keys = vec![key("c1", &[0], "p", &["id"], ReferenceAction::NoAction, ReferenceAction::NoAction)];
+    block_on(db.create_table(&DdlContext { foreign_key_checks: false, ..DdlContext::default() }, spec)).unwrap();
+    let change_all = || ["d", "c", "p"].map(|name| {
+        let found = db.catalog().table("s", name).map_err(|e| e.code)?;
+        let cx = DdlContext { lock_wait_timeout: Duration::ZERO, ..DdlContext::default() };
+        block_on(db.alter_table(&cx, AlterPlan::of(&found), &mut Ok)).map(drop).map_err(|e| e.code)
+    });
+    for commits in [false, true] {
+        let mut txn = db.begin(Isolation::RepeatableRead);
+        assert!(["d", "c"].iter().all(|name| block_on(txn.open(&table(&db, name))).unwrap()));
+        let spec = TableSpec::new("s", "p", vec![int("id").not_null()], vec![IndexSpec::primary(&[0])]);
+        block_on(txn.create_table(&DdlContext::default(), spec)).unwrap();
+        assert_eq!(change_all(), [Err(1205), Err(1205), Err(1146)]);
+        if commits { block_on(txn.commit()).unwrap() } else { block_on(txn.rollback()).unwrap() }
+        assert_eq!(change_all(), [Ok(()), Ok(()), if commits { Ok(()) } else { Err(1146) }]);
+    }
+    assert_eq!(insert(&db, &table(&db, "c"), vec![vec![i(1)]], OnDuplicate::Error).unwrap_err().code, 1452);
+}
+
+/// Rows that a crash or a failed rollback left to be undone in the background hold no metadata lock.
+#[test]
+fn a_foreign_key_is_added_beside_a_row_that_will_be_undone() {
+    let db = database();
+    for name in ["p", "c"] {
+        let made = create(&db, name, vec![int("id").not_null(), int("a")], vec![IndexSpec::primary(&[0]), IndexSpec::ordinary("a", &[1])]);
+        fill(&db, &made, vec![vec![i(1), i(1)]]);
+    }
+    let c = table(&db, "c");
+    let mut row = Vec::new();
+    c.layout().encode(&[i(0), i(77)], &mut row);
+    let mut left = db.engine().begin(Isolation::RepeatableRead);
+    assert!(matches!(left.insert(c.indexes()[0].id, b"\x00", &row), Ok(highkey_storage::Op::Done(_))));
+    let mut plan = AlterPlan::of(&c);
+    plan.spec.foreign_keys.push(key("c1", &[1], "p", &["id"], ReferenceAction::NoAction, ReferenceAction::NoAction));
+    plan.added_keys.push("c1".into());
+    assert_eq!(block_on(db.alter_table(&DdlContext::default(), plan, &mut Ok)).unwrap(), 1, "one row is there");
+    left.rollback().unwrap();
+    check_family(&db);
+}
+
 #[test]
 fn a_generated_index_gives_way_to_one_that_can_take_its_place() {
     let db = database();

@@ -133,6 +133,29 @@ fn the_session_itself_goes_through_its_locks() {
     assert!(b.opened("u", true).is_ok() && block_on(b.read_lock()).is_ok());
 }
 
+/// A plan that was kept may have a table as it was before an ALTER TABLE.
+#[test]
+fn a_table_found_to_have_changed_leaves_other_locks_alone() {
+    let db = db();
+    let [a, b] = [(); 2].map(|()| Session::new(&db));
+    let truncate = |name: &str| block_on(db.truncate_table(&b.cx(), "s", name)).map_err(|e| e.code);
+    let old = table(&db, "t");
+    truncate("t").unwrap();
+    let mut txn = a.opened("t", false).unwrap();
+    assert!(block_on(txn.open_to_write(&table(&db, "u"))).unwrap());
+    assert!(!block_on(txn.open_to_write(&old)).unwrap());
+    assert_eq!((truncate("u"), truncate("t")), (Err(1205), Err(1205)));
+    b.lock(&[("t", false)], Duration::ZERO).expect("it is only read, as before");
+    b.locks.unlock_tables();
+    assert!(block_on(txn.open_to_write(&table(&db, "t"))).unwrap());
+    drop(txn);
+    let mut txn = a.opened("u", true).unwrap();
+    assert!(!block_on(txn.open(&old)).unwrap() && !txn.try_open(&old));
+    assert_eq!((truncate("u"), truncate("t")), (Err(1205), Ok(())));
+    drop(txn);
+    truncate("u").unwrap();
+}
+
 #[test]
 fn the_global_read_lock_waits_for_changes_and_stops_them() {
     let db = db();

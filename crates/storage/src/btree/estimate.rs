@@ -2,6 +2,7 @@
 
 use super::search::{Path, Target};
 use super::{BTree, corrupt};
+use crate::buffer::Access;
 use crate::error::Result;
 use crate::ids::PageId;
 use crate::page::slotted::Node;
@@ -160,11 +161,9 @@ impl BTree {
         let mut at = lower.to_vec();
         let mut path = Path::default();
         loop {
-            let Some(id) = self.descend(Target::Key(&at), level, &mut path)? else { return Ok(()) };
-            let page = self.pool().fix_shared(id)?;
+            let Some(page) = self.page_shared(Target::Key(&at), level, PageId::NONE, Access::Normal, &mut path)? else { return Ok(()) };
             let node = Node(&page);
-            let fail = |e| corrupt(id, e);
-            let super::search::Standing::Here = self.standing(&page, id, Target::Key(&at), level)? else { continue };
+            let fail = |e| corrupt(page.id(), e);
             for slot in 0..node.len() {
                 let mut key = Vec::new();
                 node.key(slot, &mut key).map_err(fail)?;

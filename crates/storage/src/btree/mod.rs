@@ -83,9 +83,9 @@ struct Inner {
     /// Pages of a load under way, which belong to the tree only once they are attached, and how many runs of them there are.
     unattached: Mutex<Vec<PageRun>>,
     loading: crate::sync::AtomicUsize,
-    /// Splits stop after their first step, as if the thread had failed there.
+    /// Splits whose downlink goes to this level stop after their first step, as if the thread had failed there; 0: none.
     #[cfg(test)]
-    interrupt: crate::sync::AtomicBool,
+    interrupt: crate::sync::AtomicU8,
 }
 
 impl BTree {
@@ -124,7 +124,7 @@ impl BTree {
                 unattached: Mutex::new(Vec::new()),
                 loading: crate::sync::AtomicUsize::new(0),
                 #[cfg(test)]
-                interrupt: crate::sync::AtomicBool::new(false),
+                interrupt: crate::sync::AtomicU8::new(0),
             }),
         }
     }

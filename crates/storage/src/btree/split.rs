@@ -248,7 +248,7 @@ impl BTree {
             return Ok(());
         }
         #[cfg(test)]
-        if self.inner.interrupt.load(crate::sync::Ordering::Relaxed) {
+        if self.inner.interrupt.load(crate::sync::Ordering::Relaxed) == level {
             return Ok(());
         }
         let (left, right) = (halves.left.id(), halves.right.id());
@@ -307,6 +307,13 @@ impl BTree {
             next = result?;
             // A parent that was split is ours to finish; `post_one` has entered it.
             ours = next.as_ref().map(|downlink| downlink.left);
+            #[cfg(test)]
+            if let Some(Downlink { left, level, .. }) = next
+                && self.inner.interrupt.load(crate::sync::Ordering::Relaxed) == level
+            {
+                self.done_splitting(left);
+                return Ok(());
+            }
         }
         Ok(())
     }

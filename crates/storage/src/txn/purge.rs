@@ -192,7 +192,8 @@ impl System {
         Ok(())
     }
 
-    /// Frees an overflow value that is entered in the garbage index. Only who removes the entry frees the value.
+    /// Frees an overflow value that is entered in the garbage index. Only who removes the entry frees the value, and only while its tree is there:
+    /// with that its pages have gone, and may be another's.
     fn free_garbage(&self, cursor: &mut Cursor, index: IndexId, reference: &[u8]) -> Result<()> {
         let key = garbage_key(index, reference);
         let garbage = self.tree(GARBAGE_INDEX)?;
@@ -201,7 +202,8 @@ impl System {
             found = place.record().is_some();
             Decision::Remove
         })?;
-        if found {
+        let _alone = self.dropping.lock();
+        if found && self.store.space.root(index).is_some() {
             long::free(self, Writer::System, reference)?;
         }
         Ok(())
@@ -231,13 +233,7 @@ impl System {
         for key in old {
             let (index, reference) = key.split_at(4);
             let index = IndexId(u32::from_be_bytes(index.try_into().expect("4 bytes")));
-            // Its pages go with it if it is dropped.
-            let _alone = self.dropping.lock();
-            if self.store.space.root(index).is_some() {
-                self.free_garbage(&mut cursor, index, reference)?;
-            } else {
-                garbage.modify(&mut cursor, &key, Writer::System, |_, _| Decision::Remove)?;
-            }
+            self.free_garbage(&mut cursor, index, reference)?;
         }
         Ok(())
     }
@@ -253,6 +249,9 @@ pub(super) fn garbage_key(index: IndexId, reference: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overflow::OverflowRef;
+    use crate::txn::Isolation;
+    use crate::txn::tests::{commit, done, engine, new_index, purge_all};
 
     #[test]
     fn what_fails_is_put_back_behind_the_rest() {
@@ -264,5 +263,33 @@ mod tests {
         assert!(matches!(outcome, Err(Error::OutOfSpace)));
         assert_eq!((seen, left), (vec![1, 2], vec![3, 4, 2]));
         each(vec![3, 4, 2], |_| unreachable!("nothing fails"), |_| Ok(())).unwrap();
+    }
+
+    /// What could not be done is put back behind what came later: here the drop of its tree.
+    #[test]
+    fn a_value_whose_purge_failed_goes_with_its_tree() {
+        let (engine, x) = engine();
+        let system = engine.system();
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        done(txn.insert(x, b"k", &[1; 100_000]));
+        assert!(done(txn.update(x, b"k", b"short")));
+        commit(txn);
+        let failed = system.history.next(u64::MAX).unwrap();
+        let [PurgeItem::Overflow { reference, .. }] = failed.items.as_slice() else { panic!("one value was replaced") };
+        let first = OverflowRef::decode(reference).unwrap().first;
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        txn.drop_index(x).unwrap();
+        commit(txn);
+        purge_all(&engine);
+        let y = new_index(&engine);
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        done(txn.insert(y, b"k", &[2; 100_000]));
+        commit(txn);
+        let pages = system.store.space.pages_of(y);
+        assert!(pages.contains(&first), "they are another tree's now");
+        system.history.queue.lock().push_back(failed);
+        purge_all(&engine);
+        assert_eq!(system.store.space.pages_of(y), pages);
+        assert_eq!((engine.check(GARBAGE_INDEX).unwrap().records, system.history.len()), (0, 0));
     }
 }

@@ -126,7 +126,7 @@ impl Catalog {
         related
     }
 
-    /// Gives the tables that have come, gone or changed, and those tied to them, their links. To be called before the catalog is shown.
+    /// Replaces the tables whose links are other ones, now that tables have come, gone or changed. To be called before the catalog is shown.
     pub(crate) fn settle_links(&mut self) {
         if self.unsettled.is_empty() {
             return;
@@ -135,7 +135,8 @@ impl Catalog {
         for (schema, name) in self.related(&names) {
             let Some(table) = self.find_table(&schema, &name) else { continue };
             let links = Links::of(&table, self);
-            if links.is_none() && table.links.is_none() {
+            // DDL has locked the tables tied to its own, not those tied to them: their links are as before.
+            if links == table.links {
                 continue;
             }
             let linked = Arc::new(table.with_links(links));

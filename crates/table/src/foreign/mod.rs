@@ -22,6 +22,7 @@ pub trait Generator: Send + Sync {
 }
 
 /// The tables that a table's rows reference, and those whose rows reference it, as the catalog has them that the table is of.
+#[derive(PartialEq)]
 pub(crate) struct Links {
     /// One for each foreign key of the table, in the order in which they are checked: by index, then by name.
     pub(crate) parents: Vec<ParentLink>,
@@ -42,7 +43,14 @@ impl Place {
     }
 }
 
+impl PartialEq for Place {
+    fn eq(&self, other: &Place) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.lock, &other.lock)
+    }
+}
+
 /// A foreign key of the table.
+#[derive(PartialEq)]
 pub(crate) struct ParentLink {
     /// Position in the definition.
     pub(crate) key: usize,
@@ -53,6 +61,7 @@ pub(crate) struct ParentLink {
 }
 
 /// Where a parent row is looked for.
+#[derive(PartialEq)]
 pub(crate) struct ParentKey {
     place: Place,
     index: usize,
@@ -64,6 +73,7 @@ pub(crate) struct ParentKey {
 }
 
 /// A foreign key of another table, or of this one, that references the table.
+#[derive(PartialEq)]
 pub(crate) struct ChildLink {
     pub(crate) place: Place,
     pub(crate) key: ForeignKeyDef,

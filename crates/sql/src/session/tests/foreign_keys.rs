@@ -149,6 +149,27 @@ async fn definitions_wait_for_transactions_over_related_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_parent_is_made_again_from_its_child() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    family(&mut a).await;
+    a.ok("INSERT INTO c VALUES (1, 1, NULL), (2, 3, NULL)").await;
+    a.ok("CREATE TABLE d (a INT)").await;
+    a.ok("INSERT INTO d VALUES (1), (2), (3)").await;
+    a.ok("SET foreign_key_checks = 0").await;
+    a.ok("DROP TABLE p").await;
+    a.ok("SET foreign_key_checks = 1").await;
+    let made = a.ok("CREATE TABLE p (id INT PRIMARY KEY, v VARCHAR(10) UNIQUE) SELECT DISTINCT c.a AS id FROM d JOIN c USING (a)").await;
+    assert_eq!(made.affected_rows, 2);
+    b.ok("SET lock_wait_timeout = 1").await;
+    for table in ["d", "c", "p"] {
+        b.ok(&format!("ALTER TABLE {table} ADD COLUMN later INT")).await;
+    }
+    assert_eq!(b.error("INSERT INTO c (id, a) VALUES (3, 2)").await.0, 1452);
+    b.ok("INSERT INTO c (id, a) VALUES (3, 3)").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_in_bulk_are_checked() {
     let server = Server::new();
     let mut c = server.client().await;

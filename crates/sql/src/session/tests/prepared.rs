@@ -58,6 +58,28 @@ async fn sysbench_statements() {
 }
 
 #[tokio::test]
+async fn a_plan_of_before_ddl_leaves_other_tables_locked() {
+    let server = Server::new();
+    let (mut a, mut b) = (server.client().await, server.client().await);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    a.ok("CREATE TABLE u (id INT PRIMARY KEY)").await;
+    a.ok("INSERT INTO t VALUES (1, 1)").await;
+    let update = a.session.prepare(b"UPDATE t SET v = v + 1 WHERE id = ?").await.unwrap();
+    assert!(matches!(a.execute_id(update.id, &[Value::Int(1)]).await, Answer::Ok(ok) if ok.affected_rows == 1));
+    b.ok("ALTER TABLE t ADD COLUMN x INT").await;
+    b.ok("SET lock_wait_timeout = 1").await;
+    a.ok("BEGIN").await;
+    assert_eq!(a.value("SELECT v FROM t WHERE id = 1").await, "2");
+    a.ok("INSERT INTO u VALUES (1)").await;
+    assert!(matches!(a.execute_id(update.id, &[Value::Int(1)]).await, Answer::Ok(ok) if ok.affected_rows == 1));
+    for refused in ["TRUNCATE u", "DROP TABLE u", "TRUNCATE t"] {
+        assert_eq!(b.error(refused).await.0, 1205, "{refused}");
+    }
+    a.ok("COMMIT").await;
+    assert_eq!((b.value("SELECT v FROM t").await, b.value("SELECT COUNT(*) FROM u").await), ("3".to_owned(), "1".to_owned()));
+}
+
+#[tokio::test]
 async fn cursors_give_rows_in_pieces() {
     let server = Server::new();
     let mut c = server.client().await;

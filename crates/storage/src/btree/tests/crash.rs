@@ -72,7 +72,7 @@ fn script(store: &Arc<Store>, run: &mut Run, script: Script) -> Result<()> {
     store.wal.flush()?;
     run.index = Some(tree.index());
     if let Script::Interrupted | Script::InterruptedBatches = script {
-        tree.inner.interrupt.store(true, Ordering::Relaxed);
+        tree.inner.interrupt.store(1, Ordering::Relaxed);
     }
     if let Script::Batches | Script::InterruptedBatches = script {
         return batches(store, run, &tree);

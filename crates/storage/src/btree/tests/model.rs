@@ -3,6 +3,7 @@ use super::{Rows, checked, rig};
 use crate::buffer::Writer;
 use crate::ids::TxnId;
 use crate::page::slotted::{MAX_KEY_LEN, fits_inline};
+use crate::sync::Ordering;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -213,6 +214,28 @@ fn estimates_and_separators() {
         assert!(keys.windows(2).all(|w| w[0] < w[1]));
         assert!(keys[0].as_slice() > 1000u64.to_be_bytes().as_slice() && keys[count - 1].as_slice() < 20_000u64.to_be_bytes().as_slice());
     }
+}
+
+/// An inner page whose downlink is not posted, after a crash or an error, is reached by its left neighbour's link.
+#[test]
+fn separators_go_along_an_interrupted_split_of_an_inner_page() {
+    let rig = rig(4000);
+    let tree = rig.tree.clone();
+    tree.inner.interrupt.store(2, Ordering::Relaxed);
+    let mut cursor = Cursor::new();
+    let mut rows = 0u64;
+    while tree.stats().splits_inner.load(Ordering::Relaxed) < 2 {
+        tree.put(&mut cursor, &rows.to_be_bytes(), &[1; 8000]).unwrap();
+        rows += 1;
+    }
+    let report = checked(&rig.store, &tree);
+    assert_eq!((report.height, report.incomplete_splits), (3, 1), "the first split was the root's");
+    // A thread of its own: a loop in it is to fail the test, not to hang it.
+    let (done, found) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send((tree.separators(&[], None, 255), tree.morsel_cuts(&[], None, 1))));
+    let (separators, cuts) = found.recv_timeout(std::time::Duration::from_secs(60)).expect("it comes to an end");
+    assert_eq!(separators.unwrap().len(), 255);
+    assert_eq!(cuts.unwrap().len() as u64, report.leaf_pages - 1, "between all leaves");
 }
 
 #[test]

@@ -148,13 +148,13 @@ fn interrupted_splits_are_finished_by_others() {
             scope.spawn(move || {
                 let mut cursor = Cursor::new();
                 for i in 0..6000u64 {
-                    tree.inner.interrupt.store(i % 3 == thread % 3 && i < 5000, Ordering::Relaxed);
+                    tree.inner.interrupt.store(u8::from(i % 3 == thread % 3 && i < 5000), Ordering::Relaxed);
                     tree.put(&mut cursor, &key(i, thread), &[1; 60]).unwrap();
                 }
             });
         }
     });
-    tree.inner.interrupt.store(false, Ordering::Relaxed);
+    tree.inner.interrupt.store(0, Ordering::Relaxed);
     let mut cursor = Cursor::new();
     for thread in 0..3u64 {
         for i in 0..6000u64 {

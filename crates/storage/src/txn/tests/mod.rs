@@ -50,20 +50,20 @@ fn open(disk: &SimDisk) -> Engine {
 }
 
 /// A new engine with one index.
-fn engine() -> (Engine, IndexId) {
+pub(super) fn engine() -> (Engine, IndexId) {
     let engine = open(&disk(1));
     let index = new_index(&engine);
     (engine, index)
 }
 
-fn new_index(engine: &Engine) -> IndexId {
+pub(super) fn new_index(engine: &Engine) -> IndexId {
     let mut txn = engine.begin(Isolation::RepeatableRead);
     let index = txn.create_index().unwrap();
     commit(txn);
     index
 }
 
-fn done<T>(op: crate::Result<Op<T>>) -> T {
+pub(super) fn done<T>(op: crate::Result<Op<T>>) -> T {
     match op.unwrap() {
         Op::Done(outcome) => outcome,
         Op::Wait(_) => panic!("has to wait"),
@@ -77,7 +77,7 @@ fn wait<T>(op: crate::Result<Op<T>>) -> crate::LockWait {
     }
 }
 
-fn commit(txn: Txn) {
+pub(super) fn commit(txn: Txn) {
     txn.commit(b"").unwrap().wait().unwrap();
 }
 
@@ -130,6 +130,6 @@ fn rows(rows: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// Purges all that may go.
-fn purge_all(engine: &Engine) {
+pub(super) fn purge_all(engine: &Engine) {
     while engine.background_step().unwrap() > 0 {}
 }

@@ -318,11 +318,26 @@ impl Engine {
 
     /// Cuts the range into pieces for parallel scans, in key order, always at the same keys while the tree keeps its shape.
     /// Of few leaves, each piece has at most `leaves`, usually [`MORSEL_LEAVES`](crate::MORSEL_LEAVES).
-    pub fn morsels(&self, index: IndexId, bounds: &Bounds, leaves: usize) -> Result<Vec<Bounds>> {
+    /// `group`: how many of a key's first bytes say which group of keys it belongs to. Where groups are small no cut goes through one.
+    pub fn morsels(&self, index: IndexId, bounds: &Bounds, leaves: usize, group: impl Fn(&[u8]) -> usize) -> Result<Morsels> {
         let tree = self.inner.system.tree(index)?;
         let (lower, upper) = ends(bounds);
-        Ok(cut(bounds, tree.morsel_cuts(lower, upper, leaves)?))
+        let cuts = tree.morsel_cuts(lower, upper, leaves)?;
+        let mut before: Vec<Vec<u8>> = cuts.iter().map(|cut| cut[..group(cut)].to_vec()).collect();
+        before.dedup();
+        before.retain(|cut| cut.as_slice() > lower);
+        // Groups of the size of a piece would leave few of them.
+        let whole_groups = before.len() * 2 >= cuts.len();
+        Ok(Morsels { parts: cut(bounds, if whole_groups { before } else { cuts }), whole_groups })
     }
+}
+
+/// A range in pieces; see [`Engine::morsels`].
+#[derive(Clone, Debug)]
+pub struct Morsels {
+    pub parts: Vec<Bounds>,
+    /// All keys of the range that belong to one group are in one piece.
+    pub whole_groups: bool,
 }
 
 /// The bounds' keys, whether they belong to the range or not.

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use highkey_storage::{Bounds, Direction, IndexId, LeafRows, LeafRun, Locked, LockMode, LockWaitPolicy, MORSEL_LEAVES, Op, Scan};
-use highkey_types::{MySqlError, Value};
+use highkey_types::{MySqlError, Value, key_part_len};
 
 use crate::index::{self, IndexCodec, successor};
 use crate::row::{Row, RowBatch};
@@ -83,6 +83,14 @@ impl KeyRange {
 #[derive(Clone, Debug)]
 pub struct ScanPartition(Bounds);
 
+/// The pieces of an index range.
+#[derive(Clone, Debug)]
+pub struct ScanPartitions {
+    pub parts: Vec<ScanPartition>,
+    /// All rows of the range with the same value in the index's first column are in one piece.
+    pub whole_groups: bool,
+}
+
 impl Table {
     /// Scans a range of an index under the transaction's snapshot. It also sees the transaction's own later writes:
     /// a statement that changes what it reads collects the rows first. Error 1412.
@@ -121,11 +129,13 @@ impl Table {
 
     /// Cuts a range into pieces that together are the range, in index order: some thousand rows each, whoever asks; or, if even a `small` range shall
     /// be cut, leaf by leaf.
-    pub fn partitions(&self, index: usize, range: &KeyRange, small: bool) -> Result<Vec<ScanPartition>, MySqlError> {
+    pub fn partitions(&self, index: usize, range: &KeyRange, small: bool) -> Result<ScanPartitions, MySqlError> {
         let codec = &self.indexes[index];
         let bounds = range.bounds(codec);
-        let parts = self.engine.morsels(codec.id, &bounds, if small { 1 } else { MORSEL_LEAVES }).map_err(|e| self.failed(e))?;
-        Ok(parts.into_iter().map(ScanPartition).collect())
+        let first = codec.parts.first();
+        let group = |cut: &[u8]| first.map_or(cut.len(), |first| key_part_len(first, cut));
+        let morsels = self.engine.morsels(codec.id, &bounds, if small { 1 } else { MORSEL_LEAVES }, group).map_err(|e| self.failed(e))?;
+        Ok(ScanPartitions { parts: morsels.parts.into_iter().map(ScanPartition).collect(), whole_groups: morsels.whole_groups && first.is_some() })
     }
 
     pub(crate) fn scan_bounds(
@@ -264,8 +274,9 @@ impl TableScan {
     }
 
     /// Begins to note which leaves the rows come from, for `take_run`. For forward scans of the clustered index; others never have a run.
-    pub fn start_run(&mut self) {
-        self.scan.start_run();
+    /// `parts`: of the first and the last leaf it may be a part, because other scans have the same bounds.
+    pub fn start_run(&mut self, parts: bool) {
+        self.scan.start_run(parts);
     }
 
     /// The leaves read since `start_run`; `None` unless all their rows are for every snapshot, now and later, until the leaves change.

@@ -354,7 +354,8 @@ fn partitions_are_the_range() {
     let snapshot = txn.snapshot();
     for index in 0..table.indexes().len() {
         let range = KeyRange::all();
-        let (large, parts) = (table.partitions(index, &range, false).unwrap(), table.partitions(index, &range, true).unwrap());
+        let (large, small) = (table.partitions(index, &range, false).unwrap(), table.partitions(index, &range, true).unwrap());
+        let (large, parts) = (large.parts, small.parts);
         assert!(large.len() > 1 && parts.len() > 10 * large.len(), "{} and {}", large.len(), parts.len());
         let together: Vec<Vec<Value>> = std::thread::scope(|s| {
             let scans: Vec<_> = parts

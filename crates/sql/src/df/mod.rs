@@ -257,8 +257,8 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
             shared.watch_order();
         }
         let physical = pass_keys(yielding(physical)?)?;
-        // It cannot give way before a group is complete.
-        let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { sorted_groups(physical)? };
+        let physical = sorted_groups(physical, !shared.is_spilling())?;
+        let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { physical };
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let state = shared.planned(1, plan);

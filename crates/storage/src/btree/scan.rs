@@ -111,6 +111,9 @@ pub struct LeafView<'a> {
     to: usize,
     /// The scan's lower bound, if the first record is right there.
     bound: Option<&'a [u8]>,
+    /// Where the scan stands, and its end.
+    lower: &'a [u8],
+    upper: Option<&'a [u8]>,
     /// The lower, upper end of the scan is in this leaf, and it is the first, last that the scan reads.
     starts_here: bool,
     ends_here: bool,
@@ -157,6 +160,14 @@ impl<'a> LeafView<'a> {
     /// The least key above those that belong on the leaf; `None` on the last one.
     pub fn high_key(&self) -> Option<&'a [u8]> {
         self.high
+    }
+    /// The keys of the leaf that the scan covers: from the first on, below the second (`None`: to the end of the tree).
+    pub fn covered(&self) -> (&'a [u8], Option<&'a [u8]>) {
+        let high = match (self.upper, self.high) {
+            (Some(upper), Some(high)) => Some(upper.min(high)),
+            (upper, high) => upper.or(high),
+        };
+        (self.lower.max(self.low), high)
     }
     /// For `BTree::is_unchanged`.
     pub fn stamp(&self) -> LeafStamp {
@@ -259,7 +270,8 @@ impl BTree {
         if found || scan.every_leaf {
             let (prefix, starts_here) = (node.prefix().map_err(fail)?, scan.fresh);
             let bound = (exact && starts_here).then_some(scan.lower.as_slice());
-            f(&LeafView { node, version: leaf.version(), prefix, low, high, from, to, bound, starts_here, ends_here });
+            let (lower, upper) = (scan.lower.as_slice(), scan.upper.as_deref());
+            f(&LeafView { node, version: leaf.version(), prefix, low, high, from, to, bound, lower, upper, starts_here, ends_here });
         }
         scan.fresh = false;
         scan.done = ends_here;
@@ -287,7 +299,8 @@ impl BTree {
         if found || scan.every_leaf {
             let (prefix, ends_here) = (node.prefix().map_err(fail)?, scan.fresh);
             let bound = exact.then_some(scan.lower.as_slice());
-            f(&LeafView { node, version: leaf.version(), prefix, low, high, from, to, bound, starts_here: within, ends_here });
+            let (lower, upper) = (scan.lower.as_slice(), scan.upper.as_deref());
+            f(&LeafView { node, version: leaf.version(), prefix, low, high, from, to, bound, lower, upper, starts_here: within, ends_here });
         }
         scan.fresh = false;
         scan.done = within;

@@ -33,15 +33,17 @@ pub struct Scan {
     deferred: Vec<(usize, Deferred)>,
     /// The leaves read since `start_run`, if their rows may be kept.
     run: Option<LeafRun>,
+    /// Whether a run may begin and end inside a leaf.
+    parts: bool,
     gaps: Option<Gaps>,
 }
 
 /// Leaves that follow each other and whose every record is visible to every snapshot there is and will be, as long as they stay as they are.
 #[derive(Debug, Default)]
 pub struct LeafRun {
-    /// The least key that belongs on the first leaf.
+    /// The least key that belongs to the run: on the first leaf.
     pub low: Vec<u8>,
-    /// The least key above those that belong on the last leaf; `None` at the end of the index.
+    /// The least key above those that belong to it; `None` at the end of the index.
     pub high: Option<Vec<u8>>,
     leaves: Vec<LeafStamp>,
 }
@@ -56,9 +58,9 @@ impl LeafRun {
         self.leaves.len()
     }
 
-    /// True if both are the same leaves in the same state.
+    /// True if both are the same keys of the same leaves in the same state.
     pub fn is_same(&self, other: &LeafRun) -> bool {
-        self.leaves.len() == other.leaves.len() && self.leaves.iter().zip(&other.leaves).all(|(a, b)| a.is_same(b))
+        self.low == other.low && self.high == other.high && self.leaves.len() == other.leaves.len() && self.leaves.iter().zip(&other.leaves).all(|(a, b)| a.is_same(b))
     }
 }
 
@@ -76,7 +78,7 @@ impl Scan {
             Direction::Backward => btree::Direction::Backward,
         };
         let at = LeafScan::new(bounds.lower, bounds.upper, direction);
-        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new(), run: None, gaps: None }
+        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new(), run: None, parts: false, gaps: None }
     }
 
     /// Locks the gaps that the scan passes over too.
@@ -108,7 +110,7 @@ impl Scan {
     pub fn read_leaf(&mut self, out: &mut LeafRows) -> Result<bool> {
         let tree = self.tree()?;
         let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
-        let (deferred, gaps, run) = (&mut self.deferred, &mut self.gaps, &mut self.run);
+        let (deferred, gaps, run, parts) = (&mut self.deferred, &mut self.gaps, &mut self.run, self.parts);
         out.clear();
         let backward = self.at.direction() == btree::Direction::Backward;
         if let Some(gaps) = gaps {
@@ -120,7 +122,7 @@ impl Scan {
             }
             let settled = reader.read_leaf(leaf, backward, out, deferred);
             match run {
-                Some(known) if settled && leaf.is_whole() && out.len() == leaf.len() => known.add(leaf),
+                Some(known) if settled && (parts || leaf.is_whole()) && out.len() == leaf.len() => known.add(leaf, parts),
                 _ => *run = None,
             }
         })?;
@@ -144,13 +146,15 @@ impl Scan {
         Ok(found)
     }
 
-    /// Begins to note the leaves that are read, for `take_run`. Forward scans of what is visible only.
-    pub fn start_run(&mut self) {
+    /// Begins to note the leaves that are read, for `take_run`. Forward scans of what is visible only. `parts`: the first and the last leaf may be
+    /// read in part, of a scan whose bounds are those of others too.
+    pub fn start_run(&mut self, parts: bool) {
         self.at.show_every_leaf();
+        self.parts = parts;
         self.run = Some(LeafRun::default());
     }
 
-    /// The leaves read since `start_run`; `None` if some rows on them are not for every snapshot, or only a part of a leaf was read.
+    /// The leaves read since `start_run`; `None` if some rows on them are not for every snapshot, or a part of a leaf was read that may not be.
     pub fn take_run(&mut self) -> Option<LeafRun> {
         self.run.take().filter(|run| !run.is_empty())
     }
@@ -204,11 +208,12 @@ struct Reader<'a> {
 }
 
 impl LeafRun {
-    fn add(&mut self, leaf: &LeafView) {
+    fn add(&mut self, leaf: &LeafView, parts: bool) {
+        let (low, high) = if parts { leaf.covered() } else { (leaf.low_fence(), leaf.high_key()) };
         if self.leaves.is_empty() {
-            self.low = leaf.low_fence().to_vec();
+            self.low = low.to_vec();
         }
-        self.high = leaf.high_key().map(<[u8]>::to_vec);
+        self.high = high.map(<[u8]>::to_vec);
         self.leaves.push(leaf.stamp());
     }
 }

@@ -140,7 +140,7 @@ impl Batches {
                 }
                 Kept::UpTo(stop) => stop,
                 Kept::Inside(block) => {
-                    if self.source.access.rows.is_none() {
+                    if self.reads_all() {
                         // The table has grown and is cut elsewhere now.
                         self.cache().remove(kept, &block);
                     }
@@ -164,8 +164,9 @@ impl Batches {
 
     /// Decodes leaves until there is a batch of rows, or up to a key.
     fn read_up_to(&mut self, stop: Option<&[u8]>) -> Result<()> {
+        let parts = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
-        scan.start_run();
+        scan.start_run(parts);
         while self.decoder.rows() < self.batch_rows && scan.next_batch(&mut self.leaf).map_err(user)? {
             self.decoder.append(&self.leaf, 0..self.leaf.len())?;
             if stop.is_some_and(|stop| scan.position().is_none_or(|position| position >= stop)) {
@@ -178,6 +179,7 @@ impl Batches {
     /// The rows of a kept block, if it is part of the piece and its leaves are as they were. Otherwise false: the scan is where it was and
     /// the block is forgotten, unless only this scan cannot use it.
     fn kept_block(&mut self, kept: &Arc<TableColumns>, block: &Arc<Block>) -> Result<bool> {
+        let reads_all = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
         let inside = match (scan.upper(), block.run.high.as_deref()) {
             (None, _) => true,
@@ -185,7 +187,7 @@ impl Batches {
             (Some(upper), Some(high)) => high <= upper,
         };
         if !inside {
-            if self.source.access.rows.is_none() {
+            if reads_all {
                 self.cache().remove(kept, block);
             }
             return Ok(false);
@@ -206,9 +208,10 @@ impl Batches {
 
     /// As `kept_block` for a block that lacks columns: they are decoded and kept with it.
     fn add_columns(&mut self, kept: &Arc<TableColumns>, block: &Arc<Block>, missing: &[usize]) -> Result<bool> {
+        let parts = self.reads_all();
         let scan = self.scan.as_mut().expect("a piece was begun");
         let mut decoder = Decoder::new(&self.source.table, missing, block.rows);
-        scan.start_run();
+        scan.start_run(parts);
         while decoder.rows() < block.rows && scan.next_batch(&mut self.leaf).map_err(user)? {
             decoder.append(&self.leaf, 0..self.leaf.len())?;
         }
@@ -226,6 +229,11 @@ impl Batches {
         self.give(Rows::Kept(&more))?;
         self.cache().keep(kept, more);
         Ok(true)
+    }
+
+    /// The whole table: its pieces end where those of every such scan do, some within a leaf.
+    fn reads_all(&self) -> bool {
+        self.source.access.rows.is_none()
     }
 
     fn cache(&self) -> &super::columns::ColumnCache {

@@ -121,8 +121,8 @@ impl TableProvider for BaseTable {
         }
         let workers = state.config().target_partitions();
         let pieces = source.pieces()?;
-        let workers = workers.min(pieces.len());
-        Ok(Arc::new(ScanExec::new(source, pieces.into(), workers, limit)))
+        let workers = workers.min(pieces.all.len());
+        Ok(Arc::new(ScanExec::new(source, pieces, workers, limit)))
     }
 }
 
@@ -161,17 +161,22 @@ impl BaseTable {
     }
 
     /// The pieces that the workers share.
-    fn pieces(&self) -> Result<Vec<Piece>> {
+    fn pieces(&self) -> Result<AllPieces> {
         let ranges = self.access.ranges.iter();
         let small = self.row_estimate() < PIECES_FROM_ROWS;
         if small && !self.shared.cuts_small_scans() || !self.shared.divides(&self.alias) {
-            return Ok(ranges.cloned().map(Piece::Range).collect());
+            let all: Arc<[Piece]> = ranges.cloned().map(Piece::Range).collect();
+            return Ok(AllPieces { whole_groups: all.len() == 1, all });
         }
         let mut all = Vec::new();
+        // Two ranges may have rows of one group.
+        let mut whole_groups = ranges.len() == 1;
         for range in ranges {
-            all.extend(self.table.partitions(self.access.index, range, small).map_err(user)?.into_iter().map(Piece::Partition));
+            let pieces = self.table.partitions(self.access.index, range, small).map_err(user)?;
+            whole_groups &= pieces.whole_groups;
+            all.extend(pieces.parts.into_iter().map(Piece::Partition));
         }
-        Ok(all)
+        Ok(AllPieces { all: all.into(), whole_groups })
     }
 }
 
@@ -211,6 +216,14 @@ fn rows(plan: &LogicalPlan) -> f64 {
     }
 }
 
+/// What the workers of a scan share.
+#[derive(Clone, Debug)]
+struct AllPieces {
+    all: Arc<[Piece]>,
+    /// All rows with the same value in the first column of the index are in one piece.
+    whole_groups: bool,
+}
+
 #[derive(Clone, Debug)]
 enum Piece {
     Range(KeyRange),
@@ -224,7 +237,7 @@ const MOST_BY_RANGE: usize = 64;
 #[derive(Debug)]
 pub(super) struct ScanExec {
     source: BaseTable,
-    pieces: Arc<[Piece]>,
+    pieces: AllPieces,
     limit: Option<usize>,
     /// What the query asks of the rows.
     conditions: Vec<Arc<dyn PhysicalExpr>>,
@@ -238,7 +251,7 @@ pub(super) struct ScanExec {
 }
 
 impl ScanExec {
-    fn new(source: BaseTable, pieces: Arc<[Piece]>, workers: usize, limit: Option<usize>) -> ScanExec {
+    fn new(source: BaseTable, pieces: AllPieces, workers: usize, limit: Option<usize>) -> ScanExec {
         let workers = workers.max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(source.schema.clone()),
@@ -255,8 +268,8 @@ impl ScanExec {
         if self.limit.is_some() || self.by_keys.iter().any(|keys| keys.index.is_some()) {
             return None;
         }
-        let together = if self.source.access.ranges.len() > MOST_BY_RANGE { self.pieces.len().div_ceil(MOST_BY_RANGE) } else { 1 };
-        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.pieces.len().div_ceil(together), None);
+        let together = if self.source.access.ranges.len() > MOST_BY_RANGE { self.pieces.all.len().div_ceil(MOST_BY_RANGE) } else { 1 };
+        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.pieces.all.len().div_ceil(together), None);
         scan.conditions = self.conditions.clone();
         scan.by_keys = self.by_keys.clone();
         scan.by_piece = Some(together);
@@ -302,6 +315,11 @@ impl ScanExec {
         let sorted = first.is_some_and(|part| part.column == source.columns[column] && !part.descending && source.table.columns()[part.column].ty.is_integer());
         // Rows that the keys of a join find come in the order of another index.
         sorted && self.by_keys.iter().all(|keys| keys.index.is_none())
+    }
+
+    /// True if rows with the same value in the first column of the index all come from one partition.
+    pub fn has_whole_groups(&self) -> bool {
+        self.pieces.whole_groups && self.by_piece.is_none()
     }
 
     /// The scan that gives rows with the keys of a join only, if that is a column of integers.
@@ -387,8 +405,8 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.source.schema.clone();
         let mut pieces = match self.by_piece {
-            Some(together) => Pieces { all: self.pieces.iter().skip(partition * together).take(together).cloned().collect(), next: Arc::default() },
-            None => Pieces { all: self.pieces.clone(), next: self.next_piece(partition) },
+            Some(together) => Pieces { all: self.pieces.all.iter().skip(partition * together).take(together).cloned().collect(), next: Arc::default() },
+            None => Pieces { all: self.pieces.all.clone(), next: self.next_piece(partition) },
         };
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
         let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());

@@ -69,6 +69,7 @@ impl Table {
         mode: OnDuplicate,
     ) -> Result<InsertReport, MySqlError> {
         self.note_auto_increment(rows)?;
+        txn.breathe(rows.len()).await?;
         if rows.len() > 1 && self.may_go_together(txn, rows).await? {
             let start = txn.inner().savepoint();
             let mut scratch = std::mem::take(&mut txn.scratch);
@@ -188,6 +189,7 @@ impl Table {
     ) -> Result<InsertReport, MySqlError> {
         let mut report = InsertReport::default();
         for (position, row) in rows.iter().enumerate() {
+            txn.breathe(1).await?;
             loop {
                 let mut scratch = std::mem::take(&mut txn.scratch);
                 let outcome = self.insert_row(txn, row, mode, &mut scratch).await;

@@ -26,6 +26,7 @@ mod histogram;
 mod index;
 mod insert;
 mod metadata_lock;
+mod pace;
 mod replica;
 mod row;
 mod row_id;

@@ -351,6 +351,7 @@ impl LockingScan {
         let table = self.table.clone();
         let clustered_id = table.clustered().id;
         while self.advance()? {
+            txn.breathe(1).await?;
             let at = self.position - 1;
             if self.index == 0 {
                 let key = self.entries.key(at).to_vec();
@@ -382,6 +383,7 @@ impl LockingScan {
         let table = self.table.clone();
         let id = table.clustered().id;
         while self.advance()? {
+            txn.breathe(1).await?;
             let key = self.entries.key(self.position - 1).to_vec();
             let (data, is_locked) = match granted!(table, txn.inner().lock(id, &key, self.mode, LockWaitPolicy::NoWait)) {
                 Locked::Yes(Some(data)) => (data, true),

@@ -385,8 +385,9 @@ impl Table {
 
     /// Deletes a row that a locking read gave. Foreign keys' actions may delete and change others, of this table too: read them again then.
     ///
-    /// Errors 1451, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
+    /// Errors 1317, 1451, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn delete(&self, txn: &mut Transaction, old: &Row) -> Result<(), MySqlError> {
+        txn.breathe(1).await?;
         if self.is_referenced(txn) {
             return Box::pin(self.delete_referenced(txn, old)).await;
         }
@@ -416,8 +417,9 @@ impl Table {
 
     /// Replaces a row that a locking read gave. False: the new row is the old one, byte for byte.
     ///
-    /// Errors 1062, 1451, 1452, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
+    /// Errors 1062, 1317, 1451, 1452, 1761, 3008; everything is then as before, as long as the caller goes on with the transaction.
     pub async fn update(&self, txn: &mut Transaction, old: &Row, new: &[Value]) -> Result<bool, MySqlError> {
+        txn.breathe(1).await?;
         let mut data = Vec::with_capacity(old.data.len() + 16);
         self.layout.encode(new, &mut data);
         if data == old.data {

@@ -17,6 +17,7 @@ use crate::error;
 use crate::foreign::Generator;
 use crate::metadata_lock::{MetadataLock, MetadataLocks, MetadataMode, Name, Owner};
 use crate::row_id::Lease;
+use crate::pace::{Pace, give_way};
 use crate::session_locks::SessionLocks;
 use crate::table::{Table, TableState};
 use crate::view::View;
@@ -52,6 +53,7 @@ pub struct Transaction {
     pub(crate) related: Vec<(Arc<Table>, MetadataMode)>,
     /// The key of the parent that is looked for, reused.
     pub(crate) parent_key: Vec<u8>,
+    pace: Pace,
 }
 
 /// Buffers that row operations reuse.
@@ -104,6 +106,7 @@ impl Transaction {
             generator: None,
             related: Vec::new(),
             parent_key: Vec::new(),
+            pace: Pace::default(),
         }
     }
 
@@ -123,6 +126,16 @@ impl Transaction {
     /// Error 1317 once KILL has asked for it.
     pub(crate) fn check_interrupt(&self) -> Result<(), MySqlError> {
         if self.interrupt.is_raised() { Err(highkey_types::errors::query_interrupted()) } else { Ok(()) }
+    }
+
+    /// To be called every few steps, rows or so, of work that may go on for long: now and then it lets other tasks of the thread run, and sees whether
+    /// KILL wants the statement to end. Error 1317.
+    pub async fn breathe(&mut self, steps: usize) -> Result<(), MySqlError> {
+        if !self.pace.is_due(steps) {
+            return Ok(());
+        }
+        give_way().await;
+        self.check_interrupt()
     }
 
     /// The storage engine's number, once the transaction has written or locked.

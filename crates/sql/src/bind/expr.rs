@@ -448,7 +448,7 @@ impl Binder<'_> {
         let nullable = left.ty.nullable || items.iter().any(|i| i.ty.nullable);
         match unify_list(&mut left, &mut items, &self.folder)? {
             Some(by) => Ok(self.folder.fold(Expr {
-                kind: ExprKind::In { expr: Box::new(left), list: items, by, negated },
+                kind: ExprKind::In { expr: Box::new(left), list: items, by, negated, sorted: false },
                 ty: ExprType::boolean(nullable),
             })),
             None => {

@@ -1,11 +1,14 @@
 //! Subqueries in statements that rows are written by. One that does not depend on the row is run once, before, and its answer takes its
 //! place; with one that does, the rows are found by DataFusion (`update.rs`, `delete.rs`).
 
+use std::cmp::Ordering;
+
 use futures::future::BoxFuture;
 use highkey_types::Value;
 
 use super::Failure;
-use crate::plan::{BoundQuery, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind};
+use crate::expr::{EvalContext, order};
+use crate::plan::{BoundQuery, CompareBy, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind};
 use crate::session::{Session, error};
 
 /// A plan as a query of its own.
@@ -73,8 +76,10 @@ impl Session {
                     return Ok(Expr::boolean(negated));
                 }
                 if exprs.len() == 1 {
-                    let list = rows.into_iter().map(|mut row| literal(row.swap_remove(0), 0)).collect();
-                    return Ok(Expr { kind: ExprKind::In { expr: Box::new(exprs.swap_remove(0)), list, by: by[0], negated }, ty });
+                    let mut values: Vec<Value> = rows.into_iter().map(|mut row| row.swap_remove(0)).collect();
+                    let sorted = sort_members(&mut values, by[0], &mut self.state);
+                    let list = values.into_iter().map(|value| literal(value, 0)).collect();
+                    return Ok(Expr { kind: ExprKind::In { expr: Box::new(exprs.swap_remove(0)), list, by: by[0], negated, sorted }, ty });
                 }
                 let alternatives = rows
                     .into_iter()
@@ -106,6 +111,30 @@ impl Session {
         }
         Ok(correlated)
     }
+}
+
+/// Sorts the members of a list, each once, a NULL last. False, and nothing is done, if some do not compare as they are.
+pub(crate) fn sort_members(values: &mut Vec<Value>, by: CompareBy, cx: &mut dyn EvalContext) -> bool {
+    let compares = |value: &Value| match by {
+        CompareBy::Int => matches!(value, Value::Int(_) | Value::UInt(_)),
+        CompareBy::Decimal => matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_)),
+        CompareBy::Double => value.is_number(),
+        CompareBy::Text(_) => matches!(value, Value::Text(_) | Value::Bytes(_)),
+        CompareBy::Date => matches!(value, Value::Date(_)),
+        CompareBy::DateTime => matches!(value, Value::DateTime(_)),
+        CompareBy::Time => matches!(value, Value::Time(_)),
+        CompareBy::Json | CompareBy::Dynamic => false,
+    };
+    if !values.iter().all(|value| value.is_null() || compares(value)) {
+        return false;
+    }
+    let all = values.len();
+    values.retain(|value| !value.is_null());
+    let has_null = values.len() < all;
+    values.sort_by(|a, b| order(by, a, b, cx).unwrap_or(Ordering::Equal));
+    values.dedup_by(|a, b| order(by, a, b, cx) == Some(Ordering::Equal));
+    values.extend(has_null.then_some(Value::Null));
+    true
 }
 
 fn compare(op: CompareOp, by: crate::plan::CompareBy, left: Expr, right: Expr, ty: &ExprType) -> Expr {

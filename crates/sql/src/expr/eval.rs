@@ -1,17 +1,23 @@
 //! Evaluation of an expression for one row.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::time::{Duration, Instant};
 
 use highkey_types::{MySqlError, TypeKind, Value};
 
 use super::EvalContext;
 use super::cast::cast_typed;
-use super::compare::compare_values;
+use super::compare::{compare_values, order};
 use super::convert::{quiet_f64, to_bytes, truth};
 use crate::functions::{self, FuncId, Types};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, unresolved};
 
 type Result<T> = std::result::Result<T, MySqlError>;
+
+/// For how long BENCHMARK keeps its thread, and for how long it then lets it go.
+const BENCHMARK_TURN: Duration = Duration::from_millis(10);
+const BENCHMARK_PAUSE: Duration = Duration::from_micros(100);
 
 /// The value of `expr` for `row`.
 pub fn eval(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
@@ -70,10 +76,13 @@ fn evaluate(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
             let is = condition(expr, row, cx)? == Some(*value);
             Ok(Value::bool(is != *negated))
         }
-        ExprKind::In { expr, list, by, negated } => {
+        ExprKind::In { expr, list, by, negated, sorted } => {
             let value = compared(expr, *by, row, cx)?;
             if value.is_null() {
                 return Ok(Value::Null);
+            }
+            if *sorted {
+                return Ok(is_in_sorted(&value, list, *by, cx).map_or(Value::Null, |found| Value::bool(found != *negated)));
             }
             let mut unknown = false;
             for item in list {
@@ -139,6 +148,23 @@ fn condition(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Opt
     }
 }
 
+/// Whether a value is in a list of literals that ascend, a NULL last.
+fn is_in_sorted(value: &Value, list: &[Expr], by: CompareBy, cx: &mut dyn EvalContext) -> Option<bool> {
+    let has_null = list.last().and_then(Expr::as_literal).is_some_and(Value::is_null);
+    let items = &list[..list.len() - usize::from(has_null)];
+    let (mut low, mut high) = (0, items.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        // A value that compares with none of them.
+        match order(by, value, items[middle].as_literal()?, cx)? {
+            Ordering::Equal => return Some(true),
+            Ordering::Less => high = middle,
+            Ordering::Greater => low = middle + 1,
+        }
+    }
+    (!has_null).then_some(false)
+}
+
 /// An operand of a comparison.
 fn compared<'a>(expr: &'a Expr, by: CompareBy, row: &'a [Value], cx: &mut dyn EvalContext) -> Result<Cow<'a, Value>> {
     let value = operand(expr, row, cx)?;
@@ -198,8 +224,16 @@ fn call_expr(expr: &Expr, func: FuncId, args: &[Expr], row: &[Value], cx: &mut d
         FuncId::Benchmark => {
             let count = eval(&args[0], row, cx)?;
             let Some(count) = super::convert::to_i64(&count, cx).filter(|n| *n >= 0) else { return Ok(Value::Null) };
-            for _ in 0..count {
+            let mut turn = Instant::now();
+            for done in 0..count {
                 eval(&args[1], row, cx)?;
+                if done % 64 == 0 && turn.elapsed() >= BENCHMARK_TURN {
+                    // Others may have the thread, KILL among them.
+                    if cx.sleep(BENCHMARK_PAUSE)? {
+                        return Err(highkey_types::errors::query_interrupted());
+                    }
+                    turn = Instant::now();
+                }
             }
             return Ok(Value::Int(0));
         }

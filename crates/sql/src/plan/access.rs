@@ -13,6 +13,9 @@ use super::{CompareBy, CompareOp, Expr, ExprKind, IndexChoice};
 /// Ranges that one access may have: beyond that a scan with a filter is the better plan.
 const MAX_RANGES: usize = 4096;
 
+/// The same for the answer of a subquery of a statement that writes, which locks what it scans.
+const MAX_SORTED_RANGES: usize = 1 << 16;
+
 /// One range of an index: `prefix` equals the first parts, the bounds are on the next part.
 #[derive(Debug, Clone)]
 pub struct KeyRangeExpr {
@@ -47,8 +50,8 @@ pub struct IndexAccess {
 enum Sarg<'a> {
     /// `exact`: every row with that key satisfies the condition.
     Equal { value: &'a Expr, null_matches: bool, exact: bool },
-    /// One of these; the condition need not be asked again if `exact`.
-    OneOf { values: Vec<&'a Expr>, exact: bool },
+    /// One of these; the condition need not be asked again if `exact`. `most`: ranges that it may make.
+    OneOf { values: Vec<&'a Expr>, exact: bool, most: usize },
     Lower(Bound<&'a Expr>),
     Upper(Bound<&'a Expr>),
 }
@@ -101,7 +104,7 @@ fn conjunction(conjuncts: &[&Expr], row: Row<'_>, index: usize) -> Option<IndexA
                     nulls |= null_matches;
                     *taken = exact && as_compared;
                 }
-                Some(Sarg::OneOf { values, exact: as_compared }) if ranges.len() * values.len() <= MAX_RANGES => {
+                Some(Sarg::OneOf { values, exact: as_compared, most }) if ranges.len() * values.len() <= most => {
                     let extended = |range: &KeyRangeExpr| {
                         values
                             .iter()
@@ -204,10 +207,10 @@ fn sarg<'a>(condition: &'a Expr, column: usize, row: Row<'_>, ty: &ColumnType) -
             // The column itself has the type of the NULL that it equals.
             Some(Sarg::Equal { value: null_of(expr), null_matches: true, exact: true })
         }
-        ExprKind::In { expr, list, by, negated: false } if is_column(expr) && list.iter().all(row.known) => {
+        ExprKind::In { expr, list, by, negated: false, sorted } if is_column(expr) && list.iter().all(row.known) => {
             let exact = usable(*by, ty, true);
             let texts = || list.iter().all(|item| is_number_in_text(*by, ty, item) || item.ty.is_null_type());
-            (exact || texts()).then(|| Sarg::OneOf { values: list.iter().collect(), exact })
+            (exact || texts()).then(|| Sarg::OneOf { values: list.iter().collect(), exact, most: if *sorted { MAX_SORTED_RANGES } else { MAX_RANGES } })
         }
         _ => None,
     }

@@ -48,8 +48,8 @@ pub enum ExprKind {
     IsNull { expr: Box<Expr>, negated: bool },
     /// IS [NOT] TRUE or FALSE; never NULL. (IS UNKNOWN is `IsNull`.)
     IsTruth { expr: Box<Expr>, value: bool, negated: bool },
-    /// Membership in a list of scalars; each comparison as `by` says.
-    In { expr: Box<Expr>, list: Vec<Expr>, by: CompareBy, negated: bool },
+    /// Membership in a list of scalars; each comparison as `by` says. `sorted`: the list is literals that ascend as `by` compares them, a NULL last.
+    In { expr: Box<Expr>, list: Vec<Expr>, by: CompareBy, negated: bool, sorted: bool },
     /// Pattern match under `collation`; the escape is a constant of one character (`None`: the pattern has no escape).
     Like { expr: Box<Expr>, pattern: Box<Expr>, escape: Option<char>, collation: &'static Collation, negated: bool },
     /// CASE WHEN …, IF, NULLIF: the first branch whose condition is true; values are already of type `ty`.

@@ -20,17 +20,30 @@ use crate::space::PageRun;
 use crate::sync::Arc;
 use crate::wal::Kind;
 
+/// Bytes of log whose undo takes so long that the other tasks of its thread move away first.
+const LONG_UNDO: u64 = 1 << 20;
+
 impl System {
     /// Undoes what the owner logged behind `until`, from `last_lsn` back, which becomes the newest record of the undo: after an error it says
     /// where to go on. What may be undone only once would else be undone again.
     pub fn undo_until(&self, owner: &Owner, last_lsn: &mut Lsn, until: Lsn, progress: Option<&Progress>) -> Result<()> {
+        let span = last_lsn.0.saturating_sub(until.0.max(owner.first_lsn()));
+        if let Some(progress) = progress {
+            progress.enter(Stage::RollingBack, span);
+        }
+        if span < LONG_UNDO {
+            return self.undo_each(owner, last_lsn, until, progress);
+        }
+        let mut undone = Ok(());
+        self.block(&mut || undone = self.undo_each(owner, last_lsn, until, progress));
+        undone
+    }
+
+    fn undo_each(&self, owner: &Owner, last_lsn: &mut Lsn, until: Lsn, progress: Option<&Progress>) -> Result<()> {
         let mut cursor = Cursor::new();
         let id = owner.id;
         let start = last_lsn.0;
         let mut next = *last_lsn;
-        if let Some(progress) = progress {
-            progress.enter(Stage::RollingBack, start.saturating_sub(until.0.max(owner.first_lsn())));
-        }
         while next > until {
             if let Some(progress) = progress {
                 progress.set_done(start - next.0);

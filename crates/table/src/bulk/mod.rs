@@ -839,6 +839,7 @@ impl Table {
             if outcome.duplicate {
                 return Ok(Some(done));
             }
+            txn.breathe(outcome.inserted).await?;
         }
         Ok(None)
     }

@@ -144,7 +144,7 @@ impl Lowerer {
                 None => self.wrapped(expr, scope, true),
             },
             ExprKind::In { list, by, .. } if self.must_stop_at_member(list, *by) => self.wrapped(expr, scope, true),
-            ExprKind::In { expr: left, list, by, negated } => match self.native_in(left, list, *by, *negated, scope)? {
+            ExprKind::In { expr: left, list, by, negated, .. } => match self.native_in(left, list, *by, *negated, scope)? {
                 Some(membership) => Ok(membership),
                 None => self.wrapped(expr, scope, true),
             },

@@ -7,14 +7,15 @@ use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, Rel, RelKind};
 
 impl Lowerer {
     /// `conjuncts`, asked in this order of rows for which `before` is true: one that may warn is the conjunction of those before it and itself, which is evaluated
-    /// row by row (`must_stop_early`). Rows of different relations that a join finds by equalities are together first; such an equality stays as it is.
+    /// row by row (`must_stop_early`). Rows of different relations that a join finds by equalities are together first; such an equality stays as it is unless
+    /// it may warn itself.
     /// `relation` tells of which joined relation a column is.
     pub fn guarded(&self, before: &[Expr], conjuncts: &[Expr], relation: &dyn Fn(usize) -> usize) -> Vec<Expr> {
         if !self.shared.warnings_are_errors() {
             return conjuncts.to_vec();
         }
         let mut warns = self.warns();
-        let ties: Vec<bool> = conjuncts.iter().map(|c| is_tie(c, relation)).collect();
+        let ties: Vec<bool> = conjuncts.iter().map(|c| is_tie(c, relation) && !self.may_warn(&mut warns, c)).collect();
         let guard = |(i, conjunct): (usize, &Expr)| {
             let as_it_is = ties[i] || conjunct.has_subquery() || !conjunct.is_steady();
             if as_it_is || !self.may_warn(&mut warns, conjunct) {

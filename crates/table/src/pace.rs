@@ -1,0 +1,68 @@
+//! A statement that goes on for long lets the other tasks of its thread have a turn now and then: they may be commits, KILLs, new connections.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// For how long a thread is kept.
+const TURN: Duration = Duration::from_millis(1);
+/// Steps of work between two looks at the clock; each is a row or so.
+const STEPS: usize = 32;
+
+/// Since when a task has kept its thread.
+#[derive(Default)]
+pub(crate) struct Pace {
+    steps: usize,
+    since: Option<Instant>,
+}
+
+impl Pace {
+    /// To be asked after some steps of work. True now and then: it is time to [`give_way`].
+    pub fn is_due(&mut self, steps: usize) -> bool {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps < STEPS {
+            return false;
+        }
+        self.steps = 0;
+        let now = Instant::now();
+        let due = self.since.is_some_and(|since| now - since >= TURN);
+        if due || self.since.is_none() {
+            self.since = Some(now);
+        }
+        due
+    }
+}
+
+/// Lets the other tasks of the thread run, whatever executes them.
+pub(crate) fn give_way() -> GiveWay {
+    GiveWay(false)
+}
+
+pub(crate) struct GiveWay(bool);
+
+impl Future for GiveWay {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_ends_when_its_time_is_over() {
+        let mut pace = Pace::default();
+        assert!(!pace.is_due(STEPS - 1) && !pace.is_due(1), "the first look begins the turn");
+        std::thread::sleep(TURN);
+        assert!(!pace.is_due(STEPS - 1), "not looked at for every step");
+        assert!(pace.is_due(1));
+    }
+}

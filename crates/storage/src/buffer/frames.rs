@@ -2,9 +2,13 @@
 
 use crate::ids::PageId;
 use crate::page::PAGE_SIZE;
-use crate::prefetch::prefetch_line;
+use crate::page::header::HEADER_SIZE;
+use crate::prefetch::{LINE, prefetch_line};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use memmap2::{MmapMut, MmapOptions};
+
+/// Bytes of slots that are fetched into the processor's cache ahead: those of a leaf of rows of 100 bytes.
+const SLOTS_AHEAD: usize = 1024;
 
 /// No page.
 const NONE: u64 = u64::MAX;
@@ -104,12 +108,20 @@ impl Frames {
         unsafe { self.base.add(frame as usize * PAGE_SIZE) }
     }
 
-    /// Lets the processor fetch what a search of the page reads first, its header, first slots and fences, while the page is being latched.
+    /// Lets the processor fetch what a search of the page reads first, its header, fences and slots, while the page is being latched. All at once:
+    /// which slots are wanted is known only when the header and the fences are there, one wait for memory later.
     #[inline]
     pub fn prefetch(&self, frame: u32) {
-        for at in [0, 64, PAGE_SIZE - 64] {
-            prefetch_line(self.pointer(frame).wrapping_add(at));
+        let page = self.pointer(frame);
+        for at in [0, PAGE_SIZE - LINE].into_iter().chain((LINE..HEADER_SIZE + SLOTS_AHEAD).step_by(LINE)) {
+            prefetch_line(page.wrapping_add(at));
         }
+    }
+
+    /// As `prefetch`, of what is known of the frame: a writer looks at it when it is through with the page.
+    #[inline]
+    pub fn prefetch_state(&self, frame: u32) {
+        prefetch_line(std::ptr::from_ref(self.get(frame)).cast());
     }
 
     /// # Safety

@@ -1,7 +1,7 @@
 //! Hints to the processor: what will be read soon is fetched into its cache meanwhile. Without effect where there is no such instruction.
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 /// The processor sees by itself where longer reads go on.
 const LINES_MAX: usize = 4;
 

@@ -182,7 +182,7 @@ impl BTree {
     ) -> Result<()> {
         let fail = |e| corrupt(PageId(0), e);
         let (l, r) = (Node(&left), Node(&right));
-        let (mut to_left, mut to_right, mut downlink) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut to_left, mut to_right, mut downlink) = (Vec::new(), Vec::with_capacity(PAGE_SIZE), Vec::new());
         let moved_right = cut.at < l.len();
         // The slot of the last insert goes along with its record, so that a run goes on.
         let last_slot = (r.trend().last_slot as usize + l.len()).saturating_sub(cut.at) as u16;
@@ -275,7 +275,7 @@ impl BTree {
         let middle_id = self.space().allocate(scope, self.index())?;
         let mut middle = self.pool().fix_new(middle_id)?;
         let (l, r) = (Node(&left), Node(&right));
-        let (mut to_left, mut to_middle, mut to_right, mut downlink) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut to_left, mut to_middle, mut to_right, mut downlink) = (Vec::new(), Vec::with_capacity(PAGE_SIZE), Vec::new(), Vec::new());
         let frame = Frame {
             page_id: middle_id.0,
             index_id: self.index().0,

@@ -62,11 +62,11 @@ impl BTree {
         if count < 2 {
             return Ok(Some(Plan::Middle));
         }
-        let mut tail = 0;
-        for i in slot..count {
-            tail += node.record_size(i)? + SLOT_SIZE;
-        }
         if sequential {
+            let mut tail = 0;
+            for i in slot..count {
+                tail += node.record_size(i)? + SLOT_SIZE;
+            }
             // A long tail goes right alone and appends go on here; a short one takes the appends along.
             let at = if tail > SLACK { slot + 1 } else { slot };
             return Ok(Some(Plan::Cut { at, descending: false }));

@@ -64,6 +64,7 @@ impl BufferPool {
     fn fix_exclusive_from(&self, id: PageId, class: LatchClass, source: Source) -> Result<ExclusiveGuard<'_>> {
         let entry = self.table.entry(id)?;
         self.frames.prefetch(entry.frame());
+        self.frames.prefetch_state(entry.frame());
         let latch = self.latch(entry);
         let how = if source == Source::Disk { How::Waited } else { How::New };
         loop {

@@ -138,6 +138,11 @@ impl BufferPool {
         Ok(latch::same_bytes(&self.table.entry(id)?.latch, version))
     }
 
+    /// The cleaner's step while the pool grows: memory for pages to come.
+    pub(crate) fn populate_ahead(&self) {
+        self.frames.populate_ahead();
+    }
+
     /// Pages newer in memory than on disk.
     pub fn dirty_pages(&self) -> usize {
         self.dirty.load(Ordering::Relaxed)

@@ -92,6 +92,7 @@ impl Store {
     /// One tick of the cleaner: frames first, then the log's age, then idle writing.
     fn cleaner_step(&self, ticks: u32) -> Result<()> {
         self.wal.prepare_in_background();
+        self.pool.populate_ahead();
         let (frames, free, dirty) = self.pool.usage();
         let mut written = 0;
         let low = (frames / 64).clamp(8, 1024);

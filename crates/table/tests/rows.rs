@@ -4,11 +4,12 @@ mod common;
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use common::*;
 use highkey_table::*;
-use highkey_types::Value;
+use highkey_types::{MySqlError, Value};
 
 /// id primary, u unique (nullable), (k descending, s) ordinary, s(2) prefix.
 fn sample(db: &Arc<Database>) -> Arc<Table> {
@@ -583,4 +584,58 @@ fn a_sample_of_deleted_rows_reads_few_leaves() {
     let read = db.engine().stats().counter("pages_read") - read;
     // Of some 650 leaves.
     assert!(read < 200, "{read} pages");
+}
+
+/// Runs a future to its end; how often it let others run.
+fn turns<T>(future: impl Future<Output = T>) -> (T, usize) {
+    let mut future = std::pin::pin!(future);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut turns = 0;
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(done) => return (done, turns),
+            Poll::Pending => turns += 1,
+        }
+    }
+}
+
+#[test]
+fn what_changes_many_rows_lets_others_run_and_ends_when_it_is_killed() {
+    let db = database();
+    let table = sample(&db);
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let many: Vec<_> = (0..20_000).map(sample_row).collect();
+    assert!(turns(table.insert(&mut txn, &many, OnDuplicate::Error)).1 > 0, "INSERT");
+    assert!(turns(txn.commit()).0.is_ok());
+    let mut txn = db.begin(Isolation::RepeatableRead);
+    let mut scan = table.scan_locking(&mut txn, 0, &KeyRange::all(), Direction::Forward, LockMode::Exclusive, LockWaitPolicy::Wait);
+    let (rows, scanned) = turns(scan.collect(&mut txn, usize::MAX));
+    let rows = rows.unwrap();
+    assert!(rows.len() == 20_000 && scanned > 0, "locking scan");
+    let update = async {
+        for row in &rows {
+            let mut new = row.values();
+            new[2] = i(9);
+            table.update(&mut txn, row, &new).await?;
+        }
+        Ok::<_, MySqlError>(())
+    };
+    let (updated, updates) = turns(update);
+    updated.unwrap();
+    assert!(updates > 0, "UPDATE");
+    let mut scan = table.scan_locking(&mut txn, 0, &KeyRange::all(), Direction::Forward, LockMode::Exclusive, LockWaitPolicy::Wait);
+    let rows = turns(scan.collect(&mut txn, usize::MAX)).0.unwrap();
+    let killed = Arc::new(Interrupt::default());
+    txn.set_interrupt(killed.clone());
+    killed.raise();
+    let delete = async {
+        for (n, row) in rows.iter().enumerate() {
+            if let Err(error) = table.delete(&mut txn, row).await {
+                return (n, error.code);
+            }
+        }
+        (rows.len(), 0)
+    };
+    let ((deleted, code), _) = turns(delete);
+    assert!(deleted < rows.len() && code == 1317, "{deleted} deleted, {code}");
 }

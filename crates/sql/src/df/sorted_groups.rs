@@ -72,12 +72,12 @@ fn finished_by_workers(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn E
     let Some(share) = exchange.input().downcast_ref::<AggregateExec>().filter(|share| *share.mode() == AggregateMode::Partial) else { return Ok(None) };
     let [(key, _)] = share.group_expr().expr() else { return Ok(None) };
     let whole = key.downcast_ref::<Column>().and_then(|key| scan_sorted_by(share.input(), key.index())).is_some_and(ScanExec::has_whole_groups);
-    let Partitioning::Hash(..) = end.output_partitioning() else { return Ok(None) };
+    let Partitioning::Hash(..) = node.output_partitioning() else { return Ok(None) };
     if !whole {
         return Ok(None);
     }
     let finished = sorted_grouping(share, AggregateMode::SinglePartitioned)?.filter(|finished| finished.schema() == end.schema());
-    finished.map(|finished| Ok(Arc::new(RepartitionExec::try_new(Arc::new(finished), end.output_partitioning().clone())?) as _)).transpose()
+    finished.map(|finished| Ok(Arc::new(RepartitionExec::try_new(Arc::new(finished), node.output_partitioning().clone())?) as _)).transpose()
 }
 
 /// The partitioning of a filter's input for what the filter gives. None if it does not give the columns.

@@ -1,6 +1,6 @@
 //! Locking reads under DataFusion. What a scan with FOR UPDATE or FOR SHARE is to read are the latest committed rows, locked. Two ways:
 //!
-//! - The scan runs first, here, row by row, and its rows take its place in the plan.
+//! - The scan runs first, here, row by row, and its rows take its place in the plan. Of joined tables one after the other: `lock_joins`.
 //! - Where every scan of the plan locks, those in share mode (SERIALIZABLE, what INSERT … SELECT reads) lock their ranges first and then run as any
 //!   other scan, in parallel if need be, under a snapshot taken after: nobody can have changed what it shows.
 
@@ -77,6 +77,7 @@ impl Session {
     /// replaced by its rows; those of subqueries are locked, and read as the others are.
     pub(crate) async fn lock_plan(&mut self, rel: &mut Rel) -> Result<bool, MySqlError> {
         let latest = self.locks_gaps() && all_lock(rel);
+        self.lock_joins(rel).await?;
         let mut scans = Vec::new();
         scans_to_lock(rel, false, latest, &mut scans);
         for scan in &scans {
@@ -129,7 +130,7 @@ impl Session {
         Ok(())
     }
 
-    async fn lock_scan(&mut self, rel: &mut Rel, filter: Option<&Expr>) -> Result<(), MySqlError> {
+    pub(super) async fn lock_scan(&mut self, rel: &mut Rel, filter: Option<&Expr>) -> Result<(), MySqlError> {
         let RelKind::Scan { table, columns, indexes, lock: Some(lock), .. } = &rel.kind else { return Ok(()) };
         let (table, columns, indexes, lock) = (table.clone(), columns.clone(), indexes.clone(), *lock);
         let rows = self.locked_rows(&table, &columns, &indexes, filter, lock).await?;
@@ -329,7 +330,7 @@ fn own_scans_to_lock(rel: &Rel, filter: Option<&Expr>, wanted: &dyn Fn(LockSpec)
     }
 }
 
-fn has_outer(expr: &Expr) -> bool {
+pub(super) fn has_outer(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Outer { .. }));
     found

@@ -17,6 +17,7 @@ mod insert_select;
 mod late;
 mod lists;
 mod load_data;
+mod lock_joins;
 mod locking;
 mod maintain;
 mod outfile;

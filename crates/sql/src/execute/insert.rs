@@ -653,6 +653,8 @@ impl Session {
             let column = *column;
             let mut value = match value {
                 AssignedValue::Default => target.default(&mut self.state, column, &new, inserter.ignore, inserter.row)?,
+                // To itself: no mode judges what is there.
+                AssignedValue::Expr(expr) if expr.as_column() == Some(column) => new[column].clone(),
                 AssignedValue::Expr(expr) => {
                     let value = expr::eval(expr, &seen, &mut self.state)?;
                     target.store(&mut self.state, column, value, inserter.ignore, inserter.row)?

@@ -210,6 +210,8 @@ impl Session {
             let column = *column;
             let value = match assigned_value {
                 AssignedValue::Default => target.default(&mut self.state, column, &new, single.ignore, number)?,
+                // To itself: no mode judges what is there.
+                AssignedValue::Expr(expr) if expr.as_column() == Some(column) => new[column].clone(),
                 AssignedValue::Expr(expr) => {
                     let value = match expr.has_subquery() {
                         true => self.eval_over_row(expr, &seen).await?,

@@ -400,3 +400,26 @@ async fn definitions_are_logged_with_microseconds() {
     // Q_MICROSECONDS, of three bytes.
     assert!(bytes.windows(4).any(|window| window == [13, 0x40, 0xE2, 0x01]));
 }
+
+#[tokio::test]
+async fn a_definition_that_fills_rows_otherwise_on_a_replica_is_refused() {
+    let (_server, mut c) = server(&[]).await;
+    let unsafe_function = (1674, "Statement is unsafe because it uses a system function that may return a different value on the replica.".to_owned());
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    // No row has it yet.
+    c.ok("ALTER TABLE t ADD a VARCHAR(36) DEFAULT (UUID())").await;
+    c.ok("INSERT INTO t (id) VALUES (1), (2)").await;
+    for default in ["UUID()", "RAND()", "CONCAT('x', USER())", "VERSION()"] {
+        assert_eq!(c.error(&format!("ALTER TABLE t ADD b VARCHAR(100) DEFAULT ({default})")).await, unsafe_function, "{default}");
+    }
+    c.ok("ALTER TABLE t ADD b VARCHAR(100) DEFAULT (CONCAT('x', id)), ADD n DATETIME(6) DEFAULT (NOW(6) + INTERVAL 1 DAY)").await;
+    // What is there already is not filled again.
+    c.ok("ALTER TABLE t ADD d INT FIRST, MODIFY a VARCHAR(40) DEFAULT (UUID())").await;
+    c.ok("SET sql_log_bin = OFF").await;
+    c.ok("ALTER TABLE t ADD e VARCHAR(36) DEFAULT (UUID())").await;
+    assert_eq!(c.value("SELECT COUNT(DISTINCT e) FROM t").await, "2");
+    let other = Server::new();
+    let mut unlogged = other.client().await;
+    unlogged.ok("CREATE TABLE t SELECT 1 AS id").await;
+    unlogged.ok("ALTER TABLE t ADD a VARCHAR(36) DEFAULT (UUID())").await;
+}

@@ -196,7 +196,7 @@ fn parameter(ty: ParameterType, rest: &mut &[u8], text: &impl Fn(&[u8]) -> Value
         }
         Wire::MYSQL_TYPE_FLOAT => Value::Float(f32::from_le_bytes(take(rest, 4)?.try_into().ok()?)),
         Wire::MYSQL_TYPE_DOUBLE => Value::Double(f64::from_le_bytes(take(rest, 8)?.try_into().ok()?)),
-        Wire::MYSQL_TYPE_DATE | Wire::MYSQL_TYPE_DATETIME | Wire::MYSQL_TYPE_TIMESTAMP => temporal(ty.code, rest)?,
+        Wire::MYSQL_TYPE_DATE | Wire::MYSQL_TYPE_DATETIME | Wire::MYSQL_TYPE_TIMESTAMP => temporal(ty.code, rest, text)?,
         Wire::MYSQL_TYPE_TIME => time(rest)?,
         _ => {
             let length = take_lenenc(rest)?;
@@ -223,7 +223,8 @@ fn string_value(code: u8, data: &[u8], text: &impl Fn(&[u8]) -> Value) -> Option
     })
 }
 
-fn temporal(code: u8, rest: &mut &[u8]) -> Option<Value> {
+/// What is no date is text, which every conversion judges by the mode: an impossible day as it is written, fields out of their range nothing at all, as in MySQL.
+fn temporal(code: u8, rest: &mut &[u8], text: &impl Fn(&[u8]) -> Value) -> Option<Value> {
     let length = usize::from(take(rest, 1)?[0]);
     let bytes = take(rest, length)?;
     if !matches!(length, 0 | 4 | 7 | 11) {
@@ -231,24 +232,35 @@ fn temporal(code: u8, rest: &mut &[u8]) -> Option<Value> {
     }
     let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
     let date = Date { year: u16::from_le_bytes([at(0), at(1)]), month: at(2), day: at(3) };
-    if code == Wire::MYSQL_TYPE_DATE as u8 && length <= 4 {
-        return Some(Value::Date(date));
+    let moment = DateTime { date, hour: at(4), minute: at(5), second: at(6), micros: u32::from_le_bytes([at(7), at(8), at(9), at(10)]) };
+    let in_range = date.year <= 9999 && date.month <= 12 && date.day <= 31;
+    if !in_range || moment.hour > 23 || moment.minute > 59 || moment.second > 59 || moment.micros > 999_999 {
+        return Some(text(b""));
     }
-    let micros = u32::from_le_bytes([at(7), at(8), at(9), at(10)]);
-    Some(Value::DateTime(DateTime { date, hour: at(4), minute: at(5), second: at(6), micros }))
+    let is_day = date.is_valid() || date.has_zero_part();
+    Some(match code == Wire::MYSQL_TYPE_DATE as u8 && length <= 4 {
+        true if is_day => Value::Date(date),
+        true => text(date.to_string().as_bytes()),
+        false if is_day => Value::DateTime(moment),
+        false => text(moment.format(6).as_bytes()),
+    })
 }
 
+/// Hours count modulo 2^32, as in MySQL; beyond what a TIME can be it is the greatest, with other fields out of their range nothing.
 fn time(rest: &mut &[u8]) -> Option<Value> {
     let length = usize::from(take(rest, 1)?[0]);
     let bytes = take(rest, length)?;
     if !matches!(length, 0 | 8 | 12) {
         return None;
     }
-    let at = |i: usize| i64::from(bytes.get(i).copied().unwrap_or(0));
-    let days = at(1) | at(2) << 8 | at(3) << 16 | at(4) << 24;
-    let micros = at(8) | at(9) << 8 | at(10) << 16 | at(11) << 24;
-    let total = (((days * 24 + at(5)) * 60 + at(6)) * 60 + at(7)) * 1_000_000 + micros;
-    Some(Value::Time(Time { micros: if at(0) != 0 { -total } else { total } }))
+    let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
+    let hours = u32::from_le_bytes([at(1), at(2), at(3), at(4)]).wrapping_mul(24).wrapping_add(u32::from(at(5)));
+    let (minutes, seconds) = if hours > 838 { (59, 59) } else { (u32::from(at(6)), u32::from(at(7))) };
+    let micros = u32::from_le_bytes([at(8), at(9), at(10), at(11)]);
+    if minutes > 59 || seconds > 59 || micros > 999_999 {
+        return Some(Value::Time(Time::default()));
+    }
+    Some(Value::Time(Time::from_hms(at(0) != 0, hours.min(838), minutes, seconds, micros).clamped()))
 }
 
 fn take<'a>(rest: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
@@ -306,6 +318,41 @@ mod tests {
         for cut in 0..p.len() {
             assert!(parse_execute(&p[..cut], 7, &mut Vec::new(), &[], text).is_none(), "cut at {cut}");
         }
+    }
+
+    /// Answers of MySQL 8.0.12.
+    #[test]
+    fn parameters_out_of_their_range() {
+        let parameter_of = |code: u8, bytes: &[u8]| {
+            let mut rest = bytes;
+            parameter(ParameterType { code, unsigned: false }, &mut rest, &text).unwrap()
+        };
+        let datetime = |year: u16, fields: [u8; 5], micros: u32| {
+            let mut bytes = vec![11];
+            bytes.extend_from_slice(&year.to_le_bytes());
+            bytes.extend_from_slice(&fields);
+            bytes.extend_from_slice(&micros.to_le_bytes());
+            parameter_of(12, &bytes)
+        };
+        assert_eq!(datetime(2020, [2, 31, 1, 2, 3], 4), text(b"2020-02-31 01:02:03.000004"));
+        assert_eq!(parameter_of(10, &[4, 0xE5, 0x07, 2, 30]), text(b"2021-02-30"));
+        let nothing = [(65535, [1, 1, 1, 1, 1], 1), (2020, [13, 1, 0, 0, 0], 0), (2020, [1, 255, 0, 0, 0], 0), (2020, [1, 1, 99, 0, 0], 0)];
+        for (year, fields, micros) in nothing.into_iter().chain([(2020, [1, 1, 1, 99, 1], 0), (2020, [1, 1, 1, 1, 99], 0), (2020, [1, 1, 1, 1, 1], 4_000_000_000)]) {
+            assert_eq!(datetime(year, fields, micros), text(b""), "{year} {fields:?} {micros}");
+        }
+        assert_eq!(datetime(2020, [0, 31, 0, 0, 0], 0), Value::DateTime(DateTime::from(Date { year: 2020, month: 0, day: 31 })));
+        let time = |negative: u8, days: u32, fields: [u8; 3], micros: u32| {
+            let mut bytes = vec![12, negative];
+            bytes.extend_from_slice(&days.to_le_bytes());
+            bytes.extend_from_slice(&fields);
+            bytes.extend_from_slice(&micros.to_le_bytes());
+            parameter_of(11, &bytes)
+        };
+        assert_eq!(time(0, u32::MAX, [0, 0, 0], 0), Value::Time(Time::MAX));
+        assert_eq!(time(1, 100, [0, 0, 0], 0), Value::Time(Time::MIN));
+        assert_eq!(time(1, u32::MAX, [255, 255, 255], u32::MAX), Value::Time(Time::default()));
+        assert_eq!(time(0, 0, [255, 255, 255], 4_000_000_000), Value::Time(Time::default()));
+        assert_eq!(time(0, 0, [255, 59, 58], 7), Value::Time(Time::from_hms(false, 255, 59, 58, 7)));
     }
 
     #[test]

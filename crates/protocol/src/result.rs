@@ -1,7 +1,7 @@
 //! Answers: OK, EOF, ERR, column definitions, and rows of the text and the binary protocol.
 
 use bytes::BufMut;
-use highkey_types::{ColumnType, MySqlError, TypeKind, Value};
+use highkey_types::{Charset, ColumnType, MySqlError, TypeKind, Value};
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::io::BufMutExt;
 
@@ -127,20 +127,14 @@ pub fn encode_prepare_ok(out: &mut Vec<u8>, statement: u32, columns: u16, parame
     out.put_u16_le(warnings);
 }
 
-/// Appends a row of the text protocol. `convert` turns the UTF-8 text of a character column into the character set of
-/// the connection's results, or is `None` where that is UTF-8.
-pub fn encode_text_row(
-    out: &mut Vec<u8>,
-    values: &[Value],
-    types: &[ColumnType],
-    convert: Option<&dyn Fn(&[u8]) -> Vec<u8>>,
-) {
+/// Appends a row of the text protocol. `charsets`: of each column, in which its text is sent.
+pub fn encode_text_row(out: &mut Vec<u8>, values: &[Value], types: &[ColumnType], charsets: &[Charset]) {
     let mut scratch = Vec::new();
-    for (value, ty) in values.iter().zip(types) {
+    for ((value, ty), charset) in values.iter().zip(types).zip(charsets) {
         match value {
             Value::Null => out.push(0xFB),
             Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) | Value::Json(text) => {
-                put_text(out, text.as_bytes(), convert);
+                put_text(out, text, *charset);
             }
             Value::Bytes(bytes) => out.put_lenenc_str(bytes),
             _ => {
@@ -152,26 +146,21 @@ pub fn encode_text_row(
     }
 }
 
-fn put_text(out: &mut Vec<u8>, text: &[u8], convert: Option<&dyn Fn(&[u8]) -> Vec<u8>>) {
-    match convert {
-        Some(convert) if !text.is_ascii() => out.put_lenenc_str(&convert(text)),
-        _ => out.put_lenenc_str(text),
+fn put_text(out: &mut Vec<u8>, text: &str, charset: Charset) {
+    match charset {
+        Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary => out.put_lenenc_str(text.as_bytes()),
+        Charset::Latin1 | Charset::Ascii => out.put_lenenc_str(&charset.encode(text)),
     }
 }
 
-/// Appends a row of the binary protocol; see [`encode_text_row`] for `convert`.
-pub fn encode_binary_row(
-    out: &mut Vec<u8>,
-    values: &[Value],
-    types: &[ColumnType],
-    convert: Option<&dyn Fn(&[u8]) -> Vec<u8>>,
-) {
+/// Appends a row of the binary protocol; see [`encode_text_row`] for `charsets`.
+pub fn encode_binary_row(out: &mut Vec<u8>, values: &[Value], types: &[ColumnType], charsets: &[Charset]) {
     out.push(0);
     // The bitmap of a row starts at bit 2.
     let bitmap = out.len();
     out.resize(bitmap + (values.len() + 9) / 8, 0);
     let mut scratch = Vec::new();
-    for (i, (value, ty)) in values.iter().zip(types).enumerate() {
+    for (i, ((value, ty), charset)) in values.iter().zip(types).zip(charsets).enumerate() {
         if matches!(value, Value::Null) {
             out[bitmap + (i + 2) / 8] |= 1 << ((i + 2) % 8);
             continue;
@@ -208,7 +197,7 @@ pub fn encode_binary_row(
             }
             (_, Value::Time(time)) => put_time(out, time.micros),
             (_, Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) | Value::Json(text)) => {
-                put_text(out, text.as_bytes(), convert);
+                put_text(out, text, *charset);
             }
             (_, Value::Bytes(bytes)) => out.put_lenenc_str(bytes),
             _ => {
@@ -248,5 +237,26 @@ fn put_time(out: &mut Vec<u8>, micros: i64) {
     out.extend_from_slice(&[(seconds / 3600 % 24) as u8, (seconds / 60 % 60) as u8, (seconds % 60) as u8]);
     if length == 12 {
         out.put_u32_le(fraction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_column_of_a_row_has_its_own_character_set() {
+        let row = [Value::text("é"), Value::text("漢é"), Value::Bytes(vec![0xC3, 0xA9])];
+        let types = [ColumnType::new(TypeKind::VarChar(20)), ColumnType::new(TypeKind::VarChar(20)), ColumnType::new(TypeKind::Blob)];
+        let charsets = [Charset::Latin1, Charset::Utf8mb4, Charset::Binary];
+        let mut cells = vec![1, 0xE9, 5];
+        cells.extend_from_slice("漢é".as_bytes());
+        cells.extend_from_slice(&[2, 0xC3, 0xA9]);
+        let mut text = Vec::new();
+        encode_text_row(&mut text, &row, &types, &charsets);
+        assert_eq!(text, cells);
+        let mut binary = Vec::new();
+        encode_binary_row(&mut binary, &row, &types, &charsets);
+        assert_eq!(binary, [&[0, 0], &cells[..]].concat());
     }
 }

@@ -153,6 +153,9 @@ pub async fn identify(
     if !proved {
         return Ok(Err(denied(used_password)));
     }
+    if account.password_expired && !capabilities.contains(CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS) {
+        return Ok(Err(errors::must_change_password_login()));
+    }
     let collation = if Collation::by_id(hello.collation).is_some() { hello.collation } else { 255 };
     Ok(Ok(ClientInfo {
         connection_id,
@@ -161,6 +164,7 @@ pub async fn identify(
         client_address: peer.address.clone(),
         account_user: account.user.clone(),
         account_host: account.host.clone(),
+        password_expired: account.password_expired,
         flags: ClientFlags {
             found_rows: capabilities.contains(CapabilityFlags::CLIENT_FOUND_ROWS),
             interactive: capabilities.contains(CapabilityFlags::CLIENT_INTERACTIVE),

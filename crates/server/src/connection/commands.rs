@@ -97,8 +97,11 @@ pub async fn serve(
             refuse(wire, capabilities, &errors::malformed_packet()).await?;
             continue;
         };
+        let refused = session.must_change_password()
+            && !matches!(command, Command::Query(_) | Command::StmtSendLongData { .. } | Command::StmtClose(_) | Command::Ping | Command::Quit);
         let done = match command {
             Command::Quit => return Ok(()),
+            _ if refused => Err(errors::must_change_password()),
             Command::Query(sql) => {
                 let mut sink = PacketSink::new(wire, capabilities, false).reporting(session);
                 session.execute(sql, &mut sink).await?;

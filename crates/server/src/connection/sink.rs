@@ -24,13 +24,13 @@ pub struct PacketSink<'a> {
     /// Only the columns are sent; rows are fetched later.
     cursor: bool,
     types: Vec<ColumnType>,
-    /// The character set of text cells where it is not UTF-8.
-    results: Option<Charset>,
+    /// In which each column's text is sent.
+    charsets: Vec<Charset>,
 }
 
 impl<'a> PacketSink<'a> {
     pub fn new(wire: &'a mut Wire, capabilities: CapabilityFlags, binary: bool) -> Self {
-        Self { wire, progress: Progress::default(), capabilities, binary, cursor: false, types: Vec::new(), results: None }
+        Self { wire, progress: Progress::default(), capabilities, binary, cursor: false, types: Vec::new(), charsets: Vec::new() }
     }
 
     /// Reports progress until the answer begins, to a client that knows what that is.
@@ -50,13 +50,13 @@ impl<'a> PacketSink<'a> {
 
     /// For COM_STMT_FETCH: rows of the columns that the execution announced.
     pub fn fetching(mut self, format: RowFormat) -> Self {
-        (self.types, self.results) = (format.types, format.results);
+        (self.types, self.charsets) = (format.types, format.charsets);
         self
     }
 
     /// How rows of the announced columns are written.
     pub fn into_format(mut self) -> RowFormat {
-        RowFormat { types: std::mem::take(&mut self.types), results: self.results }
+        RowFormat { types: std::mem::take(&mut self.types), charsets: std::mem::take(&mut self.charsets) }
     }
 
     fn deprecate_eof(&self) -> bool {
@@ -100,7 +100,15 @@ impl Progress {
 #[derive(Clone, Default)]
 pub struct RowFormat {
     types: Vec<ColumnType>,
-    results: Option<Charset>,
+    charsets: Vec<Charset>,
+}
+
+/// In which a column's text is sent: what its definition says, or as the column stores it where that says bytes.
+fn charset_of(column: &Column) -> Charset {
+    match column.collation.charset {
+        Charset::Binary => column.ty.charset(),
+        charset => charset,
+    }
 }
 
 /// What the client is told about a column.
@@ -133,8 +141,7 @@ fn ok_info(summary: &OkSummary) -> OkInfo<'_> {
 impl ResultSink for PacketSink<'_> {
     fn columns(&mut self, columns: &[Column]) {
         self.types = columns.iter().map(|c| c.ty.clone()).collect();
-        self.results =
-            columns.iter().map(|c| c.collation.charset).find(|c| !matches!(c, Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary));
+        self.charsets = columns.iter().map(charset_of).collect();
         self.writer().packet(|out| put_lenenc_int(out, columns.len() as u64));
         for column in columns {
             self.writer().packet(|out| encode_column(out, &column_definition(column)));
@@ -146,15 +153,10 @@ impl ResultSink for PacketSink<'_> {
     }
 
     fn row(&mut self, row: &[Value]) {
-        let (types, binary, results) = (&self.types, self.binary, self.results);
-        let encode = |text: &[u8]| -> Vec<u8> {
-            let text = std::str::from_utf8(text).expect("text inside the server is UTF-8");
-            results.map_or_else(|| text.as_bytes().to_vec(), |charset| charset.encode(text).into_owned())
-        };
-        let convert: Option<&dyn Fn(&[u8]) -> Vec<u8>> = if results.is_some() { Some(&encode) } else { None };
+        let (types, charsets, binary) = (&self.types, &self.charsets, self.binary);
         // Behind the columns, which ended the reports.
         self.wire.writer.packet(|out| {
-            if binary { encode_binary_row(out, row, types, convert) } else { encode_text_row(out, row, types, convert) }
+            if binary { encode_binary_row(out, row, types, charsets) } else { encode_text_row(out, row, types, charsets) }
         });
     }
 
@@ -219,5 +221,29 @@ impl LocalInfile for ClientFile<'_> {
             self.progress.begin(self.wire);
         }
         Ok(if self.ended { None } else { Some(packet.into()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use highkey_sql::ColumnFlags;
+    use highkey_types::{Collation, TypeKind};
+
+    use super::*;
+
+    /// `character_set_results` is NULL, binary and one of its own. Answers of MySQL 8.0.12.
+    #[test]
+    fn text_is_sent_as_the_column_stores_it_unless_results_have_a_character_set() {
+        let latin1 = Collation::by_name("latin1_swedish_ci").unwrap();
+        let sent = |stored: &'static Collation, announced: &'static Collation| {
+            let ty = ColumnType { collation: stored, ..ColumnType::new(TypeKind::VarChar(20)) };
+            let none = String::new;
+            charset_of(&Column { schema: none(), table: none(), org_table: none(), name: none(), org_name: none(), ty, flags: ColumnFlags(0), collation: announced })
+        };
+        assert_eq!(sent(latin1, latin1), Charset::Latin1);
+        assert_eq!(sent(latin1, Collation::binary()), Charset::Latin1);
+        assert_eq!(sent(Collation::utf8mb4(), Collation::binary()), Charset::Utf8mb4);
+        assert_eq!(sent(latin1, Collation::utf8mb4()), Charset::Utf8mb4);
+        assert_eq!(sent(Collation::utf8mb4(), latin1), Charset::Latin1);
     }
 }

@@ -113,7 +113,7 @@ impl SingleUpdate {
     }
 }
 
-/// UPDATE over a join. Assigned values are outputs of the query, computed from the rows as they were.
+/// UPDATE over a join. Assigned values are outputs of the query, but those of the first target see what is assigned before them, those of the others its new row.
 #[derive(Debug, Clone)]
 pub struct MultiUpdate {
     /// The tables to update.

@@ -32,6 +32,7 @@ pub use dml::{
 };
 pub use view::BoundView;
 pub(crate) use literal::param_type;
+pub(crate) use view::root;
 pub use types::resolve_type;
 
 use highkey_table::{ColumnDef, TableDef};

@@ -96,7 +96,7 @@ impl Binder<'_> {
     }
 
     fn multi_update(&mut self, update: &ast::Update, hints: Hints) -> Result<MultiUpdate> {
-        let locks = exclusive_locks();
+        let locks = shared_locks();
         self.exposing = true;
         let from = self.from_clause(&update.tables, &locks);
         self.exposing = false;
@@ -207,7 +207,7 @@ impl Binder<'_> {
     }
 
     fn multi_delete(&mut self, delete: &ast::Delete, hints: Hints) -> Result<BoundDelete> {
-        let locks = exclusive_locks();
+        let locks = shared_locks();
         self.exposing = true;
         let from = self.from_clause(&delete.tables, &locks);
         self.exposing = false;
@@ -267,8 +267,9 @@ impl BaseTable {
     }
 }
 
-fn exclusive_locks() -> Vec<ast::LockClause> {
-    vec![ast::LockClause { exclusive: true, of: Vec::new(), wait: LockWait::Wait }]
+/// What is only read; those that are changed are locked exclusively (`lock_targets`).
+fn shared_locks() -> Vec<ast::LockClause> {
+    vec![ast::LockClause { exclusive: false, of: Vec::new(), wait: LockWait::Wait }]
 }
 
 fn base_tables(from: &Rel) -> Vec<BaseTable> {

@@ -409,7 +409,7 @@ fn lock_scans(rel: &mut Rel, spec: LockSpec) {
 }
 
 /// The scan that an output comes from as it is, and the table's column.
-pub(super) fn root(rel: &Rel, position: usize) -> Option<(&Rel, usize)> {
+pub(crate) fn root(rel: &Rel, position: usize) -> Option<(&Rel, usize)> {
     match &rel.kind {
         RelKind::Scan { columns, .. } => Some((rel, *columns.get(position)?)),
         RelKind::Filter { input, .. } | RelKind::Sort { input, .. } | RelKind::Limit { input, .. } => root(input, position),

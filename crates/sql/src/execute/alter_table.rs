@@ -13,6 +13,7 @@ use super::{Failure, Outcome, table_spec};
 use crate::bind;
 use crate::parse::{self, ast};
 use crate::parse::ast::{AlterAction, ColumnPosition};
+use crate::plan::{Expr, ExprKind};
 use crate::session::{Session, SessionState, error, error::err};
 use crate::variables::SqlModes;
 
@@ -33,7 +34,8 @@ impl Session {
             let Some(plan) = self.plan_alter(&table, alter)? else { return Ok(done(0)) };
             let cx = self.ddl_context();
             let (from, to) = ((schema.clone(), table.def().name.clone()), (plan.spec.schema.clone(), plan.spec.name.clone()));
-            let mut converter = Converter::new(&self.state, table.def(), &plan)?;
+            let logged = self.replica.is_none() && self.rows_source().is_some();
+            let mut converter = Converter::new(&self.state, table.def(), &plan, logged)?;
             let altered = blocking_ddl(database.alter_table(&cx, plan, &mut |row| converter.convert(row))).await;
             converter.finish(&mut self.state);
             if altered.is_ok() && from != to && self.state.locks.has_tables() {
@@ -541,6 +543,12 @@ fn check_kept_exprs(spec: &TableSpec, cx: &mut SessionState) -> Result<(), MySql
     Ok(())
 }
 
+fn differs_on_replicas(expr: &Expr) -> bool {
+    let mut differs = false;
+    expr.walk(&mut |e| differs |= matches!(e.kind, ExprKind::Call { func, .. } if func.differs_on_replicas()));
+    differs
+}
+
 fn is_short_string(kind: &TypeKind) -> bool {
     matches!(kind, TypeKind::Char(_) | TypeKind::VarChar(_) | TypeKind::Binary(_) | TypeKind::VarBinary(_))
 }
@@ -555,10 +563,13 @@ struct Converter {
     row: u64,
     /// The next value of an AUTO_INCREMENT column that the statement adds.
     next_auto: u64,
+    /// Added columns that may be filled otherwise by replicas, which run the statement: no row may need them.
+    unsafe_columns: Vec<usize>,
 }
 
 impl Converter {
-    fn new(state: &SessionState, old: &TableDef, plan: &AlterPlan) -> Result<Converter, MySqlError> {
+    /// `logged`: the statement's text goes to replicas.
+    fn new(state: &SessionState, old: &TableDef, plan: &AlterPlan, logged: bool) -> Result<Converter, MySqlError> {
         let def = TableDef {
             columns: plan.spec.columns.clone(),
             checks: plan.spec.checks.clone(),
@@ -568,15 +579,18 @@ impl Converter {
             collation: plan.spec.collation,
             ..old.clone()
         };
-        let exprs = Some(Arc::new(bind::bind_table_exprs(&def, state)?));
+        let exprs = Arc::new(bind::bind_table_exprs(&def, state)?);
+        let is_unsafe = |column: &usize| plan.columns[*column].is_none() && exprs.defaults[*column].as_ref().is_some_and(differs_on_replicas);
+        let unsafe_columns = (0..def.columns.len()).filter(|column| logged && is_unsafe(column)).collect();
         Ok(Converter {
             state: state.clone(),
-            rules: RowRules::new(Arc::new(def), exprs),
+            rules: RowRules::new(Arc::new(def), Some(exprs)),
             old: old.columns.clone(),
             from: plan.columns.clone(),
             strict: state.strict(),
             row: 0,
             next_auto: 1,
+            unsafe_columns,
         })
     }
 
@@ -648,6 +662,9 @@ impl Converter {
         let def = &self.rules.columns()[column];
         if def.auto_increment {
             return Ok(self.next_number(column));
+        }
+        if self.unsafe_columns.contains(&column) {
+            return Err(err(1674, "Statement is unsafe because it uses a system function that may return a different value on the replica."));
         }
         match &def.default {
             Default::None if def.nullable => Ok(Value::Null),

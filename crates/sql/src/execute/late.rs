@@ -1,8 +1,10 @@
-//! In strict DML, a query's outputs that may warn are computed here, row by row, where the query would compute them for rows that nobody wants: those that LIMIT
-//! drops, and matches of a row that was updated already.
+//! Outputs of a DML statement's query that are computed here, row by row. In strict mode those that may warn, where the query would compute them for rows that
+//! nobody wants: those that LIMIT drops, and matches of a row that was updated already. And the values of a multi-table UPDATE that read what it has assigned.
 
 use highkey_types::{MySqlError, Value};
 
+use super::update::lift_subqueries;
+use crate::bind::{UpdateTarget, root};
 use crate::expr::{self, EvalContext, Warns};
 use crate::plan::{Expr, Field, Rel, RelKind};
 use crate::session::SessionState;
@@ -32,25 +34,51 @@ impl Late {
         let RelKind::Project { input, exprs } = &projection.kind else { return None };
         let mut warns = Warns::new(state);
         let sorted: Vec<usize> = keys.iter().flat_map(|key| key.expr.columns()).collect();
-        let is_late = |i: usize, expr: &Expr| columns.contains(&i) && !sorted.contains(&i) && warns.value(expr);
-        let (exprs, fields, outputs) = in_two_steps(exprs, &projection.fields, input, is_late)?;
+        let is_late = |i: usize, expr: &Expr| columns.contains(&i) && !sorted.contains(&i) && can_wait(expr) && warns.value(expr);
+        let (exprs, fields, outputs) = in_two_steps(exprs, &projection.fields, input, &[], is_late)?;
         let outputs = columns.iter().map(|&i| outputs[i].clone()).collect();
         *rel = input.as_ref().clone().project(exprs, fields).sort(keys).limit(offset.clone(), count.clone());
         Some(Late { outputs })
     }
 
-    /// Takes those of the outputs `wanted` that may warn out of a projection. The other outputs stay where they are.
-    pub fn of_projection(rel: &mut Rel, wanted: &[usize], state: &SessionState) -> Option<Late> {
-        if !state.warnings_are_errors() {
-            return None;
-        }
+    /// Takes those of the assigned values out of the query of a multi-table UPDATE that read what is assigned before them, and those that may warn. The other
+    /// outputs stay where they are. As in MySQL, where the optimizer reads the first of the targets first: its assignments see those before them, and those of
+    /// the other targets see its row as it has become, but not each other.
+    pub fn of_update(rel: &mut Rel, targets: &[UpdateTarget], state: &SessionState) -> Option<Late> {
         let RelKind::Project { input, exprs } = &mut rel.kind else { return None };
+        let first = targets.first()?;
+        let columns: Vec<usize> = first.row.clone().filter_map(|output| exprs[output].as_column()).collect();
+        let (mut changed, mut reading, mut assigned) = (Vec::new(), Vec::new(), Vec::new());
+        for (n, target) in targets.iter().enumerate() {
+            for (column, output) in &target.assignments {
+                if let Some(output) = *output {
+                    exprs[output].map_columns(&mut |column| place_in(&columns, input, column));
+                    assigned.push(output);
+                    if exprs[output].columns().iter().any(|column| changed.contains(column)) {
+                        reading.push(output);
+                    }
+                }
+                if n == 0 {
+                    changed.push(columns[*column]);
+                }
+            }
+            if n == 0 {
+                let follows = first.table.def().columns.iter().zip(&columns).filter(|(def, _)| def.generated.is_some() || def.on_update_now);
+                changed.extend(follows.map(|(_, column)| *column));
+            }
+        }
+        let strict = state.warnings_are_errors();
         let mut warns = Warns::new(state);
-        let is_late = |i: usize, expr: &Expr| wanted.contains(&i) && warns.value(expr);
-        let (first, fields, outputs) = in_two_steps(exprs, &rel.fields, input, is_late)?;
-        *exprs = first;
+        let is_late = |i: usize, expr: &Expr| reading.contains(&i) || strict && assigned.contains(&i) && can_wait(expr) && warns.value(expr);
+        let (first_step, fields, outputs) = in_two_steps(exprs, &rel.fields, input, &changed, is_late)?;
+        *exprs = first_step;
         rel.fields = fields;
         Some(Late { outputs })
+    }
+
+    /// An output as an expression over a row of the query.
+    pub fn output(&self, output: usize) -> &Expr {
+        &self.outputs[output]
     }
 
     /// An output of a row of the query.
@@ -66,26 +94,44 @@ impl Late {
     }
 }
 
+/// Computed later it is the same.
+fn can_wait(expr: &Expr) -> bool {
+    expr.is_steady() && !expr.has_subquery()
+}
+
+/// The one of `columns` of `input` that is the same column of the same table as `column`, which a view may show once more; `column` if none is.
+fn place_in(columns: &[usize], input: &Rel, column: usize) -> usize {
+    let Some((scan, of_table)) = root(input, column) else { return column };
+    let same = |other: usize| root(input, other).is_some_and(|(other, of_other)| std::ptr::eq(other, scan) && of_other == of_table);
+    columns.iter().copied().find(|&other| same(other)).unwrap_or(column)
+}
+
 /// A projection in two: what is computed of `input` first, its fields, and all outputs as expressions over that. An output that is not late keeps its place.
-/// `None` if none is.
+/// Subqueries of late outputs are late if they read a column that is `changed` meanwhile. `None` if no output is late.
 fn in_two_steps(
     exprs: &[Expr],
     fields: &[Field],
     input: &Rel,
+    changed: &[usize],
     mut is_late: impl FnMut(usize, &Expr) -> bool,
 ) -> Option<(Vec<Expr>, Vec<Field>, Vec<Expr>)> {
     let (mut first, mut first_fields) = (exprs.to_vec(), fields.to_vec());
     let mut outputs: Vec<Expr> = fields.iter().enumerate().map(|(i, field)| Expr::column(i, field.ty.clone())).collect();
+    let width = input.fields.len();
     let mut any = false;
     for (i, expr) in exprs.iter().enumerate() {
-        if !expr.is_steady() || expr.has_subquery() || !is_late(i, expr) {
+        if !is_late(i, expr) {
             continue;
         }
         any = true;
         first[i] = Expr::int(0);
         first_fields[i] = Field::computed("", first[i].ty.clone());
         let mut late = expr.clone();
+        // Outputs stand behind the columns of the input until all are mapped.
+        lift_subqueries(&mut late, changed, width, &mut first, 0);
+        first_fields.extend(first[first_fields.len()..].iter().map(|e| Field::computed("", e.ty.clone())));
         late.map_columns(&mut |column| match first.iter().position(|e| e.as_column() == Some(column)) {
+            _ if column >= width => column - width,
             Some(place) => place,
             None => {
                 first.push(Expr::column(column, input.fields[column].ty.clone()));

@@ -89,24 +89,24 @@ impl Session {
         let mut warns = self.state.warnings_are_errors().then(|| Warns::new(&self.state));
         let mut known = Vec::new();
         for condition in &leaf.conditions {
-            let columns = condition.columns();
-            if columns.iter().all(|column| leaf.fields().contains(column)) {
-                let moves = condition.is_steady() && !condition.has_subquery() && !has_outer(condition);
-                if moves && !warns.as_mut().is_some_and(|warns| warns.condition(condition)) {
-                    let mut condition = condition.clone();
-                    condition.map_columns(&mut |column| column - leaf.start);
-                    known.push(condition);
-                }
+            let moves = condition.is_steady() && !condition.has_subquery() && !has_outer(condition);
+            // In strict DML what may warn is asked of rows of the join only.
+            if !moves || warns.as_mut().is_some_and(|warns| warns.condition(condition)) {
+                continue;
+            }
+            if condition.columns().iter().all(|column| leaf.fields().contains(column)) {
+                let mut condition = condition.clone();
+                condition.map_columns(&mut |column| column - leaf.start);
+                known.push(condition);
                 continue;
             }
             let ExprKind::Compare { op: CompareOp::Eq, by, left, right } = &condition.kind else { continue };
             let (own, other) = if leaf.has(left) { (left, right) } else { (right, left) };
             let (Some(column), Some(with)) = (own.as_column().filter(|_| leaf.has(own)), locked.iter().find(|with| with.has(other))) else { continue };
-            let Some(values) = values_of(at(rel, &with.path), other, with.start) else { continue };
+            let Some(mut values) = values_of(at(rel, &with.path), other, with.start) else { continue };
             if values.is_empty() {
                 return Some(Expr::boolean(false));
             }
-            let mut values = values;
             if sort_members(&mut values, *by, &mut self.state) {
                 let list = values.into_iter().map(|value| Expr::literal(value, other.ty.clone())).collect();
                 let expr = Box::new(Expr::column(column - leaf.start, own.ty.clone()));

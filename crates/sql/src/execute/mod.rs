@@ -135,6 +135,7 @@ fn is_definition(statement: &Statement) -> bool {
 impl Session {
     /// Runs a statement.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        self.check_password(statement)?;
         let commits = commits_first(statement);
         self.check_xa(statement, commits)?;
         if self.check_gtid(statement, commits)? {

@@ -281,12 +281,17 @@ impl Session {
     /// starts anew.
     pub(crate) async fn try_fast(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, destination: &mut Destination<'_>) -> Result<Option<u64>, Failure> {
         let Some(fast) = fast.filter(|fast| !(fast.shares_whole_table() && self.locks_gaps())) else { return Ok(None) };
+        let diagnostics = self.state.diagnostics.clone();
         match self.run_fast(fast, bound.fields(), destination).await? {
             Progress::Done(rows) => {
                 self.state.instance.count(StatusCounter::SelectFastPath, 1);
                 Ok(Some(rows))
             }
-            Progress::TooLarge => Ok(None),
+            Progress::TooLarge => {
+                // Who starts anew warns anew.
+                self.state.diagnostics = diagnostics;
+                Ok(None)
+            }
         }
     }
 

@@ -11,25 +11,49 @@ use crate::parse::ast::{self, AccessMode, IsolationLevel, SetItem, SetValue, Var
 use crate::session::{Session, error, isolation};
 use crate::variables::{self, Effect, Kind, Scope, SqlModes, VarId, VarValue};
 
+/// An item of SET, evaluated and checked.
+enum Change<'a> {
+    /// A system variable; `None` is its default as it is by then.
+    System { id: VarId, global: bool, value: Option<VarValue> },
+    User { name: &'a str, value: Value },
+    Names(&'static Collation),
+    CharacterSet(Charset),
+    Transaction { scope: Option<VariableScope>, isolation: Option<IsolationLevel>, access: Option<AccessMode> },
+}
+
 impl Session {
+    /// Every item is evaluated and checked before the first takes effect, as in MySQL: none does if one is wrong, and none sees another's.
     pub(crate) async fn set(&mut self, items: &[SetItem]) -> Result<Outcome, Failure> {
-        // MySQL evaluates and checks every item first; none takes effect if one is wrong. Effects here follow in order, and what
-        // can be wrong about a later item (its name, its scope) is checked before the first.
         for item in items {
             if let SetItem::System { scope, name, .. } = item {
                 self.check_assignable(*scope, name)?;
             }
         }
+        let mut changes = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                SetItem::System { scope, name, value } => self.set_system(*scope, name, value).await?,
-                SetItem::User { name, value } => {
-                    let value = self.constant(value).await?;
+                SetItem::System { scope, name, value } => changes.extend(self.system_change(*scope, name, value).await?),
+                SetItem::User { name, value } => changes.push(Change::User { name, value: self.constant(value).await? }),
+                SetItem::Names { charset, collation } => changes.push(Change::Names(self.names_collation(charset.as_deref(), collation.as_deref())?)),
+                SetItem::CharacterSet(charset) => {
+                    let charset = charset.as_deref().map(|name| Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))).transpose()?;
+                    changes.push(Change::CharacterSet(charset.unwrap_or(Charset::Utf8mb4)));
+                }
+                SetItem::Transaction { scope, isolation, access } => changes.push(Change::Transaction { scope: *scope, isolation: *isolation, access: *access }),
+            }
+        }
+        for change in changes {
+            match change {
+                Change::System { id, global, value } => {
+                    let value = value.unwrap_or_else(|| self.default_of(id, global));
+                    if global { self.set_global(id, value)? } else { self.set_session(id, value).await? }
+                }
+                Change::User { name, value } => {
                     self.state.user_vars.insert(name.to_lowercase().into(), value);
                 }
-                SetItem::Names { charset, collation } => self.set_names(charset.as_deref(), collation.as_deref())?,
-                SetItem::CharacterSet(charset) => self.set_character_set(charset.as_deref())?,
-                SetItem::Transaction { scope, isolation, access } => self.set_transaction(*scope, *isolation, *access)?,
+                Change::Names(collation) => self.state.set_names(collation),
+                Change::CharacterSet(charset) => self.set_character_set(charset),
+                Change::Transaction { scope, isolation, access } => self.set_transaction(scope, isolation, access)?,
             }
         }
         Ok(Outcome::ok())
@@ -56,17 +80,14 @@ impl Session {
         }
     }
 
-    async fn set_system(&mut self, scope: Option<VariableScope>, name: &str, value: &SetValue) -> Result<(), Failure> {
+    /// `None`: there is nothing to change.
+    async fn system_change(&mut self, scope: Option<VariableScope>, name: &str, value: &SetValue) -> Result<Option<Change<'static>>, Failure> {
         let id = self.check_assignable(scope, name)?;
         let definition = id.definition();
         let global = scope == Some(VariableScope::Global);
         let value = match value {
-            SetValue::Default if global => variables::Values::default().get(id).clone(),
-            SetValue::Default => match definition.scope {
-                Scope::SessionOnly => variables::Values::default().get(id).clone(),
-                _ => self.state.instance.globals().get(id).clone(),
-            },
-            SetValue::Word(word) => self.convert(id, &Value::Text(word.as_str().into()))?,
+            SetValue::Default => None,
+            SetValue::Word(word) => Some(self.convert(id, &Value::Text(word.as_str().into()))?),
             SetValue::Expr(expr) => {
                 let value = match (self.constant(expr).await?, definition.kind) {
                     // Another server's log names modes that there are not here, which a replica leaves out too.
@@ -74,7 +95,7 @@ impl Session {
                     (Value::UInt(bits), Kind::SqlMode) if self.state.variables.bool("pseudo_slave_mode") => Value::text(SqlModes::of_known_bits(bits).to_string()),
                     (value, _) => value,
                 };
-                self.convert(id, &value)?
+                Some(self.convert(id, &value)?)
             }
         };
         match definition.effect {
@@ -82,18 +103,23 @@ impl Session {
             Effect::Ignored => self.state.push_warning(error::warning(1287, format!("'{}' is accepted and has no effect in Highkey", definition.name))),
             Effect::Fact => {
                 let current = if global { self.state.instance.globals().get(id).clone() } else { self.state.variables.get(id).clone() };
-                if current != value {
+                if current != value.unwrap_or_else(|| self.default_of(id, global)) {
                     self.state.push_warning(error::warning(1287, format!("'{}' cannot be changed in Highkey", definition.name)));
                 }
-                return Ok(());
+                return Ok(None);
             }
         }
-        if global {
-            self.set_global(id, value)?;
-        } else {
-            self.set_session(id, value).await?;
+        if !global && definition.name == "sql_log_bin" && self.in_explicit_transaction() {
+            return Err(error::err(1694, "Cannot modify @@session.sql_log_bin inside a transaction").into());
         }
-        Ok(())
+        Ok(Some(Change::System { id, global, value }))
+    }
+
+    fn default_of(&self, id: VarId, global: bool) -> VarValue {
+        if global || id.definition().scope == Scope::SessionOnly {
+            return variables::Values::default().get(id).clone();
+        }
+        self.state.instance.globals().get(id).clone()
     }
 
     fn convert(&mut self, id: VarId, value: &Value) -> Result<VarValue, MySqlError> {
@@ -189,9 +215,6 @@ impl Session {
                 Arc::make_mut(&mut self.state.variables).set(id, VarValue::Text(text.into()));
                 return Ok(());
             }
-            "sql_log_bin" if self.in_explicit_transaction() => {
-                return Err(error::err(1694, "Cannot modify @@session.sql_log_bin inside a transaction"));
-            }
             "transaction_isolation" | "transaction_read_only" if self.in_explicit_transaction() => {
                 // Allowed: it is for transactions to come.
             }
@@ -217,8 +240,9 @@ impl Session {
         self.transaction.is_open(self.state.config.autocommit)
     }
 
-    fn set_names(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<(), MySqlError> {
-        let collation = match (charset, collation) {
+    /// The collation that SET NAMES asks for.
+    fn names_collation(&self, charset: Option<&str>, collation: Option<&str>) -> Result<&'static Collation, MySqlError> {
+        Ok(match (charset, collation) {
             (None, _) => Collation::by_name(&self.state.instance.globals().text("collation_connection")).unwrap_or_else(Collation::utf8mb4),
             (Some(charset), None) => Collation::default_of(Charset::by_name(charset).ok_or_else(|| error::unknown_character_set(charset))?),
             (Some(charset), Some(name)) => {
@@ -229,17 +253,11 @@ impl Session {
                 }
                 collation
             }
-        };
-        self.state.set_names(collation);
-        Ok(())
+        })
     }
 
     /// SET CHARACTER SET: client and results as named, the connection as the database.
-    fn set_character_set(&mut self, charset: Option<&str>) -> Result<(), MySqlError> {
-        let charset = match charset {
-            Some(name) => Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))?,
-            None => Charset::Utf8mb4,
-        };
+    fn set_character_set(&mut self, charset: Charset) {
         let database = self.state.variables.text("collation_database");
         let values = Arc::make_mut(&mut self.state.variables);
         for name in ["character_set_client", "character_set_results"] {
@@ -250,7 +268,6 @@ impl Session {
         values.set(id, value.clone());
         variables::couple(id, &value, values);
         self.state.refresh();
-        Ok(())
     }
 
     fn set_transaction(&mut self, scope: Option<VariableScope>, level: Option<IsolationLevel>, access: Option<AccessMode>) -> Result<(), MySqlError> {

@@ -1,10 +1,10 @@
 //! UPDATE of one table and of several.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use highkey_table::{LockMode, LockWaitPolicy, Row, Table};
-use highkey_types::{MySqlError, Value};
+use highkey_types::{MySqlError, TimeZone, Value};
 
 use super::cascade::rows_at_once;
 use super::late::Late;
@@ -210,6 +210,8 @@ impl Session {
             let column = *column;
             let value = match assigned_value {
                 AssignedValue::Default => target.default(&mut self.state, column, &new, single.ignore, number)?,
+                // To itself: no mode judges what is there.
+                AssignedValue::Expr(expr) if expr.as_column() == Some(column) => new[column].clone(),
                 AssignedValue::Expr(expr) => {
                     let value = match expr.has_subquery() {
                         true => self.eval_over_row(expr, &seen).await?,
@@ -219,10 +221,7 @@ impl Session {
                 }
             };
             self.assign(target, &mut new, column, value, matches!(assigned_value, AssignedValue::Default), single.ignore)?;
-            seen[column] = new[column].clone();
-            if target.timestamps.contains(&column) {
-                to_session(&mut seen[column], zone);
-            }
+            show(target, column, &new, &mut seen, zone);
             assigned.push(column);
         }
         self.write_update(target, row, &stored, new, &assigned, single.ignore, number).await
@@ -331,18 +330,25 @@ impl Session {
         query.locking = true;
         self.share_reads(&mut query);
         // A row that several others match is updated by the first of them; what the others would give need not be right.
-        let assigned: Vec<usize> = multi.targets.iter().flat_map(|target| &target.assignments).filter_map(|(_, output)| *output).collect();
-        let late = Late::of_projection(&mut query.rel, &assigned, &self.state);
-        let rows = self.rows_of(&query).await?;
+        let late = Late::of_update(&mut query.rel, &multi.targets, &self.state);
+        let mut rows = self.rows_of(&query).await?;
+        let zone = self.state.config.time_zone.clone();
         let mut counts = Counts::default();
-        for update in &multi.targets {
+        for (n, update) in multi.targets.iter().enumerate() {
             let target = Target::new(&update.table, &self.state)?;
-            let mut done = HashSet::new();
-            for values in &rows {
-                let Some(row) = self.target_row(&target, &values[update.row.clone()]).await? else { continue };
-                if !done.insert(row.key().to_vec()) {
+            let shows = n == 0 && late.is_some();
+            let mut done: HashMap<Vec<u8>, usize> = HashMap::new();
+            for i in 0..rows.len() {
+                let Some(row) = self.target_row(&target, &rows[i][update.row.clone()]).await? else { continue };
+                if let Some(&before) = done.get(row.key()) {
+                    if shows {
+                        let seen = rows[before][update.row.clone()].to_vec();
+                        rows[i][update.row.clone()].clone_from_slice(&seen);
+                    }
                     continue;
                 }
+                done.insert(row.key().to_vec(), i);
+                let values = &mut rows[i];
                 let stored = row.values();
                 let mut new = stored.clone();
                 let number = counts.matched + 1;
@@ -351,6 +357,7 @@ impl Session {
                         None => target.default(&mut self.state, *column, &new, multi.ignore, number)?,
                         Some(output) => {
                             let value = match &late {
+                                Some(late) if late.output(*output).has_subquery() => self.eval_over_row(late.output(*output), values).await?,
                                 Some(late) => late.value(*output, values, &mut self.state)?,
                                 None => values[*output].clone(),
                             };
@@ -361,9 +368,15 @@ impl Session {
                         }
                     };
                     self.assign(&target, &mut new, *column, value, output.is_none(), multi.ignore)?;
+                    if shows {
+                        show(&target, *column, &new, &mut values[update.row.clone()], &zone);
+                    }
                 }
                 let assigned: Vec<usize> = update.assignments.iter().map(|(c, _)| *c).collect();
                 let written = self.write_update(&target, &row, &stored, new, &assigned, multi.ignore, number).await?;
+                if shows && let Written::Changed(new) = &written {
+                    (0..new.len()).for_each(|column| show(&target, column, new, &mut values[update.row.clone()], &zone));
+                }
                 counts.note(&written);
             }
         }
@@ -396,6 +409,14 @@ impl Session {
     }
 }
 
+/// A column of the new row, as expressions see it.
+fn show(target: &Target, column: usize, new: &[Value], seen: &mut [Value], zone: &TimeZone) {
+    seen[column] = new[column].clone();
+    if target.timestamps.contains(&column) {
+        to_session(&mut seen[column], zone);
+    }
+}
+
 /// Not only equal: -0 is not 0.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
@@ -417,7 +438,7 @@ fn moves_key(target: &Target, index: usize, mut columns: impl Iterator<Item = us
 /// Replaces the subqueries of an assigned expression by outputs of the query that finds the rows (`exprs`, of which the first `width` are the row
 /// itself). Those that read a column assigned before stay: their answer is not known yet. `columns`: where the outputs stand in the row that the
 /// expression is evaluated over.
-fn lift_subqueries(expr: &mut Expr, assigned: &[usize], columns: usize, exprs: &mut Vec<Expr>, width: usize) {
+pub(super) fn lift_subqueries(expr: &mut Expr, assigned: &[usize], columns: usize, exprs: &mut Vec<Expr>, width: usize) {
     if matches!(expr.kind, ExprKind::Subquery(_)) {
         if expr.columns().iter().all(|c| !assigned.contains(c)) {
             let at = Expr::column(columns + exprs.len() - width, expr.ty.clone());

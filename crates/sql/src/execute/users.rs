@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use highkey_table::{DdlContext, UserDef};
-use highkey_types::{MySqlError, string_literal};
+use highkey_types::{MySqlError, errors, string_literal};
 
 use super::{Failure, Outcome};
-use crate::parse::ast::{Grant, UserName, UserOptions, UserSpec};
+use crate::parse::ast::{Grant, Statement, UserName, UserOptions, UserSpec};
 use crate::variables::SqlModes;
 use crate::session::{Session, authentication_string, check_plugin, error};
 
@@ -34,6 +34,29 @@ impl Session {
             log.source.sql_mode &= !SqlModes::NO_BACKSLASH_ESCAPES;
         }
         cx
+    }
+
+    fn is_own(&self, user: &str, host: &str) -> bool {
+        let client = &self.state.client;
+        (user, host) == (client.account_user.as_str(), client.account_host.as_str())
+    }
+
+    /// Error 1820 if the account's password has expired and the statement does not change it. SET passes, which clients send first.
+    pub(crate) fn check_password(&self, statement: &Statement) -> Result<(), MySqlError> {
+        if !self.must_change_password() {
+            return Ok(());
+        }
+        let is_own = |name: &UserName| {
+            let (user, host) = self.account_name(name);
+            self.is_own(&user, &host)
+        };
+        let passes = match statement {
+            Statement::Set(_) => true,
+            Statement::SetPassword { user, .. } => user.as_ref().is_none_or(is_own),
+            Statement::AlterUser { users, .. } => users.iter().all(|spec| is_own(&spec.name) && (spec.password.is_some() || spec.hash.is_some())),
+            _ => false,
+        };
+        if passes { Ok(()) } else { Err(errors::must_change_password()) }
     }
 
     fn find_account(&self, user: &str, host: &str) -> Option<Arc<UserDef>> {
@@ -105,8 +128,7 @@ impl Session {
         }
         self.note_options(options);
         for def in wanted {
-            let cx = self.account_context(account_statement("ALTER", &def));
-            self.state.instance.database().clone().alter_user(&cx, def).await?;
+            self.alter_account(def).await?;
         }
         Ok(Outcome::ok())
     }
@@ -189,9 +211,19 @@ impl Session {
         let mut def = (*existing).clone();
         def.authentication_string = authentication_string(&def.plugin, password)?;
         def.password_expired = false;
+        self.alter_account(def).await?;
+        Ok(Outcome::ok())
+    }
+
+    async fn alter_account(&mut self, def: UserDef) -> Result<(), Failure> {
+        let (own, expired) = (self.is_own(&def.user, &def.host), def.password_expired);
         let cx = self.account_context(account_statement("ALTER", &def));
         self.state.instance.database().clone().alter_user(&cx, def).await?;
-        Ok(Outcome::ok())
+        if own {
+            // Other sessions of the account go on as they began.
+            self.state.client.password_expired = expired;
+        }
+        Ok(())
     }
 
     /// Every account has all privileges, so that granting says what is true already and revoking cannot be done.

@@ -7,6 +7,7 @@ use highkey_table::TableDef;
 use super::join::{Estimator, JoinSource};
 use super::{FastQuery, Source, Stage, TableSource};
 use crate::bind::ROW_KEY;
+use crate::functions::FuncId;
 use crate::parse::ast::LockWait;
 use crate::plan::{self, Aggregate, AggregateFunc, BoundQuery, Expr, ExprKind, IndexAccess, IndexChoice, JoinGraph, Rel, RelKind, SortKey};
 use crate::session::Executor;
@@ -98,7 +99,7 @@ impl FastQuery {
     /// Makes `rel` the source, a join; false if the fast path would be the slower one.
     fn join(&mut self, rel: &Rel, estimate: Estimator<'_>) -> Option<bool> {
         let graph = JoinGraph::of(rel)?;
-        self.stages.iter().all(Stage::is_repeatable).then_some(())?;
+        self.stages.iter().all(|stage| stage.all(Expr::is_repeatable)).then_some(())?;
         graph.conditions.iter().chain(graph.tables.iter().filter_map(|t| t.on.as_ref()).flatten()).try_for_each(runs_here)?;
         let needed = over_tables(&mut self.stages, &graph.outputs);
         let mut source = JoinSource::compile(&graph, &needed, &mut *estimate)?;
@@ -151,7 +152,17 @@ impl FastQuery {
         }
         self.drop_sort();
         let Source::Table(source) = &self.source else { return Some(true) };
-        if source.lock.is_some() || source.access.is_some() {
+        if source.lock.is_some() {
+            return Some(true);
+        }
+        let small = source.table.row_count_estimate().is_ok_and(|rows| rows <= SMALL_TABLE);
+        // Too many rows to hold, and DataFusion starts anew: what changes something may not be there then.
+        let untraced = source.residual.iter().all(is_untraced) && self.stages.iter().all(|stage| stage.all(is_untraced));
+        if !untraced && self.stages.iter().any(Stage::blocks) {
+            self.budget = u64::MAX;
+            return Some(small || source.access.as_ref().is_some_and(|access| access.unique));
+        }
+        if source.access.is_some() {
             return Some(true);
         }
         let blocks = self.stages.iter().any(Stage::blocks) || self.stages.iter().any(|s| matches!(s, Stage::Distinct(_)));
@@ -160,7 +171,7 @@ impl FastQuery {
                 return Some(true);
             }
         }
-        Some(source.table.row_count_estimate().is_ok_and(|rows| rows <= SMALL_TABLE))
+        Some(small)
     }
 
     /// COUNT(*) of a table, MIN or MAX of an indexed column.
@@ -267,17 +278,24 @@ fn over_tables(stages: &mut Vec<Stage>, outputs: &[Expr]) -> Vec<usize> {
 }
 
 impl Stage {
-    /// It may run again, from the beginning, on DataFusion.
-    fn is_repeatable(&self) -> bool {
+    /// All its expressions pass the test.
+    fn all(&self, mut test: impl FnMut(&Expr) -> bool) -> bool {
         match self {
-            Stage::Filter(e) => e.is_repeatable(),
-            Stage::Project(exprs) => exprs.iter().all(Expr::is_repeatable),
-            Stage::Sort(keys) => keys.iter().all(|key| key.expr.is_repeatable()),
+            Stage::Filter(e) => test(e),
+            Stage::Project(exprs) => exprs.iter().all(test),
+            Stage::Sort(keys) => keys.iter().all(|key| test(&key.expr)),
             Stage::Limit { .. } | Stage::Distinct(_) => true,
-            Stage::Aggregate(aggregates) => aggregates.iter().flat_map(|a| &a.args).all(Expr::is_repeatable),
-            Stage::Group { groups, aggregates, .. } => groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).all(Expr::is_repeatable),
+            Stage::Aggregate(aggregates) => aggregates.iter().flat_map(|a| &a.args).all(test),
+            Stage::Group { groups, aggregates, .. } => groups.iter().chain(aggregates.iter().flat_map(|a| &a.args)).all(test),
         }
     }
+}
+
+/// Nobody sees how often it was evaluated. Of what is random only RAND() without a seed is so.
+fn is_untraced(expr: &Expr) -> bool {
+    let mut untraced = true;
+    expr.walk(&mut |e| untraced &= !e.is_volatile_itself() || matches!(&e.kind, ExprKind::Call { func: FuncId::Rand, args } if args.is_empty()));
+    untraced
 }
 
 /// The accumulators know it.

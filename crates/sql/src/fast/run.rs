@@ -373,12 +373,13 @@ impl Session {
         // MySQL keeps the one row of a table that it has read by a whole key before it asks for the rest of the condition.
         let unlocks = source.residual.is_some() && !self.locks_gaps() && !(unique && ranges.len() == 1);
         for range in ranges {
+            if run.stopped {
+                break;
+            }
             let key = if unique { whole_key(&range, &source.table.def().indexes[source.index]) } else { None };
             if let Some(key) = key {
                 let found = source.table.lock_get(self.txn(), source.index, key, mode, policy).await?;
-                if let Some(found) = found
-                    && !run.stopped
-                {
+                if let Some(found) = found {
                     let wanted = self.push_found(source, run, &found, destination)?;
                     if !wanted && unlocks {
                         source.table.unlock(self.txn(), &found);

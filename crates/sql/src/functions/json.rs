@@ -19,8 +19,9 @@ pub(crate) fn json_of(value: &Value, ty: Option<&ColumnType>) -> Json {
             _ => i64::try_from(*v).map_or(Json::UInt(*v), Json::Int),
         },
         Value::Decimal(v) => Json::Decimal(*v),
-        Value::Double(v) => Json::Double(*v),
-        Value::Float(v) => Json::Double(f64::from(*v)),
+        // JSON has no NaN and nothing infinite, which parameters may be.
+        Value::Double(v) => Json::Double(if v.is_finite() { *v } else { 0.0 }),
+        Value::Float(v) => Json::Double(if v.is_finite() { f64::from(*v) } else { 0.0 }),
         // Temporal values show all six digits.
         Value::DateTime(moment) => Json::String(moment.format(6)),
         Value::Time(time) => Json::String(time.format(6)),

@@ -45,6 +45,11 @@ impl FuncId {
         self.class() == Class::Volatile
     }
 
+    /// A replica that runs the statement may see something else.
+    pub fn differs_on_replicas(self) -> bool {
+        self.is_volatile() || matches!(self, FuncId::CurrentUser | FuncId::FoundRows | FuncId::RowCount | FuncId::User | FuncId::Version)
+    }
+
     /// SQL calls it by its name: it is no operator and no target of special syntax.
     pub(crate) fn is_named(self) -> bool {
         use FuncId::*;

@@ -202,6 +202,7 @@ impl Session {
 
     /// Runs a prepared statement with the parameters in `state.params`. `cursor`: keep a result set for that statement's COM_STMT_FETCH.
     pub(crate) async fn run_prepared(&mut self, statement: &PreparedStatement, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        self.check_password(&statement.parsed.statement)?;
         if self.check_gtid(&statement.parsed.statement, false)? {
             return Ok(Outcome::ok());
         }

@@ -111,6 +111,7 @@ impl Session {
             original_commit_micros,
             thread_id: state.pseudo_thread_id() as u32,
             timestamp: (state.now_micros / 1_000_000) as u32,
+            micros: (state.now_micros % 1_000_000) as u32,
             schema: state.database.clone().unwrap_or_default(),
             row_metadata: if settings.full_metadata.load(Ordering::Relaxed) { RowMetadata::Full } else { RowMetadata::Minimal },
             statement: state.config.rows_query.then(|| self.statement_text.clone()),

@@ -83,6 +83,8 @@ pub struct ClientInfo {
     /// CURRENT_USER(): the account that matched.
     pub account_user: String,
     pub account_host: String,
+    /// Until it has another password it may run nothing but what gives it one, and SET.
+    pub password_expired: bool,
     pub flags: ClientFlags,
     /// The collation id of the handshake response.
     pub collation: u16,
@@ -598,10 +600,10 @@ impl Session {
         Ok(())
     }
 
-    /// Runs `init_connect`. Accounts named root skip it, so that a wrong one can be repaired.
+    /// Runs `init_connect`. Accounts named root skip it, so that a wrong one can be repaired, and those whose password has expired.
     pub async fn run_init_connect(&mut self) -> Result<(), MySqlError> {
         let sql = self.state.instance.global_text("init_connect");
-        if sql.trim().is_empty() || self.state.client.account_user == "root" {
+        if sql.trim().is_empty() || self.state.client.account_user == "root" || self.must_change_password() {
             return Ok(());
         }
         let multi = std::mem::replace(&mut self.state.client.flags.multi_statements, true);
@@ -655,6 +657,11 @@ impl Session {
 
     pub fn set_multi_statements(&mut self, on: bool) {
         self.state.client.flags.multi_statements = on;
+    }
+
+    /// The account's password has expired: most commands are error 1820.
+    pub fn must_change_password(&self) -> bool {
+        self.state.client.password_expired
     }
 
     pub fn client(&self) -> &ClientInfo {

@@ -16,8 +16,8 @@ pub struct Column {
     pub org_name: String,
     pub ty: ColumnType,
     pub flags: ColumnFlags,
-    /// What the definition packet says, and the charset text cells are to be encoded in (`character_set_results` for
-    /// text, `binary` for the rest).
+    /// What the definition packet says, and the character set in which text cells are sent: `character_set_results` for text, the type's own if that is NULL,
+    /// `binary` for the rest. Text that is `binary` here is sent in its type's own, too.
     pub collation: &'static Collation,
 }
 

@@ -386,8 +386,8 @@ impl Session {
         Ok(())
     }
 
-    /// After SET autocommit = 1: what was open is committed.
+    /// After SET autocommit = 1: what was open is committed, and over even if BEGIN began it.
     pub(crate) async fn autocommit_turned_on(&mut self) -> Result<(), MySqlError> {
-        if self.transaction.explicit { Ok(()) } else { self.commit_current().await }
+        self.implicit_commit().await
     }
 }

@@ -28,6 +28,8 @@ pub struct EventSource {
     pub thread_id: u32,
     /// When the statement began, in seconds since 1970; `SET timestamp` counts.
     pub timestamp: u32,
+    /// Microseconds of that second, for what is logged as text.
+    pub micros: u32,
     /// The session's default schema, or nothing.
     pub schema: Str,
     pub sql_mode: u64,
@@ -62,6 +64,7 @@ impl EventSource {
             auto_increment: self.auto_increment,
             charset: Some(self.charset),
             time_zone: &self.time_zone,
+            microseconds: (self.micros != 0).then_some(self.micros),
             ..QueryContext::default()
         };
         query(self.stamp(), &context, &self.schema, sql.as_bytes(), out);

@@ -48,6 +48,15 @@ fn to_integer(value: &Value) -> i128 {
     }
 }
 
+/// Only a client's parameter is none.
+fn is_nan(value: &Value) -> bool {
+    match value {
+        Value::Float(v) => v.is_nan(),
+        Value::Double(v) => v.is_nan(),
+        _ => false,
+    }
+}
+
 /// Digits with an optional sign and nothing else.
 fn plain_integer(text: &[u8]) -> Option<i128> {
     let (negative, digits) = match text {
@@ -67,6 +76,9 @@ fn decimal_to_integer(v: &Decimal) -> i128 {
 }
 
 pub(super) fn integer(value: &Value, ty: &ColumnType, column: &str, cx: &mut StoreContext) -> Stored {
+    if is_nan(value) {
+        cx.out_of_range(column)?;
+    }
     let (low, high) = ty.integer_range().unwrap_or((i64::MIN, u64::MAX));
     let (number, garbage) = integer_and_garbage(value, column, cx)?;
     let clamped = number.clamp(i128::from(low), i128::from(high));
@@ -80,6 +92,9 @@ pub(super) fn integer(value: &Value, ty: &ColumnType, column: &str, cx: &mut Sto
 
 pub(super) fn year(value: &Value, column: &str, cx: &mut StoreContext) -> Stored {
     let is_text = text_of(value).is_some();
+    if is_nan(value) {
+        cx.out_of_range(column)?;
+    }
     let (number, garbage) = match value {
         Value::Date(v) => (i128::from(v.year), false),
         Value::DateTime(v) => (i128::from(v.date.year), false),
@@ -185,7 +200,7 @@ pub(super) fn decimal(value: &Value, precision: u8, scale: u8, ty: &ColumnType, 
                 Some(v) => v,
                 None => {
                     cx.out_of_range(column)?;
-                    let limit = Decimal::max(precision, scale);
+                    let limit = if v.is_nan() { Decimal::new(crate::I256::ZERO, scale) } else { Decimal::max(precision, scale) };
                     return Ok(Value::Decimal(if v < 0.0 { limit.neg() } else { limit }));
                 }
             }
@@ -268,6 +283,10 @@ pub(super) fn real(value: &Value, ty: &ColumnType, column: &str, cx: &mut StoreC
             number.unwrap_or(0.0).clamp(f64::MIN, f64::MAX)
         }
     };
+    if number.is_nan() {
+        cx.out_of_range(column)?;
+        return Ok(Value::Null);
+    }
     let mut in_range = true;
     if ty.unsigned && number < 0.0 {
         number = 0.0;

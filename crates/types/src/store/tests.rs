@@ -144,3 +144,35 @@ fn json_becomes_the_number_that_it_is() {
         assert_eq!(stored(nothing, int(), false), Ok(Value::Int(0)), "{nothing}");
     }
 }
+
+/// What only parameters and modes can bring. Answers of MySQL 8.0.12, but for NaN as an integer, which it stores as the least.
+#[test]
+fn what_no_column_can_have_is_refused() {
+    let zone = TimeZone::utc();
+    let store_in = |value: &Value, ty: ColumnType, strict: bool, mode: SqlMode| {
+        let mut warnings = Vec::new();
+        let mut cx = StoreContext { strict, ignore: false, mode, time_zone: &zone, row: 1, warnings: &mut warnings };
+        let stored = store(value.clone(), &ty, "c", &mut cx).map_err(|e| e.code);
+        (stored, warnings.iter().map(|w| w.code).collect::<Vec<u16>>())
+    };
+    let usual = SqlMode { no_zero_date: true, no_zero_in_date: true, ..SqlMode::default() };
+    for nan in [Value::Double(f64::NAN), Value::Float(f32::NAN)] {
+        for kind in [TypeKind::Double, TypeKind::Float, TypeKind::BigInt, TypeKind::Year] {
+            assert_eq!(store_in(&nan, ColumnType::new(kind.clone()), true, usual).0, Err(1264), "{kind:?}");
+        }
+        assert_eq!(store_in(&nan, ColumnType::decimal(5, 1), true, usual).0, Err(1264));
+        assert_eq!(store_in(&nan, ColumnType::new(TypeKind::Double), false, usual), (Ok(Value::Null), vec![1264]));
+        assert_eq!(store_in(&nan, ColumnType::new(TypeKind::BigInt), false, usual), (Ok(Value::Int(0)), vec![1264]));
+        assert_eq!(store_in(&nan, ColumnType::decimal(5, 1), false, usual), (Ok(Value::Decimal("0.0".parse().unwrap())), vec![1264]));
+    }
+    let date = crate::Date { year: 2021, month: 2, day: 30 };
+    let invalid = SqlMode { allow_invalid_dates: true, ..usual };
+    for (value, kind) in [(Value::Date(date), TypeKind::Date), (Value::DateTime(DateTime::from(date)), TypeKind::DateTime(0))] {
+        let ty = || ColumnType::new(kind.clone());
+        assert_eq!(store_in(&value, ty(), true, usual).0, Err(1292), "{kind:?}");
+        assert_eq!(store_in(&value, ty(), false, usual).1, [1264], "{kind:?}");
+        assert_eq!(store_in(&value, ty(), true, invalid), (Ok(value.clone()), vec![]), "{kind:?}");
+        // A copy of what is there already.
+        assert_eq!(store_in(&value, ty(), true, SqlMode::default()), (Ok(value.clone()), vec![]), "{kind:?}");
+    }
+}

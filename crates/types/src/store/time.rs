@@ -102,8 +102,12 @@ fn check(v: DateTime, rules: DateRules) -> Result<DateTime, Trouble> {
     if v.is_zero() {
         return if rules.no_zero_date { Err(Trouble::ZeroDate) } else { Ok(v) };
     }
-    if rules.no_zero_parts && v.date.has_zero_part() {
-        return Err(Trouble::ZeroInDate);
+    if v.date.has_zero_part() {
+        return if rules.no_zero_parts { Err(Trouble::ZeroInDate) } else { Ok(v) };
+    }
+    // As MySQL, which copies dates without a look at them if no mode asks for one.
+    if (rules.no_zero_parts || rules.no_zero_date) && !rules.allow_invalid_dates && !v.date.is_valid() {
+        return Err(Trouble::OutOfRange);
     }
     Ok(v)
 }

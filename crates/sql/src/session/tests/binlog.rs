@@ -1,5 +1,6 @@
 //! What statements leave in the binary log, and the statements about it.
 
+use std::io::Read;
 use std::time::Duration;
 
 use super::{Client, Server, table};
@@ -382,4 +383,43 @@ async fn the_second_phase_is_logged_by_whoever_ends_it() {
         gone.ok("USE d").await;
     }
     assert_eq!(c.rows("SELECT * FROM t").await, table("1|97"));
+}
+
+/// Rows that a definition fills are not in the log: it has to say the time of it to the microsecond.
+#[tokio::test]
+async fn definitions_are_logged_with_microseconds() {
+    let (server, mut c) = server(&[]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO t VALUES (1)").await;
+    c.ok("SET timestamp = 1700000000.123456").await;
+    c.ok("ALTER TABLE t ADD c TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)").await;
+    assert_eq!(c.value("SELECT MICROSECOND(c) FROM t").await, "123456");
+    let file = c.rows("SHOW BINLOG EVENTS").await[0][0].clone();
+    let mut bytes = Vec::new();
+    server.instance.database().binlog().unwrap().read_file(&file, 0).unwrap().unwrap().read_to_end(&mut bytes).unwrap();
+    // Q_MICROSECONDS, of three bytes.
+    assert!(bytes.windows(4).any(|window| window == [13, 0x40, 0xE2, 0x01]));
+}
+
+#[tokio::test]
+async fn a_definition_that_fills_rows_otherwise_on_a_replica_is_refused() {
+    let (_server, mut c) = server(&[]).await;
+    let unsafe_function = (1674, "Statement is unsafe because it uses a system function that may return a different value on the replica.".to_owned());
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    // No row has it yet.
+    c.ok("ALTER TABLE t ADD a VARCHAR(36) DEFAULT (UUID())").await;
+    c.ok("INSERT INTO t (id) VALUES (1), (2)").await;
+    for default in ["UUID()", "RAND()", "CONCAT('x', USER())", "VERSION()"] {
+        assert_eq!(c.error(&format!("ALTER TABLE t ADD b VARCHAR(100) DEFAULT ({default})")).await, unsafe_function, "{default}");
+    }
+    c.ok("ALTER TABLE t ADD b VARCHAR(100) DEFAULT (CONCAT('x', id)), ADD n DATETIME(6) DEFAULT (NOW(6) + INTERVAL 1 DAY)").await;
+    // What is there already is not filled again.
+    c.ok("ALTER TABLE t ADD d INT FIRST, MODIFY a VARCHAR(40) DEFAULT (UUID())").await;
+    c.ok("SET sql_log_bin = OFF").await;
+    c.ok("ALTER TABLE t ADD e VARCHAR(36) DEFAULT (UUID())").await;
+    assert_eq!(c.value("SELECT COUNT(DISTINCT e) FROM t").await, "2");
+    let other = Server::new();
+    let mut unlogged = other.client().await;
+    unlogged.ok("CREATE TABLE t SELECT 1 AS id").await;
+    unlogged.ok("ALTER TABLE t ADD a VARCHAR(36) DEFAULT (UUID())").await;
 }

@@ -56,3 +56,33 @@ async fn users_are_made_and_altered() {
     assert!(server.instance.account("root", "127.0.0.1").is_some());
     assert!(server.instance.account("root", "10.0.0.1").is_none());
 }
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn an_account_whose_password_has_expired_may_only_change_it() {
+    let server = Server::new();
+    let mut root = server.connect();
+    root.ok("CREATE USER u IDENTIFIED BY 'secret' PASSWORD EXPIRE").await;
+    assert!(server.instance.account("u", "h").unwrap().password_expired);
+    let mut c = server.connect();
+    c.session.state.client.account_user = "u".into();
+    c.session.state.client.account_host = "%".into();
+    c.session.state.client.password_expired = true;
+    let refused = [
+        "SELECT 1", "SELECT 2", "DO 1", "BEGIN", "ROLLBACK", "SHOW WARNINGS", "CREATE TABLE t (a INT)", "PREPARE s FROM 'SELECT 1'", "KILL 999999", "ALTER USER u ACCOUNT UNLOCK",
+        "ALTER USER root@localhost IDENTIFIED BY 'x'", "ALTER USER u IDENTIFIED BY 'x', root@localhost IDENTIFIED BY 'x'", "SET PASSWORD FOR root@localhost = ''",
+    ];
+    for sql in refused {
+        assert_eq!(c.error(sql).await, (1820, "You must reset your password using ALTER USER statement before executing this statement.".into()), "{sql}");
+    }
+    c.ok("SET NAMES utf8mb4").await;
+    c.ok("ALTER USER u IDENTIFIED BY 'other'").await;
+    assert_eq!(c.value("SELECT 1").await, "1");
+    assert!(!server.instance.account("u", "h").unwrap().password_expired);
+    // Its own session knows of it at once, another one not.
+    c.ok("ALTER USER u PASSWORD EXPIRE").await;
+    assert_eq!(c.error("SELECT 1").await.0, 1820);
+    c.ok("SET PASSWORD = 'secret'").await;
+    root.ok("ALTER USER u PASSWORD EXPIRE").await;
+    assert_eq!(c.value("SELECT 1").await, "1");
+}

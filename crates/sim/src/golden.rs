@@ -284,7 +284,7 @@ pub async fn ask(connection: &mut Conn, sql: &str, protocol: Protocol) -> Result
     let answer = match protocol {
         Protocol::Text | Protocol::Patterns => text(connection, sql).await,
         // It tells of the statement before, which preparing it would be.
-        Protocol::Prepared if sql.to_ascii_uppercase().starts_with("SHOW WARNINGS") => text(connection, sql).await,
+        Protocol::Prepared if ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS"].iter().any(|show| sql.to_ascii_uppercase().starts_with(show)) => text(connection, sql).await,
         Protocol::Prepared => match connection.prep(sql).await {
             Ok(statement) => {
                 let answer = prepared(connection, &statement).await;

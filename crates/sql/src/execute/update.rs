@@ -336,8 +336,7 @@ impl Session {
         let mut counts = Counts::default();
         for (n, update) in multi.targets.iter().enumerate() {
             let target = Target::new(&update.table, &self.state)?;
-            // As in MySQL what is assigned shows in a table that the statement names once only.
-            let shows = n == 0 && late.is_some() && scans_of(&multi.query.rel, &update.table) == 1;
+            let shows = n == 0 && late.is_some();
             let mut done: HashMap<Vec<u8>, usize> = HashMap::new();
             for i in 0..rows.len() {
                 let Some(row) = self.target_row(&target, &rows[i][update.row.clone()]).await? else { continue };
@@ -416,12 +415,6 @@ fn show(target: &Target, column: usize, new: &[Value], seen: &mut [Value], zone:
     if target.timestamps.contains(&column) {
         to_session(&mut seen[column], zone);
     }
-}
-
-/// How many scans of a plan, but for its subqueries', read a table.
-fn scans_of(rel: &Rel, table: &Table) -> usize {
-    let own = matches!(&rel.kind, RelKind::Scan { table: scanned, .. } if scanned.id() == table.id());
-    usize::from(own) + rel.inputs().into_iter().map(|input| scans_of(input, table)).sum::<usize>()
 }
 
 /// Not only equal: -0 is not 0.

@@ -56,13 +56,11 @@ impl BoundTables {
     }
 
     pub fn collect(&mut self, rel: &Rel) {
-        if let RelKind::Scan { table, lock, .. } = &rel.kind {
-            self.add(table, lock.is_some_and(|l| l.exclusive));
-        }
-        for input in rel.inputs() {
-            self.collect(input);
-        }
-        rel.for_each_root(&mut |expr| self.collect_expr(expr));
+        rel.for_each_operator(&mut |rel| {
+            if let RelKind::Scan { table, lock, .. } = &rel.kind {
+                self.add(table, lock.is_some_and(|l| l.exclusive));
+            }
+        });
     }
 
     /// Those that are joined with others.

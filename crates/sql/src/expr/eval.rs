@@ -10,6 +10,7 @@ use super::compare::compare_values;
 use super::convert::{quiet_f64, to_bytes, truth};
 use crate::functions::{self, FuncId, Types};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, unresolved};
+use crate::stack;
 
 type Result<T> = std::result::Result<T, MySqlError>;
 
@@ -21,6 +22,14 @@ pub fn eval(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
 /// The value with all the digits that a division gave: only a result for others is rounded to its type.
 /// `1/3*3` is 1.0000 in MySQL because the product sees 0.333333333.
 fn evaluate(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
+    match &expr.kind {
+        // Nothing is below them.
+        ExprKind::Column(_) | ExprKind::Literal(_) | ExprKind::Param(_) => evaluate_here(expr, row, cx),
+        _ => stack::ensure(|| evaluate_here(expr, row, cx)),
+    }
+}
+
+fn evaluate_here(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
     match &expr.kind {
         ExprKind::Column(index) => row.get(*index).cloned().ok_or_else(|| unresolved("column beyond the row")),
         ExprKind::Literal(value) => Ok(value.clone()),

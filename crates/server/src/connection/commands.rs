@@ -15,7 +15,7 @@ use super::authenticate::{identify, new_nonce};
 use super::dump;
 use super::idle::IdleTimer;
 use super::sink::{PacketSink, RowFormat, column_definition};
-use super::{Peer, Wire, packet_error, plain_ok, refuse};
+use super::{Peer, Wire, connect_timeout, packet_error, plain_ok, refuse};
 use crate::listen::Server;
 
 /// What the protocol keeps of a prepared statement; the rest is the session's.
@@ -228,7 +228,7 @@ pub async fn serve(
             wire.writer.packet(|out| encode_error(out, &e, capabilities));
         }
         wire.flush().await?;
-        if session.process().is_connection_killed() {
+        if session.wants_close() || session.process().is_connection_killed() {
             return Ok(());
         }
     }
@@ -327,9 +327,18 @@ async fn change_user(
     let nonce = new_nonce();
     hello.auth_plugin = None;
     let id = session.client().connection_id;
-    let client = match identify(server, wire, peer, &hello, &nonce, capabilities, id).await? {
-        Ok(client) => client,
-        Err(e) => return Ok(Err(e)),
+    // As in MySQL the transaction ends first, with its locks: the client may take its time, or never say who it is.
+    session.close().await;
+    let process = session.process().clone();
+    let identified = tokio::select! {
+        identified = tokio::time::timeout(connect_timeout(server), identify(server, wire, peer, &hello, &nonce, capabilities, id).boxed()) => identified,
+        () = process.connection_killed() => return Ok(Err(errors::server_shutdown())),
+    };
+    let client = match identified {
+        Ok(Ok(Ok(client))) => client,
+        Ok(Ok(Err(e))) => return Ok(Err(e)),
+        Ok(Err(e)) => return Err(e),
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
     };
     let mut changed = session.change_user(client).await;
     if let (Ok(()), Some(database)) = (&changed, &hello.database) {

@@ -417,7 +417,7 @@ impl Session {
 
     fn answer(&mut self, outcome: Outcome, more: bool, sink: &mut dyn ResultSink) {
         let mut status = self.status_flags();
-        if more {
+        if more && !self.close_requested {
             status.0 |= StatusFlags::MORE_RESULTS_EXISTS;
         }
         // A statement about conditions has none of its own.
@@ -625,7 +625,7 @@ impl Session {
         self.prepared_count(-(closed as i64));
     }
 
-    /// True once the session asked to be closed (COMMIT RELEASE).
+    /// True once the session asked to be closed (COMMIT RELEASE): nothing more is run, and nothing more is to be expected.
     pub fn wants_close(&self) -> bool {
         self.close_requested
     }

@@ -307,7 +307,7 @@ async fn execute(
     let parsed = parse_execute(request, count, &mut bound.types, &bound.long_data, text);
     bound.clear_long_data();
     let Some(parsed) = parsed else { return Ok(Err(errors::malformed_packet())) };
-    let cursor = parsed.cursor != 0;
+    let cursor = parsed.cursor != 0 && session.opens_cursor(id);
     let mut sink = PacketSink::new(wire, capabilities, true).opening_cursor(cursor).reporting(session);
     session.execute_prepared(id, &parsed.parameters, cursor, &mut sink).await?;
     bound.format = sink.into_format();

@@ -542,6 +542,11 @@ impl Session {
         Ok(())
     }
 
+    /// An execution that asks for a cursor gets one: the statement is a query whose rows go to the client. Others answer as if nothing had been asked.
+    pub fn opens_cursor(&self, id: u32) -> bool {
+        self.prepared.get(id).is_some_and(|s| matches!(&s.parsed.statement, parse::ast::Statement::Query(query) if query.into.is_none()))
+    }
+
     /// Number of parameters of a prepared statement, for decoding COM_STMT_EXECUTE.
     pub fn prepared_params(&self, id: u32) -> Option<usize> {
         self.prepared.get(id).map(|s| s.params)

@@ -117,12 +117,14 @@ async fn kills(bench: &Bench) -> Result<Verdict> {
     gone(&mut c, changing.connection_id).await.map_err(|e| format!("changing the user: {e}"))?;
 
     // By its own wish, at the end of a transaction.
-    for release in ["COMMIT RELEASE; SELECT 1", "ROLLBACK RELEASE", "SET completion_type = RELEASE; COMMIT; SELECT 1"] {
+    for (before, last) in [("DO 1", "COMMIT RELEASE"), ("DO 1", "ROLLBACK RELEASE"), ("SET completion_type = RELEASE", "COMMIT")] {
         let mut released = Raw::login(server.port).await?;
-        released.send(0, &command(COM_QUERY, release.as_bytes())).await?;
-        let outcome = released.read_to_end().await.map_err(|e| format!("{release}: {e}"))?;
+        released.send(0, &command(COM_QUERY, before.as_bytes())).await?;
+        released.settle().await?;
+        released.send(0, &command(COM_QUERY, last.as_bytes())).await?;
+        let outcome = released.read_to_end().await.map_err(|e| format!("{last}: {e}"))?;
         if !outcome.errors.is_empty() {
-            return Err(format!("{release}: {outcome:?}").into());
+            return Err(format!("{last}: {outcome:?}").into());
         }
     }
 

@@ -30,6 +30,13 @@ UPDATE a a1 JOIN a a2 ON a1.id = a2.id SET a1.x = a1.x + 1, a2.x = a1.x + 100;
 SELECT * FROM a ORDER BY id;
 UPDATE a a1 JOIN a a2 ON a1.id = a2.id SET a1.x = 100, a2.y = a2.x;
 SELECT * FROM a ORDER BY id;
+UPDATE a a1 JOIN a a2 ON a1.id = a2.id SET a1.x = 50, a1.y = a1.x, a2.v = a1.y;
+SELECT * FROM a ORDER BY id;
+# Rows that move.
+UPDATE a JOIN b ON a.id = b.id SET a.id = a.id + 10, a.y = a.id, b.v = a.id + a.y;
+SELECT * FROM a ORDER BY id;
+SELECT * FROM b ORDER BY id;
+UPDATE a JOIN b ON a.id = b.id + 10 SET a.id = a.id - 10;
 # Subqueries.
 UPDATE a, b SET a.x = 3, a.y = (SELECT a.x + 1), b.x = (SELECT a.y + 1) WHERE a.id = b.id;
 SELECT * FROM a JOIN b USING (id) ORDER BY id;

@@ -257,6 +257,6 @@ mod tests {
         assert_eq!(text, cells);
         let mut binary = Vec::new();
         encode_binary_row(&mut binary, &row, &types, &charsets);
-        assert_eq!(binary, [&[0, 0], &cells[..]].concat());
+        assert_eq!(binary, [&[0, 0][..], &cells[..]].concat());
     }
 }

@@ -23,6 +23,7 @@ mod prepared;
 pub mod replica;
 mod session;
 mod show;
+mod stack;
 mod variables;
 
 pub use session::{

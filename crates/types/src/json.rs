@@ -20,6 +20,8 @@ pub use search::{contains, depth, overlaps, pretty};
 
 /// Nesting that MySQL allows.
 pub const MAX_DEPTH: usize = 100;
+/// Why a text of more levels is refused: MySQL has an error of its own for it.
+pub const TOO_DEEP: &str = "The JSON document exceeds the maximum depth.";
 /// Bytes of a member's name: MySQL's binary form has 16 bits for them.
 const MAX_KEY_LEN: usize = 65_535;
 
@@ -234,7 +236,7 @@ impl Parser<'_> {
 
     fn value(&mut self, depth: usize) -> Parsed<Json> {
         if depth > MAX_DEPTH {
-            return self.fail("The JSON document exceeds the maximum depth.");
+            return self.fail(TOO_DEEP);
         }
         match self.peek() {
             Some(b'n') => self.word("null", Json::Null),

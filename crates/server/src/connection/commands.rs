@@ -15,7 +15,7 @@ use super::authenticate::{identify, new_nonce};
 use super::dump;
 use super::idle::IdleTimer;
 use super::sink::{PacketSink, RowFormat, column_definition};
-use super::{Peer, Wire, packet_error, plain_ok, refuse};
+use super::{Peer, Wire, connect_timeout, packet_error, plain_ok, refuse};
 use crate::listen::Server;
 
 /// What the protocol keeps of a prepared statement; the rest is the session's.
@@ -231,7 +231,7 @@ pub async fn serve(
             wire.writer.packet(|out| encode_error(out, &e, capabilities));
         }
         wire.flush().await?;
-        if session.process().is_connection_killed() {
+        if session.wants_close() || session.process().is_connection_killed() {
             return Ok(());
         }
     }
@@ -310,7 +310,7 @@ async fn execute(
     let parsed = parse_execute(request, count, &mut bound.types, &bound.long_data, text);
     bound.clear_long_data();
     let Some(parsed) = parsed else { return Ok(Err(errors::malformed_packet())) };
-    let cursor = parsed.cursor != 0;
+    let cursor = parsed.cursor != 0 && session.opens_cursor(id);
     let mut sink = PacketSink::new(wire, capabilities, true).opening_cursor(cursor).reporting(session);
     session.execute_prepared(id, &parsed.parameters, cursor, &mut sink).await?;
     bound.format = sink.into_format();
@@ -330,9 +330,18 @@ async fn change_user(
     let nonce = new_nonce();
     hello.auth_plugin = None;
     let id = session.client().connection_id;
-    let client = match identify(server, wire, peer, &hello, &nonce, capabilities, id).await? {
-        Ok(client) => client,
-        Err(e) => return Ok(Err(e)),
+    // As in MySQL the transaction ends first, with its locks: the client may take its time, or never say who it is.
+    session.close().await;
+    let process = session.process().clone();
+    let identified = tokio::select! {
+        identified = tokio::time::timeout(connect_timeout(server), identify(server, wire, peer, &hello, &nonce, capabilities, id).boxed()) => identified,
+        () = process.connection_killed() => return Ok(Err(errors::server_shutdown())),
+    };
+    let client = match identified {
+        Ok(Ok(Ok(client))) => client,
+        Ok(Ok(Err(e))) => return Ok(Err(e)),
+        Ok(Err(e)) => return Err(e),
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
     };
     let mut changed = session.change_user(client).await;
     if let (Ok(()), Some(database)) = (&changed, &hello.database) {

@@ -23,8 +23,12 @@ pub use wire::{Stream, Wire};
 
 use crate::listen::Server;
 
-/// `connect_timeout`'s meaning: how long the connection phase may take.
 const MIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a client may take to say and prove who it is (`connect_timeout`).
+fn connect_timeout(server: &Server) -> Duration {
+    Duration::from_secs(server.instance.global_u64("connect_timeout")).max(MIN_CONNECT_TIMEOUT)
+}
 
 /// Where a client comes from.
 pub struct Peer {
@@ -55,9 +59,8 @@ pub async fn run(server: &Server, mut wire: Wire, peer: Peer, too_many: bool) {
         let _ = refuse(&mut wire, CapabilityFlags::empty(), &errors::con_count_error()).await;
         return;
     }
-    let limit = Duration::from_secs(server.instance.global_u64("connect_timeout")).max(MIN_CONNECT_TIMEOUT);
     // Boxed, here and below: the compiler cannot show otherwise that these long futures are Send.
-    let connected = tokio::time::timeout(limit, authenticate::connect(server, wire, &peer).boxed()).await;
+    let connected = tokio::time::timeout(connect_timeout(server), authenticate::connect(server, wire, &peer).boxed()).await;
     let (mut wire, mut session, capabilities) = match connected {
         Ok(Ok(connected)) => connected,
         Ok(Err(e)) => {

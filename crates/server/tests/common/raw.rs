@@ -19,7 +19,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// `library` is what the client says it is.
+    /// `capabilities`: those in which it differs from the others. `library` is what the client says it is.
     pub fn connect(server: &Server, capabilities: u32, library: &str) -> Raw {
         let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -28,7 +28,7 @@ impl Raw {
         // Protocol version, the server's up to a NUL, then the id.
         let id = greeting.iter().position(|&b| b == 0).unwrap() + 1;
         raw.id = u32::from_le_bytes(greeting[id..id + 4].try_into().unwrap());
-        let mut hello = (CAPABILITIES | capabilities).to_le_bytes().to_vec();
+        let mut hello = (CAPABILITIES ^ capabilities).to_le_bytes().to_vec();
         hello.extend_from_slice(&(1u32 << 24).to_le_bytes());
         hello.push(45);
         hello.extend_from_slice(&[0; 23]);

@@ -8,6 +8,7 @@ use crate::Result;
 
 pub const COM_QUERY: u8 = 0x03;
 pub const COM_STATISTICS: u8 = 0x09;
+pub const COM_CHANGE_USER: u8 = 0x11;
 pub const COM_STMT_PREPARE: u8 = 0x16;
 pub const COM_STMT_EXECUTE: u8 = 0x17;
 pub const COM_STMT_SEND_LONG_DATA: u8 = 0x18;

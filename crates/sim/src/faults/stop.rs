@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
-use super::raw::{COM_QUERY, Raw, command};
+use super::raw::{COM_CHANGE_USER, COM_QUERY, Raw, command};
 use super::server::{Bystander, Server};
 use super::{Bench, HANG, Report, Verdict};
 use crate::Result;
@@ -97,6 +97,36 @@ async fn kills(bench: &Bench) -> Result<Verdict> {
     holder.query_drop("UPDATE faults.t SET v = 100 WHERE id = 1").await?;
     kill(&mut c, u64::from(holder.id())).await?;
     c.query_drop("UPDATE faults.t SET v = v + 10 WHERE id = 1").await.map_err(|e| format!("idle in a transaction: {e}"))?;
+
+    // Half way to another user: the locks are free before that, and KILL ends it.
+    let mut changing = Raw::login(server.port).await?;
+    for sql in ["BEGIN", "UPDATE faults.t SET v = 100 WHERE id = 1"] {
+        changing.send(0, &command(COM_QUERY, sql.as_bytes())).await?;
+        changing.settle().await?;
+    }
+    changing.send(0, &command(COM_CHANGE_USER, b"root\0\x05abcde\0\xFF\0caching_sha2_password\0")).await?;
+    match changing.read().await?.as_deref() {
+        Some([0xFE, ..]) => {}
+        other => return Err(format!("COM_CHANGE_USER was answered by {other:?}").into()),
+    }
+    c.query_drop("SET innodb_lock_wait_timeout = 1").await?;
+    c.query_drop("UPDATE faults.t SET v = v + 0 WHERE id = 1").await.map_err(|e| format!("changing the user: {e}"))?;
+    c.query_drop("SET innodb_lock_wait_timeout = DEFAULT").await?;
+    kill(&mut c, changing.connection_id).await?;
+    changing.read_to_end().await.map_err(|e| format!("changing the user: {e}"))?;
+    gone(&mut c, changing.connection_id).await.map_err(|e| format!("changing the user: {e}"))?;
+
+    // By its own wish, at the end of a transaction.
+    for (before, last) in [("DO 1", "COMMIT RELEASE"), ("DO 1", "ROLLBACK RELEASE"), ("SET completion_type = RELEASE", "COMMIT")] {
+        let mut released = Raw::login(server.port).await?;
+        released.send(0, &command(COM_QUERY, before.as_bytes())).await?;
+        released.settle().await?;
+        released.send(0, &command(COM_QUERY, last.as_bytes())).await?;
+        let outcome = released.read_to_end().await.map_err(|e| format!("{last}: {e}"))?;
+        if !outcome.errors.is_empty() {
+            return Err(format!("{last}: {outcome:?}").into());
+        }
+    }
 
     // In a query: one that sleeps, one that reads.
     c.query_drop("CREATE TABLE faults.many (x INT PRIMARY KEY)").await?;

@@ -9,9 +9,10 @@ use super::fold::Folder;
 use super::scope::Scope;
 use super::view::Conditions;
 use super::{BindContext, errors};
-use crate::parse::ast::ColumnRef;
+use crate::parse::ast::{self, ColumnRef};
 use crate::parse::print::ResolvedNames;
 use crate::plan::{Expr, ExprKind, ExprType, Rel};
+use crate::stack;
 
 pub(super) type Result<T> = std::result::Result<T, MySqlError>;
 
@@ -54,7 +55,19 @@ pub(super) struct Binder<'a> {
     pub loaded: Option<(Vec<Str>, &'static Collation)>,
     /// What names have been found to be, for a view's text.
     pub names: Option<Box<ResolvedNames>>,
+    /// How many of the expressions around the current one are being bound once more.
+    repeating: usize,
+    /// Expressions bound once more.
+    repeated: usize,
+    /// Operators of the plans that names of common table expressions and views have stood for.
+    copied: usize,
 }
+
+/// Copies of expressions, and of operators, that a statement may be made of: some copies in each other soon take all memory.
+const MOST_REPEATED: usize = 1 << 19;
+const MOST_COPIED: usize = 1 << 15;
+/// Levels of operators that names may add up to.
+const MOST_LEVELS: usize = 2000;
 
 impl<'a> Binder<'a> {
     pub fn new(cx: &'a dyn BindContext) -> Binder<'a> {
@@ -76,7 +89,37 @@ impl<'a> Binder<'a> {
             merges: false,
             loaded: None,
             names: None,
+            repeating: 0,
+            repeated: 0,
+            copied: 0,
         }
+    }
+
+    /// Runs `bind`, which binds these once more. Error 1436 if such copies in each other become too many; nothing is in a name or a constant.
+    pub fn again<T>(&mut self, exprs: &[ast::Expr], bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let is_copy = exprs.iter().any(|e| !matches!(e.kind, ast::ExprKind::Column(_) | ast::ExprKind::Literal(_) | ast::ExprKind::Param(_) | ast::ExprKind::UserVar(_)));
+        self.repeating += usize::from(is_copy);
+        let bound = bind(self);
+        self.repeating -= usize::from(is_copy);
+        bound
+    }
+
+    /// An expression is bound.
+    pub fn count_expr(&mut self) -> Result<()> {
+        if self.repeating > 0 {
+            self.repeated += 1;
+            if self.repeated > MOST_REPEATED {
+                return Err(stack::overrun());
+            }
+        }
+        Ok(())
+    }
+
+    /// A name stands for this plan: error 1436 if names that stand for names come to too many or too high ones.
+    pub fn count_copy(&mut self, rel: &Rel) -> Result<()> {
+        let (operators, levels) = rel.size();
+        self.copied += operators;
+        if self.copied > MOST_COPIED || levels > MOST_LEVELS { Err(stack::overrun()) } else { Ok(()) }
     }
 
     /// The query being bound; outside of any query an empty one.

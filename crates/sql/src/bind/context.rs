@@ -46,8 +46,8 @@ pub trait BindContext {
     }
     /// The current value of a system variable, for its type (error 1193 if unknown).
     fn system_var(&self, scope: Option<crate::parse::ast::VariableScope>, name: &str) -> Result<Value, MySqlError>;
-    /// The current value of a user variable, for its type; `None` if it was never set.
-    fn user_var(&self, name: &str) -> Option<Value>;
+    /// The current value of a user variable and the collation of its text, for its type; `None` if it was never set.
+    fn user_var(&self, name: &str) -> Option<(Value, &'static Collation)>;
     /// There is such an account.
     fn has_account(&self, _user: &str, _host: &str) -> bool {
         true

@@ -11,13 +11,17 @@ use crate::functions::FuncId;
 use crate::parse::ast::{self, BinaryOp, ExprKind as Ast, UnaryOp};
 use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType, SubqueryKind};
 
+/// Rows of so many members are compared half by half, which makes few levels of them.
+const LONG_ROW: usize = 16;
+
 impl Binder<'_> {
     /// A scalar expression.
     pub fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        self.count_expr()?;
         if let Ast::Literal(value) = &expr.kind {
             return self.literal(value);
         }
-        stacker::maybe_grow(128 << 10, 1 << 20, || self.expr_inner(expr))
+        crate::stack::ensure(|| self.expr_inner(expr))
     }
 
     fn expr_inner(&mut self, expr: &ast::Expr) -> Result<Expr> {
@@ -191,17 +195,18 @@ impl Binder<'_> {
             let ty = ExprType::text(16_383, *collation, true).with_coercibility(Coercibility::Implicit);
             return Expr { kind: ExprKind::UserVar(Str::from(name)), ty };
         }
-        let ty = match self.cx.user_var(&name) {
-            Some(Value::Null) | None => ExprType::text(16_383, self.cx.collation(), true),
-            Some(value @ (Value::Text(_) | Value::Bytes(_))) => {
-                let ty = literal::type_of(&value, self.cx.collation());
-                ExprType::text(16_383, ty.ty.collation, true)
-            }
-            Some(value @ Value::Decimal(_)) => {
-                let (_, scale) = literal::type_of(&value, self.cx.collation()).decimal_digits();
+        let connection = self.cx.collation();
+        let (value, collation) = self.cx.user_var(&name).unwrap_or((Value::Null, connection));
+        // What is no text has none of its own.
+        let collation = if collation.charset == Charset::Binary { connection } else { collation };
+        let ty = match value {
+            Value::Null => ExprType::text(16_383, collation, true),
+            Value::Text(_) | Value::Bytes(_) => ExprType::text(16_383, literal::type_of(&value, collation).ty.collation, true),
+            Value::Decimal(_) => {
+                let (_, scale) = literal::type_of(&value, collation).decimal_digits();
                 ExprType::decimal(65, scale, true)
             }
-            Some(value) => literal::type_of(&value, self.cx.collation()),
+            value => literal::type_of(&value, collation),
         };
         Expr { kind: ExprKind::UserVar(Str::from(name)), ty: ty.with_nullable(true).with_coercibility(Coercibility::Implicit) }
     }
@@ -385,19 +390,20 @@ impl Binder<'_> {
                 Ok(self.not(equal))
             }
             _ => {
-                // (a, b) < (c, d) is a < c OR (a = c AND b < d).
+                // (a, b) < (c, d) is a < c OR (a = c AND b < d), for members as for halves of longer rows.
                 let strict = match op {
                     CompareOp::Le => CompareOp::Lt,
                     CompareOp::Ge => CompareOp::Gt,
                     other => other,
                 };
-                let (l, r) = pairs[0];
-                if pairs.len() == 1 {
+                if let [(l, r)] = pairs[..] {
                     return self.compare(op, l, r);
                 }
-                let first = self.compare(strict, l, r)?;
-                let equal = self.compare(CompareOp::Eq, l, r)?;
-                let rest = self.compare_rows(op, &left[1..], &right[1..])?;
+                let half = if pairs.len() < LONG_ROW { 1 } else { pairs.len() / 2 };
+                let ((left, left_rest), (right, right_rest)) = (left.split_at(half), right.split_at(half));
+                let first = self.compare_rows(strict, left, right)?;
+                let equal = self.again(left, |binder| binder.compare_rows(CompareOp::Eq, left, right))?;
+                let rest = self.compare_rows(op, left_rest, right_rest)?;
                 let tail = Expr::and([equal, rest]).expect("two parts");
                 let nullable = first.ty.nullable || tail.ty.nullable;
                 Ok(Expr { kind: ExprKind::Or(vec![first, tail]), ty: ExprType::boolean(nullable) })
@@ -406,7 +412,8 @@ impl Binder<'_> {
     }
 
     fn between(&mut self, expr: &ast::Expr, low: &ast::Expr, high: &ast::Expr, negated: bool) -> Result<Expr> {
-        let (first, second) = (self.expr(expr)?, self.expr(expr)?);
+        let first = self.expr(expr)?;
+        let second = self.again(std::slice::from_ref(expr), |binder| binder.expr(expr))?;
         let (bound_low, bound_high) = (self.expr(low)?, self.expr(high)?);
         // A hexadecimal literal against a number is a number.
         let first = if bound_low.ty.ty.is_number() { self.as_number(expr, first) } else { first };
@@ -429,7 +436,8 @@ impl Binder<'_> {
                 if members.len() != items.len() {
                     return Err(errors::operand_columns(items.len()));
                 }
-                parts.push(self.compare_rows(CompareOp::Eq, items, members)?);
+                let copied: &[ast::Expr] = if parts.is_empty() { &[] } else { items };
+                parts.push(self.again(copied, |binder| binder.compare_rows(CompareOp::Eq, items, members))?);
             }
             return Ok(self.any_of(parts, negated));
         }
@@ -504,7 +512,10 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(branches.len());
         for (when, then) in branches {
             let when = match operand {
-                Some(operand) => self.compare_by(comparison_of_text, CompareOp::Eq, operand, when)?,
+                Some(operand) => {
+                    let copied: &[ast::Expr] = if bound.is_empty() { &[] } else { std::slice::from_ref(operand) };
+                    self.again(copied, |binder| binder.compare_by(comparison_of_text, CompareOp::Eq, operand, when))?
+                }
                 None => self.condition(when)?,
             };
             bound.push((when, self.expr(then)?));

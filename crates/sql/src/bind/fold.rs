@@ -53,7 +53,7 @@ impl<'a> Folder<'a> {
 
     /// The present value of a user variable, by its name in lower case; `None` if it was never set.
     pub fn user_var(&self, name: &str) -> Option<Value> {
-        self.cx.user_var(name)
+        self.cx.user_var(name).map(|(value, _)| value)
     }
 
     /// The literal that `expr` is, if it is made of literals and neither fails nor warns; else itself.

@@ -134,7 +134,9 @@ impl Binder<'_> {
             && let Some(cte) = self.ctes.iter().rev().find(|c| same_name(&c.name, &name.name))
         {
             let mut rel = cte.rel.clone();
-            if cte.level != self.scopes.len() && rel.is_correlated() {
+            let level = cte.level;
+            self.count_copy(&rel)?;
+            if level != self.scopes.len() && rel.is_correlated() {
                 return Err(highkey_types::errors::not_supported_yet("correlated common table expressions in subqueries"));
             }
             let alias: Str = Str::from(alias.unwrap_or(&name.name));

@@ -1,7 +1,7 @@
 //! Optimizer hints that mean something here.
 
 use crate::parse::ast::{OptimizerHint, VariableScope};
-use crate::plan::{ExprKind, Hints, PqHint, Rel, RelKind};
+use crate::plan::{Hints, PqHint, Rel, RelKind};
 
 /// The warning of a hint that is ignored.
 const IGNORED: u16 = 3126;
@@ -73,9 +73,9 @@ pub(super) fn resolve(hints: &mut Hints, rel: &Rel) {
 
 /// The query reads a table of this name, perhaps in a subquery.
 fn reads(rel: &Rel, name: &str) -> bool {
-    let mut found = matches!(&rel.kind, RelKind::Scan { alias, .. } if **alias == *name);
-    rel.for_each_root(&mut |root| root.walk(&mut |e| found |= matches!(&e.kind, ExprKind::Subquery(sub) if reads(&sub.plan, name))));
-    found || rel.inputs().into_iter().any(|input| reads(input, name))
+    let mut found = false;
+    rel.for_each_operator(&mut |rel| found |= matches!(&rel.kind, RelKind::Scan { alias, .. } if **alias == *name));
+    found
 }
 
 /// Hints of MySQL that ask for plans this server does not choose between.

@@ -51,7 +51,7 @@ impl Binder<'_> {
 
     /// A query with its WITH, ORDER BY and LIMIT.
     pub fn query_expression(&mut self, query: &ast::Query) -> Result<Rel> {
-        stacker::maybe_grow(128 << 10, 1 << 20, || {
+        crate::stack::ensure(|| {
             let visible = self.ctes.len();
             let exposing = std::mem::take(&mut self.exposing);
             let result = self.define_ctes(query.with.as_ref()).and_then(|()| self.query_body(query));
@@ -89,12 +89,34 @@ impl Binder<'_> {
                 self.query_expression(&ast::Query { locks, ..(**query).clone() })
             }
             QueryBody::Values(rows) => self.values(rows),
-            QueryBody::SetOperation { op, all, left, right } => {
-                let left = stacker::maybe_grow(128 << 10, 1 << 20, || self.body(left, &[]))?;
-                let right = self.body(right, locks)?;
-                self.set_operation(*op, *all, left, right)
-            }
+            QueryBody::SetOperations { first, rest } => self.set_operations(first, rest, locks),
         }
+    }
+
+    /// Set operations from left to right; neighbouring UNIONs are one.
+    fn set_operations(&mut self, first: &QueryBody, rest: &[ast::SetOperand], locks: &[ast::LockClause]) -> Result<Rel> {
+        if rest.is_empty() {
+            return self.body(first, locks);
+        }
+        let mut rel = self.body(first, &[])?;
+        let mut at = 0;
+        while at < rest.len() {
+            let unions = rest[at..].iter().take_while(|operand| operand.op == SetOperator::Union).count();
+            let operands = &rest[at..at + unions.max(1)];
+            let mut inputs = vec![rel];
+            for operand in operands {
+                at += 1;
+                let input = self.body(&operand.body, if at == rest.len() { locks } else { &[] })?;
+                if input.fields.len() != inputs[0].fields.len() {
+                    return Err(errors::column_count());
+                }
+                inputs.push(input);
+            }
+            // UNION DISTINCT drops the duplicates of all that stands before it.
+            let distinct = operands.iter().rposition(|operand| !operand.all).map(|last| last + 2);
+            rel = self.set_operation(operands[0].op, inputs, distinct.unwrap_or(0))?;
+        }
+        Ok(rel)
     }
 
     /// ORDER BY and LIMIT over a result whose columns are all there is to name.
@@ -152,20 +174,27 @@ impl Binder<'_> {
         Ok(Rel { kind: RelKind::Values { rows }, fields })
     }
 
-    /// Both sides brought to common types, named by the left one.
-    pub fn set_operation(&mut self, op: SetOperator, all: bool, left: Rel, right: Rel) -> Result<Rel> {
-        if left.fields.len() != right.fields.len() {
-            return Err(errors::column_count());
+    /// All inputs brought to common types, named by the first one. The rows of the first `distinct` of them together are without duplicates.
+    fn set_operation(&self, op: SetOperator, inputs: Vec<Rel>, distinct: usize) -> Result<Rel> {
+        let mut fields: Vec<Field> = inputs[0].fields.iter().map(|field| Field::computed(field.name.clone(), field.ty.clone())).collect();
+        for input in &inputs[1..] {
+            for (i, (field, other)) in fields.iter_mut().zip(&input.fields).enumerate() {
+                let (a, b) = (Expr::column(i, field.ty.clone()), Expr::column(i, other.ty.clone()));
+                field.ty = merge(&[&a, &b], self.cx.collation(), "UNION")?;
+            }
         }
-        let mut fields = Vec::with_capacity(left.fields.len());
-        for (i, (l, r)) in left.fields.iter().zip(&right.fields).enumerate() {
-            let (a, b) = (Expr::column(i, l.ty.clone()), Expr::column(i, r.ty.clone()));
-            let ty = merge(&[&a, &b], self.cx.collation(), "UNION")?;
-            fields.push(Field::computed(l.name.clone(), ty));
+        let mut inputs: Vec<Rel> = inputs.into_iter().map(|input| conform(input, &fields)).collect();
+        let operation = |all, inputs| Rel { kind: RelKind::SetOperation { op, all, inputs }, fields: fields.clone() };
+        if distinct > 0 {
+            let others = inputs.split_off(distinct);
+            let first = operation(false, inputs);
+            if others.is_empty() {
+                return Ok(first);
+            }
+            inputs = vec![first];
+            inputs.extend(others);
         }
-        let left = Box::new(conform(left, &fields));
-        let right = Box::new(conform(right, &fields));
-        Ok(Rel { kind: RelKind::SetOperation { op, all, left, right }, fields })
+        Ok(operation(true, inputs))
     }
 
     /// Binds the common table expressions of WITH and leaves them in scope.
@@ -194,13 +223,17 @@ impl Binder<'_> {
                 format!("Recursive Common Table Expression '{}' should have one or more non-recursive query blocks followed by one or more recursive ones", cte.name),
             )
         };
-        let QueryBody::SetOperation { op: SetOperator::Union, all, left, right } = &cte.query.body else {
+        let united = match &cte.query.body {
+            QueryBody::SetOperations { first, rest } => rest.split_last().filter(|(last, _)| last.op == SetOperator::Union).map(|(last, before)| (first, before, last)),
+            _ => None,
+        };
+        let Some((first, before, ast::SetOperand { all, body: right, .. })) = united else {
             return Err(MySqlError::with_message(3573, format!("Recursive Common Table Expression '{}' should contain a UNION", cte.name)));
         };
-        if mentions(left, &cte.name) {
+        if mentions(first, &cte.name) || before.iter().any(|operand| mentions(&operand.body, &cte.name)) {
             return Err(malformed());
         }
-        let mut anchor = self.body(left, &[])?;
+        let mut anchor = self.set_operations(first, before, &[])?;
         rename(&mut anchor, &cte.name, &cte.columns)?;
         for field in &mut anchor.fields {
             field.ty.nullable = true;
@@ -283,7 +316,7 @@ fn first_select(body: &QueryBody) -> Option<&ast::Select> {
     match body {
         QueryBody::Select(select) => Some(select),
         QueryBody::Nested(query) => first_select(&query.body),
-        QueryBody::SetOperation { left, .. } => first_select(left),
+        QueryBody::SetOperations { first, .. } => first_select(first),
         QueryBody::Values(_) | QueryBody::Table(_) => None,
     }
 }
@@ -301,7 +334,7 @@ fn mentions(body: &QueryBody, name: &str) -> bool {
     match body {
         QueryBody::Select(select) => select.from.iter().any(|t| in_table(t, name)),
         QueryBody::Nested(query) => mentions(&query.body, name),
-        QueryBody::SetOperation { left, right, .. } => mentions(left, name) || mentions(right, name),
+        QueryBody::SetOperations { first, rest } => mentions(first, name) || rest.iter().any(|operand| mentions(&operand.body, name)),
         QueryBody::Table(table) => same_name(&table.name, name),
         QueryBody::Values(_) => false,
     }

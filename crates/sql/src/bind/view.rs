@@ -48,7 +48,7 @@ impl BindContext for ViewContext<'_> {
         self.cx.system_var(scope, name)
     }
 
-    fn user_var(&self, name: &str) -> Option<Value> {
+    fn user_var(&self, name: &str) -> Option<(Value, &'static Collation)> {
         self.cx.user_var(name)
     }
 
@@ -172,7 +172,7 @@ impl Binder<'_> {
         inner.next_recursion = self.next_recursion;
         inner.expanding = self.expanding.clone();
         inner.expanding.push(name);
-        let bound = stacker::maybe_grow(128 << 10, 1 << 20, || f(&mut inner, &query));
+        let bound = crate::stack::ensure(|| f(&mut inner, &query));
         self.next_recursion = inner.next_recursion;
         self.views.push(view.clone());
         self.views.append(&mut inner.views);
@@ -187,6 +187,7 @@ impl Binder<'_> {
             rename(&mut rel, alias, &column_names(def))?;
             Ok(rel)
         })?;
+        self.count_copy(&rel)?;
         for field in &mut rel.fields {
             field.schema = def.schema.clone();
             field.org_table = def.name.clone();
@@ -397,8 +398,9 @@ fn subquery_reads(rel: &Rel, table: TableId) -> bool {
 }
 
 fn reads_table(rel: &Rel, id: TableId) -> bool {
-    let own = matches!(&rel.kind, RelKind::Scan { table, .. } if table.id() == id);
-    own || rel.inputs().into_iter().any(|input| reads_table(input, id)) || subquery_reads(rel, id)
+    let mut found = false;
+    rel.for_each_operator(&mut |rel| found |= matches!(&rel.kind, RelKind::Scan { table, .. } if table.id() == id));
+    found
 }
 
 fn lock_scans(rel: &mut Rel, spec: LockSpec) {

@@ -89,7 +89,8 @@ impl QueryEngine {
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
             .thread_name("highkey-query")
-            .thread_stack_size(8 << 20)
+            // Plans of many levels are made, run and dropped by functions that call themselves. What is not used takes no memory.
+            .thread_stack_size(32 << 20)
             .on_thread_start(lower_priority)
             .enable_all()
             .build()?;

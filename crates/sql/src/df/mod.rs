@@ -47,6 +47,7 @@ pub use stream::RowStream;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
@@ -63,11 +64,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use compact::{compact_texts, sorts_that_spill};
 use context::Shared;
-use error::{is_out_of_memory, to_mysql};
+use error::{is_out_of_memory, to_mysql, user};
 use lower::Lowerer;
 use sorted_groups::sorted_groups;
 
 use crate::plan::{BoundQuery, Field, Rel};
+use crate::stack;
 
 /// Starts `bound` and returns its rows as they come. Errors of planning come from here, errors of execution from the stream.
 pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MySqlError> {
@@ -76,6 +78,7 @@ pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MyS
     let fields: Arc<[Field]> = rel.fields.clone().into();
     let (rows, batches) = mpsc::channel(stream::BATCHES_AHEAD);
     let (planned, plan_ready) = oneshot::channel();
+    let (killed, interruption) = (cx.killed.clone(), cx.interruption.clone());
     let query = async move {
         let outcome = AssertUnwindSafe(run(rel, cx, planned, rows.clone())).catch_unwind().await;
         // A panic in a query ends the query, never the server.
@@ -89,12 +92,28 @@ pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MyS
         None => engine.handle().spawn(query),
     };
     let stream = RowStream::new(fields, batches, task, engine);
-    match plan_ready.await {
+    let planned = tokio::select! {
+        planned = plan_ready => planned,
+        // Dropping the stream ends the query, once the planner lets go.
+        () = killed_for(&killed, PATIENCE) => return Err(interruption()),
+    };
+    match planned {
         Ok(Ok(())) => Ok(stream),
         Ok(Err(error)) => Err(to_mysql(&error)),
         // The task ended before it had a plan.
         Err(_) => Err(to_mysql(&DataFusionError::Internal("the query panicked while it was planned".into()))),
     }
+}
+
+/// How long a query that was killed may take to end by itself. DataFusion's planner never looks.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Ends when `killed` has been set for so long.
+async fn killed_for(killed: &AtomicBool, long: Duration) {
+    while !killed.load(Ordering::Relaxed) {
+        tokio::time::sleep(LOOK_FOR_KILL).await;
+    }
+    tokio::time::sleep(long).await;
 }
 
 async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>) {
@@ -229,8 +248,14 @@ struct Physical {
     degree: Result<usize, SerialReason>,
 }
 
+/// Operators that may stand on each other. Each becomes some of DataFusion's, every one of which takes stack while the plan is made, and while it runs.
+const MOST_LEVELS: usize = 1000;
+
 /// The plan to execute, its columns in the order of the relation's fields.
 async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
+    if rel.size().1 > MOST_LEVELS {
+        return Err(user(stack::overrun()));
+    }
     let lowerer = Lowerer::new(shared.clone());
     if !shared.explain {
         lowerer.fold_constant_subqueries(&mut rel)?;

@@ -119,7 +119,7 @@ fn gives_rows_as_read(rel: &Rel) -> bool {
         RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. } => true,
         RelKind::Filter { input, .. } | RelKind::Project { input, .. } | RelKind::Window { input, .. } | RelKind::Limit { input, .. } => gives_rows_as_read(input),
         RelKind::Aggregate { .. } | RelKind::Sort { .. } | RelKind::Distinct { .. } => false,
-        RelKind::SetOperation { all, left, right, .. } => *all && (gives_rows_as_read(left) || gives_rows_as_read(right)),
+        RelKind::SetOperation { all, inputs, .. } => *all && inputs.iter().any(gives_rows_as_read),
     }
 }
 
@@ -129,7 +129,7 @@ fn is_sorted_below(rel: &Rel, joined: bool) -> bool {
         RelKind::Project { input, exprs } => is_sorted_below(input, joined || exprs.iter().any(Expr::has_subquery)),
         RelKind::Filter { input, predicate } => is_sorted_below(input, joined || predicate.has_subquery()),
         RelKind::Limit { input, .. } => is_sorted_below(input, joined),
-        RelKind::SetOperation { all: true, left, right, .. } => is_sorted_below(left, joined) || is_sorted_below(right, joined),
+        RelKind::SetOperation { all: true, inputs, .. } => inputs.iter().any(|input| is_sorted_below(input, joined)),
         RelKind::Sort { .. } => joined,
         _ => false,
     }
@@ -154,13 +154,13 @@ fn shows_order(rel: &Rel, free: bool) -> bool {
             return seen || (!free && !groups.is_empty() && !rollup) || shows_order(input, true);
         }
         RelKind::Distinct { input } => return !free || shows_order(input, true),
-        RelKind::SetOperation { op, all, left, right } => {
+        RelKind::SetOperation { op, all, inputs } => {
             // INTERSECT ALL and EXCEPT ALL keep as many of equal rows as they should, whichever they are.
             if *all && *op != SetOperator::Union {
                 return true;
             }
             let hashed = !*all;
-            return (hashed && !free) || shows_order(left, free || hashed) || shows_order(right, free || hashed);
+            return (hashed && !free) || inputs.iter().any(|input| shows_order(input, free || hashed));
         }
         RelKind::Window { input, windows } => {
             // Rows that are peers to a window get the same from these, whoever of them comes first.
@@ -208,8 +208,8 @@ fn reads_text(expr: &Expr) -> bool {
 /// True if some expression assigns a variable or gives another value each time: rows must be evaluated one after the other.
 pub(super) fn has_steps(rel: &Rel) -> bool {
     let mut steps = false;
-    rel.for_each_root(&mut |root| root.walk(&mut |e| steps |= e.is_volatile_itself() || matches!(&e.kind, ExprKind::Subquery(sub) if has_steps(&sub.plan))));
-    steps || rel.inputs().into_iter().any(has_steps)
+    rel.for_each_expr(&mut |e, _| steps |= e.is_volatile_itself());
+    steps
 }
 
 /// True if the value of an expression depends on which rows were evaluated before.

@@ -368,10 +368,7 @@ fn peeled(rel: &Rel) -> &Rel {
 
 fn collect_branches<'r>(rel: &'r Rel, branches: &mut Vec<&'r Rel>) {
     match &rel.kind {
-        RelKind::SetOperation { left, right, .. } => {
-            collect_branches(left, branches);
-            collect_branches(right, branches);
-        }
+        RelKind::SetOperation { inputs, .. } => inputs.iter().for_each(|input| collect_branches(input, branches)),
         // Branches are brought to common types.
         RelKind::Project { input, .. } if matches!(input.kind, RelKind::SetOperation { .. }) => collect_branches(input, branches),
         _ => branches.push(rel),

@@ -1,6 +1,7 @@
 //! Outputs of a DML statement's query that are computed here, row by row. In strict mode those that may warn, where the query would compute them for rows that
 //! nobody wants: those that LIMIT drops, and matches of a row that was updated already. And the values of a multi-table UPDATE that read what it has assigned.
 
+use highkey_table::Table;
 use highkey_types::{MySqlError, Value};
 
 use super::update::lift_subqueries;
@@ -12,6 +13,8 @@ use crate::session::SessionState;
 /// The outputs of a query as expressions over the rows that it gives.
 pub(crate) struct Late {
     outputs: Vec<Expr>,
+    /// Some read what an UPDATE has assigned: it is to be put into the query's rows.
+    reads_assigned: bool,
 }
 
 impl Late {
@@ -38,15 +41,19 @@ impl Late {
         let (exprs, fields, outputs) = in_two_steps(exprs, &projection.fields, input, &[], is_late)?;
         let outputs = columns.iter().map(|&i| outputs[i].clone()).collect();
         *rel = input.as_ref().clone().project(exprs, fields).sort(keys).limit(offset.clone(), count.clone());
-        Some(Late { outputs })
+        Some(Late { outputs, reads_assigned: false })
     }
 
     /// Takes those of the assigned values out of the query of a multi-table UPDATE that read what is assigned before them, and those that may warn. The other
     /// outputs stay where they are. As in MySQL, where the optimizer reads the first of the targets first: its assignments see those before them, and those of
-    /// the other targets see its row as it has become, but not each other.
+    /// the other targets see its row as it has become, but not each other. They do not if its rows move, or if the table is read under another name too.
     pub fn of_update(rel: &mut Rel, targets: &[UpdateTarget], state: &SessionState) -> Option<Late> {
         let RelKind::Project { input, exprs } = &mut rel.kind else { return None };
+        let input: &Rel = input;
         let first = targets.first()?;
+        let key = first.table.def().primary_key();
+        let moves = key.is_some_and(|key| key.parts.iter().any(|part| first.assignments.iter().any(|(column, _)| *column == part.column)));
+        let shows = !moves && scans_of(input, &first.table) == 1;
         let columns: Vec<usize> = first.row.clone().filter_map(|output| exprs[output].as_column()).collect();
         let (mut changed, mut reading, mut assigned) = (Vec::new(), Vec::new(), Vec::new());
         for (n, target) in targets.iter().enumerate() {
@@ -58,11 +65,11 @@ impl Late {
                         reading.push(output);
                     }
                 }
-                if n == 0 {
+                if n == 0 && shows {
                     changed.push(columns[*column]);
                 }
             }
-            if n == 0 {
+            if n == 0 && shows {
                 let follows = first.table.def().columns.iter().zip(&columns).filter(|(def, _)| def.generated.is_some() || def.on_update_now);
                 changed.extend(follows.map(|(_, column)| *column));
             }
@@ -73,7 +80,12 @@ impl Late {
         let (first_step, fields, outputs) = in_two_steps(exprs, &rel.fields, input, &changed, is_late)?;
         *exprs = first_step;
         rel.fields = fields;
-        Some(Late { outputs })
+        Some(Late { outputs, reads_assigned: !reading.is_empty() })
+    }
+
+    /// What is assigned to the first of the targets is to be put into the query's rows.
+    pub fn reads_assigned(&self) -> bool {
+        self.reads_assigned
     }
 
     /// An output as an expression over a row of the query.
@@ -97,6 +109,12 @@ impl Late {
 /// Computed later it is the same.
 fn can_wait(expr: &Expr) -> bool {
     expr.is_steady() && !expr.has_subquery()
+}
+
+/// How often a table is read.
+fn scans_of(rel: &Rel, table: &Table) -> usize {
+    let own = matches!(&rel.kind, RelKind::Scan { table: scanned, .. } if scanned.id() == table.id());
+    usize::from(own) + rel.inputs().into_iter().map(|input| scans_of(input, table)).sum::<usize>()
 }
 
 /// The one of `columns` of `input` that is the same column of the same table as `column`, which a view may show once more; `column` if none is.

@@ -56,13 +56,11 @@ impl BoundTables {
     }
 
     pub fn collect(&mut self, rel: &Rel) {
-        if let RelKind::Scan { table, lock, .. } = &rel.kind {
-            self.add(table, lock.is_some_and(|l| l.exclusive));
-        }
-        for input in rel.inputs() {
-            self.collect(input);
-        }
-        rel.for_each_root(&mut |expr| self.collect_expr(expr));
+        rel.for_each_operator(&mut |rel| {
+            if let RelKind::Scan { table, lock, .. } = &rel.kind {
+                self.add(table, lock.is_some_and(|l| l.exclusive));
+            }
+        });
     }
 
     /// Those that are joined with others.
@@ -409,8 +407,8 @@ impl Session {
                 match rows.len() {
                     0 => self.state.push_warning(error::warning(1329, "No data - zero rows fetched, selected, or processed")),
                     1 => {
-                        for (name, value) in names.iter().zip(rows.remove(0)) {
-                            self.state.user_vars.insert(name.clone(), value);
+                        for ((name, value), field) in names.iter().zip(rows.remove(0)).zip(bound.fields()) {
+                            self.state.user_vars.insert(name.clone(), (value, field.ty.collation()));
                         }
                         return Ok(Outcome::affected(1));
                     }

@@ -15,7 +15,7 @@ use crate::variables::{self, Effect, Kind, Scope, SqlModes, VarId, VarValue};
 enum Change<'a> {
     /// A system variable; `None` is its default as it is by then.
     System { id: VarId, global: bool, value: Option<VarValue> },
-    User { name: &'a str, value: Value },
+    User { name: &'a str, value: Value, collation: &'static Collation },
     Names(&'static Collation),
     CharacterSet(Charset),
     Transaction { scope: Option<VariableScope>, isolation: Option<IsolationLevel>, access: Option<AccessMode> },
@@ -33,7 +33,10 @@ impl Session {
         for item in items {
             match item {
                 SetItem::System { scope, name, value } => changes.extend(self.system_change(*scope, name, value).await?),
-                SetItem::User { name, value } => changes.push(Change::User { name, value: self.constant(value).await? }),
+                SetItem::User { name, value } => {
+                    let (value, collation) = self.constant_and_collation(value).await?;
+                    changes.push(Change::User { name, value, collation });
+                }
                 SetItem::Names { charset, collation } => changes.push(Change::Names(self.names_collation(charset.as_deref(), collation.as_deref())?)),
                 SetItem::CharacterSet(charset) => {
                     let charset = charset.as_deref().map(|name| Charset::by_name(name).ok_or_else(|| error::unknown_character_set(name))).transpose()?;
@@ -48,8 +51,8 @@ impl Session {
                     let value = value.unwrap_or_else(|| self.default_of(id, global));
                     if global { self.set_global(id, value)? } else { self.set_session(id, value).await? }
                 }
-                Change::User { name, value } => {
-                    self.state.user_vars.insert(name.to_lowercase().into(), value);
+                Change::User { name, value, collation } => {
+                    self.state.user_vars.insert(name.to_lowercase().into(), (value, collation));
                 }
                 Change::Names(collation) => self.state.set_names(collation),
                 Change::CharacterSet(charset) => self.set_character_set(charset),
@@ -61,9 +64,14 @@ impl Session {
 
     /// The value of an expression without columns.
     pub(crate) async fn constant(&mut self, ast: &ast::Expr) -> Result<Value, Failure> {
+        Ok(self.constant_and_collation(ast).await?.0)
+    }
+
+    async fn constant_and_collation(&mut self, ast: &ast::Expr) -> Result<(Value, &'static Collation), Failure> {
         let mut bound = self.bind_constant_and_open(ast).await?;
+        let collation = bound.ty.collation();
         self.resolve_subqueries(&mut bound).await?;
-        Ok(expr::eval(&bound, &[], &mut self.state)?)
+        Ok((expr::eval(&bound, &[], &mut self.state)?, collation))
     }
 
     fn check_assignable(&self, scope: Option<VariableScope>, name: &str) -> Result<VarId, MySqlError> {

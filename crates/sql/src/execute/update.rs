@@ -336,7 +336,7 @@ impl Session {
         let mut counts = Counts::default();
         for (n, update) in multi.targets.iter().enumerate() {
             let target = Target::new(&update.table, &self.state)?;
-            let shows = n == 0 && late.is_some();
+            let shows = n == 0 && late.as_ref().is_some_and(Late::reads_assigned);
             let mut done: HashMap<Vec<u8>, usize> = HashMap::new();
             for i in 0..rows.len() {
                 let Some(row) = self.target_row(&target, &rows[i][update.row.clone()]).await? else { continue };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use highkey_types::{DateTime, Level, MySqlError, SqlMode, Str, TimeZone, Value, Warning};
+use highkey_types::{Collation, DateTime, Level, MySqlError, SqlMode, Str, TimeZone, Value, Warning};
 
 use crate::functions::FuncId;
 use crate::parse::ParseOptions;
@@ -40,9 +40,9 @@ pub trait EvalContext {
         let _ = name;
         Value::Null
     }
-    /// Assigns `@name`.
-    fn set_user_var(&mut self, name: &Str, value: Value) -> Result<(), MySqlError> {
-        let _ = (name, value);
+    /// Assigns `@name`; `collation` is that of its text.
+    fn set_user_var(&mut self, name: &Str, value: Value, collation: &'static Collation) -> Result<(), MySqlError> {
+        let _ = (name, value, collation);
         Err(MySqlError::with_message(1235, "This version of MySQL doesn't yet support 'user variable assignment here'"))
     }
     /// Value of `@@[scope.]name` (lower case).

@@ -12,6 +12,7 @@ use super::compare::{compare_values, order};
 use super::convert::{quiet_f64, to_bytes, truth};
 use crate::functions::{self, FuncId, Types};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, unresolved};
+use crate::stack;
 
 type Result<T> = std::result::Result<T, MySqlError>;
 
@@ -28,15 +29,23 @@ pub fn eval(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
 /// `1/3*3` is 1.0000 in MySQL because the product sees 0.333333333.
 fn evaluate(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
     match &expr.kind {
+        // Nothing is below them.
+        ExprKind::Column(_) | ExprKind::Literal(_) | ExprKind::Param(_) => evaluate_here(expr, row, cx),
+        _ => stack::ensure(|| evaluate_here(expr, row, cx)),
+    }
+}
+
+fn evaluate_here(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
+    match &expr.kind {
         ExprKind::Column(index) => row.get(*index).cloned().ok_or_else(|| unresolved("column beyond the row")),
         ExprKind::Literal(value) => Ok(value.clone()),
         ExprKind::Param(index) => cx.param(*index),
         ExprKind::Outer { depth, index } => cx.outer(*depth, *index),
         ExprKind::UserVar(name) => Ok(cx.user_var(name)),
         ExprKind::SystemVar { scope, name } => cx.system_var(*scope, name),
-        ExprKind::AssignUserVar { name, value } => {
-            let value = evaluate(value, row, cx)?;
-            cx.set_user_var(name, value.clone())?;
+        ExprKind::AssignUserVar { name, value: assigned } => {
+            let value = evaluate(assigned, row, cx)?;
+            cx.set_user_var(name, value.clone(), assigned.ty.collation())?;
             Ok(value)
         }
         ExprKind::Call { func, args } => call_expr(expr, *func, args, row, cx),

@@ -73,7 +73,10 @@ fn kind(json: &Json) -> &'static str {
 
 /// Error 3141 for an argument (from 1) that is no JSON.
 pub(crate) fn invalid_json((reason, position): (String, usize), argument: usize, function: &str) -> MySqlError {
-    errors::invalid_json_text_in_param(argument, function, reason, position)
+    match reason.as_str() {
+        json::TOO_DEEP => errors::json_document_too_deep(),
+        _ => errors::invalid_json_text_in_param(argument, function, reason, position),
+    }
 }
 
 /// A call's arguments as what JSON functions take them for; `None` is NULL.
@@ -155,7 +158,10 @@ fn answer(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Resul
             return Ok(match &args.values[0] {
                 Value::Null => None,
                 Value::Json(_) => Some(Value::Int(1)),
-                Value::Text(text) => Some(Value::bool(json::parse(text).is_ok())),
+                Value::Text(text) => match json::parse(text) {
+                    Err((reason, _)) if reason == json::TOO_DEEP => return Err(errors::json_document_too_deep()),
+                    parsed => Some(Value::bool(parsed.is_ok())),
+                },
                 _ => Some(Value::Int(0)),
             });
         }

@@ -112,6 +112,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Neg => match numeric(&args[0]) {
             Numeric::Int | Numeric::Null => match &args[0].kind {
                 ExprKind::Literal(Value::UInt(n)) if *n > 1 << 63 => ExprType::decimal(20, 0, nullable),
+                ExprKind::Literal(Value::Int(i64::MIN)) => ExprType::decimal(20, 0, nullable),
                 _ => integer(nullable, args[0].ty.ty.width.saturating_add(u8::from(args[0].ty.ty.width > 0))),
             },
             Numeric::Decimal => {

@@ -62,10 +62,7 @@ impl Parser<'_> {
 
     /// `INSERT INTO t (SELECT …)`: the parenthesis is a query, not a column list.
     fn insert_query_follows(&self) -> bool {
-        let mut ahead = 1;
-        while self.is_sym_at(ahead, "(") {
-            ahead += 1;
-        }
+        let ahead = self.parentheses();
         self.is_kw_at(ahead, "SELECT") || self.is_kw_at(ahead, "WITH") || self.is_kw_at(ahead, "TABLE")
     }
 

@@ -11,16 +11,18 @@ impl Parser<'_> {
         // The rows of a long INSERT: what is a literal and nothing else is not looked at by every level of precedence.
         let is_literal = matches!(self.peek(), Tok::Int(_) | Tok::Decimal | Tok::Float | Tok::Str { .. } | Tok::Hex(_) | Tok::Bit(_));
         if is_literal && (self.is_sym_at(1, ",") || self.is_sym_at(1, ")")) {
-            return self.primary();
+            return self.apart(Self::primary);
         }
         self.deeper(Self::or_expr)
     }
 
-    pub(super) fn make(&self, kind: ExprKind, start: usize) -> Expr {
+    /// An expression of operands that were parsed at this depth, one level above them.
+    pub(super) fn make(&mut self, kind: ExprKind, start: usize) -> Expr {
+        self.height += 1;
         Expr { kind, span: self.span_from(start) }
     }
 
-    fn binary(&self, op: BinaryOp, left: Expr, right: Expr) -> Expr {
+    fn binary(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Expr {
         let start = left.span.start;
         self.make(ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, start)
     }
@@ -29,16 +31,17 @@ impl Parser<'_> {
         let first = self.xor_expr()?;
         let mut others = Vec::new();
         while self.kw("OR") || (!self.options.pipes_as_concat && self.sym("||")) {
-            others.push(self.xor_expr()?);
+            others.push(self.apart(Self::xor_expr)?);
         }
-        Ok(balanced(BinaryOp::Or, first, others))
+        Ok(self.connected(BinaryOp::Or, first, others))
     }
 
     fn xor_expr(&mut self) -> Result<Expr> {
         let mut left = self.and_expr()?;
         while self.kw("XOR") {
-            let right = self.and_expr()?;
+            let right = self.apart(Self::and_expr)?;
             left = self.binary(BinaryOp::Xor, left, right);
+            self.check_height()?;
         }
         Ok(left)
     }
@@ -47,9 +50,15 @@ impl Parser<'_> {
         let first = self.not_expr()?;
         let mut others = Vec::new();
         while self.kw("AND") || self.sym("&&") {
-            others.push(self.not_expr()?);
+            others.push(self.apart(Self::not_expr)?);
         }
-        Ok(balanced(BinaryOp::And, first, others))
+        Ok(self.connected(BinaryOp::And, first, others))
+    }
+
+    fn connected(&mut self, op: BinaryOp, first: Expr, others: Vec<Expr>) -> Expr {
+        // Levels that `balanced` adds.
+        self.height += others.len().checked_ilog2().map_or(0, |log| log as usize + 1);
+        balanced(op, first, others)
     }
 
     fn not_expr(&mut self) -> Result<Expr> {
@@ -66,6 +75,7 @@ impl Parser<'_> {
         let mut left = self.predicate()?;
         let start = left.span.start;
         loop {
+            self.check_height()?;
             if self.kw("IS") {
                 let negated = self.kw("NOT");
                 let expr = Box::new(left);
@@ -92,7 +102,7 @@ impl Parser<'_> {
                 self.expect_sym(")")?;
                 left = self.make(ExprKind::Quantified { op, quantifier, expr: Box::new(left), query }, start);
             } else {
-                let right = self.predicate()?;
+                let right = self.apart(Self::predicate)?;
                 left = self.binary(op, left, right);
             }
         }
@@ -137,18 +147,18 @@ impl Parser<'_> {
                 kind
             }
             Some("BETWEEN") => {
-                let low = Box::new(self.bit_expr(0)?);
+                let low = Box::new(self.apart(|p| p.bit_expr(0))?);
                 self.expect_kw("AND")?;
                 let high = Box::new(self.deeper(Self::predicate)?);
                 ExprKind::Between { expr, low, high, negated }
             }
             Some("LIKE") => {
-                let pattern = Box::new(self.bit_expr(0)?);
-                let escape = if self.kw("ESCAPE") { Some(Box::new(self.unary()?)) } else { None };
+                let pattern = Box::new(self.apart(|p| p.bit_expr(0))?);
+                let escape = if self.kw("ESCAPE") { Some(Box::new(self.apart(Self::unary)?)) } else { None };
                 ExprKind::Like { expr, pattern, escape, negated }
             }
-            Some(_) => ExprKind::Regexp { expr, pattern: Box::new(self.bit_expr(0)?), negated },
-            None if self.kws(&["SOUNDS", "LIKE"]) => ExprKind::SoundsLike { left: expr, right: Box::new(self.bit_expr(0)?) },
+            Some(_) => ExprKind::Regexp { expr, pattern: Box::new(self.apart(|p| p.bit_expr(0))?), negated },
+            None if self.kws(&["SOUNDS", "LIKE"]) => ExprKind::SoundsLike { left: expr, right: Box::new(self.apart(|p| p.bit_expr(0))?) },
             None if self.is_kw("MEMBER") && (self.is_kw_at(1, "OF") || self.is_sym_at(1, "(")) => {
                 self.advance();
                 self.kw("OF");
@@ -166,6 +176,7 @@ impl Parser<'_> {
     pub(super) fn bit_expr(&mut self, level: u8) -> Result<Expr> {
         let mut left = self.unary()?;
         loop {
+            self.check_height()?;
             let (op, strength) = match self.peek() {
                 Tok::Sym("|") => (BinaryOp::BitOr, 1),
                 Tok::Sym("&") => (BinaryOp::BitAnd, 2),
@@ -262,18 +273,19 @@ impl Parser<'_> {
         let mut expr = self.primary()?;
         let start = expr.span.start;
         loop {
+            self.check_height()?;
             if self.kw("COLLATE") {
                 let collation = self.name_or_string()?;
                 expr = self.make(ExprKind::Collate { expr: Box::new(expr), collation }, start);
             } else if self.options.pipes_as_concat && self.sym("||") {
-                let right = self.unary()?;
+                let right = self.deeper(Self::unary)?;
                 expr = self.binary(BinaryOp::Concat, expr, right);
             } else if self.is_sym("->") || self.is_sym("->>") {
                 let op = if self.is_sym("->") { BinaryOp::JsonExtract } else { BinaryOp::JsonUnquote };
                 self.advance();
                 let at = self.start();
                 let value = self.string()?;
-                let path = self.make(ExprKind::Literal(Literal::String { value, introducer: None }), at);
+                let path = self.apart(|p| p.make(ExprKind::Literal(Literal::String { value, introducer: None }), at));
                 expr = self.binary(op, expr, path);
             } else {
                 return Ok(expr);
@@ -283,10 +295,7 @@ impl Parser<'_> {
 
     /// `(SELECT`, `((SELECT`, `(WITH`, `(TABLE`, `(VALUES ROW` ahead, the first parenthesis taken already.
     pub(super) fn query_follows(&self) -> bool {
-        let mut ahead = 0;
-        while self.is_sym_at(ahead, "(") {
-            ahead += 1;
-        }
+        let ahead = self.parentheses();
         self.is_kw_at(ahead, "SELECT")
             || self.is_kw_at(ahead, "WITH")
             || (self.is_kw_at(ahead, "TABLE") && ahead == 0)
@@ -296,22 +305,44 @@ impl Parser<'_> {
     /// A subquery and its closing parenthesis; `None`, and nothing taken, if an expression is there that may begin with one:
     /// `((SELECT 1) + 1)`.
     fn subquery_in_parentheses(&mut self) -> Result<Option<Query>> {
-        if !self.query_follows() {
+        if !self.query_follows() || !self.parentheses_hold_queries() {
             return Ok(None);
         }
-        if !self.is_sym("(") {
-            let query = self.query()?;
-            self.expect_sym(")")?;
-            return Ok(Some(query));
-        }
-        let start = self.position();
-        match self.query() {
-            Ok(query) if self.sym(")") => Ok(Some(query)),
-            _ => {
-                self.rewind(start);
-                Ok(None)
+        let query = self.query()?;
+        self.expect_sym(")")?;
+        Ok(Some(query))
+    }
+
+    /// Behind each of the parentheses that open here stands what may stand behind a query. (Trying it out would parse what is nested in such parentheses
+    /// twice at each level.)
+    fn parentheses_hold_queries(&self) -> bool {
+        let opened = self.parentheses();
+        // Of those, so many are open still.
+        let mut open = opened;
+        let (mut depth, mut ahead) = (opened, opened);
+        while open > 0 {
+            match self.peek_at(ahead) {
+                Tok::Sym("(") => depth += 1,
+                Tok::Sym(")") => {
+                    depth -= 1;
+                    if depth < open {
+                        open = depth;
+                        if !self.follows_query(ahead + 1) {
+                            return false;
+                        }
+                    }
+                }
+                Tok::End => return true,
+                _ => {}
             }
+            ahead += 1;
         }
+        true
+    }
+
+    /// The token `ahead` may stand behind a query in parentheses.
+    pub(super) fn follows_query(&self, ahead: usize) -> bool {
+        self.is_sym_at(ahead, ")") || ["UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "FOR", "LOCK"].iter().any(|k| self.is_kw_at(ahead, k))
     }
 
     fn primary(&mut self) -> Result<Expr> {
@@ -440,7 +471,7 @@ impl Parser<'_> {
             "INTERVAL" if !self.interval_is_function() => {
                 let (value, unit) = self.interval()?;
                 self.expect_sym("+")?;
-                let date = self.bit_expr(4)?;
+                let date = self.deeper(|p| p.bit_expr(4))?;
                 return Ok(self.make(ExprKind::DateArith { date: Box::new(date), value: Box::new(value), unit, subtract: false }, start));
             }
             "MATCH" if call => return unsupported("MATCH ... AGAINST"),

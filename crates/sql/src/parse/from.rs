@@ -4,6 +4,9 @@ use super::ast::*;
 use super::lexer::Tok;
 use super::parser::{Parser, Result, unsupported};
 
+/// Tables of one FROM.
+const MAX_TABLES: usize = 61;
+
 impl Parser<'_> {
     /// A table reference with its joins.
     pub(super) fn table_ref(&mut self) -> Result<TableRef> {
@@ -90,6 +93,7 @@ impl Parser<'_> {
                     return Err(highkey_types::MySqlError::with_message(1248, "Every derived table must have its own alias"));
                 };
                 let columns = if self.is_sym("(") { self.parenthesised_list(Self::ident)? } else { Vec::new() };
+                self.count_table()?;
                 return Ok(TableRef::Derived { lateral, query, alias, columns });
             }
             let mut tables = self.list(Self::table_ref)?;
@@ -112,7 +116,17 @@ impl Parser<'_> {
             index_hints.push(hint);
             self.sym_before_hint();
         }
+        self.count_table()?;
         Ok(TableRef::Table { name, alias, partitions, index_hints })
+    }
+
+    /// Error 1116 for more tables in a FROM than MySQL joins.
+    fn count_table(&mut self) -> Result<()> {
+        self.tables += 1;
+        if self.tables > MAX_TABLES {
+            return Err(highkey_types::errors::too_many_tables(MAX_TABLES));
+        }
+        Ok(())
     }
 
     /// `((SELECT …) UNION …) alias` against `((a JOIN b) JOIN c)`: a parenthesis that encloses a query.
@@ -136,8 +150,7 @@ impl Parser<'_> {
             }
             ahead += 1;
         }
-        let next = ahead + 1;
-        self.is_sym_at(next, ")") || ["UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "FOR", "LOCK"].iter().any(|k| self.is_kw_at(next, k))
+        self.follows_query(ahead + 1)
     }
 
     fn sym_before_hint(&mut self) {

@@ -82,14 +82,14 @@ pub fn digest_text(sql: &str, from: usize, options: ParseOptions) -> Option<(Box
 
 /// Parses a query that the catalog keeps as text.
 pub fn parse_query(text: &str) -> Result<ast::Query, MySqlError> {
-    let (mut parser, _) = parser::Parser::new(text, 0, ParseOptions::default())?;
+    let mut parser = parser::Parser::stored(text)?;
     let query = parser.query()?;
     if parser.at_end() { Ok(query) } else { Err(parser.error()) }
 }
 
 /// Parses an expression that the catalog keeps as text.
 pub fn parse_expr(text: &str) -> Result<ast::Expr, MySqlError> {
-    let (mut parser, _) = parser::Parser::new(text, 0, ParseOptions::default())?;
+    let mut parser = parser::Parser::stored(text)?;
     let expr = parser.expr()?;
     if parser.at_end() { Ok(expr) } else { Err(parser.error()) }
 }

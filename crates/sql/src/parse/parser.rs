@@ -5,11 +5,15 @@ use highkey_types::MySqlError;
 use super::ast::{ObjectName, Span, Statement, UserName};
 use super::lexer::{LexError, Lexed, Tok, Token, lex};
 use super::{ParseOptions, Parsed};
+use crate::stack;
 
 pub(super) type Result<T> = std::result::Result<T, MySqlError>;
 
-/// Nesting of expressions and queries that the parser follows: each level takes some stack.
+/// Nesting of expressions and queries that the parser follows, and levels of the trees that it makes of them: whoever follows a tree takes some stack for
+/// each level. MySQL comes to the end of its stack earlier.
 const MAX_DEPTH: usize = 1000;
+/// The same for what the catalog keeps, which was printed with all its parentheses.
+const MAX_STORED_DEPTH: usize = 4 * MAX_DEPTH;
 
 /// A recursive-descent parser over the tokens of one statement.
 pub(super) struct Parser<'a> {
@@ -19,6 +23,13 @@ pub(super) struct Parser<'a> {
     at: usize,
     pub params: usize,
     depth: usize,
+    depth_max: usize,
+    /// Levels of the highest expression parsed at this depth.
+    pub height: usize,
+    /// SELECTs around the current token.
+    pub selects: usize,
+    /// Tables so far of the FROM that is being parsed.
+    pub tables: usize,
     /// Start of the statement, for line numbers.
     from: usize,
     /// There is something before the end that is no token.
@@ -62,7 +73,15 @@ impl<'a> Parser<'a> {
         let Lexed { tokens, end } = lex(sql, from, &options).map_err(|LexError { at }| syntax_error(sql, from, at))?;
         let start = tokens.first().map_or(from, |t| t.start);
         let has_comment = !sql[from..start].trim().is_empty();
-        Ok((Parser { sql, options, tokens, at: 0, params: 0, depth: 0, from: start, has_comment }, end))
+        let parser =
+            Parser { sql, options, tokens, at: 0, params: 0, depth: 0, depth_max: MAX_DEPTH, height: 0, selects: 0, tables: 0, from: start, has_comment };
+        Ok((parser, end))
+    }
+
+    /// A parser of something that the catalog keeps as text.
+    pub fn stored(text: &'a str) -> Result<Parser<'a>> {
+        let (parser, _) = Parser::new(text, 0, ParseOptions::default())?;
+        Ok(Parser { depth_max: MAX_STORED_DEPTH, ..parser })
     }
 
     pub fn peek(&self) -> &Tok {
@@ -114,15 +133,36 @@ impl<'a> Parser<'a> {
         Err(self.error())
     }
 
-    /// Runs `f` one level deeper; error 1064's cousin 1436 if that is too deep.
+    /// Runs `f` one level deeper; error 1436 if that is too deep, or what it has parsed too high.
     pub fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth >= MAX_DEPTH {
-            return Err(MySqlError::with_message(1436, "Thread stack overrun: the statement is nested too deeply"));
+        if self.depth >= self.depth_max {
+            return Err(stack::overrun());
         }
         self.depth += 1;
-        let result = stacker::maybe_grow(128 << 10, 1 << 20, || f(self));
+        let result = stack::ensure(|| self.apart(f));
         self.depth -= 1;
+        let parsed = result?;
+        self.check_height()?;
+        Ok(parsed)
+    }
+
+    /// Runs `f`, whose expressions stand beside those parsed before at this depth, not above them.
+    pub fn apart<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        let beside = std::mem::take(&mut self.height);
+        let result = f(self);
+        self.height = self.height.max(beside);
         result
+    }
+
+    /// Error 1436 if an expression has too many levels. Operators in a row make a level each without anything being nested: who takes them in a loop asks
+    /// for each.
+    pub fn check_height(&self) -> Result<()> {
+        if self.height > self.depth_max { Err(stack::overrun()) } else { Ok(()) }
+    }
+
+    /// How many parentheses open at the current token; those that nobody will follow are not counted.
+    pub fn parentheses(&self) -> usize {
+        (0..=self.depth_max).take_while(|ahead| self.is_sym_at(*ahead, "(")).count()
     }
 
     /// Text of the current token if it is an unquoted word.

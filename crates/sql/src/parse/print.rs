@@ -108,7 +108,7 @@ impl Printer<'_> {
 
     /// Gives the elements of the (first) select list: what they are, and their names.
     fn query(&mut self, query: &Query) -> Result<Vec<(String, String)>> {
-        stacker::maybe_grow(128 << 10, 1 << 20, || self.query_here(query))
+        crate::stack::ensure(|| self.query_here(query))
     }
 
     fn query_here(&mut self, query: &Query) -> Result<Vec<(String, String)>> {
@@ -160,17 +160,19 @@ impl Printer<'_> {
                 self.put(")");
                 Ok(items)
             }
-            QueryBody::SetOperation { op, all, left, right } => {
-                let items = stacker::maybe_grow(128 << 10, 1 << 20, || self.body(left, true))?;
-                self.put(match op {
-                    SetOperator::Union => " union ",
-                    SetOperator::Intersect => " intersect ",
-                    SetOperator::Except => " except ",
-                });
-                if *all {
-                    self.put("all ");
+            QueryBody::SetOperations { first, rest } => {
+                let items = self.body(first, true)?;
+                for SetOperand { op, all, body } in rest {
+                    self.put(match op {
+                        SetOperator::Union => " union ",
+                        SetOperator::Intersect => " intersect ",
+                        SetOperator::Except => " except ",
+                    });
+                    if *all {
+                        self.put("all ");
+                    }
+                    self.body(body, true)?;
                 }
-                self.body(right, true)?;
                 Ok(items)
             }
             QueryBody::Table(name) => {
@@ -435,7 +437,7 @@ impl Printer<'_> {
     }
 
     fn expr(&mut self, expr: &Expr) -> Result<()> {
-        stacker::maybe_grow(128 << 10, 1 << 20, || self.expr_here(expr))
+        crate::stack::ensure(|| self.expr_here(expr))
     }
 
     fn infix(&mut self, left: &Expr, operator: &str, right: &Expr) -> Result<()> {

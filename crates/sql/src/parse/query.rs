@@ -1,8 +1,16 @@
 //! Queries: WITH, SELECT, VALUES, TABLE, set operations, FROM, ORDER BY, LIMIT, locks and INTO.
 
+use highkey_types::errors;
+
 use super::ast::*;
 use super::lexer::Tok;
 use super::parser::{Parser, Result, unsupported};
+
+/// SELECTs in each other, as in MySQL.
+const MAX_SELECTS: usize = 64;
+/// INTERSECTs and EXCEPTs in a row: each works on what the one before it has left.
+const MAX_SET_OPERATIONS: usize = 64;
+
 
 impl Parser<'_> {
     /// A query with WITH, ORDER BY, LIMIT, locks and INTO.
@@ -64,25 +72,32 @@ impl Parser<'_> {
 
     /// UNION and EXCEPT (level 0) bind less than INTERSECT (level 1).
     fn set_operations(&mut self, level: u8, into: &mut Option<Into>) -> Result<QueryBody> {
-        let mut left = self.query_primary(into)?;
+        let first = self.query_primary(into)?;
+        let mut rest: Vec<SetOperand> = Vec::new();
+        let mut nested = 0;
         loop {
             let (op, strength) = match () {
                 _ if self.is_kw("UNION") => (SetOperator::Union, 1),
                 _ if self.is_kw("EXCEPT") => (SetOperator::Except, 1),
                 _ if self.is_kw("INTERSECT") => (SetOperator::Intersect, 2),
-                _ => return Ok(left),
+                _ => break,
             };
             if strength <= level {
-                return Ok(left);
+                break;
+            }
+            nested += usize::from(op != SetOperator::Union);
+            if nested > MAX_SET_OPERATIONS {
+                return Err(errors::too_high_level_of_nesting_for_select());
             }
             self.advance();
             let all = self.kw("ALL");
             if !all {
                 self.kw("DISTINCT");
             }
-            let right = self.deeper(|p| p.set_operations(strength, into))?;
-            left = QueryBody::SetOperation { op, all, left: Box::new(left), right: Box::new(right) };
+            let body = self.deeper(|p| p.set_operations(strength, into))?;
+            rest.push(SetOperand { op, all, body });
         }
+        Ok(if rest.is_empty() { first } else { QueryBody::SetOperations { first: Box::new(first), rest } })
     }
 
     fn query_primary(&mut self, into: &mut Option<Into>) -> Result<QueryBody> {
@@ -102,7 +117,15 @@ impl Parser<'_> {
             return Ok(QueryBody::Table(self.object_name()?));
         }
         self.expect_kw("SELECT")?;
-        self.select(into)
+        if self.selects >= MAX_SELECTS {
+            return Err(errors::too_high_level_of_nesting_for_select());
+        }
+        self.selects += 1;
+        let tables = std::mem::take(&mut self.tables);
+        let select = self.select(into);
+        self.tables = tables;
+        self.selects -= 1;
+        select
     }
 
     fn select(&mut self, into: &mut Option<Into>) -> Result<QueryBody> {

@@ -75,6 +75,88 @@ fn deep_nesting_is_an_error_not_a_crash() {
 }
 
 #[test]
+fn operators_in_a_row_are_as_many_levels() {
+    let chain = |first: &str, next: &str, count: usize| format!("SELECT {first}{}", next.repeat(count));
+    let nexts = [" + a", " - 1", " * a", " | a", " = a", " IS NULL", " IS NOT TRUE", " XOR a", " + INTERVAL 1 DAY", " COLLATE utf8mb4_bin", "->'$.a'"];
+    for next in nexts {
+        one(&chain("a", next, 990));
+        for count in [1010, 300_000] {
+            assert_eq!(error(&chain("a", next, count)).code, 1436, "{next} {count} times");
+        }
+    }
+    for (open, close) in [("-", ""), ("NOT ", ""), ("!", ""), ("INTERVAL 1 DAY + ", ""), ("a + (", ")"), ("f(", ")"), ("CASE WHEN ", " THEN 1 END")] {
+        one(&format!("SELECT {}a{}", open.repeat(300), close.repeat(300)));
+        for count in [1010, 100_000] {
+            assert_eq!(error(&format!("SELECT {}a{}", open.repeat(count), close.repeat(count))).code, 1436, "{open} {count} times");
+        }
+    }
+    // Each level of parentheses alone would do.
+    let mut nested = String::from("a");
+    for _ in 0..10 {
+        nested = format!("({nested}{})", " + a".repeat(200));
+    }
+    assert_eq!(error(&format!("SELECT {nested}")).code, 1436);
+    let concat = ParseOptions { pipes_as_concat: true, ..Default::default() };
+    assert_eq!(parse_single(&chain("a", " || a", 100_000), concat).unwrap_err().code, 1436);
+}
+
+#[test]
+fn what_stands_beside_each_other_is_no_level() {
+    for text in [" OR a = 1", " AND a = b + 1", " OR (a = 1 AND b < 2)", ", a + 1", " OR a LIKE 'x' OR a BETWEEN 1 AND 2 + 3", " OR a IN (1, 2, 3)"] {
+        one(&format!("SELECT 1 FROM t WHERE f(a, a{})", text.repeat(20_000)));
+    }
+    one(&format!("SELECT 1 FROM t WHERE a IN (0{})", ", 1".repeat(100_000)));
+    one(&format!("INSERT INTO t VALUES (1, -1, NOW() + 1){}", ", (1, -1, NOW() + 1)".repeat(20_000)));
+    one(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(5000)));
+}
+
+#[test]
+fn what_is_printed_with_its_parentheses_is_read_again() {
+    let printed = format!("{}a{}", "(".repeat(3000), ")".repeat(3000));
+    parse_expr(&printed).unwrap();
+    parse_query(&format!("select {printed} AS `x`")).unwrap();
+}
+
+#[test]
+fn selects_and_tables_are_as_many_as_mysql_takes() {
+    let selects = |count: usize| format!("SELECT {}1{}", "(SELECT ".repeat(count), ")".repeat(count));
+    one(&selects(63));
+    assert_eq!(error(&selects(64)).code, 1473);
+    one(&format!("SELECT 1{}", " EXCEPT SELECT 2".repeat(60)));
+    assert_eq!(error(&format!("SELECT 1{}", " EXCEPT SELECT 2".repeat(5000))).code, 1473);
+    let tables = |with: &str, count: usize| format!("SELECT 1 FROM t{}", with.repeat(count));
+    for with in [", t", " JOIN t", " NATURAL JOIN t", " JOIN (SELECT 1) AS d", " LEFT JOIN t ON 1"] {
+        one(&tables(with, 60));
+        let e = error(&tables(with, 61));
+        assert_eq!((e.code, e.message.as_str()), (1116, "Too many tables; MySQL can only use 61 tables in a join"), "{with}");
+    }
+    assert_eq!(error(&format!("SELECT 1 FROM t{}{}", " LEFT JOIN t".repeat(3000), " ON 1".repeat(3000))).code, 1116);
+    assert_eq!(error(&format!("DELETE t FROM t{} WHERE 1", ", t".repeat(61))).code, 1116);
+    // Each FROM has its own.
+    one(&format!("SELECT (SELECT 1 FROM t{}) FROM t{}", ", t".repeat(60), ", t".repeat(60)));
+}
+
+#[test]
+fn parentheses_before_a_subquery() {
+    let kind = |text: &str| {
+        let Statement::Query(query) = one(&format!("SELECT {text}")) else { panic!() };
+        let QueryBody::Select(select) = query.body else { panic!() };
+        let Some(SelectItem::Expr { expr, .. }) = select.items.into_iter().next() else { panic!() };
+        format!("{:?}", expr.kind).split([' ', '(']).next().unwrap().to_owned()
+    };
+    for text in ["(SELECT 1)", "((SELECT 1))", "((SELECT 1) UNION (SELECT 2))", "(((SELECT 1) LIMIT 1) ORDER BY 1)", "((SELECT (1)) UNION SELECT 2)"] {
+        assert_eq!(kind(text), "Subquery", "{text}");
+    }
+    for text in ["((SELECT 1) + 1)", "(((SELECT 1)) + 1)", "(((SELECT 1) + 1) + 1)"] {
+        assert_eq!(kind(text), "Binary", "{text}");
+    }
+    assert_eq!(kind("((SELECT 1), 2)"), "Row");
+    // Parameters are counted once, and the time does not double with each level.
+    assert_eq!(parse_single("SELECT ((SELECT ?) + ?)", ParseOptions::default()).unwrap().params, 2);
+    one(&format!("SELECT {}1{}", "((SELECT ".repeat(40), ") + 1)".repeat(40)));
+}
+
+#[test]
 fn sql_mode_changes_quotes_and_pipes() {
     let options = ParseOptions { ansi_quotes: true, pipes_as_concat: true, ..Default::default() };
     let Statement::Query(query) = parse_single("SELECT \"a\" || 'b'", options).unwrap().statement else { panic!() };

@@ -5,14 +5,21 @@ use highkey_types::{Collation, MySqlError, Str, Value};
 use super::{ExprType, Rel};
 use crate::functions::FuncId;
 use crate::parse::ast::VariableScope;
+use crate::stack;
 
 /// A typed expression over the row of the operator that holds it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Expr {
     /// What it computes.
     pub kind: ExprKind,
     /// Its type.
     pub ty: ExprType,
+}
+
+impl Clone for Expr {
+    fn clone(&self) -> Expr {
+        stack::ensure(|| Expr { kind: self.kind.clone(), ty: self.ty.clone() })
+    }
 }
 
 /// The forms of a bound expression.
@@ -233,6 +240,11 @@ impl Expr {
                 }
                 _ => false,
             }
+    }
+
+    /// It has more than so many levels.
+    pub fn is_taller_than(&self, levels: usize) -> bool {
+        levels == 0 || self.children().into_iter().any(|child| child.is_taller_than(levels - 1))
     }
 
     /// The input column it is, if it is one and nothing else.

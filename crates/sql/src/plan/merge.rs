@@ -84,7 +84,7 @@ impl Rel {
 
     /// The same rows from fewer operators.
     pub fn merged(mut self) -> Rel {
-        stacker::maybe_grow(128 << 10, 1 << 20, || {
+        crate::stack::ensure(|| {
             for input in self.inputs_mut() {
                 let taken = std::mem::replace(input, Rel::dual());
                 *input = taken.merged();

@@ -7,6 +7,7 @@ use highkey_types::{ColumnType, Str};
 
 use super::{Expr, ExprType};
 use crate::parse::ast::LockWait;
+use crate::stack;
 pub use crate::parse::ast::SetOperator;
 
 /// A column of an operator's output, with what a result set says about it.
@@ -48,12 +49,18 @@ impl Field {
 }
 
 /// A relation: an operator and its output columns.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Rel {
     /// The operator.
     pub kind: RelKind,
     /// The output columns, by position.
     pub fields: Vec<Field>,
+}
+
+impl Clone for Rel {
+    fn clone(&self) -> Rel {
+        stack::ensure(|| Rel { kind: self.kind.clone(), fields: self.fields.clone() })
+    }
 }
 
 /// A table whose rows the session makes: information_schema, performance_schema, SHOW.
@@ -125,8 +132,8 @@ pub enum RelKind {
     Limit { input: Box<Rel>, offset: Option<Expr>, count: Option<Expr> },
     /// Duplicate rows removed, text by its collation, NULL equal to NULL.
     Distinct { input: Box<Rel> },
-    /// Both inputs have the output's types already.
-    SetOperation { op: SetOperator, all: bool, left: Box<Rel>, right: Box<Rel> },
+    /// The inputs have the output's types already. INTERSECT and EXCEPT have two, UNION two or more.
+    SetOperation { op: SetOperator, all: bool, inputs: Vec<Rel> },
     /// WITH RECURSIVE: `anchor`, then `step` over the rows of the previous round until it gives none.
     /// `distinct`: UNION, so rows seen before are dropped.
     RecursiveCte { id: usize, anchor: Box<Rel>, step: Box<Rel>, distinct: bool },
@@ -323,7 +330,8 @@ impl Rel {
             | RelKind::Sort { input, .. }
             | RelKind::Limit { input, .. }
             | RelKind::Distinct { input } => vec![input],
-            RelKind::Join { left, right, .. } | RelKind::SetOperation { left, right, .. } => vec![left, right],
+            RelKind::Join { left, right, .. } => vec![left, right],
+            RelKind::SetOperation { inputs, .. } => inputs.iter().collect(),
             RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
         }
     }
@@ -339,7 +347,8 @@ impl Rel {
             | RelKind::Sort { input, .. }
             | RelKind::Limit { input, .. }
             | RelKind::Distinct { input } => vec![input],
-            RelKind::Join { left, right, .. } | RelKind::SetOperation { left, right, .. } => vec![left, right],
+            RelKind::Join { left, right, .. } => vec![left, right],
+            RelKind::SetOperation { inputs, .. } => inputs.iter_mut().collect(),
             RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
         }
     }

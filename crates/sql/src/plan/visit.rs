@@ -2,6 +2,8 @@
 
 use highkey_types::Value;
 
+use crate::stack;
+
 use super::{Expr, ExprKind, Rel, RelKind, SubqueryKind, FrameBoundary};
 
 impl Expr {
@@ -69,18 +71,22 @@ impl Expr {
 
     /// Calls `f` on this expression and everything below it, not entering subqueries' plans.
     pub fn walk<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
-        f(self);
-        for child in self.children() {
-            child.walk(f);
-        }
+        stack::ensure(|| {
+            f(self);
+            for child in self.children() {
+                child.walk(f);
+            }
+        });
     }
 
     /// Calls `f` on everything below this expression and then on it, not entering subqueries' plans.
     pub fn walk_mut(&mut self, f: &mut impl FnMut(&mut Expr)) {
-        for child in self.children_mut() {
-            child.walk_mut(f);
-        }
-        f(self);
+        stack::ensure(|| {
+            for child in self.children_mut() {
+                child.walk_mut(f);
+            }
+            f(self);
+        });
     }
 
     /// The input columns it reads, including what its subqueries read of this row; ascending, without duplicates.
@@ -180,6 +186,14 @@ fn bind_outer_at(expr: &mut Expr, depth: usize, row: &[Value]) {
 impl Rel {
     /// Calls `f` on each expression that an operator of this plan holds directly (roots only), in all operators.
     pub fn for_each_root(&self, f: &mut dyn FnMut(&Expr)) {
+        self.own_roots(f);
+        for input in self.inputs() {
+            input.for_each_root(f);
+        }
+    }
+
+    /// Those of this operator.
+    fn own_roots(&self, f: &mut dyn FnMut(&Expr)) {
         match &self.kind {
             RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::Distinct { .. } => {}
             RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } => {}
@@ -209,9 +223,40 @@ impl Rel {
             RelKind::Sort { keys, .. } => keys.iter().for_each(|k| f(&k.expr)),
             RelKind::Limit { offset, count, .. } => offset.iter().chain(count).for_each(&mut *f),
         }
+    }
+
+    /// Calls `f` on each operator of this plan and of the subqueries in it, once.
+    pub fn for_each_operator(&self, f: &mut dyn FnMut(&Rel)) {
+        f(self);
+        self.own_roots(&mut |root| {
+            root.walk(&mut |e| {
+                if let ExprKind::Subquery(sub) = &e.kind {
+                    sub.plan.for_each_operator(f);
+                }
+            });
+        });
         for input in self.inputs() {
-            input.for_each_root(f);
+            input.for_each_operator(f);
         }
+    }
+
+    /// How many operators this plan and the subqueries in it have, and how many of them stand on each other.
+    pub fn size(&self) -> (usize, usize) {
+        let (mut operators, mut height) = (0, 0);
+        let mut add = |below: &Rel| {
+            let (some, levels) = stack::ensure(|| below.size());
+            operators += some;
+            height = height.max(levels);
+        };
+        self.inputs().into_iter().for_each(&mut add);
+        self.own_roots(&mut |root| {
+            root.walk(&mut |e| {
+                if let ExprKind::Subquery(sub) = &e.kind {
+                    add(&sub.plan);
+                }
+            });
+        });
+        (operators + 1, height + 1)
     }
 
     /// As [`Rel::for_each_root`], to change.

@@ -337,7 +337,7 @@ impl Session {
         let text = match source {
             PrepareSource::Text(text) => text.clone(),
             PrepareSource::Variable(variable) => match self.state.user_vars.get(variable.to_lowercase().as_str()) {
-                Some(value) => highkey_types::cast::to_str(value).map_or("NULL".to_owned(), |t| t.to_string()),
+                Some((value, _)) => highkey_types::cast::to_str(value).map_or("NULL".to_owned(), |t| t.to_string()),
                 None => "NULL".to_owned(),
             },
         };
@@ -366,7 +366,7 @@ impl Session {
         if statement.params != using.len() {
             return Err(error::wrong_arguments("EXECUTE").into());
         }
-        self.state.params = using.iter().map(|v| self.state.user_vars.get(v.to_lowercase().as_str()).cloned().unwrap_or(Value::Null)).collect();
+        self.state.params = using.iter().map(|v| self.state.user_vars.get(v.to_lowercase().as_str()).map_or(Value::Null, |(value, _)| value.clone())).collect();
         self.statement_text = statement.text.clone();
         self.run_prepared(&statement, None, sink).await
     }

@@ -113,7 +113,7 @@ impl Session {
         };
         let mut whole = String::new();
         for name in names {
-            match self.state.user_vars.get_mut(name.to_lowercase().as_str()).map(|value| std::mem::replace(value, Value::Null)) {
+            match self.state.user_vars.get_mut(name.to_lowercase().as_str()).map(|(value, _)| std::mem::replace(value, Value::Null)) {
                 Some(Value::Text(part)) => whole.push_str(&part),
                 Some(Value::Bytes(part)) => whole.push_str(std::str::from_utf8(&part).map_err(|_| errors::base64_decode_error())?),
                 _ => return Err(error::wrong_type_for_var(name)),

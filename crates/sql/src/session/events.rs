@@ -76,7 +76,7 @@ impl Session {
 
     /// The value of `@name`.
     pub fn user_variable(&self, name: &str) -> Option<Value> {
-        self.state.user_vars.get(name).cloned()
+        self.state.user_vars.get(name).map(|(value, _)| value.clone())
     }
 
     /// What the events of the running statement's rows say; `None` if there are to be none.

@@ -419,7 +419,7 @@ impl Session {
 
     fn answer(&mut self, outcome: Outcome, more: bool, sink: &mut dyn ResultSink) {
         let mut status = self.status_flags();
-        if more {
+        if more && !self.close_requested {
             status.0 |= StatusFlags::MORE_RESULTS_EXISTS;
         }
         // A statement about conditions has none of its own.
@@ -544,6 +544,11 @@ impl Session {
         Ok(())
     }
 
+    /// An execution that asks for a cursor gets one: the statement is a query whose rows go to the client. Others answer as if nothing had been asked.
+    pub fn opens_cursor(&self, id: u32) -> bool {
+        self.prepared.get(id).is_some_and(|s| matches!(&s.parsed.statement, parse::ast::Statement::Query(query) if query.into.is_none()))
+    }
+
     /// Number of parameters of a prepared statement, for decoding COM_STMT_EXECUTE.
     pub fn prepared_params(&self, id: u32) -> Option<usize> {
         self.prepared.get(id).map(|s| s.params)
@@ -627,7 +632,7 @@ impl Session {
         self.prepared_count(-(closed as i64));
     }
 
-    /// True once the session asked to be closed (COMMIT RELEASE).
+    /// True once the session asked to be closed (COMMIT RELEASE): nothing more is run, and nothing more is to be expected.
     pub fn wants_close(&self) -> bool {
         self.close_requested
     }

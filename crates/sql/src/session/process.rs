@@ -173,10 +173,19 @@ impl ProcessEntry {
 
     /// A KILL QUERY that came while nothing ran, or for the statement before, is forgotten.
     pub fn begin_statement(&self, command: &'static str, info: Arc<str>, started: Instant) {
-        if self.interruption() != Interruption::Connection && self.interruption.load(Ordering::Relaxed) != 0 {
-            self.interruption.store(0, Ordering::Release);
+        let left = self.interruption.load(Ordering::Acquire);
+        if left != 0
+            && self.interruption() != Interruption::Connection
+            // A KILL CONNECTION that comes now has changed it, and stays.
+            && self.interruption.compare_exchange(left, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        {
             self.interrupt.clear();
             self.killed.store(false, Ordering::Release);
+            // What came between is said again: it may have been cleared with the rest.
+            if self.interruption() != Interruption::None {
+                self.interrupt.raise();
+                self.killed.store(true, Ordering::Release);
+            }
         }
         self.progress.enter(Stage::Executing, 0);
         let mut activity = self.activity.lock();
@@ -368,6 +377,27 @@ impl ProcessList {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// KILL QUERY has hit the statement before; KILL comes while the next begins.
+    #[test]
+    fn a_kill_is_not_forgotten_with_the_one_before() {
+        let list = ProcessList::default();
+        for id in 0..5000 {
+            let entry = list.register(id, "root", "localhost");
+            entry.interrupt(Interruption::Query);
+            let together = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    together.wait();
+                    entry.interrupt(Interruption::Connection);
+                });
+                together.wait();
+                entry.begin_statement("Query", "SELECT 1".into(), Instant::now());
+            });
+            assert!(entry.is_connection_killed() && entry.flag().is_raised() && entry.killed_flag().load(Ordering::Acquire));
+            list.remove(id);
+        }
+    }
 
     #[test]
     fn the_state_tells_stage_and_progress() {

@@ -35,7 +35,8 @@ pub struct SessionState {
     pub variables: Arc<Values>,
     pub config: Config,
     pub database: Option<Str>,
-    pub user_vars: HashMap<Str, Value>,
+    /// By name in lower case: the value, and the collation of its text.
+    pub user_vars: HashMap<Str, (Value, &'static Collation)>,
     pub diagnostics: Diagnostics,
     /// LAST_INSERT_ID(), as the statements before left it.
     pub last_insert_id: u64,
@@ -373,7 +374,7 @@ impl BindContext for SessionState {
         self.system_variable(scope, name)
     }
 
-    fn user_var(&self, name: &str) -> Option<Value> {
+    fn user_var(&self, name: &str) -> Option<(Value, &'static Collation)> {
         self.user_vars.get(name).cloned()
     }
 
@@ -442,11 +443,11 @@ impl EvalContext for SessionState {
     }
 
     fn user_var(&self, name: &str) -> Value {
-        self.user_vars.get(name).cloned().unwrap_or(Value::Null)
+        self.user_vars.get(name).map_or(Value::Null, |(value, _)| value.clone())
     }
 
-    fn set_user_var(&mut self, name: &Str, value: Value) -> Result<(), MySqlError> {
-        self.user_vars.insert(name.clone(), value);
+    fn set_user_var(&mut self, name: &Str, value: Value, collation: &'static Collation) -> Result<(), MySqlError> {
+        self.user_vars.insert(name.clone(), (value, collation));
         Ok(())
     }
 

@@ -351,6 +351,7 @@ errors! {
     username() 1468 "HY000" "user name";
     wrong_string_length(text, what, max) 1470 "HY000" "String '{text:.70}' is too long for {what} (should be no longer than {max})";
     non_insertable_table(table, statement) 1471 "HY000" "The target table {table:.100} of the {statement} is not insertable-into";
+    too_high_level_of_nesting_for_select() 1473 "HY000" "Too high level of nesting for select";
     ambiguous_field_term() 1475 "HY000" "First character of the FIELDS TERMINATED string is ambiguous; please use non-optional and non-empty FIELDS ENCLOSED BY";
     foreign_server_exists(server) 1476 "HY000" "The foreign server, {server}, you are trying to create already exists.";
     foreign_server_doesnt_exist(error) 1477 "HY000" "The foreign server name you are trying to reference does not exist. Data source error:  {error:.64}";

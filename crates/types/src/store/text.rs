@@ -211,6 +211,7 @@ pub(super) fn json(value: Value, column: &str) -> Stored {
         Value::Json(_) => Ok(value),
         Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text) => match json_text::normalise(&text) {
             Ok(normal) => Ok(Value::Json(normal)),
+            Err((reason, _)) if reason == json_text::TOO_DEEP => Err(errors::json_document_too_deep()),
             Err((reason, position)) => Err(errors::invalid_json_text(reason, position, column)),
         },
         Value::Bytes(_) => Err(errors::invalid_json_charset("binary")),

@@ -97,7 +97,7 @@ impl BindContext for TestSession {
         Err(MySqlError::with_message(1193, format!("Unknown system variable '{name}'")))
     }
 
-    fn user_var(&self, _: &str) -> Option<Value> {
+    fn user_var(&self, _: &str) -> Option<(Value, &'static Collation)> {
         None
     }
 }

@@ -16,6 +16,11 @@ use crate::df::wrapped::Wrapped;
 use crate::functions::FuncId;
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
+/// Expressions of more levels, and AND and OR of more parts, are the row evaluator's as a whole. DataFusion needs time with the square of their size or
+/// worse to plan them, and stack that nobody guards to drop them.
+const NATIVE_LEVELS: usize = 64;
+const NATIVE_PARTS: usize = 256;
+
 /// The Arrow form that two operands are brought to so that Arrow's comparison is MySQL's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::df) enum KeyForm {
@@ -67,6 +72,7 @@ impl Lowerer {
     /// `expr` in the form of its own type.
     pub fn value(&self, expr: &Expr, scope: &Scope) -> Result<DfExpr> {
         match &expr.kind {
+            _ if expr.is_taller_than(NATIVE_LEVELS) => self.wrapped(expr, scope, false),
             ExprKind::Column(index) => Ok(scope.exprs[*index].clone()),
             ExprKind::Outer { depth, index } => Ok(literal(scalar(&self.outer_value(*depth, *index)?, &expr.ty.ty))),
             ExprKind::Literal(value) => Ok(literal(scalar(value, &expr.ty.ty))),
@@ -122,7 +128,8 @@ impl Lowerer {
     /// `expr` as a condition: true, false or NULL.
     pub fn condition(&self, expr: &Expr, scope: &Scope) -> Result<DfExpr> {
         match &expr.kind {
-            ExprKind::And(parts) | ExprKind::Or(parts) if self.must_stop_early(parts) => self.wrapped(expr, scope, true),
+            _ if expr.is_taller_than(NATIVE_LEVELS) => self.wrapped(expr, scope, true),
+            ExprKind::And(parts) | ExprKind::Or(parts) if parts.len() > NATIVE_PARTS || self.must_stop_early(parts) => self.wrapped(expr, scope, true),
             ExprKind::And(parts) => self.connect(parts, Operator::And, scope),
             ExprKind::Or(parts) => self.connect(parts, Operator::Or, scope),
             ExprKind::Not(inner) => Ok(DfExpr::Not(Box::new(self.condition(inner, scope)?))),
@@ -164,6 +171,21 @@ impl Lowerer {
             }),
             _ => self.number_condition(expr, scope),
         }
+    }
+
+    /// Conditions that all have to be true. Those behind very many are one; equalities, which joins find rows by, are not among them if that can be.
+    pub fn conditions<'e>(&self, conjuncts: impl IntoIterator<Item = &'e Expr>, scope: &Scope) -> Result<Vec<DfExpr>> {
+        let mut conjuncts: Vec<&Expr> = conjuncts.into_iter().collect();
+        let mut others = Vec::new();
+        if conjuncts.len() > NATIVE_PARTS {
+            conjuncts.sort_by_key(|c| !matches!(c.kind, ExprKind::Compare { op: CompareOp::Eq, .. }));
+            others = conjuncts.split_off(NATIVE_PARTS);
+        }
+        let mut conditions = conjuncts.into_iter().map(|c| self.condition(c, scope)).collect::<Result<Vec<_>>>()?;
+        if let Some(others) = Expr::and(others.into_iter().cloned()) {
+            conditions.push(self.wrapped(&others, scope, true)?);
+        }
+        Ok(conditions)
     }
 
     /// The truth of a value: numbers other than zero.

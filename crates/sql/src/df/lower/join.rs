@@ -36,7 +36,7 @@ impl Lowerer {
             JoinKind::Inner | JoinKind::Straight => {
                 let (with_subquery, plain): (Vec<Expr>, Vec<Expr>) = conjuncts.iter().cloned().partition(Expr::has_subquery);
                 let plain = self.guarded(&[], &plain, &|column| relation_of(left, right, column));
-                let on = plain.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
+                let on = self.conditions(&plain, &scope)?;
                 let plan = inner_join(l.plan, r.plan, on)?;
                 if with_subquery.is_empty() {
                     plan
@@ -46,7 +46,7 @@ impl Lowerer {
             }
             JoinKind::Left => {
                 let conjuncts = self.guarded(&[], conjuncts, &|column| relation_of(left, right, column));
-                let on = conjuncts.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
+                let on = self.conditions(&conjuncts, &scope)?;
                 LogicalPlanBuilder::from(l.plan).join_on(r.plan, JoinType::Left, some_condition(on))?.build()?
             }
         };

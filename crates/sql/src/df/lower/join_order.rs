@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
+use datafusion::logical_expr::LogicalPlan;
 
 use super::join::{implied_constants, inner_join};
 use super::{Lowered, Lowerer, Scope};
@@ -166,7 +166,7 @@ impl Lowerer {
             let scope = Scope::of(leaf.rel, &lowered);
             exprs.extend(lowered.columns.iter().cloned());
             let share = Expr::and(local.iter().cloned()).map_or(1.0, |all| self.share_of(leaf.rel, &all));
-            let filter = local.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
+            let filter = self.conditions(&local, &scope)?;
             let plan = match conjunction(filter) {
                 Some(filter) => self.where_true(lowered.plan, filter)?,
                 None => lowered.plan,
@@ -180,12 +180,12 @@ impl Lowerer {
             let (second, first) = (parts.swap_remove(j), parts.swap_remove(i));
             let (left, right) = if first.rows <= second.rows { (first, second) } else { (second, first) };
             let has = left.has | right.has;
-            let on: Vec<DfExpr> = waiting.iter().filter(|(leaves, _)| leaves & !has == 0).map(|(_, c)| self.condition(c, &scope)).collect::<Result<_>>()?;
+            let on = self.conditions(waiting.iter().filter(|(leaves, _)| leaves & !has == 0).map(|(_, c)| *c), &scope)?;
             waiting.retain(|(leaves, _)| leaves & !has != 0);
             parts.push(Part { plan: inner_join(left.plan, right.plan, on)?, has, root, rows });
         }
         let plan = parts.pop().expect("one part is left").plan;
-        let last = last.iter().map(|c| self.condition(c, &scope)).collect::<Result<Vec<_>>>()?;
+        let last = self.conditions(&last, &scope)?;
         let plan = match conjunction(last) {
             Some(last) => self.where_true(plan, last)?,
             None => plan,

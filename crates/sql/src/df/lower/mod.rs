@@ -32,6 +32,7 @@ use guard::joined_relation;
 use super::context::Shared;
 use super::recursion::WorkTable;
 use crate::plan::{Expr, ExprKind, ExprType, JoinKind, Rel, RelKind, SortKey};
+use crate::stack;
 
 /// Rows of the enclosing queries while a subquery runs for one of them; the innermost is last.
 pub(super) type Rows = Arc<Vec<Arc<Vec<Value>>>>;
@@ -84,6 +85,11 @@ impl Lowerer {
 
     /// Lowers a relation. `hints` are conditions over its fields that its rows will be filtered by anyway: scans make ranges of them.
     pub fn rel(&self, rel: &Rel, hints: &[Expr]) -> Result<Lowered> {
+        self.shared.check_killed()?;
+        stack::ensure(|| self.rel_here(rel, hints))
+    }
+
+    fn rel_here(&self, rel: &Rel, hints: &[Expr]) -> Result<Lowered> {
         match &rel.kind {
             RelKind::Scan { table, alias, columns, indexes, .. } => self.scan(rel, table, alias, columns, indexes, hints),
             RelKind::Virtual { table, alias } => self.virtual_table(table, alias, hints),
@@ -102,7 +108,7 @@ impl Lowerer {
                 let lowered = self.rel(input, hints)?;
                 self.distinct(lowered, &Self::types(input))
             }
-            RelKind::SetOperation { op, all, left, right } => self.set_operation(*op, *all, left, right),
+            RelKind::SetOperation { op, all, inputs } => self.set_operation(rel, *op, *all, inputs),
             RelKind::RecursiveCte { id, anchor, step, distinct } => self.recursive(rel, *id, anchor, step, *distinct),
             RelKind::CteScan { id, name } => self.cte_scan(rel, *id, name),
         }
@@ -141,7 +147,7 @@ impl Lowerer {
         let mut plan = input.plan;
         // Plain conditions first: they are cheap and shrink what the subqueries' joins see.
         let (with_subquery, plain): (Vec<&Expr>, Vec<&Expr>) = conjuncts.iter().partition(|c| c.has_subquery());
-        let plain = plain.into_iter().map(|conjunct| self.condition(conjunct, &scope)).collect::<Result<Vec<_>>>()?;
+        let plain = self.conditions(plain, &scope)?;
         if let Some(all) = conjunction(plain) {
             plan = self.where_true(plan, all)?;
         }

@@ -21,19 +21,19 @@ impl Lowerer {
         self.grouped(input.plan, groups, Vec::new())
     }
 
-    pub fn set_operation(&self, op: SetOperator, all: bool, left: &Rel, right: &Rel) -> Result<Lowered> {
-        let types = Self::types(left);
-        let (l, r) = (self.rel(left, &[])?, self.rel(right, &[])?);
-        let r = self.converted(r, &Self::types(right), &types)?;
+    pub fn set_operation(&self, rel: &Rel, op: SetOperator, all: bool, inputs: &[Rel]) -> Result<Lowered> {
+        let types = inputs.first().map(Self::types).unwrap_or_default();
+        let lowered = inputs.iter().map(|input| self.converted(self.rel(input, &[])?, &Self::types(input), &types)).collect::<Result<Vec<_>>>()?;
         match op {
             SetOperator::Union => {
-                let names: Vec<String> = left.fields.iter().map(|f| self.shared.name(&f.name)).collect();
-                let inputs = vec![Arc::new(self.renamed(l, &names)?), Arc::new(self.renamed(r, &names)?)];
+                let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
+                let inputs = lowered.into_iter().map(|input| Ok(Arc::new(self.renamed(input, &names)?))).collect::<Result<Vec<_>>>()?;
                 let plan = LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?);
                 let lowered = Lowered { plan, columns: names.into_iter().map(Lowerer::named).collect() };
                 if all { Ok(lowered) } else { self.distinct(lowered, &types) }
             }
             SetOperator::Intersect | SetOperator::Except => {
+                let Ok([l, r]) = <[Lowered; 2]>::try_from(lowered) else { return datafusion::common::plan_err!("{op:?} of {} inputs", inputs.len()) };
                 let l = if all { l } else { self.distinct(l, &types)? };
                 let (l, left_keys) = self.with_keys(l, &types, all)?;
                 let (r, right_keys) = self.with_keys(r, &types, all)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use highkey_table::{EncodedRows, OnDuplicate, Stage};
-use highkey_types::{Charset, ColumnType, MySqlError, Str, TextRowEncoder, Value};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TextRowEncoder, Value};
 
 use self::blocks::{BlockCutter, BlockPlan, Converted, convert, is_plain};
 use self::lines::{FieldText, LineParser};
@@ -335,7 +335,7 @@ impl Session {
                         },
                         _ => Value::Null,
                     };
-                    self.state.user_vars.insert(name.clone(), value);
+                    self.state.user_vars.insert(name.clone(), (value, Collation::default_of(charset)));
                 }
                 BoundLoadTarget::Column(column) => {
                     let column = *column;

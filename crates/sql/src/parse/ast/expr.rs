@@ -14,12 +14,18 @@ pub struct Span {
 }
 
 /// An expression and where it stands in the text.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Expr {
     /// What it is.
     pub kind: ExprKind,
     /// Where it is.
     pub span: Span,
+}
+
+impl Clone for Expr {
+    fn clone(&self) -> Expr {
+        crate::stack::ensure(|| Expr { kind: self.kind.clone(), span: self.span })
+    }
 }
 
 /// A column reference, qualified as written.

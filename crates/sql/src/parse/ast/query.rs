@@ -50,8 +50,19 @@ pub enum QueryBody {
     Table(ObjectName),
     /// (query).
     Nested(Box<Query>),
-    /// left op right.
-    SetOperation { op: SetOperator, all: bool, left: Box<QueryBody>, right: Box<QueryBody> },
+    /// first op body op body …, done from left to right.
+    SetOperations { first: Box<QueryBody>, rest: Vec<SetOperand> },
+}
+
+/// An operator between two queries and the query on its right.
+#[derive(Debug, Clone)]
+pub struct SetOperand {
+    /// The operator.
+    pub op: SetOperator,
+    /// ALL.
+    pub all: bool,
+    /// The query.
+    pub body: QueryBody,
 }
 
 /// UNION, INTERSECT, EXCEPT.

@@ -3,6 +3,7 @@
 mod binlog;
 mod columns;
 mod ddl;
+mod depth;
 mod explain;
 mod dml;
 mod foreign_keys;

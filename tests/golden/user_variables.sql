@@ -1,0 +1,26 @@
+# A user variable keeps the character set and the collation of what was assigned.
+SET NAMES latin1;
+SET @l = 'é', @m = CONCAT('é'), @n = _utf8mb4'é';
+SET NAMES utf8mb4;
+SELECT HEX(@l), CHARSET(@l), COLLATION(@l), HEX(@m), CHARSET(@m), HEX(@n), CHARSET(@n);
+SELECT CHAR_LENGTH(@l), LENGTH(@l), HEX(CONCAT(@l, 'x')), @l = _latin1 x'C3A9';
+SET @b = _binary'é', @c = CAST('é' AS CHAR CHARACTER SET latin1), @i = 5, @d = 'x' COLLATE utf8mb4_bin;
+SELECT HEX(@b), CHARSET(@b), HEX(@c), CHARSET(@c), LENGTH(@c), CHARSET(@i), COLLATION(@d), COERCIBILITY(@d);
+SELECT @d = 'X', @d = 'x', COLLATION(CONCAT(@d, 'y')), CHARSET(CONCAT(@i));
+CREATE TABLE t (l VARCHAR(10) CHARSET latin1, u VARCHAR(10), g VARCHAR(10) COLLATE utf8mb4_general_ci, b VARCHAR(10) COLLATE utf8mb4_bin);
+INSERT INTO t VALUES ('é', 'é', 'a', 'b');
+SELECT l, u, g, b INTO @l, @u, @g, @b FROM t;
+SELECT HEX(@l), CHARSET(@l), LENGTH(@l), HEX(@u), CHARSET(@u), COLLATION(@g), COLLATION(@b);
+SELECT @l = @u, HEX(CONCAT(@l, @u)), @g = 'A', @b = 'B', COLLATION(CONCAT(@g, @b));
+SELECT COUNT(*) FROM t WHERE g = @g;
+SELECT COUNT(*) FROM t WHERE g = @b;
+SELECT COUNT(*) FROM t WHERE b = @b;
+SELECT @z := l FROM t;
+SELECT CHARSET(@z), HEX(@z);
+SET @y = (SELECT b FROM t);
+SELECT COLLATION(@y);
+SET @y = NULL;
+SELECT @y IS NULL;
+SET @y = 'q';
+SELECT COLLATION(@y) = @@collation_connection;
+DROP TABLE t;

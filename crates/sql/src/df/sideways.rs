@@ -33,8 +33,9 @@ use super::scan::ScanExec;
 use super::through::{OnTheWay, Through};
 
 /// How long a scan waits for keys once it is asked for rows. The join has read its own share of the build side by then; the other shares are
-/// about to be complete, unless nobody reads them before this one has ended.
+/// about to be complete, unless nobody reads them before this one has ended. So much longer for each row of the scan: about what is lost without the keys.
 const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE_FOR_ROW: Duration = Duration::from_nanos(500);
 
 /// The keys of a build side, from all its partitions.
 #[derive(Debug)]
@@ -57,9 +58,9 @@ impl JoinKeys {
         Arc::new(JoinKeys { gathered: Mutex::new(Gathered::Running(Vec::new(), partitions)), complete: Notify::new() })
     }
 
-    /// When whoever begins to wait now gives up.
-    pub fn patience() -> Instant {
-        Instant::now() + PATIENCE
+    /// When a scan of so many rows that begins to wait now gives up.
+    pub fn patience(rows: usize) -> Instant {
+        Instant::now() + PATIENCE + PATIENCE_FOR_ROW.saturating_mul(rows.try_into().unwrap_or(u32::MAX))
     }
 
     /// All keys, once the build side is complete; None if there are too many, or it takes too long.

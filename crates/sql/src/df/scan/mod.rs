@@ -416,7 +416,7 @@ impl ExecutionPlan for ScanExec {
         }
         let by_keys = self.by_keys.clone();
         let batches = async move {
-            let deadline = JoinKeys::patience();
+            let deadline = JoinKeys::patience(source.row_estimate());
             if let Some(found) = keys::cheapest(&by_keys, &source, deadline).await {
                 (source.access, pieces.all) = found;
             }

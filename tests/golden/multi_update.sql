@@ -5,7 +5,7 @@ INSERT INTO a VALUES (1, 10, 0, 1), (2, 20, 0, 1);
 INSERT INTO b VALUES (1, 5, 1), (2, 6, 1);
 UPDATE a JOIN b ON a.id = b.id SET a.x = b.x, a.y = a.x * 2, b.x = a.x + 1;
 SELECT * FROM a JOIN b USING (id) ORDER BY id;
-UPDATE a JOIN b ON a.id = b.id SET a.v = a.v + 1, a.v = a.v + 1;
+UPDATE a STRAIGHT_JOIN b ON a.id = b.id SET a.v = a.v + 1, a.v = a.v + 1;
 SELECT * FROM a JOIN b USING (id) ORDER BY id;
 UPDATE a JOIN b ON a.id = b.id SET a.v = 0, b.v = a.v;
 SELECT * FROM a JOIN b USING (id) ORDER BY id;

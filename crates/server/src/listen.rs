@@ -201,8 +201,12 @@ async fn pause_after_accept_error(e: &io::Error) {
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
+/// A client that says nothing for so long is asked by the system whether it is there still.
+const KEEPALIVE: Duration = Duration::from_secs(120);
+
 fn accept_tcp(server: &Arc<Server>, stream: TcpStream, address: SocketAddr) {
     let _ = stream.set_nodelay(true);
+    let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(KEEPALIVE));
     spawn(server, Wire::new(Box::new(stream), server.instance.clone()), Peer::tcp(address));
 }
 

@@ -1,7 +1,7 @@
 //! The threads, memory and spill space that queries share.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigNonZeroUsize;
@@ -67,6 +67,7 @@ pub struct QueryEngine {
     states: Mutex<HashMap<Planning, Arc<SessionState>>>,
     workers: Arc<Workers>,
     columns: ColumnCache,
+    spill_dir: PathBuf,
 }
 
 /// How a query is planned and executed.
@@ -134,6 +135,7 @@ impl QueryEngine {
             states: Mutex::default(),
             workers: Arc::default(),
             columns: ColumnCache::new(options.column_cache_bytes),
+            spill_dir: options.spill_dir,
         }))
     }
 
@@ -185,6 +187,11 @@ impl QueryEngine {
     /// Bytes of kept columns, blocks taken from them, blocks read from rows.
     pub(crate) fn column_cache_usage(&self) -> (u64, u64, u64) {
         self.columns.usage()
+    }
+
+    /// Where files of rows are that are too many for memory.
+    pub(crate) fn spill_dir(&self) -> &Path {
+        &self.spill_dir
     }
 
     /// What queries know of their memory.

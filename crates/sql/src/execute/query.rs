@@ -14,6 +14,7 @@ use crate::fast::{FastQuery, Progress};
 use crate::information_schema;
 use crate::parse::ast;
 use crate::plan::{self, BoundQuery, Expr, ExprKind, ExprType, Field, Hints, IndexAccess, IntoTarget, LockSpec, Rel, RelKind};
+use crate::prepared::{CursorRows, file_error};
 use crate::session::{Interruption, ResultSink, Session, SessionState, StatusCounter, error};
 
 /// The base tables of a plan, those of its subqueries too, each once, and the views that it was bound through.
@@ -87,7 +88,7 @@ impl BoundTables {
 /// Where a query's rows go.
 pub(crate) enum Destination<'a> {
     Sink(&'a mut dyn ResultSink),
-    /// A cursor, INTO, INSERT … SELECT of another kind: all rows in memory.
+    /// INTO, INSERT … SELECT of another kind: all rows in memory.
     Memory(&'a mut Vec<Vec<Value>>),
 }
 
@@ -224,10 +225,16 @@ impl Session {
             return Box::pin(self.query_into(bound, fast, into)).await;
         }
         if let Some(id) = cursor {
-            let mut rows = Vec::new();
-            self.collect(bound, fast, &mut Destination::Memory(&mut rows)).await?;
+            let instance = &self.state.instance;
+            let mut rows = CursorRows::new(instance.queries().spill_dir().to_owned(), instance.global_u64("highkey_temp_space_limit"));
+            match self.collect(bound, fast, &mut Destination::Sink(&mut rows)).await {
+                // Not the client's: the rows go to a file.
+                Err(Failure::Io(e)) => return Err(file_error(&e).into()),
+                collected => collected?,
+            };
+            let cursor = rows.open().map_err(|e| file_error(&e))?;
             sink.columns(&answer::columns(&self.state, bound.fields()));
-            self.prepared.open_cursor(id, rows);
+            self.prepared.open_cursor(id, cursor);
             return Ok(Outcome::Cursor);
         }
         if bound.calc_found_rows {

@@ -3,6 +3,7 @@
 //! A statement is parsed once. SELECT, INSERT, UPDATE and DELETE are bound once too, with their parameters left open, and run as they are as long
 //! as the tables are as they were and the session's settings that binding looks at have not changed.
 
+mod cursor;
 mod patterns;
 
 use std::collections::HashMap;
@@ -39,6 +40,7 @@ pub struct PreparedStatement {
 /// After that many executions without a kept plan it is seen whether one can be kept by now: the tables may have changed.
 const TRY_AGAIN: u32 = 64;
 
+pub use cursor::{CursorRows, OpenCursor, file_error};
 pub use patterns::{CutText, Patterns, StatementPatterns};
 
 impl PreparedStatement {
@@ -99,7 +101,7 @@ pub struct PreparedStatements {
     next_id: u32,
     by_id: HashMap<u32, Arc<PreparedStatement>>,
     by_name: HashMap<String, Arc<PreparedStatement>>,
-    cursors: HashMap<u32, std::vec::IntoIter<Vec<Value>>>,
+    cursors: HashMap<u32, OpenCursor>,
 }
 
 impl PreparedStatements {
@@ -128,12 +130,13 @@ impl PreparedStatements {
         count
     }
 
-    pub fn open_cursor(&mut self, id: u32, rows: Vec<Vec<Value>>) {
-        self.cursors.insert(id, rows.into_iter());
+    pub fn open_cursor(&mut self, id: u32, cursor: OpenCursor) {
+        self.cursors.insert(id, cursor);
     }
 
-    pub fn cursor(&mut self, id: u32) -> Option<&mut std::vec::IntoIter<Vec<Value>>> {
-        self.cursors.get_mut(&id)
+    /// The statement's cursor, which is closed unless it is opened again.
+    pub fn take_cursor(&mut self, id: u32) -> Option<OpenCursor> {
+        self.cursors.remove(&id)
     }
 
     pub fn close_cursor(&mut self, id: u32) {

@@ -35,7 +35,7 @@ use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
 use crate::parse::{self, Parsed};
-use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, StatementPatterns};
+use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, StatementPatterns, file_error};
 use crate::replica::{Replay, SourceTransaction};
 use crate::variables::SqlModes;
 
@@ -505,23 +505,25 @@ impl Session {
 
     /// COM_STMT_FETCH: `row`s and `end`, with LAST_ROW_SENT when the cursor is exhausted.
     pub async fn fetch(&mut self, id: u32, rows: usize, sink: &mut dyn ResultSink) -> io::Result<()> {
-        let Some(cursor) = self.prepared.cursor(id) else {
+        let Some(mut cursor) = self.prepared.take_cursor(id) else {
             return self.refuse(error::err(1421, format!("The statement ({id}) has no open cursor.")), sink);
         };
-        let batch: Vec<_> = cursor.by_ref().take(rows.max(1)).collect();
-        let exhausted = batch.len() < rows || cursor.len() == 0;
-        for row in &batch {
-            sink.row(row);
+        for _ in 0..rows.max(1) {
+            match cursor.next_row() {
+                Ok(Some(row)) => sink.row(&row),
+                Ok(None) => break,
+                Err(e) => return self.refuse(file_error(&e), sink),
+            }
             if sink.wants_flush() {
                 sink.flush().await?;
             }
         }
         let mut status = self.status_flags();
-        if exhausted {
+        if cursor.is_exhausted() {
             status.0 |= StatusFlags::LAST_ROW_SENT;
-            self.prepared.close_cursor(id);
         } else {
             status.0 |= StatusFlags::CURSOR_EXISTS;
+            self.prepared.open_cursor(id, cursor);
         }
         sink.end(OkSummary { status, ..OkSummary::default() });
         Ok(())

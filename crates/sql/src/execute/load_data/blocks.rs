@@ -13,7 +13,7 @@ use super::lines::{FieldText, LineParser};
 use crate::parse::ast::FileFormat;
 
 /// Bytes of a block: about a core's second-level cache.
-const BLOCK_BYTES: usize = 1 << 20;
+pub(super) const BLOCK_BYTES: usize = 1 << 20;
 
 /// How blocks become rows of a table.
 pub(super) struct BlockPlan {
@@ -77,13 +77,15 @@ pub(super) struct BlockCutter {
     terminator: Vec<u8>,
     escape: Option<u8>,
     buffer: Vec<u8>,
+    /// No terminator that counts begins before this byte of the buffer.
+    searched: usize,
     skip: u64,
 }
 
 impl BlockCutter {
     /// For a plain format; the first `skip` lines are left out.
     pub fn new(format: &FileFormat, skip: u64) -> BlockCutter {
-        BlockCutter { terminator: format.line_terminator.clone(), escape: format.escaped_by.first().copied(), buffer: Vec::new(), skip }
+        BlockCutter { terminator: format.line_terminator.clone(), escape: format.escaped_by.first().copied(), buffer: Vec::new(), searched: 0, skip }
     }
 
     pub fn feed(&mut self, chunk: &[u8]) {
@@ -92,14 +94,11 @@ impl BlockCutter {
 
     /// The next block; `last`: the file has ended.
     pub fn next(&mut self, last: bool) -> Option<Vec<u8>> {
-        while self.skip > 0 {
-            // IGNORE n LINES looks for terminators only, escaped or not.
-            match memchr::memmem::find(&self.buffer, &self.terminator) {
-                Some(at) => drop(self.buffer.drain(..at + self.terminator.len())),
-                None if last => self.buffer.clear(),
-                None => return None,
-            }
-            self.skip -= 1;
+        if self.skip > 0 {
+            self.skip_lines(last);
+        }
+        if self.skip > 0 {
+            return None;
         }
         if last {
             return (!self.buffer.is_empty()).then(|| std::mem::take(&mut self.buffer));
@@ -107,15 +106,49 @@ impl BlockCutter {
         if self.buffer.len() < BLOCK_BYTES {
             return None;
         }
-        let mut end = self.buffer.len();
+        let (mut end, from) = (self.buffer.len(), self.searched);
         loop {
-            let at = memchr::memmem::rfind(&self.buffer[..end], &self.terminator)?;
+            let Some(at) = memchr::memmem::rfind(&self.buffer[from..end], &self.terminator).map(|at| from + at) else {
+                self.searched = self.unsearched(from);
+                return None;
+            };
             if !is_escaped(&self.buffer, at, self.escape) {
                 let rest = self.buffer.split_off(at + self.terminator.len());
-                return Some(std::mem::replace(&mut self.buffer, rest));
+                let block = std::mem::replace(&mut self.buffer, rest);
+                self.searched = self.unsearched(0);
+                return Some(block);
             }
             end = at;
         }
+    }
+
+    /// IGNORE n LINES looks for terminators only, escaped or not.
+    fn skip_lines(&mut self, last: bool) {
+        let mut start = 0;
+        while self.skip > 0 {
+            let from = start.max(self.searched);
+            match memchr::memmem::find(&self.buffer[from..], &self.terminator) {
+                Some(at) => start = from + at + self.terminator.len(),
+                None if last => start = self.buffer.len(),
+                None => {
+                    self.searched = self.unsearched(from);
+                    break;
+                }
+            }
+            self.skip -= 1;
+        }
+        self.buffer.drain(..start);
+        self.searched = self.searched.saturating_sub(start);
+    }
+
+    /// Where the next search begins if none from `from` on has found anything: a terminator may have begun at the end.
+    fn unsearched(&self, from: usize) -> usize {
+        (self.buffer.len() + 1).saturating_sub(self.terminator.len()).max(from)
+    }
+
+    /// Bytes of the line that has not ended yet, and of lines before it that are not enough for a block.
+    pub fn waiting(&self) -> usize {
+        self.buffer.len()
     }
 }
 
@@ -235,6 +268,26 @@ mod tests {
             all.extend(block);
         }
         assert_eq!(all, &text[b"with\\\n".len()..]);
+    }
+
+    /// A file may not have the terminator at all.
+    #[test]
+    fn bytes_are_searched_once() {
+        let format = FileFormat { line_terminator: b"\r\n".to_vec(), ..FileFormat::default() };
+        for skip in [0, 2] {
+            let mut cutter = BlockCutter::new(&format, skip);
+            for n in 1..=50 {
+                cutter.feed(&[&vec![b'x'; 99_998][..], b"\n\r"].concat());
+                assert!(cutter.next(false).is_none());
+                let searched = if skip == 0 && cutter.waiting() < BLOCK_BYTES { 0 } else { n * 100_000 - 1 };
+                assert_eq!(cutter.searched, searched);
+            }
+            // The terminator that began with the last byte.
+            cutter.feed(b"\nabc\r\ndef");
+            let expected: &[u8] = if skip == 0 { b"\r\nabc\r\n" } else { b"" };
+            assert!(cutter.next(false).map_or(expected.is_empty(), |block| block.ends_with(expected)));
+            assert_eq!(cutter.next(true).unwrap(), b"def");
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(super) struct LineParser {
     skip: u64,
     buffer: Vec<u8>,
     at: usize,
+    /// Bytes behind `at` that are worth another try.
+    wanted: usize,
 }
 
 /// How a try to parse a line ended.
@@ -31,7 +33,7 @@ enum Parse {
 
 impl LineParser {
     pub fn new(format: FileFormat, skip: u64) -> LineParser {
-        LineParser { format, widths: Vec::new(), skip, buffer: Vec::new(), at: 0 }
+        LineParser { format, widths: Vec::new(), skip, buffer: Vec::new(), at: 0, wanted: 0 }
     }
 
     /// For a fixed format (`FileFormat::is_fixed`) with fields of so many bytes.
@@ -47,8 +49,23 @@ impl LineParser {
         self.buffer.extend_from_slice(chunk);
     }
 
+    /// Bytes of the line that has not ended yet.
+    pub fn waiting(&self) -> usize {
+        self.buffer.len() - self.at
+    }
+
     /// The next line's fields. False: there is none yet, or, with `last`, none any more.
     pub fn next_line(&mut self, last: bool, fields: &mut Vec<FieldText>) -> bool {
+        if !last && self.waiting() < self.wanted {
+            return false;
+        }
+        let found = self.try_line(last, fields);
+        // A line is read from its start each time: a long one after twice as many bytes have come, not with each of its pieces.
+        self.wanted = if found { 0 } else { 2 * self.waiting() };
+        found
+    }
+
+    fn try_line(&mut self, last: bool, fields: &mut Vec<FieldText>) -> bool {
         loop {
             if self.at >= self.buffer.len() {
                 return false;
@@ -67,18 +84,14 @@ impl LineParser {
                 match find(&self.buffer[start..], &self.format.line_prefix) {
                     Some(found) => {
                         // The prefix must stand in this line: lines without it are skipped whole.
-                        let line_end = find(&self.buffer[start..], &self.format.line_terminator);
-                        if line_end.is_some_and(|end| end < found) {
-                            self.at += line_end.unwrap_or(0) + self.format.line_terminator.len();
-                            continue;
-                        }
+                        self.at = self.last_line_start(start, start + found);
                         start += found + self.format.line_prefix.len();
                     }
-                    None if last => {
-                        self.at = self.buffer.len();
+                    None => {
+                        let end = self.buffer.len();
+                        self.at = if last { end } else { self.last_line_start(start, end) };
                         return false;
                     }
-                    None => return false,
                 }
             }
             let parsed = if self.format.is_fixed() { self.parse_fixed(start, last, fields) } else { self.parse(start, last, fields) };
@@ -92,6 +105,15 @@ impl LineParser {
             // Lines that nothing terminates are skipped by their size.
             self.skip -= 1;
         }
+    }
+
+    /// Where the line begins that `to` is in, or `from` if that is the same line.
+    fn last_line_start(&self, from: usize, to: usize) -> usize {
+        let terminator = &self.format.line_terminator;
+        if terminator.is_empty() {
+            return from;
+        }
+        memchr::memmem::rfind(&self.buffer[from..to], terminator).map_or(from, |at| from + at + terminator.len())
     }
 
     /// A line of fixed fields. What a line holds too much up to its terminator is one field more.

@@ -4,14 +4,15 @@ mod blocks;
 mod lines;
 
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use highkey_table::{EncodedRows, OnDuplicate, Stage};
-use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TextRowEncoder, Value};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TextRowEncoder, Value, errors};
 
-use self::blocks::{BlockCutter, BlockPlan, Converted, convert, is_plain};
+use self::blocks::{BLOCK_BYTES, BlockCutter, BlockPlan, Converted, convert, is_plain};
 use self::lines::{FieldText, LineParser};
 use super::insert::{BULK_CHUNK_BYTES, Inserter};
 use super::query::BoundTables;
@@ -24,7 +25,31 @@ use crate::session::{LocalInfile, ProcessEntry, ResultSink, Session, StatusCount
 /// Where the file's bytes come from.
 enum Source<'a> {
     File(std::fs::File),
-    Client(Box<dyn LocalInfile + 'a>),
+    Client(ClientFile<'a>),
+}
+
+/// A file that the client sends.
+struct ClientFile<'a> {
+    reader: Box<dyn LocalInfile + 'a>,
+    /// How long it may say nothing (`net_read_timeout`).
+    patience: Duration,
+    /// It has said nothing for so long: it is in the middle of its file, where it would take no answer.
+    silent: bool,
+}
+
+impl ClientFile<'_> {
+    /// A client that is killed is not waited for, nor is one that has gone without a word.
+    async fn next_chunk(&mut self, process: &ProcessEntry) -> Result<Option<Bytes>, MySqlError> {
+        tokio::select! {
+            biased;
+            chunk = self.reader.next_chunk() => chunk,
+            () = process.connection_killed() => Err(errors::query_interrupted()),
+            () = tokio::time::sleep(self.patience) => {
+                self.silent = true;
+                Err(errors::net_read_interrupted())
+            }
+        }
+    }
 }
 
 impl Source<'_> {
@@ -42,19 +67,15 @@ impl Source<'_> {
                 chunk.truncate(n);
                 Ok((n > 0).then(|| Bytes::from(chunk)))
             }
-            // A client may wait half way for ever; one that is killed is not waited for.
-            Source::Client(reader) => tokio::select! {
-                chunk = reader.next_chunk() => chunk,
-                () = process.connection_killed() => Err(highkey_types::errors::query_interrupted()),
-            },
+            Source::Client(file) => file.next_chunk(process).await,
         }
     }
 
-    /// A client goes on sending after an error: the rest is read and dropped.
-    async fn drain(&mut self, process: &ProcessEntry) {
-        if let Source::Client(_) = self {
-            while let Ok(Some(_)) = self.next_chunk(process).await {}
-        }
+    /// A client goes on sending after an error: the rest is read and dropped. Fails if it does not.
+    async fn drain(&mut self, process: &ProcessEntry) -> io::Result<()> {
+        let Source::Client(file) = self else { return Ok(()) };
+        while !file.silent && matches!(file.next_chunk(process).await, Ok(Some(_))) {}
+        if file.silent { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 }
 
@@ -121,7 +142,8 @@ impl Session {
         let progress = self.state.process.progress();
         progress.enter(Stage::ReadingFile, 0);
         let mut source = if bound.local {
-            Source::Client(sink.local_infile(&bound.path).await?)
+            let patience = self.net_read_timeout();
+            Source::Client(ClientFile { reader: sink.local_infile(&bound.path).await?, patience, silent: false })
         } else {
             let path = resolve_file(&self.state, &bound.path)?;
             let file = std::fs::File::open(&path).map_err(|e| match e.kind() {
@@ -133,7 +155,7 @@ impl Session {
         };
         let loaded = self.load_rows(&bound, charset, &mut source).await;
         if loaded.is_err() {
-            source.drain(&self.state.process).await;
+            source.drain(&self.state.process).await?;
         }
         loaded
     }
@@ -195,6 +217,7 @@ impl Session {
         loop {
             let chunk = source.next_chunk(&process).await?;
             let last = chunk.is_none();
+            process.check()?;
             if let Some(chunk) = chunk {
                 cutter.feed(&chunk);
             }
@@ -209,6 +232,8 @@ impl Session {
             if last {
                 break;
             }
+            self.check_line(cutter.waiting())?;
+            tokio::task::yield_now().await;
         }
         for next in working {
             self.take_block(bound, charset, inserter, &plan, next.await).await?;
@@ -275,6 +300,7 @@ impl Session {
         loop {
             let chunk = source.next_chunk(&process).await?;
             let last = chunk.is_none();
+            process.check()?;
             if let Some(chunk) = chunk {
                 parser.feed(&chunk);
             }
@@ -293,9 +319,16 @@ impl Session {
             if last {
                 break;
             }
+            self.check_line(parser.waiting())?;
             tokio::task::yield_now().await;
         }
         self.add_prepared(inserter, bound.table.prepare_rows(rows)).await
+    }
+
+    /// Error 1153 for a line of so many bytes without an end: all of it is kept in memory. Most often the file has another terminator.
+    fn check_line(&self, bytes: usize) -> Result<(), MySqlError> {
+        let limit = self.state.config.max_allowed_packet.saturating_add(BLOCK_BYTES as u64);
+        if bytes as u64 > limit { Err(errors::net_packet_too_large()) } else { Ok(()) }
     }
 
     /// One line the long way: converted with warnings and errors, numbered, encoded.

@@ -10,6 +10,7 @@ mod foreign_keys;
 mod histograms;
 mod indexes;
 mod joins;
+mod load_data;
 mod locks;
 mod metadata;
 mod optimize;

@@ -1,6 +1,8 @@
-use highkey_types::Value;
+use async_trait::async_trait;
+use highkey_types::{MySqlError, Value};
 
-use super::{Answer, Client, Collector, Server, table, text};
+use super::super::StatusFlags;
+use super::{Answer, Client, Collector, Column, LocalInfile, OkSummary, ResultSink, Server, table, text};
 
 impl Client {
     pub(super) async fn execute_id(&mut self, id: u32, params: &[Value]) -> Answer {
@@ -14,6 +16,43 @@ impl Client {
             Answer::Rows { columns, rows, .. } => text(&columns, &rows),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+/// What COM_STMT_FETCH is answered with: rows of columns that were announced before.
+#[derive(Default)]
+struct Piece {
+    rows: Vec<Vec<Value>>,
+    /// There are more.
+    exists: bool,
+    /// There are none.
+    last: bool,
+    error: Option<u16>,
+}
+
+#[async_trait]
+impl ResultSink for Piece {
+    fn columns(&mut self, _: &[Column]) {}
+    fn row(&mut self, row: &[Value]) {
+        self.rows.push(row.to_vec());
+    }
+    fn end(&mut self, end: OkSummary) {
+        (self.exists, self.last) = (end.status.has(StatusFlags::CURSOR_EXISTS), end.status.has(StatusFlags::LAST_ROW_SENT));
+    }
+    fn ok(&mut self, _: OkSummary) {}
+    fn error(&mut self, error: &MySqlError) {
+        self.error = Some(error.code);
+    }
+    async fn local_infile(&mut self, _: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
+        unreachable!()
+    }
+}
+
+impl Client {
+    async fn fetch(&mut self, id: u32, rows: usize) -> Piece {
+        let mut piece = Piece::default();
+        self.session.fetch(id, rows, &mut piece).await.unwrap();
+        piece
     }
 }
 
@@ -89,6 +128,47 @@ async fn cursors_give_rows_in_pieces() {
     let mut sink = Collector::default();
     c.session.execute_prepared(statement.id, &[], true, &mut sink).await.unwrap();
     assert!(matches!(&sink.answers[0], Answer::Rows { rows, end, .. } if rows.is_empty() && end.status.has(64)));
+    let piece = c.fetch(statement.id, 2).await;
+    assert_eq!((piece.rows, piece.exists, piece.last), (vec![vec![Value::Int(1)], vec![Value::Int(2)]], true, false));
+    let piece = c.fetch(statement.id, 2).await;
+    assert_eq!((piece.rows, piece.exists, piece.last), (vec![vec![Value::Int(3)]], false, true));
+    assert_eq!(c.fetch(statement.id, 1).await.error, Some(1421));
+}
+
+/// They wait in a file: of what a query may take of the disk, not of memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_cursors_are_limited_by_temporary_space() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, pad CHAR(200))").await;
+    c.ok("INSERT INTO t SELECT n, 'x' FROM (WITH RECURSIVE q (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM q WHERE n < 1000) SELECT n FROM q) AS s").await;
+    for count in [16, 4] {
+        let before = c.value("SELECT COUNT(*) FROM t").await;
+        c.ok(&format!("INSERT INTO t SELECT t.id + {before} * s.n, pad FROM t, (WITH RECURSIVE q (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM q WHERE n < {count}) SELECT n FROM q) AS s")).await;
+    }
+    let rows: u64 = c.value("SELECT COUNT(*) FROM t").await.parse().unwrap();
+    let all = c.session.prepare(b"SELECT id, RPAD(pad, 100, 'y') FROM t").await.unwrap();
+    let grouped = c.session.prepare(b"SELECT id, RPAD(MAX(pad), 100, 'y') FROM t GROUP BY id").await.unwrap();
+    for statement in [all.id, grouped.id] {
+        let mut sink = Collector::default();
+        c.session.execute_prepared(statement, &[], true, &mut sink).await.unwrap();
+        assert!(matches!(&sink.answers[0], Answer::Rows { end, .. } if end.status.has(64)));
+        let mut fetched = 0;
+        loop {
+            let piece = c.fetch(statement, 10_000).await;
+            assert_eq!(piece.error, None);
+            fetched += piece.rows.len() as u64;
+            if piece.last {
+                break;
+            }
+        }
+        assert_eq!(fetched, rows);
+    }
+    c.ok("SET GLOBAL highkey_temp_space_limit = 1048576").await;
+    let mut sink = Collector::default();
+    c.session.execute_prepared(all.id, &[], true, &mut sink).await.unwrap();
+    assert!(matches!(&sink.answers[0], Answer::Error(e) if e.code == 1114), "{:?}", sink.answers[0]);
+    assert_eq!(c.value("SELECT 1").await, "1");
 }
 
 #[tokio::test]

@@ -1,0 +1,83 @@
+//! LOAD DATA from files and clients that are not as they should be.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use highkey_types::{MySqlError, Value};
+
+use super::{Column, LocalInfile, OkSummary, ResultSink, Server};
+
+/// Sends the beginning of its file, and then nothing.
+struct Silent(Option<Bytes>);
+
+#[async_trait]
+impl LocalInfile for Silent {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, MySqlError> {
+        match self.0.take() {
+            Some(chunk) => Ok(Some(chunk)),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+struct SilentClient;
+
+#[async_trait]
+impl ResultSink for SilentClient {
+    fn columns(&mut self, _: &[Column]) {}
+    fn row(&mut self, _: &[Value]) {}
+    fn end(&mut self, _: OkSummary) {}
+    fn ok(&mut self, _: OkSummary) {}
+    fn error(&mut self, _: &MySqlError) {}
+    async fn local_infile(&mut self, _: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
+        Ok(Box::new(Silent(Some(Bytes::from_static(b"2\tb\n3\tc")))))
+    }
+}
+
+/// The connection ends, and with it what the statement has locked.
+#[tokio::test]
+async fn a_client_that_falls_silent_is_not_waited_for() {
+    let server = Server::new();
+    let (mut c, mut other) = (server.client().await, server.client().await);
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b TEXT)").await;
+    c.ok("INSERT INTO t VALUES (1, 'a')").await;
+    c.ok("SET net_read_timeout = 1").await;
+    for sql in ["LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "LOAD DATA LOCAL INFILE 'x' INTO TABLE t FIELDS ENCLOSED BY '\"'", "LOAD DATA LOCAL INFILE 'x' INTO TABLE t (nope)"] {
+        let ended = c.session.execute(sql.as_bytes(), &mut SilentClient).await;
+        // The last one fails before it asks for the file.
+        assert_eq!(ended.map_err(|e| e.kind()), if sql.ends_with("(nope)") { Ok(()) } else { Err(std::io::ErrorKind::TimedOut) }, "{sql}");
+    }
+    c.session.close().await;
+    other.ok("SET innodb_lock_wait_timeout = 1").await;
+    other.ok("INSERT INTO t VALUES (2, 'mine'), (3, 'mine')").await;
+    other.ok("DROP TABLE t").await;
+}
+
+/// Such a file is one line: it is not kept in memory for ever.
+#[tokio::test]
+async fn a_file_without_the_terminator_is_refused() {
+    let server = Server::with(|settings| settings.set("max_allowed_packet", Some("1048576")).unwrap());
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT, b TEXT)").await;
+    let path = server.dir.path().join("lines");
+    std::fs::write(&path, "1\tabcdefghijklmnopqrstuvwxyz\n".repeat(200_000)).unwrap();
+    let load = |rest: &str| format!("LOAD DATA INFILE '{}' IGNORE INTO TABLE t {rest}", path.display());
+    for rest in [
+        "LINES TERMINATED BY '\\r\\n'",
+        "FIELDS ENCLOSED BY '\"' LINES TERMINATED BY '\\r\\n'",
+        "LINES TERMINATED BY '\\r\\n' IGNORE 1 LINES",
+        "FIELDS ENCLOSED BY '\"' LINES TERMINATED BY '\\r\\n' IGNORE 1 LINES",
+    ] {
+        assert_eq!(c.error(&load(rest)).await.0, 1153, "{rest}");
+        assert_eq!(c.value("SELECT COUNT(*) FROM t").await, "0", "{rest}");
+    }
+    for rest in ["", "FIELDS ENCLOSED BY '\"'", "IGNORE 199990 LINES", "FIELDS ENCLOSED BY '\"' IGNORE 199990 LINES", "LINES STARTING BY '1' (a, b)", "LINES STARTING BY 'there is no such prefix'"] {
+        c.ok("TRUNCATE TABLE t").await;
+        c.ok(&load(rest)).await;
+        let expected = match rest {
+            _ if rest.contains("IGNORE") => "10",
+            _ if rest.contains("no such") => "0",
+            _ => "200000",
+        };
+        assert_eq!(c.value("SELECT COUNT(*) FROM t").await, expected, "{rest}");
+    }
+}

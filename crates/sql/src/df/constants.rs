@@ -9,6 +9,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -17,7 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProp
 
 use super::through::{OnTheWay, Through, knowing};
 
-/// Puts a [`NothingKnown`] below each outer join, on the sides that may be filled with NULLs, below unions, below joins over constants, and below windows: some
+/// Puts a [`NothingKnown`] below each outer join, on the sides that may be filled with NULLs, below unions, below joins and groupings over constants, and below windows: some
 /// constants are found while rules run, and lost again when operators below take over a projection.
 #[derive(Debug)]
 pub(super) struct ForgetConstants;
@@ -26,6 +27,11 @@ impl PhysicalOptimizerRule for ForgetConstants {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
             if is_window(&node) && !over_window(node.children()[0]) {
+                let inputs = vec![Through::over(node.children()[0].clone(), Arc::new(NothingKnown))];
+                return Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?));
+            }
+            let groups = node.downcast_ref::<AggregateExec>().is_some_and(|grouping| !grouping.group_expr().expr().is_empty());
+            if groups && gives_constants(node.children()[0]) {
                 let inputs = vec![Through::over(node.children()[0].clone(), Arc::new(NothingKnown))];
                 return Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?));
             }

@@ -99,7 +99,7 @@ fn scan_sorted_by(plan: &Arc<dyn ExecutionPlan>, column: usize) -> Option<&ScanE
         let source = projection.expr()[column].expr.downcast_ref::<Column>()?;
         return scan_sorted_by(projection.input(), source.index());
     }
-    let passes = plan.is::<CooperativeExec>() || plan.downcast_ref::<FilterExec>().is_some_and(|filter| filter.projection().is_none());
+    let passes = plan.is::<CooperativeExec>() || plan.is::<Through>() || plan.downcast_ref::<FilterExec>().is_some_and(|filter| filter.projection().is_none());
     if passes { scan_sorted_by(plan.children()[0], column) } else { None }
 }
 

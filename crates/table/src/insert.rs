@@ -19,8 +19,6 @@ pub enum OnDuplicate {
     Error,
     /// INSERT IGNORE: the row is left out.
     Ignore,
-    /// As `Ignore`, and stop there: what comes after the row depends on whether it went in.
-    IgnoreFirst,
     /// REPLACE: the rows in the way are deleted.
     Replace,
     /// ON DUPLICATE KEY UPDATE: stop, and give the row in the way, locked.
@@ -32,8 +30,7 @@ pub enum OnDuplicate {
 pub struct InsertReport {
     /// Rows that are in.
     pub inserted: u64,
-    /// `Ignore`: positions of the rows left out, and the error each would have been. `IgnoreFirst`: at most one; those after it are not in. Call again from the
-    /// next one.
+    /// `Ignore`: positions of the rows left out, and the error each would have been.
     pub ignored: Vec<(usize, MySqlError)>,
     /// `Replace`: rows deleted to make room.
     pub replaced: u64,
@@ -191,18 +188,14 @@ impl Table {
         mode: OnDuplicate,
     ) -> Result<InsertReport, MySqlError> {
         let mut report = InsertReport::default();
-        let ignores = matches!(mode, OnDuplicate::Ignore | OnDuplicate::IgnoreFirst);
         for (position, row) in rows.iter().enumerate() {
-            if mode == OnDuplicate::IgnoreFirst && !report.ignored.is_empty() {
-                break;
-            }
             txn.breathe(1).await?;
             loop {
                 let mut scratch = std::mem::take(&mut txn.scratch);
                 let outcome = self.insert_row(txn, row, mode, &mut scratch).await;
                 txn.scratch = scratch;
                 let outcome = match outcome {
-                    Err(orphan) if orphan.code == NO_PARENT && ignores => {
+                    Err(orphan) if orphan.code == NO_PARENT && mode == OnDuplicate::Ignore => {
                         report.ignored.push((position, orphan));
                         break;
                     }
@@ -220,9 +213,9 @@ impl Table {
                 };
                 match mode {
                     // The row in the way stays locked, so that the answer stays true. None: it went away while we waited for it; try again.
-                    OnDuplicate::Error | OnDuplicate::Ignore | OnDuplicate::IgnoreFirst if !self.share_conflicting(txn, conflict.index, row).await? => {}
+                    OnDuplicate::Error | OnDuplicate::Ignore if !self.share_conflicting(txn, conflict.index, row).await? => {}
                     OnDuplicate::Error => return Err(self.duplicate_entry(conflict.index, row)),
-                    OnDuplicate::Ignore | OnDuplicate::IgnoreFirst => {
+                    OnDuplicate::Ignore => {
                         report.ignored.push((position, self.duplicate_entry(conflict.index, row)));
                         break;
                     }

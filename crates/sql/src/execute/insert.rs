@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highkey_table::{BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
-use highkey_types::{ColumnType, MySqlError, TypeKind, Value};
+use highkey_types::{MySqlError, TypeKind, Value};
 
 use super::late::Late;
 use super::query::{BoundTables, Destination};
@@ -250,7 +250,12 @@ impl Inserter {
             auto.next = auto.next.saturating_add(auto.increment);
             auto.left -= 1;
             needed -= 1;
-            *value = number_value(&def.ty, n);
+            *value = match def.ty.kind {
+                TypeKind::Float => Value::Float(n as f32),
+                TypeKind::Double => Value::Double(n as f64),
+                _ if def.ty.unsigned => Value::UInt(n),
+                _ => Value::Int(n as i64),
+            };
             generated.push((i, n));
         }
         if explicit > 0 {
@@ -258,27 +263,6 @@ impl Inserter {
             self.target.table.auto_increment().note_explicit(explicit)?;
         }
         Ok(generated)
-    }
-
-    /// The row at `at` did not go in: the next ones get its number and those that follow, as far as they are without a gap.
-    fn give_back(&mut self, generated: &mut [(usize, u64)], rows: &mut [Vec<Value>], at: usize) {
-        let Some(auto) = &mut self.auto else { return };
-        let Ok(first) = generated.binary_search_by_key(&at, |(row, _)| *row) else { return };
-        let ty = &self.target.columns()[auto.column].ty;
-        let (_, mut free) = generated[first];
-        for (row, n) in &mut generated[first + 1..] {
-            let next = free.saturating_add(auto.increment);
-            if *n != next {
-                return;
-            }
-            rows[*row][auto.column] = number_value(ty, free);
-            *n = free;
-            free = next;
-        }
-        if auto.next == free.saturating_add(auto.increment) {
-            auto.next = free;
-            auto.left = auto.left.saturating_add(1);
-        }
     }
 
     /// Rows that `number` has not seen bring numbers themselves, `greatest` at most, and come to the table later than the next rows come here.
@@ -318,10 +302,9 @@ impl Inserter {
         Ok(n)
     }
 
-    /// Those of the generated numbers went in that are in `rows`.
-    pub(super) fn note_generated(&mut self, generated: &[(usize, u64)], rows: std::ops::Range<usize>) {
+    pub(super) fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
         if self.first_generated.is_none() {
-            self.first_generated = generated.iter().find(|(row, _)| rows.contains(row)).map(|(_, n)| *n);
+            self.first_generated = generated.iter().find(|(row, _)| !left_out(*row)).map(|(_, n)| *n);
         }
     }
 
@@ -551,10 +534,10 @@ impl Session {
             return Ok(());
         }
         self.state.process.check()?;
-        let mut generated = inserter.number(&mut self.state, rows, exact)?;
+        let generated = inserter.number(&mut self.state, rows, exact)?;
         let table = inserter.target.table.clone();
         if inserter.bulk.is_some() {
-            inserter.note_generated(&generated, 0..rows.len());
+            inserter.note_generated(&generated, |_| false);
             for row in rows.drain(..) {
                 if let Some((_, encoded)) = &mut inserter.bulk {
                     encoded.push_with(|out| table.layout().encode(&row, out));
@@ -562,43 +545,41 @@ impl Session {
             }
             return Box::pin(self.flush_bulk(inserter, BULK_CHUNK_BYTES)).await;
         }
-        let mode = match inserter.mode {
-            OnDuplicate::Ignore if !generated.is_empty() => OnDuplicate::IgnoreFirst,
-            mode => mode,
-        };
-        // Where a row stopped the others, more may come: few are tried at once, which have to be taken back.
-        let (mut start, mut at_once) = (0, rows.len());
+        let mut start = 0;
         while start < rows.len() {
-            let end = rows.len().min(start.saturating_add(at_once));
             let (txn, _) = self.txn_and_state();
-            let report = table.insert(txn, &rows[start..end], mode).await?;
+            let report = table.insert(txn, &rows[start..], inserter.mode).await?;
             inserter.inserted += report.inserted;
             inserter.replaced += report.replaced;
             inserter.ignored += report.ignored.len() as u64;
-            let left_out = report.ignored.first().filter(|_| mode == OnDuplicate::IgnoreFirst).map(|(row, _)| *row);
-            let stop = report.duplicate.as_ref().map(|d| d.row).or(report.orphan.as_ref().map(|(row, _)| *row)).or(left_out).map(|row| start + row);
-            inserter.note_generated(&generated, start..stop.unwrap_or(end));
+            if !report.ignored.is_empty() || !generated.is_empty() {
+                let left_out: Vec<usize> = report.ignored.iter().map(|(row, _)| start + row).collect();
+                let stop = report.duplicate.as_ref().map(|d| d.row).or(report.orphan.as_ref().map(|(row, _)| *row));
+                let end = stop.map_or(rows.len(), |row| start + row);
+                inserter.note_generated(&generated, |row| row < start || row >= end || left_out.contains(&row));
+            }
             for (_, e) in report.ignored {
                 self.state.push_ignored(e);
             }
-            let Some(at) = stop else {
-                (start, at_once) = (end, at_once.saturating_mul(2));
-                continue;
-            };
-            if let Some((_, error)) = report.orphan {
+            if let Some((row, error)) = report.orphan {
                 if !inserter.ignore {
                     return Err(error.into());
                 }
                 inserter.ignored += 1;
                 self.state.push_ignored(error);
+                start += row + 1;
+                continue;
             }
-            if let Some(duplicate) = report.duplicate {
-                let proposed = std::mem::take(&mut rows[at]);
-                let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
-                Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
+            match report.duplicate {
+                None => break,
+                Some(duplicate) => {
+                    let at = start + duplicate.row;
+                    let proposed = std::mem::take(&mut rows[at]);
+                    let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
+                    Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
+                    start = at + 1;
+                }
             }
-            inserter.give_back(&mut generated, rows, at);
-            (start, at_once) = (at + 1, 1);
         }
         rows.clear();
         inserter.beside.clear();
@@ -707,16 +688,6 @@ impl Session {
             super::update::Written::Ignored => inserter.ignored += 1,
         }
         Ok(())
-    }
-}
-
-/// A generated number as a value of the AUTO_INCREMENT column.
-fn number_value(ty: &ColumnType, n: u64) -> Value {
-    match ty.kind {
-        TypeKind::Float => Value::Float(n as f32),
-        TypeKind::Double => Value::Double(n as f64),
-        _ if ty.unsigned => Value::UInt(n),
-        _ => Value::Int(n as i64),
     }
 }
 

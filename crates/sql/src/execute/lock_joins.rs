@@ -18,8 +18,9 @@ use crate::session::Session;
 /// Rows of a table that is locked in share mode and by no index: a larger one is not read into memory, its range is locked as one.
 const FEW_SHARED_ROWS: u64 = 1 << 16;
 
-/// Which of the scans of a join is locked next, the greatest: there are no such rows; how well an index finds them; how few the table has.
-type Rank = (bool, Option<(bool, usize, usize)>, Reverse<u64>);
+/// Which of the scans of a join is locked next, the greatest: there are no such rows; how well an index finds them; something is
+/// asked of them; how few the table has.
+type Rank = (bool, Option<(bool, usize, usize)>, bool, Reverse<u64>);
 
 /// A scan of a join that locks.
 struct Leaf {
@@ -76,7 +77,7 @@ impl Session {
             if access.is_none() && !nothing && !leaf.lock.exclusive && rows > FEW_SHARED_ROWS {
                 continue;
             }
-            let rank = (nothing, access.map(|access| (access.unique, access.equalities, access.matched)), Reverse(rows));
+            let rank = (nothing, access.map(|access| (access.unique, access.equalities, access.matched)), filter.is_some(), Reverse(rows));
             if best.as_ref().is_none_or(|(known, ..)| rank > *known) {
                 best = Some((rank, i, filter));
             }

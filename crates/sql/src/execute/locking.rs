@@ -11,9 +11,10 @@ use futures::future::BoxFuture;
 use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, SemiConsistent, Table};
 use highkey_types::{MySqlError, Value};
 
+use super::subqueries::sort_members;
 use super::target::{Target, to_session};
 use crate::bind::ROW_KEY;
-use crate::expr;
+use crate::expr::{self, EvalContext};
 use crate::parse::ast::LockWait;
 use crate::plan::{self, Expr, ExprKind, IndexChoice, LockSpec, Rel, RelKind};
 use crate::session::Session;
@@ -52,6 +53,8 @@ impl Session {
         if let Some(Value::Int(0) | Value::Null) = filter.and_then(Expr::as_literal) {
             return Ok(Access { index: 0, ranges: Vec::new(), unique: false, residual: filter.cloned() });
         }
+        let sorted = filter.and_then(|filter| sorted_lists(filter, &mut self.state));
+        let filter = sorted.as_ref().or(filter);
         if let Some(filter) = filter
             && let Some(best) = plan::best_access(filter, table.def(), columns, choice)
         {
@@ -178,7 +181,10 @@ impl Session {
         let locked: Vec<Row> = match rows {
             LockingRows::Scan(scan) => scan.collect(self.txn(), max).await?,
             LockingRows::Key { table, index, key, mode, policy } => match key.take() {
-                Some(key) => table.lock_get(self.txn(), *index, &key, *mode, *policy).await?.into_iter().collect(),
+                Some(key) => {
+                    self.txn().breathe(1).await?;
+                    table.lock_get(self.txn(), *index, &key, *mode, *policy).await?.into_iter().collect()
+                }
                 None => Vec::new(),
             },
         };
@@ -267,6 +273,31 @@ impl Session {
         }
         Ok(kept)
     }
+}
+
+/// A shorter list is as well searched member by member.
+const LONG_LIST: usize = 32;
+
+/// The condition with its long lists of literals sorted: they are searched then, and more of them looked up by an index. None if there are none.
+fn sorted_lists(filter: &Expr, cx: &mut dyn EvalContext) -> Option<Expr> {
+    let is_long = |e: &Expr| matches!(&e.kind, ExprKind::In { list, sorted: false, .. } if list.len() > LONG_LIST && list.iter().all(|item| item.as_literal().is_some()));
+    let mut any = false;
+    filter.walk(&mut |e| any |= is_long(e));
+    let mut own = any.then(|| filter.clone())?;
+    own.walk_mut(&mut |e| {
+        if !is_long(e) {
+            return;
+        }
+        let ExprKind::In { list, by, sorted, .. } = &mut e.kind else { return };
+        let Some(ty) = list.iter().find(|item| !item.ty.is_null_type()).map(|item| item.ty.clone()) else { return };
+        let same = list.iter().all(|item| item.ty.is_null_type() || item.ty.ty.kind == ty.ty.kind);
+        let mut values: Vec<Value> = list.iter().filter_map(|item| item.as_literal().cloned()).collect();
+        if same && sort_members(&mut values, *by, cx) {
+            *list = values.into_iter().map(|value| Expr::literal(value, ty.clone())).collect();
+            *sorted = true;
+        }
+    });
+    Some(own)
 }
 
 /// The values of a range that is one whole key.

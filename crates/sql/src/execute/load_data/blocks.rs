@@ -122,14 +122,17 @@ impl BlockCutter {
         }
     }
 
-    /// IGNORE n LINES looks for terminators only, escaped or not.
+    /// IGNORE n LINES looks for terminators only, escaped or not. There is nothing more to skip where the file has ended.
     fn skip_lines(&mut self, last: bool) {
         let mut start = 0;
         while self.skip > 0 {
             let from = start.max(self.searched);
             match memchr::memmem::find(&self.buffer[from..], &self.terminator) {
                 Some(at) => start = from + at + self.terminator.len(),
-                None if last => start = self.buffer.len(),
+                None if last => {
+                    (start, self.skip) = (self.buffer.len(), 0);
+                    break;
+                }
                 None => {
                     self.searched = self.unsearched(from);
                     break;

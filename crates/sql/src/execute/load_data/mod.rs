@@ -343,7 +343,7 @@ impl Session {
         let Some(row) = self.load_row(bound, charset, inserter, fields)? else { return Ok(()) };
         let mut row = [row];
         let generated = inserter.number(&mut self.state, &mut row, false)?;
-        inserter.note_generated(&generated, 0..1);
+        inserter.note_generated(&generated, |_| false);
         rows.push_with(|out| bound.table.layout().encode(&row[0], out));
         Ok(())
     }

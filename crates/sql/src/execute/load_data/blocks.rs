@@ -273,6 +273,13 @@ mod tests {
         assert_eq!(all, &text[b"with\\\n".len()..]);
     }
 
+    #[test]
+    fn more_lines_are_ignored_than_there_are() {
+        let mut cutter = BlockCutter::new(&FileFormat::default(), usize::MAX);
+        cutter.feed(b"a\nb");
+        assert!(cutter.next(false).is_none() && cutter.next(true).is_none());
+    }
+
     /// A file may not have the terminator at all.
     #[test]
     fn bytes_are_searched_once() {

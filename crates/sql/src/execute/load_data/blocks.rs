@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn more_lines_are_ignored_than_there_are() {
-        let mut cutter = BlockCutter::new(&FileFormat::default(), usize::MAX);
+        let mut cutter = BlockCutter::new(&FileFormat::default(), u64::MAX);
         cutter.feed(b"a\nb");
         assert!(cutter.next(false).is_none() && cutter.next(true).is_none());
     }

@@ -22,7 +22,9 @@ use super::{BinlogWritten, FileInfo, Settings, reader};
 /// Collected before it is written.
 const WRITE_BYTES: usize = 1 << 20;
 /// Log behind the saved state that is kept for a crash at most, unless transactions are larger.
-const SAVE_BYTES: u64 = 32 << 20;
+const SAVE_BYTES: u64 = 128 << 20;
+/// Bytes of a file that begin their way to the disk together, so that making it durable finds few left and commits do not wait behind it.
+const BEGIN_SYNC_BYTES: u64 = 1 << 20;
 /// A state is saved at least so often while there are commits.
 const SAVE_TIME: Duration = Duration::from_secs(10);
 /// Commits whose sequence numbers are remembered for those that ran beside them.
@@ -38,6 +40,8 @@ pub(crate) struct Writer {
     file: Arc<dyn DiskFile>,
     /// What is to be written at the end of the file.
     out: Vec<u8>,
+    /// Bytes of the file that have begun their way to the disk.
+    sent: u64,
     /// Whether the events of the file end in checksums.
     checksum: bool,
     /// The newest transaction of the file.
@@ -99,6 +103,7 @@ impl Writer {
                 .collect::<Result<_>>()?,
             file: disk.open(&name_of(number), true)?,
             out: Vec::new(),
+            sent: state.position,
             checksum: settings.checksum.load(Ordering::Relaxed),
             sequence: state.sequence,
             recent: VecDeque::new(),
@@ -336,6 +341,10 @@ impl Writer {
             self.file.write_at(last.size, &self.out)?;
             last.size += self.out.len() as u64;
             self.out.clear();
+            if last.size - self.sent >= BEGIN_SYNC_BYTES {
+                self.file.begin_sync(self.sent, last.size - self.sent);
+                self.sent = last.size;
+            }
         }
         Ok(())
     }
@@ -436,6 +445,7 @@ impl Writer {
         self.file.truncate(0)?;
         self.disk.sync_dir()?;
         self.files.push(FileInfo { number, size: 0 });
+        self.sent = 0;
         self.stopped = false;
         self.out.clear();
         self.out.extend_from_slice(&MAGIC);

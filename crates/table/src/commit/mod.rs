@@ -315,7 +315,18 @@ impl Binlog {
     /// PURGE BINARY LOGS TO: removes the files before `name`. Error 1373 for a name that there is not.
     pub fn purge_to(&self, name: &str) -> std::result::Result<(), MySqlError> {
         let number = self.file_number(name).ok_or_else(errors::unknown_target_binlog)?;
-        self.change(|writer| writer.purge(number))
+        self.purge(number)
+    }
+
+    /// Removes the files before one of them. Not by `with_writer`: it needs nothing of the log, it is what helps when nothing can be written for
+    /// want of space, and an error of it is its caller's alone.
+    fn purge(&self, number: u64) -> std::result::Result<(), MySqlError> {
+        let mut writer = self.writer.lock();
+        writer.purge(number).map_err(failed)?;
+        let mut shared = self.shared.lock();
+        shared.files.retain(|f| f.number >= number);
+        shared.purged = writer.progress().purged.clone();
+        Ok(())
     }
 
     /// PURGE BINARY LOGS BEFORE, and `binlog_expire_logs_seconds`: removes files whose last write is before `time`, up to the first that
@@ -323,15 +334,20 @@ impl Binlog {
     pub fn purge_before(&self, time: SystemTime) -> std::result::Result<(), MySqlError> {
         let files: Vec<u64> = self.shared.lock().files.iter().map(|f| f.number).collect();
         let time = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let disk = &**self.engine.disk();
         let mut keep = files[0];
         // A file ended when the next one was begun.
         for next in &files[1..] {
-            if reader::head(&**self.engine.disk(), *next).map_err(failed)?.begun_at >= time {
+            // One that somebody has removed by hand goes with those before it.
+            if !disk.exists(&name_of(*next)).map_err(failed)? {
+                continue;
+            }
+            if reader::head(disk, *next).map_err(failed)?.begun_at >= time {
                 break;
             }
             keep = *next;
         }
-        self.change(|writer| writer.purge(keep))
+        self.purge(keep)
     }
 
     /// Purges what is too old, once for each new file.
@@ -342,9 +358,9 @@ impl Binlog {
             return;
         }
         let Some(time) = SystemTime::now().checked_sub(Duration::from_secs(seconds)) else { return };
-        match self.purge_before(time) {
-            Ok(()) => self.expired_at.store(newest, Ordering::Relaxed),
-            Err(e) => tracing::warn!("cannot purge old binary log files: {}", e.message),
+        self.expired_at.store(newest, Ordering::Relaxed);
+        if let Err(e) = self.purge_before(time) {
+            tracing::warn!("cannot purge old binary log files: {}", e.message);
         }
     }
 
@@ -569,6 +585,9 @@ fn run(binlog: &Weak<Binlog>, signal: &Signal) {
                     if !std::mem::replace(&mut reported, true) {
                         tracing::warn!("no space for the binary log");
                     }
+                    // No new file will be begun: what has become too old meanwhile makes room.
+                    binlog.expired_at.store(0, Ordering::Relaxed);
+                    binlog.expire();
                     IDLE_WAIT
                 }
                 Err(_) => return,

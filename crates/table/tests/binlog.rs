@@ -430,6 +430,28 @@ fn files_that_were_removed_by_hand_are_left_out() {
     assert!(stored(&db).contains_key(&101));
 }
 
+/// A replica that is behind can go on.
+#[test]
+fn a_file_that_is_being_sent_is_not_purged() {
+    let disk = disk(24);
+    let (db, names) = with_many_files(&disk);
+    let binlog = db.binlog().unwrap();
+    let (one, other) = (binlog.use_file(&names[2]), binlog.use_file(&names[2]));
+    binlog.purge_to(&names[5]).unwrap();
+    assert_eq!(binlog.files()[0].0, names[2]);
+    drop(one);
+    let next = binlog.use_file(&names[3]);
+    binlog.purge_to(&names[5]).unwrap();
+    assert_eq!(binlog.files()[0].0, names[2]);
+    drop(other);
+    binlog.purge_before(SystemTime::now() + Duration::from_secs(3600)).unwrap();
+    assert_eq!(binlog.files()[0].0, names[3]);
+    drop(next);
+    binlog.purge_to(&names[5]).unwrap();
+    assert_eq!(binlog.files()[0].0, names[5]);
+    assert!(binlog.use_file(&names[3]).is_none());
+}
+
 /// On a disk that the binary log has filled a purge makes room, and what waited for it is written.
 #[test]
 fn a_purge_makes_room_on_a_full_disk() {

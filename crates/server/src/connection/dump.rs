@@ -116,7 +116,7 @@ struct Dump<'s> {
     skipping: bool,
     acknowledging: Option<Acknowledging>,
     /// The file that is being sent.
-    in_use: Option<FileInUse>,
+    _in_use: Option<FileInUse>,
 }
 
 /// Streams until the client goes (`Err` of io), asks for no more than there is (`Ok(Ok)`), or something is wrong.
@@ -135,7 +135,7 @@ pub async fn serve(server: &Server, wire: &mut Wire, session: &Session, request:
         wire.reader.reset_sequence();
     }
     let acknowledging = wishes.semi_sync.then(|| Acknowledging::new(&binlog, session.client().connection_id));
-    let mut dump = Dump { generation, binlog, wire, wishes, server_id, known, skipping: false, acknowledging, in_use: None };
+    let mut dump = Dump { generation, binlog, wire, wishes, server_id, known, skipping: false, acknowledging, _in_use: None };
     let process = session.process().clone();
     process.set_command("Binlog Dump", "Master has sent all binlog to slave; waiting for more updates");
     tokio::select! {
@@ -157,7 +157,7 @@ impl Dump<'_> {
             let Some(in_use) = self.binlog.use_file(&name) else {
                 return Ok(Err(fatal("Could not find first log file name in binary log index file")));
             };
-            self.in_use = Some(in_use);
+            self._in_use = Some(in_use);
             match self.file(&name, position, request.non_blocking).await? {
                 Ok(true) => {}
                 Ok(false) => return Ok(Ok(())),

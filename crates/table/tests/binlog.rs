@@ -7,6 +7,7 @@ mod replay;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use common::*;
@@ -428,6 +429,24 @@ fn files_that_were_removed_by_hand_are_left_out() {
     block_on(transaction(&db, &[("insert", 101..102)])).unwrap();
     db.binlog().unwrap().catch_up().unwrap();
     assert!(stored(&db).contains_key(&101));
+}
+
+/// The files' writer may be busy for long with a large transaction: who waits for it lets the other tasks of its thread go on.
+#[test]
+fn who_waits_for_the_writer_says_so() {
+    let disk = disk(25);
+    let (db, names) = with_many_files(&disk);
+    let waits = Arc::new(AtomicUsize::new(0));
+    let counted = waits.clone();
+    db.engine().on_blocking(Box::new(move |work: &mut dyn FnMut()| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        work();
+    }));
+    let binlog = db.binlog().unwrap();
+    binlog.catch_up().unwrap();
+    assert_eq!(waits.load(Ordering::Relaxed), 1);
+    binlog.purge_to(&names[1]).unwrap();
+    assert_eq!((waits.load(Ordering::Relaxed), &binlog.files()[0].0), (2, &names[1]));
 }
 
 /// A replica that is behind can go on.

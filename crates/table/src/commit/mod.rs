@@ -269,8 +269,19 @@ impl Binlog {
         waiters.into_iter().for_each(Waker::wake);
     }
 
+    /// Runs what may wait for the writer. A large transaction keeps that busy for long, and this thread may be others' too.
+    fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (mut work, mut done) = (Some(work), None);
+        self.engine.block(&mut || done = work.take().map(|work| work()));
+        done.expect("what blocks has been run")
+    }
+
     /// Works with the writer. After an error there is another one, made from the saved state; an error that cannot pass stops the engine.
     fn with_writer<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.blocking(|| self.with_writer_here(work))
+    }
+
+    fn with_writer_here<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         let mut writer = self.writer.lock();
         let done = (|| {
             if self.failed.load(Ordering::SeqCst) {
@@ -324,14 +335,16 @@ impl Binlog {
     /// Removes the files before one of them. Not by `with_writer`: it needs nothing of the log, it is what helps when nothing can be written for
     /// want of space, and an error of it is its caller's alone.
     fn purge(&self, number: u64) -> std::result::Result<(), MySqlError> {
-        let mut writer = self.writer.lock();
-        let in_use = self.in_use.lock();
-        let number = in_use.keys().next().map_or(number, |first| number.min(*first));
-        writer.purge(number).map_err(failed)?;
-        let mut shared = self.shared.lock();
-        shared.files.retain(|f| f.number >= number);
-        shared.purged = writer.progress().purged.clone();
-        Ok(())
+        self.blocking(|| -> std::result::Result<(), MySqlError> {
+            let mut writer = self.writer.lock();
+            let in_use = self.in_use.lock();
+            let number = in_use.keys().next().map_or(number, |first| number.min(*first));
+            writer.purge(number).map_err(failed)?;
+            let mut shared = self.shared.lock();
+            shared.files.retain(|f| f.number >= number);
+            shared.purged = writer.progress().purged.clone();
+            Ok(())
+        })
     }
 
     /// Keeps a file and those after it from being purged while the guard lives: a replica has not read them yet. `None`: it is not in the index.

@@ -172,6 +172,11 @@ impl Runs {
     }
 }
 
+/// As `Runs::spill_half`, of all indexes.
+fn spill_halves(indexes: &mut [Runs]) -> Result<usize, MySqlError> {
+    indexes.iter_mut().map(Runs::spill_half).sum()
+}
+
 /// Whether the n-th runs of all indexes are of the same rows.
 fn side_by_side(indexes: &[Runs]) -> bool {
     indexes.iter().all(|runs| runs.spilled.is_empty() && runs.memory.len() == indexes[0].memory.len())
@@ -475,7 +480,7 @@ impl BulkInsert {
                 }
                 self.bytes += bytes;
                 if self.bytes > self.memory {
-                    self.bytes = indexes.iter_mut().map(Runs::spill_half).sum::<Result<_, _>>()?;
+                    self.bytes = table.engine.blocking(|| spill_halves(indexes))?;
                 }
                 Ok(())
             }
@@ -524,7 +529,7 @@ impl BulkInsert {
             self.bytes -= bytes;
             self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes, mark };
         } else if self.bytes > self.memory {
-            self.bytes = indexes.iter_mut().map(Runs::spill_half).sum::<Result<_, _>>()?;
+            self.bytes = table.engine.blocking(|| spill_halves(indexes))?;
         }
         Ok(())
     }
@@ -534,7 +539,8 @@ impl BulkInsert {
         let Phase::Streaming { load, mut indexes, mark, .. } = std::mem::replace(&mut self.phase, Phase::Direct) else { return Ok(Vec::new()) };
         txn.forget_events(&mark);
         let mut back = self.returned();
-        load.give_back(txn.inner(), |key, value| back.push(key, value)).map_err(|e| self.table.failed(e))?;
+        let given = self.table.engine.blocking(|| load.give_back(txn.inner(), |key, value| back.push(key, value)));
+        given.map_err(|e| self.table.failed(e))?;
         self.report = BulkReport::default();
         indexes[0] = back.into_runs()?;
         Ok(indexes)
@@ -557,8 +563,8 @@ impl BulkInsert {
             Phase::Direct => return Ok(()),
             Phase::Streaming { load, indexes, mark, .. } => {
                 let mut back = self.returned();
-                let loaded = load.finish(txn.inner(), |key, value| back.push(key, value)).map_err(|e| table.failed(e))?;
-                if loaded == Loaded::NotEmpty {
+                let loaded = table.engine.blocking(|| load.finish(txn.inner(), |key, value| back.push(key, value)));
+                if loaded.map_err(|e| table.failed(e))? == Loaded::NotEmpty {
                     // Somebody was quicker with the first row of this table.
                     txn.forget_events(&mark);
                     self.report = BulkReport::default();
@@ -569,7 +575,7 @@ impl BulkInsert {
             Phase::Sorting { indexes, ordered } => {
                 streamed = false;
                 txn.progress.enter(Stage::BuildingIndexes, self.rows * indexes.len() as u64);
-                if indexes[0].is_small() || !self.load_clustered(txn, &indexes[0], ordered)? {
+                if indexes[0].is_small() || !table.engine.blocking(|| self.load_clustered(txn, &indexes[0], ordered))? {
                     return self.insert_runs(txn, indexes).await;
                 }
                 indexes
@@ -656,7 +662,7 @@ impl BulkInsert {
         // With IGNORE and REPLACE there are no unique secondary indexes here, but rows of the runs that did not stay.
         let kept = self.report.ignored == 0 && self.report.replaced == 0;
         if let Some(load) = txn.inner().load(id).map_err(|e| table.failed(e))?
-            && std::thread::scope(|scope| self.build_secondary(txn, index, load, runs.merge_ahead(scope)?, kept))?
+            && table.engine.blocking(|| std::thread::scope(|scope| self.build_secondary(txn, index, load, runs.merge_ahead(scope)?, kept)))?
         {
             return Ok(());
         }
@@ -763,7 +769,7 @@ impl BulkInsert {
                 }
             }
             self.report.inserted += self.report.replaced - replaced;
-            let mut chunk = table.prepare_rows(merged);
+            let mut chunk = table.engine.blocking(|| table.prepare_rows(merged));
             if chunk.count > 0 {
                 table.give_row_ids(txn, &mut chunk)?;
                 self.insert_chunk(txn, chunk).await?;
@@ -817,9 +823,11 @@ impl BulkInsert {
 }
 
 fn push_run(table: &Table, load: &mut Load, txn: &mut Transaction, run: &Run) -> Result<(), MySqlError> {
-    (0..run.len()).try_for_each(|i| {
-        load.push(txn.inner(), run.key(i), run.value(i)).map_err(|e| table.failed(e))?;
-        txn.log_encoded(table, run.value(i))
+    table.engine.blocking(|| {
+        (0..run.len()).try_for_each(|i| {
+            load.push(txn.inner(), run.key(i), run.value(i)).map_err(|e| table.failed(e))?;
+            txn.log_encoded(table, run.value(i))
+        })
     })
 }
 

@@ -269,16 +269,10 @@ impl Binlog {
         waiters.into_iter().for_each(Waker::wake);
     }
 
-    /// Runs what may wait for the writer. A large transaction keeps that busy for long, and this thread may be others' too.
-    fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
-        let (mut work, mut done) = (Some(work), None);
-        self.engine.block(&mut || done = work.take().map(|work| work()));
-        done.expect("what blocks has been run")
-    }
-
     /// Works with the writer. After an error there is another one, made from the saved state; an error that cannot pass stops the engine.
     fn with_writer<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        self.blocking(|| self.with_writer_here(work))
+        // A large transaction keeps the writer busy for long, and this thread may be others' too.
+        self.engine.blocking(|| self.with_writer_here(work))
     }
 
     fn with_writer_here<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
@@ -335,7 +329,7 @@ impl Binlog {
     /// Removes the files before one of them. Not by `with_writer`: it needs nothing of the log, it is what helps when nothing can be written for
     /// want of space, and an error of it is its caller's alone.
     fn purge(&self, number: u64) -> std::result::Result<(), MySqlError> {
-        self.blocking(|| -> std::result::Result<(), MySqlError> {
+        self.engine.blocking(|| -> std::result::Result<(), MySqlError> {
             let mut writer = self.writer.lock();
             let in_use = self.in_use.lock();
             let number = in_use.keys().next().map_or(number, |first| number.min(*first));

@@ -30,6 +30,8 @@ const STREAM_BYTES: usize = 6 << 20;
 const MERGED_BYTES: usize = 8 << 20;
 /// Rows inserted in one batch, and between two looks at KILL.
 const BATCH_ROWS: usize = 16 << 10;
+/// Of those, rows that go into one index before the thread's other tasks may have their turn: some milliseconds.
+const TURN_ROWS: usize = 4 << 10;
 /// A buffer of encoded rows longer than the first goes to the second at once if nothing else is said: as long as the chunks of a large statement are
 /// (`BULK_CHUNK_BYTES` of `highkey-sql`, and a leaf).
 const GROWN_BYTES: usize = 64 << 10;
@@ -822,6 +824,26 @@ impl BulkInsert {
     }
 }
 
+/// The first of a batch's rows.
+struct FirstRows<'b, B> {
+    rows: &'b B,
+    len: usize,
+}
+
+impl<B: BatchRows> BatchRows for FirstRows<'_, B> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn key(&self, row: usize) -> &[u8] {
+        self.rows.key(row)
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        self.rows.value(row)
+    }
+}
+
 fn push_run(table: &Table, load: &mut Load, txn: &mut Transaction, run: &Run) -> Result<(), MySqlError> {
     table.engine.blocking(|| {
         (0..run.len()).try_for_each(|i| {
@@ -842,7 +864,8 @@ impl Table {
         let id = self.indexes[index].id;
         let mut done = 0;
         while done < sorted.len() {
-            let outcome = granted!(self, txn.inner().insert_batch(id, sorted, done));
+            let turn = FirstRows { rows: sorted, len: sorted.len().min(done + TURN_ROWS) };
+            let outcome = granted!(self, txn.inner().insert_batch(id, &turn, done));
             done += outcome.inserted;
             if outcome.duplicate {
                 return Ok(Some(done));

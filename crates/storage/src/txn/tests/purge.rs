@@ -133,7 +133,7 @@ fn the_scratch_file_gives_its_space_back() {
     assert_eq!(size(&disk), 3 << 20);
     drop(spilled);
     assert_eq!((size(&disk), scratch.len()), (0, 0));
-    let value = vec![7; 1 << 20];
+    let value = vec![7u8; 1 << 20];
     assert_eq!(scratch.write(&value).unwrap().read().unwrap(), value);
     disk.sync_dir().unwrap();
     let after = disk.crash();

@@ -160,6 +160,13 @@ impl Engine {
         self.inner.system.block(f);
     }
 
+    /// As `block`, of work that is long, or may wait long, and gives something back.
+    pub fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (mut work, mut done) = (Some(work), None);
+        self.block(&mut || done = work.take().map(|work| work()));
+        done.expect("what blocks has been run")
+    }
+
     /// `innodb_deadlock_detect`.
     pub fn set_deadlock_detect(&self, on: bool) {
         self.inner.system.locks.set_deadlock_detect(on);

@@ -45,7 +45,7 @@ pub use block_on::block_on;
 pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;
 pub use commit::{
-    Binlog, BinlogBytes, BinlogOptions, BinlogPosition, BinlogWait, BinlogWritten, EventSource, GtidChoice, OwnedGtid, Owning, SemiSync, SemiSyncSettings, SemiSyncStatus, Settings as BinlogSettings,
+    Binlog, BinlogBytes, BinlogOptions, BinlogPosition, BinlogWait, BinlogWritten, EventSource, FileInUse, GtidChoice, OwnedGtid, Owning, SemiSync, SemiSyncSettings, SemiSyncStatus, Settings as BinlogSettings,
     WatchGuard, number_of as binlog_file_number,
 };
 pub use check::TableCheck;

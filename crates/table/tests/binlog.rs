@@ -7,10 +7,12 @@ mod replay;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use common::*;
 use highkey_binlog::{EventType, Header, event};
-use highkey_storage::{Error, SimClock, SimDisk};
+use highkey_storage::{Disk, Error, SimClock, SimConfig, SimDisk};
 use highkey_table::*;
 use highkey_types::MySqlError;
 use replay::replay;
@@ -389,6 +391,111 @@ fn purge_and_reset_survive_a_crash_at_any_write() {
             assert_eq!(binlog.executed().count(), now.count() + 1);
         }
     }
+}
+
+/// A database with small files of the binary log, and their names.
+fn with_many_files(disk: &SimDisk) -> (Arc<Database>, Vec<String>) {
+    let db = open_on(disk, small()).unwrap();
+    create_table(&db).unwrap();
+    for n in 0..80 {
+        block_on(transaction(&db, &[("insert", n..n + 1)])).unwrap();
+    }
+    db.binlog().unwrap().catch_up().unwrap();
+    let names: Vec<String> = db.binlog().unwrap().files().into_iter().map(|(name, _)| name).collect();
+    assert!(names.len() > 8, "{names:?}");
+    (db, names)
+}
+
+/// Somebody has removed old files by hand: no purge and no start minds.
+#[test]
+fn files_that_were_removed_by_hand_are_left_out() {
+    let disk = disk(22);
+    let (db, names) = with_many_files(&disk);
+    let files = |db: &Arc<Database>| db.binlog().unwrap().files().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    disk.remove(&names[1]).unwrap();
+    db.binlog().unwrap().purge_to(&names[2]).unwrap();
+    assert_eq!(files(&db), names[2..]);
+    block_on(transaction(&db, &[("insert", 100..101)])).unwrap();
+    db.shutdown().unwrap();
+    drop(db);
+    disk.remove(&names[2]).unwrap();
+    disk.remove(&names[4]).unwrap();
+    let db = open_on(&disk, small()).unwrap();
+    assert_eq!((&files(&db)[0], &files(&db)[1]), (&names[3], &names[5]));
+    disk.remove(&names[6]).unwrap();
+    // All files but the newest are of before then.
+    db.binlog().unwrap().purge_before(SystemTime::now() + Duration::from_secs(3600)).unwrap();
+    assert_eq!(files(&db).len(), 1);
+    block_on(transaction(&db, &[("insert", 101..102)])).unwrap();
+    db.binlog().unwrap().catch_up().unwrap();
+    assert!(stored(&db).contains_key(&101));
+}
+
+/// The files' writer may be busy for long with a large transaction: who waits for it lets the other tasks of its thread go on.
+#[test]
+fn who_waits_for_the_writer_says_so() {
+    let disk = disk(25);
+    let (db, names) = with_many_files(&disk);
+    let waits = Arc::new(AtomicUsize::new(0));
+    let counted = waits.clone();
+    db.engine().on_blocking(Box::new(move |work: &mut dyn FnMut()| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        work();
+    }));
+    let binlog = db.binlog().unwrap();
+    binlog.catch_up().unwrap();
+    assert_eq!(waits.load(Ordering::Relaxed), 1);
+    binlog.purge_to(&names[1]).unwrap();
+    assert_eq!((waits.load(Ordering::Relaxed), &binlog.files()[0].0), (2, &names[1]));
+}
+
+/// A replica that is behind can go on.
+#[test]
+fn a_file_that_is_being_sent_is_not_purged() {
+    let disk = disk(24);
+    let (db, names) = with_many_files(&disk);
+    let binlog = db.binlog().unwrap();
+    let (one, other) = (binlog.use_file(&names[2]), binlog.use_file(&names[2]));
+    binlog.purge_to(&names[5]).unwrap();
+    assert_eq!(binlog.files()[0].0, names[2]);
+    drop(one);
+    let next = binlog.use_file(&names[3]);
+    binlog.purge_to(&names[5]).unwrap();
+    assert_eq!(binlog.files()[0].0, names[2]);
+    drop(other);
+    binlog.purge_before(SystemTime::now() + Duration::from_secs(3600)).unwrap();
+    assert_eq!(binlog.files()[0].0, names[3]);
+    drop(next);
+    binlog.purge_to(&names[5]).unwrap();
+    assert_eq!(binlog.files()[0].0, names[5]);
+    assert!(binlog.use_file(&names[3]).is_none());
+}
+
+/// On a disk that the binary log has filled a purge makes room, and what waited for it is written.
+#[test]
+fn a_purge_makes_room_on_a_full_disk() {
+    let disk = SimDisk::new(SimConfig { seed: 23, capacity: 48 << 20, ..SimConfig::default() });
+    let (db, names) = with_many_files(&disk);
+    let binlog = db.binlog().unwrap().clone();
+    let ballast = disk.open("ballast", true).unwrap();
+    for bytes in [4096, 1] {
+        while ballast.allocate(ballast.len().unwrap() + bytes).is_ok() {}
+    }
+    let before = binlog.executed();
+    block_on(transaction(&db, &[("insert", 200..203)])).unwrap();
+    assert_eq!(binlog.catch_up().unwrap_err().code, 1114);
+    binlog.purge_to(&names[5]).unwrap();
+    assert_eq!(binlog.files()[0].0, names[5]);
+    assert!(!disk.exists(&names[4]).unwrap());
+    binlog.catch_up().unwrap();
+    assert_eq!(binlog.executed().count(), before.count() + 1);
+    drop(db);
+    let after = disk.crash();
+    after.remove("ballast").unwrap();
+    let db = open_on(&after, small()).unwrap();
+    let binlog = db.binlog().unwrap();
+    assert_eq!((&binlog.files()[0].0, binlog.executed().count()), (&names[5], before.count() + 1));
+    assert!(stored(&db).contains_key(&202));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::*;
 use highkey_table::*;
@@ -66,6 +67,26 @@ fn definition(kind: usize) -> Vec<IndexSpec> {
 fn row(id: i64, rng: &mut SmallRng) -> Vec<Value> {
     let u = if id % 5 == 0 { NULL } else { i(id * 3) };
     vec![i(id), u, i(rng.random_range(0..50)), t(&"abcdefghijklmnopqrstuvwxyz abcdefghijklmnopqrstuvwxyz"[..rng.random_range(0..50)])]
+}
+
+/// Building an index is long work of one piece: the other tasks of its thread are told to move away.
+#[test]
+fn long_work_lets_the_thread_go() {
+    let db = database();
+    let table = create(&db, "t", columns(), definition(2));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    db.engine().on_blocking(Box::new(move |work: &mut dyn FnMut()| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        work();
+    }));
+    let mut rng = SmallRng::seed_from_u64(8);
+    let mut rows: Vec<_> = (0..40_000).map(|id| row(id, &mut rng)).collect();
+    rows.shuffle(&mut rng);
+    bulk(&db, &table, &rows, 10_000, 64 << 20, OnDuplicate::Error).unwrap();
+    let calls = calls.load(Ordering::Relaxed);
+    assert!(calls >= 2, "{calls}: one for the rows, one for the index");
+    check(&db);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use highkey_binlog::event::{header_flags, seal_with_log_pos};
 use highkey_binlog::{EventType, FileReader, GtidSet, Header, Stamp, Uuid};
 use highkey_protocol::DumpRequest;
 use highkey_sql::Session;
-use highkey_table::{Binlog, BinlogBytes};
+use highkey_table::{Binlog, BinlogBytes, FileInUse};
 use highkey_types::{MySqlError, Value, errors};
 
 use super::Wire;
@@ -115,6 +115,8 @@ struct Dump<'s> {
     /// The present transaction is one of them.
     skipping: bool,
     acknowledging: Option<Acknowledging>,
+    /// The file that is being sent.
+    _in_use: Option<FileInUse>,
 }
 
 /// Streams until the client goes (`Err` of io), asks for no more than there is (`Ok(Ok)`), or something is wrong.
@@ -133,7 +135,7 @@ pub async fn serve(server: &Server, wire: &mut Wire, session: &Session, request:
         wire.reader.reset_sequence();
     }
     let acknowledging = wishes.semi_sync.then(|| Acknowledging::new(&binlog, session.client().connection_id));
-    let mut dump = Dump { generation, binlog, wire, wishes, server_id, known, skipping: false, acknowledging };
+    let mut dump = Dump { generation, binlog, wire, wishes, server_id, known, skipping: false, acknowledging, _in_use: None };
     let process = session.process().clone();
     process.set_command("Binlog Dump", "Master has sent all binlog to slave; waiting for more updates");
     tokio::select! {
@@ -151,6 +153,11 @@ impl Dump<'_> {
             Err(e) => return Ok(Err(e)),
         };
         loop {
+            // The file before it is let go of only now: what is between the two cannot be purged.
+            let Some(in_use) = self.binlog.use_file(&name) else {
+                return Ok(Err(fatal("Could not find first log file name in binary log index file")));
+            };
+            self._in_use = Some(in_use);
             match self.file(&name, position, request.non_blocking).await? {
                 Ok(true) => {}
                 Ok(false) => return Ok(Ok(())),

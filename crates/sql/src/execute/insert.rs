@@ -616,8 +616,10 @@ impl Session {
         let Some((mut bulk, rows)) = inserter.bulk.take() else { return Ok(()) };
         let rows = if rows.byte_len() >= least && !rows.is_empty() {
             self.state.process.check()?;
+            let table = &inserter.target.table;
+            let prepared = self.state.instance.database().engine().blocking(|| table.prepare_rows(rows));
             let (txn, _) = self.txn_and_state();
-            bulk.add(txn, inserter.target.table.prepare_rows(rows)).await?;
+            bulk.add(txn, prepared).await?;
             EncodedRows::new()
         } else {
             rows

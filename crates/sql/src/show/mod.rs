@@ -216,7 +216,10 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ),
         ShowWhat::BinaryLogs => binlog::files(state)?,
         ShowWhat::BinaryLogStatus => binlog::status(state)?,
-        ShowWhat::BinlogEvents { file, from, limit } => binlog::events(state, file.as_deref(), *from, *limit)?,
+        // A file may be long.
+        ShowWhat::BinlogEvents { file, from, limit } => {
+            state.instance.database().engine().blocking(|| binlog::events(state, file.as_deref(), *from, *limit))?
+        }
         ShowWhat::Replicas => binlog::replicas(state),
         ShowWhat::ReplicaStatus { old_names, channel } => {
             if let Some(name) = channel.as_ref().filter(|name| !name.is_empty()) {

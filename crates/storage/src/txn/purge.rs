@@ -177,6 +177,8 @@ impl System {
 
     /// Takes a delete-marked record out of its page if `may` says so of the transaction that has deleted it.
     fn remove_marked(&self, cursor: &mut Cursor, index: IndexId, key: &[u8], may: impl Fn(TxnId) -> bool) -> Result<()> {
+        // An open frees the trees that its losers had rows in, in a thread of its own.
+        let _alone = self.dropping.lock();
         let tree = match self.tree(index) {
             // Dropped meanwhile, records and all.
             Err(Error::NoSuchIndex(_)) => return Ok(()),

@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
 
 const NAME: &str = "versions.tmp";
+/// A file of so many bytes and more gives its space back when it is empty.
+const KEPT_BYTES: u64 = 1 << 20;
 
 /// Values appended one after the other. The file starts again from 0 whenever no value is left in it.
 pub(crate) struct Scratch {
@@ -28,7 +30,14 @@ pub(crate) struct Spilled {
 }
 
 impl Scratch {
+    /// Removes what an earlier life left.
     pub fn new(disk: Arc<dyn Disk>) -> Scratch {
+        // A file that cannot be removed only takes space, and is written over.
+        if disk.exists(NAME).is_ok_and(|exists| exists)
+            && let Err(e) = disk.remove(NAME)
+        {
+            tracing::warn!("cannot remove an old {NAME}: {e}");
+        }
         Scratch { disk, state: Mutex::default() }
     }
 
@@ -71,6 +80,10 @@ impl Drop for Spilled {
         let mut state = self.scratch.state.lock();
         state.live -= 1;
         if state.live == 0 {
+            // A file that cannot be cut is written over.
+            if state.end >= KEPT_BYTES {
+                let _ = self.file.truncate(0);
+            }
             state.end = 0;
         }
     }

@@ -62,7 +62,7 @@ pub(crate) struct System {
     pub undo_later: Mutex<Vec<(Arc<Owner>, Lsn)>>,
     /// How many those are, with those that are being undone.
     pub left_to_undo: AtomicUsize,
-    /// Held while a tree is dropped, and while a value is freed whose tree must not be.
+    /// Held while a tree is dropped, and while a value is freed or a record purged whose tree must not be.
     pub dropping: Mutex<()>,
     /// `innodb_fill_factor`.
     pub fill_factor: AtomicU8,

@@ -174,15 +174,22 @@ impl VersionStore {
             // The file is written with the shard free; a version that went away meanwhile just drops its place in it.
             for (row, by, bytes) in candidates {
                 let spilled = self.scratch.write(&bytes)?;
-                let mut shard = shard.lock();
-                let version = shard.get_mut(&row).and_then(|c| c.iter_mut().find(|v| v.by == by));
-                if let Some(version) = version {
-                    self.memory.fetch_sub(bytes.len(), Ordering::Relaxed);
-                    version.value = Bytes::Spilled(spilled);
-                }
+                self.set_spilled(&row, by, &bytes, spilled);
             }
         }
         Ok(())
+    }
+
+    /// The value of the version that `by` replaced has been written to the scratch file.
+    fn set_spilled(&self, row: &[u8], by: TxnId, bytes: &Arc<[u8]>, spilled: Arc<Spilled>) {
+        let mut shard = self.shard(row).lock();
+        let Some(chain) = shard.get_mut(row) else { return };
+        // By its bytes: the transaction may have taken its change back, and replaced a newer record since.
+        let same = |v: &&mut Version| v.by == by && matches!(&v.value, Bytes::Memory(now) if Arc::ptr_eq(now, bytes));
+        if let Some(version) = chain.iter_mut().find(same) {
+            self.memory.fetch_sub(bytes.len(), Ordering::Relaxed);
+            version.value = Bytes::Spilled(spilled);
+        }
     }
 
     /// Versions held.
@@ -193,5 +200,32 @@ impl VersionStore {
     /// Bytes in memory, about.
     pub fn memory(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::disk::{SimConfig, SimDisk};
+
+    /// A change that is taken back and made again, of a newer record, while the older version is being spilled.
+    #[test]
+    fn a_version_is_spilled_with_its_own_value() {
+        let scratch = Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default()))));
+        let store = VersionStore::new(0, scratch.clone());
+        let old: Arc<[u8]> = vec![1; 100].into();
+        let version = |txn: u64, value: Arc<[u8]>| Version { txn: TxnId(txn), flags: 0, value: Bytes::Memory(value), by: TxnId(9) };
+        store.push(b"row", version(3, old.clone()));
+        let spilled = scratch.write(&old).unwrap();
+        store.pop(b"row", TxnId(9));
+        store.push(b"row", version(4, vec![2; 100].into()));
+        let memory = store.memory();
+        store.set_spilled(b"row", TxnId(9), &old, spilled);
+        let found = store.find(b"row", |txn| txn == TxnId(4)).unwrap();
+        assert_eq!((found.value.read().unwrap(), store.memory()), (vec![2; 100], memory));
+        store.spill().unwrap();
+        let found = store.find(b"row", |txn| txn == TxnId(4)).unwrap();
+        assert!(matches!(found.value, Bytes::Spilled(_)));
+        assert_eq!(found.value.read().unwrap(), vec![2; 100]);
     }
 }

@@ -30,6 +30,8 @@ const STREAM_BYTES: usize = 6 << 20;
 const MERGED_BYTES: usize = 8 << 20;
 /// Rows inserted in one batch, and between two looks at KILL.
 const BATCH_ROWS: usize = 16 << 10;
+/// Of those, rows that go into one index before the thread's other tasks may have their turn: some milliseconds.
+const TURN_ROWS: usize = 4 << 10;
 /// A buffer of encoded rows longer than the first goes to the second at once if nothing else is said: as long as the chunks of a large statement are
 /// (`BULK_CHUNK_BYTES` of `highkey-sql`, and a leaf).
 const GROWN_BYTES: usize = 64 << 10;
@@ -170,6 +172,11 @@ impl Runs {
         self.spill_first(self.memory.len().div_ceil(2))?;
         Ok(self.memory.iter().map(Run::bytes).sum())
     }
+}
+
+/// As `Runs::spill_half`, of all indexes.
+fn spill_halves(indexes: &mut [Runs]) -> Result<usize, MySqlError> {
+    indexes.iter_mut().map(Runs::spill_half).sum()
 }
 
 /// Whether the n-th runs of all indexes are of the same rows.
@@ -475,7 +482,7 @@ impl BulkInsert {
                 }
                 self.bytes += bytes;
                 if self.bytes > self.memory {
-                    self.bytes = indexes.iter_mut().map(Runs::spill_half).sum::<Result<_, _>>()?;
+                    self.bytes = table.engine.blocking(|| spill_halves(indexes))?;
                 }
                 Ok(())
             }
@@ -524,7 +531,7 @@ impl BulkInsert {
             self.bytes -= bytes;
             self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes, mark };
         } else if self.bytes > self.memory {
-            self.bytes = indexes.iter_mut().map(Runs::spill_half).sum::<Result<_, _>>()?;
+            self.bytes = table.engine.blocking(|| spill_halves(indexes))?;
         }
         Ok(())
     }
@@ -534,7 +541,8 @@ impl BulkInsert {
         let Phase::Streaming { load, mut indexes, mark, .. } = std::mem::replace(&mut self.phase, Phase::Direct) else { return Ok(Vec::new()) };
         txn.forget_events(&mark);
         let mut back = self.returned();
-        load.give_back(txn.inner(), |key, value| back.push(key, value)).map_err(|e| self.table.failed(e))?;
+        let given = self.table.engine.blocking(|| load.give_back(txn.inner(), |key, value| back.push(key, value)));
+        given.map_err(|e| self.table.failed(e))?;
         self.report = BulkReport::default();
         indexes[0] = back.into_runs()?;
         Ok(indexes)
@@ -557,8 +565,8 @@ impl BulkInsert {
             Phase::Direct => return Ok(()),
             Phase::Streaming { load, indexes, mark, .. } => {
                 let mut back = self.returned();
-                let loaded = load.finish(txn.inner(), |key, value| back.push(key, value)).map_err(|e| table.failed(e))?;
-                if loaded == Loaded::NotEmpty {
+                let loaded = table.engine.blocking(|| load.finish(txn.inner(), |key, value| back.push(key, value)));
+                if loaded.map_err(|e| table.failed(e))? == Loaded::NotEmpty {
                     // Somebody was quicker with the first row of this table.
                     txn.forget_events(&mark);
                     self.report = BulkReport::default();
@@ -569,7 +577,7 @@ impl BulkInsert {
             Phase::Sorting { indexes, ordered } => {
                 streamed = false;
                 txn.progress.enter(Stage::BuildingIndexes, self.rows * indexes.len() as u64);
-                if indexes[0].is_small() || !self.load_clustered(txn, &indexes[0], ordered)? {
+                if indexes[0].is_small() || !table.engine.blocking(|| self.load_clustered(txn, &indexes[0], ordered))? {
                     return self.insert_runs(txn, indexes).await;
                 }
                 indexes
@@ -656,7 +664,7 @@ impl BulkInsert {
         // With IGNORE and REPLACE there are no unique secondary indexes here, but rows of the runs that did not stay.
         let kept = self.report.ignored == 0 && self.report.replaced == 0;
         if let Some(load) = txn.inner().load(id).map_err(|e| table.failed(e))?
-            && std::thread::scope(|scope| self.build_secondary(txn, index, load, runs.merge_ahead(scope)?, kept))?
+            && table.engine.blocking(|| std::thread::scope(|scope| self.build_secondary(txn, index, load, runs.merge_ahead(scope)?, kept)))?
         {
             return Ok(());
         }
@@ -763,7 +771,7 @@ impl BulkInsert {
                 }
             }
             self.report.inserted += self.report.replaced - replaced;
-            let mut chunk = table.prepare_rows(merged);
+            let mut chunk = table.engine.blocking(|| table.prepare_rows(merged));
             if chunk.count > 0 {
                 table.give_row_ids(txn, &mut chunk)?;
                 self.insert_chunk(txn, chunk).await?;
@@ -816,10 +824,32 @@ impl BulkInsert {
     }
 }
 
+/// The first of a batch's rows.
+struct FirstRows<'b, B> {
+    rows: &'b B,
+    len: usize,
+}
+
+impl<B: BatchRows> BatchRows for FirstRows<'_, B> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn key(&self, row: usize) -> &[u8] {
+        self.rows.key(row)
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        self.rows.value(row)
+    }
+}
+
 fn push_run(table: &Table, load: &mut Load, txn: &mut Transaction, run: &Run) -> Result<(), MySqlError> {
-    (0..run.len()).try_for_each(|i| {
-        load.push(txn.inner(), run.key(i), run.value(i)).map_err(|e| table.failed(e))?;
-        txn.log_encoded(table, run.value(i))
+    table.engine.blocking(|| {
+        (0..run.len()).try_for_each(|i| {
+            load.push(txn.inner(), run.key(i), run.value(i)).map_err(|e| table.failed(e))?;
+            txn.log_encoded(table, run.value(i))
+        })
     })
 }
 
@@ -834,7 +864,8 @@ impl Table {
         let id = self.indexes[index].id;
         let mut done = 0;
         while done < sorted.len() {
-            let outcome = granted!(self, txn.inner().insert_batch(id, sorted, done));
+            let turn = FirstRows { rows: sorted, len: sorted.len().min(done + TURN_ROWS) };
+            let outcome = granted!(self, txn.inner().insert_batch(id, &turn, done));
             done += outcome.inserted;
             if outcome.duplicate {
                 return Ok(Some(done));

@@ -57,11 +57,14 @@ pub(crate) fn remove_unlisted(disk: &dyn Disk, listed: &[u64]) -> Result<()> {
     remove(disk, disk.list()?.into_iter().filter(unlisted))
 }
 
+/// Removes those of the files that there are.
 pub(crate) fn remove(disk: &dyn Disk, names: impl IntoIterator<Item = String>) -> Result<()> {
     let mut any = false;
     for name in names {
-        disk.remove(&name)?;
-        any = true;
+        if disk.exists(&name)? {
+            disk.remove(&name)?;
+            any = true;
+        }
     }
     if any { disk.sync_dir() } else { Ok(()) }
 }

@@ -166,6 +166,8 @@ pub struct Binlog {
     expired_at: AtomicU64,
     /// GTIDs that transactions under way have been assigned, and whose they are.
     owned: Mutex<BTreeMap<(Uuid, u64), u64>>,
+    /// Numbers of files that are being sent to replicas, with how many. Locked before `shared`.
+    in_use: Mutex<BTreeMap<u64, usize>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -216,6 +218,7 @@ impl Binlog {
             generation: AtomicU64::new(0),
             expired_at: AtomicU64::new(0),
             owned: Mutex::default(),
+            in_use: Mutex::default(),
             thread: Mutex::new(None),
         });
         binlog.publish(&binlog.writer.lock());
@@ -268,6 +271,11 @@ impl Binlog {
 
     /// Works with the writer. After an error there is another one, made from the saved state; an error that cannot pass stops the engine.
     fn with_writer<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        // A large transaction keeps the writer busy for long, and this thread may be others' too.
+        self.engine.blocking(|| self.with_writer_here(work))
+    }
+
+    fn with_writer_here<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         let mut writer = self.writer.lock();
         let done = (|| {
             if self.failed.load(Ordering::SeqCst) {
@@ -312,26 +320,54 @@ impl Binlog {
         self.change(Writer::rotate)
     }
 
-    /// PURGE BINARY LOGS TO: removes the files before `name`. Error 1373 for a name that there is not.
+    /// PURGE BINARY LOGS TO: removes the files before `name`, up to the first that is in use. Error 1373 for a name that there is not.
     pub fn purge_to(&self, name: &str) -> std::result::Result<(), MySqlError> {
         let number = self.file_number(name).ok_or_else(errors::unknown_target_binlog)?;
-        self.change(|writer| writer.purge(number))
+        self.purge(number)
+    }
+
+    /// Removes the files before one of them. Not by `with_writer`: it needs nothing of the log, it is what helps when nothing can be written for
+    /// want of space, and an error of it is its caller's alone.
+    fn purge(&self, number: u64) -> std::result::Result<(), MySqlError> {
+        self.engine.blocking(|| -> std::result::Result<(), MySqlError> {
+            let mut writer = self.writer.lock();
+            let in_use = self.in_use.lock();
+            let number = in_use.keys().next().map_or(number, |first| number.min(*first));
+            writer.purge(number).map_err(failed)?;
+            let mut shared = self.shared.lock();
+            shared.files.retain(|f| f.number >= number);
+            shared.purged = writer.progress().purged.clone();
+            Ok(())
+        })
+    }
+
+    /// Keeps a file and those after it from being purged while the guard lives: a replica has not read them yet. `None`: it is not in the index.
+    pub fn use_file(self: &Arc<Self>, name: &str) -> Option<FileInUse> {
+        let mut in_use = self.in_use.lock();
+        let number = self.file_number(name)?;
+        *in_use.entry(number).or_default() += 1;
+        Some(FileInUse { binlog: self.clone(), number })
     }
 
     /// PURGE BINARY LOGS BEFORE, and `binlog_expire_logs_seconds`: removes files whose last write is before `time`, up to the first that
-    /// is not.
+    /// is not or is in use.
     pub fn purge_before(&self, time: SystemTime) -> std::result::Result<(), MySqlError> {
         let files: Vec<u64> = self.shared.lock().files.iter().map(|f| f.number).collect();
         let time = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let disk = &**self.engine.disk();
         let mut keep = files[0];
         // A file ended when the next one was begun.
         for next in &files[1..] {
-            if reader::head(&**self.engine.disk(), *next).map_err(failed)?.begun_at >= time {
+            // One that somebody has removed by hand goes with those before it.
+            if !disk.exists(&name_of(*next)).map_err(failed)? {
+                continue;
+            }
+            if reader::head(disk, *next).map_err(failed)?.begun_at >= time {
                 break;
             }
             keep = *next;
         }
-        self.change(|writer| writer.purge(keep))
+        self.purge(keep)
     }
 
     /// Purges what is too old, once for each new file.
@@ -342,9 +378,9 @@ impl Binlog {
             return;
         }
         let Some(time) = SystemTime::now().checked_sub(Duration::from_secs(seconds)) else { return };
-        match self.purge_before(time) {
-            Ok(()) => self.expired_at.store(newest, Ordering::Relaxed),
-            Err(e) => tracing::warn!("cannot purge old binary log files: {}", e.message),
+        self.expired_at.store(newest, Ordering::Relaxed);
+        if let Err(e) = self.purge_before(time) {
+            tracing::warn!("cannot purge old binary log files: {}", e.message);
         }
     }
 
@@ -569,6 +605,9 @@ fn run(binlog: &Weak<Binlog>, signal: &Signal) {
                     if !std::mem::replace(&mut reported, true) {
                         tracing::warn!("no space for the binary log");
                     }
+                    // No new file will be begun: what has become too old meanwhile makes room.
+                    binlog.expired_at.store(0, Ordering::Relaxed);
+                    binlog.expire();
                     IDLE_WAIT
                 }
                 Err(_) => return,
@@ -603,6 +642,24 @@ impl Drop for OwnedGtid {
             tracing::debug!(%error, "a GTID that was given up is not used before the next start");
         }
         self.binlog.owned.lock().remove(&(self.uuid, self.number));
+    }
+}
+
+/// See [`Binlog::use_file`].
+pub struct FileInUse {
+    binlog: Arc<Binlog>,
+    number: u64,
+}
+
+impl Drop for FileInUse {
+    fn drop(&mut self) {
+        let mut in_use = self.binlog.in_use.lock();
+        if let Some(count) = in_use.get_mut(&self.number) {
+            *count -= 1;
+            if *count == 0 {
+                in_use.remove(&self.number);
+            }
+        }
     }
 }
 

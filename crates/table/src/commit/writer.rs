@@ -94,6 +94,7 @@ impl Writer {
         listed.retain(|n| *n <= state.file || !rebuilt);
         let from = Lsn(state.lsn.unwrap_or(end.0));
         let number = if state.file > 0 { state.file } else { listed.last().map_or(1, |n| n + 1) };
+        let listed = there_of(&*disk, listed, number)?;
         let mut writer = Writer {
             follower: engine.follow_log(from),
             files: listed
@@ -463,17 +464,24 @@ impl Writer {
         self.file.sync()
     }
 
-    /// Removes the files before `number`. What was in them only, is purged.
+    /// Removes the files before `number`. What was in them only, is purged. After an error of this writer too: the files that there are stay what
+    /// they were.
     pub fn purge(&mut self, number: u64) -> Result<()> {
-        let keep = self.files.iter().position(|f| f.number >= number).unwrap_or(self.files.len() - 1);
-        if keep == 0 {
-            return Ok(());
-        }
+        let Some(keep) = self.files.iter().position(|f| f.number >= number).filter(|keep| *keep > 0) else { return Ok(()) };
         let purged = reader::head(&*self.disk, self.files[keep].number)?.previous;
-        files::write_index(&*self.disk, &numbers(&self.files[keep..]))?;
+        let gone: Vec<String> = self.files[..keep].iter().map(|f| name_of(f.number)).collect();
+        let kept = numbers(&self.files[keep..]);
+        match files::write_index(&*self.disk, &kept) {
+            // The oldest file makes room for the index. A crash in between leaves it listed, which an open does not mind.
+            Err(Error::OutOfSpace) => {
+                files::remove(&*self.disk, gone.first().cloned())?;
+                files::write_index(&*self.disk, &kept)?;
+            }
+            written => written?,
+        }
         self.purged = purged;
         self.purged.union(&self.declared);
-        let gone: Vec<String> = self.files.drain(..keep).map(|f| name_of(f.number)).collect();
+        self.files.drain(..keep);
         files::remove(&*self.disk, gone)
     }
 
@@ -498,6 +506,19 @@ impl Writer {
         files::write_index(&*self.disk, &[1])?;
         self.save()
     }
+}
+
+/// Those of the listed files that there are. Somebody may have removed others by hand, and a purge for which there was no space the oldest.
+fn there_of(disk: &dyn Disk, listed: Vec<u64>, newest: u64) -> Result<Vec<u64>> {
+    let mut there = Vec::with_capacity(listed.len());
+    for number in listed {
+        if number == newest || disk.exists(&name_of(number))? {
+            there.push(number);
+        } else {
+            tracing::warn!("{} is in the index of the binary log, but there is no such file", name_of(number));
+        }
+    }
+    Ok(there)
 }
 
 /// As the index lists them.

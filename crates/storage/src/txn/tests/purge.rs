@@ -121,6 +121,27 @@ fn versions_spill_and_come_back() {
     assert_eq!((store.len(), store.memory(), scratch.len()), (0, 0, 0));
 }
 
+/// What a long snapshot made of it is not kept when it has gone, and not by a crash.
+#[test]
+fn the_scratch_file_gives_its_space_back() {
+    use super::super::scratch::Scratch;
+    use crate::disk::Disk;
+    let disk = disk(6);
+    let scratch = Arc::new(Scratch::new(Arc::new(disk.clone())));
+    let size = |disk: &SimDisk| disk.open("versions.tmp", false).unwrap().len().unwrap();
+    let spilled: Vec<_> = (0..3u8).map(|n| scratch.write(&vec![n; 1 << 20]).unwrap()).collect();
+    assert_eq!(size(&disk), 3 << 20);
+    drop(spilled);
+    assert_eq!((size(&disk), scratch.len()), (0, 0));
+    let value = vec![7u8; 1 << 20];
+    assert_eq!(scratch.write(&value).unwrap().read().unwrap(), value);
+    disk.sync_dir().unwrap();
+    let after = disk.crash();
+    assert!(after.exists("versions.tmp").unwrap());
+    drop(Scratch::new(Arc::new(after.clone())));
+    assert!(!after.exists("versions.tmp").unwrap());
+}
+
 /// A transaction that leaves as much to purge as one step does, after which the history of `then` is still to be purged.
 fn fill_a_step(engine: &Engine, t: IndexId, first: &[&str], then: impl FnOnce()) {
     let others: Vec<String> = (0..3000).map(|n| format!("o{n:05}")).collect();

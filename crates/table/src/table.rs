@@ -196,6 +196,16 @@ impl Table {
         &self.state.auto_increment
     }
 
+    /// The value that the next plain insert gets; `None` without an AUTO_INCREMENT column.
+    pub fn next_auto_increment(&self) -> Option<u64> {
+        self.auto_column.map(|column| self.state.auto_increment.next(&self.def.columns[column].ty))
+    }
+
+    /// The largest value of the AUTO_INCREMENT column; `None` without one.
+    pub fn largest_auto_increment(&self) -> Option<u64> {
+        self.auto_column.map(|column| auto_increment::largest(&self.def.columns[column].ty))
+    }
+
     /// Position of the AUTO_INCREMENT column.
     pub fn auto_increment_column(&self) -> Option<usize> {
         self.auto_column

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use highkey_table::{BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
-use highkey_types::{MySqlError, TypeKind, Value};
+use highkey_types::{MySqlError, TypeKind, Value, errors};
 
 use super::late::Late;
 use super::query::{BoundTables, Destination};
@@ -57,6 +57,9 @@ pub(crate) struct Inserter {
 /// Values of the AUTO_INCREMENT column.
 struct AutoValues {
     column: usize,
+    /// The largest value of the column's type.
+    largest: u64,
+    /// 0 before the first one.
     next: u64,
     left: u64,
     increment: u64,
@@ -66,6 +69,35 @@ struct AutoValues {
 }
 
 impl AutoValues {
+    /// The next value, for the row of that number; where none is left, `count` more are reserved. Error 1467 where a statement that had
+    /// values before runs out of them, and 1264 (or its warning) where its first one would be beyond the range.
+    fn take(&mut self, state: &mut SessionState, table: &Table, count: u64, ignore: bool, row: u64) -> Result<u64, MySqlError> {
+        if self.left == 0 && self.next <= self.largest {
+            if let Some(first) = state.next_insert_id.take() {
+                // SET INSERT_ID is for all rows of the statement.
+                (self.next, self.left, self.increment) = (first, u64::MAX, state.config.auto_increment_increment);
+            } else {
+                let reserved = table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
+                (self.next, self.left, self.increment) = (reserved.first, reserved.count, reserved.increment);
+                if reserved.count == 0 {
+                    let error = errors::warn_data_out_of_range(&table.columns()[self.column].name, row);
+                    if state.strict() && !ignore {
+                        return Err(error);
+                    }
+                    state.push_ignored(error);
+                    self.left = 1;
+                }
+            }
+        }
+        if self.next > self.largest {
+            return Err(errors::autoinc_read_failed());
+        }
+        let value = self.next;
+        self.next = value.saturating_add(self.increment);
+        self.left -= 1;
+        Ok(value)
+    }
+
     /// A row gives a value itself: what follows is generated above it.
     fn pass(&mut self, given: u64) {
         if self.left > 0 && given >= self.next {
@@ -107,6 +139,7 @@ impl Inserter {
         }
         let auto = table.auto_increment_column().map(|column| AutoValues {
             column,
+            largest: table.largest_auto_increment().unwrap_or(u64::MAX),
             next: 0,
             left: 0,
             increment: 1,
@@ -202,6 +235,7 @@ impl Inserter {
             _ => false,
         };
         let mut needed = rows.iter().filter(|row| wants(&row[column])).count() as u64;
+        let batch = rows.len() as u64;
         let mut generated = Vec::with_capacity(needed as usize);
         let def = &self.target.columns()[column];
         let zero_is_value = auto.zero_is_value;
@@ -231,24 +265,22 @@ impl Inserter {
                 // The rows before this are not in the table yet.
                 self.target.table.auto_increment().note_explicit(explicit)?;
             }
-            if auto.left == 0 {
-                if let Some(first) = state.next_insert_id.take() {
-                    // SET INSERT_ID is for all rows of the statement.
-                    auto.next = first;
-                    auto.left = u64::MAX;
-                    auto.increment = state.config.auto_increment_increment;
-                } else {
-                    let count = if exact { needed } else { needed.max(auto.block) };
-                    auto.block = (auto.block.max(needed) * 2).min(65_536);
-                    let reserved = self.target.table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                    auto.next = reserved.first;
-                    auto.left = reserved.count;
-                    auto.increment = reserved.increment;
-                }
+            let mut count = needed;
+            if auto.left == 0 && !exact {
+                count = needed.max(auto.block);
+                auto.block = (count * 2).min(65_536);
             }
-            let n = auto.next;
-            auto.next = auto.next.saturating_add(auto.increment);
-            auto.left -= 1;
+            let row = (self.row + 1 + i as u64).saturating_sub(batch);
+            let n = match auto.take(state, &self.target.table, count, self.ignore, row) {
+                Ok(n) => n,
+                Err(e) => {
+                    // MySQL has written the rows before it.
+                    if let Some(first) = self.first_generated.or_else(|| generated.first().map(|(_, n)| *n)) {
+                        state.last_insert_id = first;
+                    }
+                    return Err(e);
+                }
+            };
             needed -= 1;
             *value = match def.ty.kind {
                 TypeKind::Float => Value::Float(n as f32),
@@ -286,18 +318,11 @@ impl Inserter {
     /// The next generated value of a statement whose size is not known.
     pub fn next_number(&mut self, state: &mut SessionState) -> Result<u64, MySqlError> {
         let auto = self.auto.as_mut().ok_or_else(|| error::internal("no AUTO_INCREMENT column"))?;
+        let count = auto.block;
         if auto.left == 0 {
-            if let Some(first) = state.next_insert_id.take() {
-                (auto.next, auto.left, auto.increment) = (first, u64::MAX, state.config.auto_increment_increment);
-            } else {
-                let reserved = self.target.table.reserve(auto.block, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                (auto.next, auto.left, auto.increment) = (reserved.first, reserved.count, reserved.increment);
-                auto.block = (auto.block * 2).min(65_536);
-            }
+            auto.block = (auto.block * 2).min(65_536);
         }
-        let n = auto.next;
-        auto.next = auto.next.saturating_add(auto.increment);
-        auto.left -= 1;
+        let n = auto.take(state, &self.target.table, count, self.ignore, self.row + 1)?;
         self.first_generated.get_or_insert(n);
         Ok(n)
     }

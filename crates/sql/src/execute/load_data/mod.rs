@@ -305,6 +305,7 @@ impl Session {
                 parser.feed(&chunk);
             }
             while parser.next_line(last, &mut fields) {
+                parser.cut_unterminated(&mut fields, bound.targets.len());
                 if let Some(plan) = plan.as_ref().filter(|plan| plan.encode_texts(&fields, &mut rows)) {
                     inserter.row += 1;
                     inserter.pass(plan.greatest_given(&rows, rows.len() - 1..rows.len()))?;

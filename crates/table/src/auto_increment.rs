@@ -1,4 +1,4 @@
-//! AUTO_INCREMENT: one counter per table, `innodb_autoinc_lock_mode = 2`.
+//! AUTO_INCREMENT: one counter per table. Who wants consecutive values from several reservations is alone with it (`auto_lock.rs`).
 
 use highkey_types::{ColumnType, MySqlError, Value, errors};
 

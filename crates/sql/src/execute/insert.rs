@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
+use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
 use highkey_types::{MySqlError, TypeKind, Value, errors};
 
 use super::late::Late;
@@ -13,7 +13,7 @@ use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
-use crate::session::{Executor, Session, SessionState, StatusCounter, error};
+use crate::session::{AutoIncrementLocking, Executor, Session, SessionState, StatusCounter, error};
 use crate::variables::SqlModes;
 
 /// Bytes of encoded rows that are sorted at a time.
@@ -39,6 +39,10 @@ pub(crate) struct Inserter {
     /// Of the rows that are about to be written: what the query gave beyond their columns, for ON DUPLICATE KEY UPDATE. Empty if it gives no more.
     beside: Vec<Vec<Value>>,
     auto: Option<AutoValues>,
+    /// INSERT ... SELECT or LOAD DATA: nobody knows how many rows they are.
+    pub open_ended: bool,
+    /// Held to the end of the statement.
+    auto_lock: Option<AutoIncrementLock>,
     /// Rows so far, the first is 1: "at row N".
     pub row: u64,
     pub inserted: u64,
@@ -65,6 +69,8 @@ struct AutoValues {
     increment: u64,
     /// The size of the next block of a statement whose size is not known.
     block: u64,
+    /// A block may be greater than what is needed.
+    spares: bool,
     zero_is_value: bool,
 }
 
@@ -144,6 +150,7 @@ impl Inserter {
             left: 0,
             increment: 1,
             block: 1,
+            spares: state.instance.auto_increment_locking() != AutoIncrementLocking::Traditional,
             zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
         });
         if let Some(auto) = &auto
@@ -162,6 +169,8 @@ impl Inserter {
             single_row: false,
             beside: Vec::new(),
             auto,
+            open_ended: false,
+            auto_lock: None,
             row: 0,
             inserted: 0,
             replaced: 0,
@@ -266,7 +275,7 @@ impl Inserter {
                 self.target.table.auto_increment().note_explicit(explicit)?;
             }
             let mut count = needed;
-            if auto.left == 0 && !exact {
+            if auto.left == 0 && !exact && auto.spares {
                 count = needed.max(auto.block);
                 auto.block = (count * 2).min(65_536);
             }
@@ -319,7 +328,7 @@ impl Inserter {
     pub fn next_number(&mut self, state: &mut SessionState) -> Result<u64, MySqlError> {
         let auto = self.auto.as_mut().ok_or_else(|| error::internal("no AUTO_INCREMENT column"))?;
         let count = auto.block;
-        if auto.left == 0 {
+        if auto.left == 0 && auto.spares {
             auto.block = (auto.block * 2).min(65_536);
         }
         let n = auto.take(state, &self.target.table, count, self.ignore, self.row + 1)?;
@@ -411,6 +420,7 @@ impl Session {
                         return Err(error::generated_not_allowed(&table.columns[column].name, &table.name).into());
                     }
                 }
+                inserter.open_ended = true;
                 Box::pin(self.insert_rows_of(&mut inserter, query, &bound.columns)).await?;
                 true
             }
@@ -559,6 +569,7 @@ impl Session {
             return Ok(());
         }
         self.state.process.check()?;
+        self.lock_auto_increment(inserter).await?;
         let generated = inserter.number(&mut self.state, rows, exact)?;
         let table = inserter.target.table.clone();
         if inserter.bulk.is_some() {
@@ -608,6 +619,24 @@ impl Session {
         }
         rows.clear();
         inserter.beside.clear();
+        Ok(())
+    }
+
+    /// Before the statement's first number: waits for the table's AUTO-INC lock, if it is one that takes it.
+    pub(crate) async fn lock_auto_increment(&mut self, inserter: &mut Inserter) -> Result<(), MySqlError> {
+        if inserter.auto.is_none() || inserter.auto_lock.is_some() {
+            return Ok(());
+        }
+        let table = inserter.target.table.clone();
+        let wanted = match self.state.instance.auto_increment_locking() {
+            AutoIncrementLocking::Traditional => true,
+            AutoIncrementLocking::Consecutive => inserter.open_ended || table.is_auto_increment_locked(),
+            AutoIncrementLocking::Interleaved => false,
+        };
+        if wanted {
+            let timeout = self.state.config.lock_wait_timeout;
+            inserter.auto_lock = Some(table.lock_auto_increment(self.txn(), timeout).await?);
+        }
         Ok(())
     }
 

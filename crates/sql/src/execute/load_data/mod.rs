@@ -180,6 +180,8 @@ impl Session {
         for (column, value) in &bound.assignments {
             inserter.target.check_generated(*column, value)?;
         }
+        inserter.open_ended = true;
+        self.lock_auto_increment(&mut inserter).await?;
         self.begin_bulk(&mut inserter)?;
         match block_plan(bound, charset, &inserter) {
             Some(plan) if is_plain(&bound.format) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,

@@ -245,7 +245,7 @@ impl Inserter {
         };
         let mut needed = rows.iter().filter(|row| wants(&row[column])).count() as u64;
         let batch = rows.len() as u64;
-        let mut generated = Vec::with_capacity(needed as usize);
+        let mut generated: Vec<(usize, u64)> = Vec::with_capacity(needed as usize);
         let def = &self.target.columns()[column];
         let zero_is_value = auto.zero_is_value;
         let mut explicit = 0;

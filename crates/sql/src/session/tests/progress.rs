@@ -70,7 +70,7 @@ async fn a_change_tells_how_far_it_is() {
     let update = tokio::spawn(async move { c.ok("UPDATE t SET v = v + 1").await });
     loop {
         let list = other.rows("SHOW PROCESSLIST").await;
-        let state = list.iter().find(|row| row[7].starts_with("UPDATE")).map_or("", |row| &row[6]);
+        let state = list.iter().find(|row| row[7].starts_with("UPDATE")).map_or("", |row| row[6].as_str());
         if state.starts_with("changing rows: 1") && state.contains(" of about ") {
             break;
         }

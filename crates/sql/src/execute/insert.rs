@@ -43,6 +43,8 @@ pub(crate) struct Inserter {
     pub open_ended: bool,
     /// Held to the end of the statement.
     auto_lock: Option<AutoIncrementLock>,
+    /// The row that there is no number for, by its place among those that go to the table at once. The rows before it are written first.
+    unnumbered: Option<(usize, MySqlError)>,
     /// Rows so far, the first is 1: "at row N".
     pub row: u64,
     pub inserted: u64,
@@ -171,6 +173,7 @@ impl Inserter {
             auto,
             open_ended: false,
             auto_lock: None,
+            unnumbered: None,
             row: 0,
             inserted: 0,
             replaced: 0,
@@ -231,7 +234,7 @@ impl Inserter {
     }
 
     /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: these are all rows of the statement.
-    /// Returns (position, value) of the generated ones.
+    /// Returns (position, value) of the generated ones. Where there is none left for one that is not the first: `unnumbered`, but for rows in bulk.
     pub(super) fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
         let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };
         let column = auto.column;
@@ -282,6 +285,10 @@ impl Inserter {
             let row = (self.row + 1 + i as u64).saturating_sub(batch);
             let n = match auto.take(state, &self.target.table, count, self.ignore, row) {
                 Ok(n) => n,
+                Err(e) if i > 0 && self.bulk.is_none() => {
+                    self.unnumbered = Some((i, e));
+                    break;
+                }
                 Err(e) => {
                     // MySQL has written the rows before it.
                     if let Some(first) = self.first_generated.or_else(|| generated.first().map(|(_, n)| *n)) {
@@ -571,6 +578,10 @@ impl Session {
         self.state.process.check()?;
         self.lock_auto_increment(inserter).await?;
         let generated = inserter.number(&mut self.state, rows, exact)?;
+        let unnumbered = inserter.unnumbered.take();
+        if let Some((at, _)) = &unnumbered {
+            rows.truncate(*at);
+        }
         let table = inserter.target.table.clone();
         if inserter.bulk.is_some() {
             inserter.note_generated(&generated, |_| false);
@@ -619,7 +630,11 @@ impl Session {
         }
         rows.clear();
         inserter.beside.clear();
-        Ok(())
+        let Some((_, error)) = unnumbered else { return Ok(()) };
+        if let Some(first) = inserter.first_generated {
+            self.state.last_insert_id = first;
+        }
+        Err(error.into())
     }
 
     /// Before the statement's first number: waits for the table's AUTO-INC lock, if it is one that takes it.

@@ -7,6 +7,7 @@ use crate::disk::{Clock, Disk};
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, Lsn, PageId, TxnId};
 use crate::options::Options;
+use crate::overflow;
 use crate::progress::Progress;
 use crate::recovery::Store;
 use crate::stats::Stats;
@@ -270,6 +271,39 @@ impl Engine {
     /// Verifies every invariant of the index's tree.
     pub fn check(&self, index: IndexId) -> Result<CheckReport> {
         self.inner.system.tree(index)?.check()
+    }
+
+    /// As `check`, and whether the pages of the tree and of its long values are those allocated to it. `stop` is asked before every page; `None`
+    /// once it says yes. Writers may go on; but whose a page is, is judged only if nothing was logged meanwhile and there is no transaction that
+    /// has written, for older versions have pages too, and pages are taken before they are linked. The index must not be dropped meanwhile.
+    pub fn check_until(&self, index: IndexId, progress: &Progress, stop: &dyn Fn() -> bool) -> Result<Option<CheckReport>> {
+        let system = &self.inner.system;
+        let tree = system.tree(index)?;
+        let before = system.quiet_at()?;
+        let mut long_values = Vec::new();
+        let Some(mut report) = tree.check_until(progress, stop, &mut long_values)? else { return Ok(None) };
+        let Some(before) = before.filter(|_| !tree.has_loads()) else { return Ok(Some(report)) };
+        let mut runs = Vec::new();
+        for value in long_values {
+            if stop() {
+                return Ok(None);
+            }
+            // Its pages may be another's by now: then they need not be what they were.
+            match overflow::runs(&system.store.pool, value) {
+                Ok(found) => runs.extend(found),
+                Err(_) if system.quiet_at()? != Some(before) => return Ok(Some(report)),
+                Err(e) => return Err(e),
+            }
+        }
+        let long = runs.iter().flat_map(|run| (run.first.0..run.first.0 + u64::from(run.pages)).map(PageId));
+        let ownership = self.store().space.compare(index, report.pages.iter().copied().chain(long));
+        report.ownership = (system.quiet_at()? == Some(before)).then_some(ownership);
+        Ok(Some(report))
+    }
+
+    /// Whether `check_until` would judge whose the pages are if it began now.
+    pub fn is_quiet(&self) -> Result<bool> {
+        Ok(self.inner.system.quiet_at()?.is_some())
     }
 
     /// Makes the index dense and gives back the space that this frees, while others read and write it. Leaves are filled as by a bulk load.

@@ -46,6 +46,7 @@ pub use lock::{Interrupt, LockError, LockWait};
 pub use options::Options;
 pub use prefetch::prefetch;
 pub use progress::{Progress, Stage};
+pub use space::PageOwnership;
 pub use stats::Stats;
 pub use txn::{
     ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, Loaded, LockExtent, LockMode,

@@ -16,6 +16,12 @@ pub enum Stage {
     CopyingRows,
     /// Rows of a table, to learn something of them.
     ReadingRows,
+    /// Rows that an UPDATE or DELETE meets or has found, whether or not they change.
+    ChangingRows,
+    /// Pages of a tree, of all its levels.
+    CheckingPages,
+    /// Entries of an index.
+    CheckingEntries,
     /// Entries of indexes.
     BuildingIndexes,
     /// Leaf pages passed.
@@ -28,12 +34,15 @@ pub enum Stage {
     WaitingForReplica,
 }
 
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 14] = [
     Stage::Executing,
     Stage::WaitingForMetadataLock,
     Stage::ReadingFile,
     Stage::CopyingRows,
     Stage::ReadingRows,
+    Stage::ChangingRows,
+    Stage::CheckingPages,
+    Stage::CheckingEntries,
     Stage::BuildingIndexes,
     Stage::FillingPages,
     Stage::MovingPages,

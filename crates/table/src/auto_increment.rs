@@ -1,8 +1,7 @@
-//! AUTO_INCREMENT: one counter per table, `innodb_autoinc_lock_mode = 2`.
+//! AUTO_INCREMENT: one counter per table. Who wants consecutive values from several reservations is alone with it (`auto_lock.rs`).
 
-use highkey_types::{ColumnType, MySqlError, Value};
+use highkey_types::{ColumnType, MySqlError, Value, errors};
 
-use crate::error;
 use crate::high_water::HighWater;
 
 /// The most values that one catalog write covers, and so the largest gap after a crash.
@@ -13,7 +12,8 @@ pub struct AutoIncrement {
     counter: HighWater,
 }
 
-/// Values `first`, `first + increment`, … , `count` of them. Fewer than asked for only at the end of the type's range.
+/// Values `first`, `first + increment`, … , `count` of them. Fewer than asked for only at the end of the type's range; none where `increment`
+/// leaves no value up to its end, and `first` is then the last one that it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     pub first: u64,
@@ -37,35 +37,36 @@ impl AutoIncrement {
         AutoIncrement { counter }
     }
 
-    /// The value that the next plain insert gets, as SHOW TABLE STATUS says.
-    pub fn next(&self) -> u64 {
-        self.counter.next()
+    /// The value that the next plain insert into a column of type `ty` gets, as SHOW TABLE STATUS says.
+    pub fn next(&self, ty: &ColumnType) -> u64 {
+        self.counter.next().min(largest(ty))
     }
 
     /// Reserves `count` consecutive values of a column of type `ty`: those congruent to `offset` modulo `increment`
     /// (`auto_increment_offset`, `auto_increment_increment`; an offset above the increment counts as 0, as in MySQL).
     ///
-    /// At the end of the range the largest value is given again and again, so that the insert fails with 1062, as
-    /// InnoDB does; at the end of BIGINT UNSIGNED it is error 1467.
+    /// At the end of the range the largest value is given again and again, so that the insert fails with 1062, as InnoDB does. Error 1467 at the
+    /// end of BIGINT UNSIGNED, whose largest value is never given.
     pub fn reserve(&self, ty: &ColumnType, count: u64, increment: u64, offset: u64) -> Result<Reservation, MySqlError> {
         let max = largest(ty);
         let increment = increment.max(1);
         let offset = if offset > increment { 0 } else { offset };
         self.counter.advance(|next| {
-            let Some(first) = align(next.max(1), increment, offset).filter(|&first| first <= max) else {
+            if next == u64::MAX && max == u64::MAX {
+                return Err(errors::autoinc_read_failed());
+            }
+            // A mark from before a crash may lie beyond the range.
+            let Some(first) = align(next.clamp(1, max), increment, offset).filter(|&first| first <= max && first < u64::MAX) else {
                 if max == u64::MAX {
-                    return Err(error::auto_increment_exhausted());
+                    return Err(errors::autoinc_read_failed());
                 }
-                return Ok((next, Reservation { first: max, count: 1, increment }));
+                let last = if increment == 1 || max < offset { max } else { max - (max - offset) % increment };
+                return Ok((next, Reservation { first: last, count: 0, increment }));
             };
-            let fits = (max - first) / increment + 1;
+            let fits = (max.min(u64::MAX - 1) - first) / increment + 1;
             let count = count.max(1).min(fits);
             let last = first + (count - 1) * increment;
-            if last == u64::MAX {
-                // The counter has no value past this one to stand on.
-                return Err(error::auto_increment_exhausted());
-            }
-            Ok((last + 1, Reservation { first, count, increment }))
+            Ok((next.max(last + 1), Reservation { first, count, increment }))
         })
     }
 
@@ -92,7 +93,7 @@ impl AutoIncrement {
 }
 
 /// The largest value of an AUTO_INCREMENT column; floating types count exactly up to their mantissa.
-fn largest(ty: &ColumnType) -> u64 {
+pub(crate) fn largest(ty: &ColumnType) -> u64 {
     use highkey_types::TypeKind;
     match (ty.integer_range(), &ty.kind) {
         (Some((_, max)), _) => max,

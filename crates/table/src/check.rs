@@ -1,9 +1,10 @@
-//! CHECK TABLE: every tree's own invariants, and that rows and index entries belong to each other.
+//! CHECK TABLE: every tree's own invariants, whose its pages are, and that rows and index entries belong to each other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use highkey_storage::{Bounds, Direction, LeafRows};
-use highkey_types::MySqlError;
+use highkey_storage::{Bounds, Direction, Interrupt, LeafRows, PageId, PageOwnership, Progress, Stage};
+use highkey_types::{MySqlError, errors};
 
 use crate::index;
 use crate::row::RowBatch;
@@ -12,11 +13,16 @@ use crate::transaction::{Snapshot, Transaction};
 
 /// How many findings a report lists.
 const MAX_ERRORS: usize = 100;
+/// How often, and how long each time, a check waits for the purge of what has just been written.
+const QUIET_TRIES: usize = 5;
+const QUIET_WAIT: Duration = Duration::from_millis(2);
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableCheck {
     pub rows: u64,
+    /// Whether it was looked at whose the pages of all indexes are: not while others write.
+    pub pages_judged: bool,
     /// Empty: the table is as it should be.
     pub errors: Vec<String>,
 }
@@ -31,38 +37,87 @@ impl TableCheck {
             self.errors.push(what);
         }
     }
+
+    fn note_pages(&mut self, index: &str, found: &PageOwnership) {
+        let mut note = |pages: &[PageId], what: &str| pages.iter().for_each(|page| self.note(format!("index {index}: page {page} {what}")));
+        note(&found.orphans, "is allocated to it and not in use");
+        note(&found.foreign, "is in use and not allocated to it");
+        note(&found.doubled, "is in use twice");
+    }
+}
+
+/// What a check looks at on its way.
+struct Course {
+    interrupt: Arc<Interrupt>,
+    progress: Arc<Progress>,
+}
+
+impl Course {
+    /// Error 1317.
+    fn check(&self) -> Result<(), MySqlError> {
+        if self.interrupt.is_raised() { Err(errors::query_interrupted()) } else { Ok(()) }
+    }
 }
 
 impl Table {
-    /// Checks the table as the transaction's snapshot sees it.
+    /// Checks the table as the transaction's snapshot sees it; others may write meanwhile. `quick` leaves out the trees themselves. Tells how far it is
+    /// where the transaction does. Error 1317.
     ///
     /// Every entry of a secondary index must be the one its row would have; entries differ, so that together with
     /// equal numbers of rows and entries it means that every row has its entry too.
-    pub fn check(self: &Arc<Self>, txn: &mut Transaction) -> Result<TableCheck, MySqlError> {
+    pub fn check(self: &Arc<Self>, txn: &mut Transaction, quick: bool) -> Result<TableCheck, MySqlError> {
         let mut report = TableCheck::default();
-        for (at, codec) in self.indexes.iter().enumerate() {
-            if let Err(error) = self.engine.check(codec.id) {
-                report.note(format!("index {}: {error}", self.def.indexes[at].name));
-            }
+        let (interrupt, progress) = txn.waits_with();
+        let course = Course { interrupt, progress };
+        if !quick {
+            self.check_trees(&course, &mut report)?;
         }
         let snapshot = txn.snapshot();
-        if let Err(error) = self.check_rows(&snapshot, &mut report) {
+        if let Err(error) = self.check_rows(&snapshot, &course, &mut report) {
+            course.check()?;
             report.note(error.message);
         }
         for index in 1..self.indexes.len() {
-            if let Err(error) = self.check_entries(&snapshot, index, &mut report) {
+            if let Err(error) = self.check_entries(&snapshot, index, &course, &mut report) {
+                course.check()?;
                 report.note(error.message);
             }
         }
         Ok(report)
     }
 
-    fn check_rows(self: &Arc<Self>, snapshot: &Snapshot, report: &mut TableCheck) -> Result<(), MySqlError> {
+    fn check_trees(&self, course: &Course, report: &mut TableCheck) -> Result<(), MySqlError> {
+        for _ in 0..QUIET_TRIES {
+            if self.engine.is_quiet().map_err(|e| self.failed(e))? {
+                break;
+            }
+            course.check()?;
+            std::thread::sleep(QUIET_WAIT);
+        }
+        report.pages_judged = true;
+        for (at, codec) in self.indexes.iter().enumerate() {
+            let name = &self.def.indexes[at].name;
+            match self.engine.check_until(codec.id, &course.progress, &|| course.interrupt.is_raised()) {
+                Ok(None) => return Err(errors::query_interrupted()),
+                Ok(Some(tree)) => match &tree.ownership {
+                    Some(found) => report.note_pages(name, found),
+                    None => report.pages_judged = false,
+                },
+                Err(error) => report.note(format!("index {name}: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_rows(self: &Arc<Self>, snapshot: &Snapshot, course: &Course, report: &mut TableCheck) -> Result<(), MySqlError> {
+        course.progress.enter(Stage::ReadingRows, self.row_count_estimate()?);
         let mut scan = self.scan_bounds(snapshot, 0, Bounds::all(), Direction::Forward)?;
         let mut batch = RowBatch::new();
         let mut key = Vec::new();
         let mut last: Vec<u8> = Vec::new();
         while scan.next_batch(&mut batch)? {
+            course.check()?;
+            course.progress.add(batch.len() as u64);
             for row in 0..batch.len() {
                 report.rows += 1;
                 key.clear();
@@ -84,15 +139,19 @@ impl Table {
         self: &Arc<Self>,
         snapshot: &Snapshot,
         index: usize,
+        course: &Course,
         report: &mut TableCheck,
     ) -> Result<(), MySqlError> {
         let codec = &self.indexes[index];
         let name = &self.def.indexes[index].name;
+        course.progress.enter(Stage::CheckingEntries, report.rows);
         let mut scan = snapshot.inner.scan(codec.id, Bounds::all(), Direction::Forward);
         let mut leaf = LeafRows::new();
         let (mut row, mut key, mut value) = (Vec::new(), Vec::new(), Vec::new());
         let mut entries = 0u64;
         while scan.next_leaf(&mut leaf).map_err(|e| self.failed(e))? {
+            course.check()?;
+            course.progress.add(leaf.len() as u64);
             for at in 0..leaf.len() {
                 entries += 1;
                 let Some(clustered) = index::clustered_key(leaf.key(at), leaf.value(at)) else {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod auto_increment;
+mod auto_lock;
 mod block_on;
 mod bulk;
 mod catalog;
@@ -41,6 +42,7 @@ mod view;
 mod xa;
 
 pub use auto_increment::{AutoIncrement, Reservation, explicit_value};
+pub use auto_lock::AutoIncrementLock;
 pub use block_on::block_on;
 pub use bulk::{BulkInsert, BulkReport, EncodedRows, PreparedRows};
 pub use catalog::Catalog;

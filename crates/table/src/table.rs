@@ -57,6 +57,7 @@ pub struct Table {
 /// What belongs to a table over all its definitions.
 pub(crate) struct TableState {
     pub(crate) auto_increment: AutoIncrement,
+    pub(crate) auto_lock: Arc<MetadataLock>,
     pub(crate) row_ids: RowIds,
     /// Committed rows; negative: not known since the start, the storage engine is asked.
     rows: AtomicI64,
@@ -81,6 +82,7 @@ impl TableState {
                 next_auto,
                 auto_increment::MARK_STEP,
             )),
+            auto_lock: Arc::default(),
             row_ids: RowIds::new(counter(keys::row_id(id), next_row_id, row_id::MARK_STEP)),
             rows: AtomicI64::new(UNKNOWN_ROWS),
             loading: AtomicBool::new(false),
@@ -194,6 +196,16 @@ impl Table {
 
     pub fn auto_increment(&self) -> &AutoIncrement {
         &self.state.auto_increment
+    }
+
+    /// The value that the next plain insert gets; `None` without an AUTO_INCREMENT column.
+    pub fn next_auto_increment(&self) -> Option<u64> {
+        self.auto_column.map(|column| self.state.auto_increment.next(&self.def.columns[column].ty))
+    }
+
+    /// The largest value of the AUTO_INCREMENT column; `None` without one.
+    pub fn largest_auto_increment(&self) -> Option<u64> {
+        self.auto_column.map(|column| auto_increment::largest(&self.def.columns[column].ty))
     }
 
     /// Position of the AUTO_INCREMENT column.

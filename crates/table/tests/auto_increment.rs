@@ -24,7 +24,7 @@ fn values_are_consecutive_and_follow_explicit_ones() {
     assert_eq!(table.reserve(1, 1, 1).unwrap().first, 101);
     let r = table.reserve(3, 10, 5).unwrap();
     assert_eq!((r.first, r.count, r.increment), (105, 3, 10));
-    assert_eq!(table.auto_increment().next(), 126);
+    assert_eq!(table.next_auto_increment(), Some(126));
 }
 
 #[test]
@@ -34,6 +34,10 @@ fn the_end_of_the_range_repeats_the_last_value() {
     let r = table.reserve(200, 1, 1).unwrap();
     assert_eq!((r.first, r.count), (1, 127));
     assert_eq!(table.reserve(1, 1, 1).unwrap().first, 127);
+    assert_eq!(table.next_auto_increment(), Some(127));
+    // 133 would be next: 123 is the last one of these.
+    let r = table.reserve(1, 10, 3).unwrap();
+    assert_eq!((r.first, r.count), (123, 0));
 
     let db = database();
     let table = counted(&db, TypeKind::BigInt, true);

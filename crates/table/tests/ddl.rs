@@ -344,7 +344,7 @@ fn columns_come_go_and_change() {
     let mut plan = AlterPlan::of(&table(&db, "t"));
     plan.spec.auto_increment = Some(10);
     alter(&db, plan).unwrap();
-    assert_eq!(table(&db, "t").auto_increment().next(), 500);
+    assert_eq!(table(&db, "t").next_auto_increment(), Some(500));
     let mut plan = AlterPlan::of(&table(&db, "t"));
     plan.spec.auto_increment = Some(5000);
     plan.spec.name = "renamed".into();

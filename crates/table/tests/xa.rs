@@ -159,7 +159,7 @@ fn check_all(db: &Arc<Database>) {
     let found = block_on(async {
         let mut txn = db.begin(Isolation::RepeatableRead);
         txn.open(&table).await.unwrap();
-        table.check(&mut txn)
+        table.check(&mut txn, false)
     });
     assert!(found.unwrap().errors.is_empty());
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use highkey_table::{AlterPlan, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexSpec, Table, TableDef, TableSpec};
-use highkey_types::{Charset, ColumnType, MySqlError, TypeKind, Value, errors};
+use highkey_table::{AlterPlan, CheckDef, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, Table, TableDef, TableSpec};
+use highkey_types::{Charset, ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::ddl::{blocking_ddl, done};
 use super::table_spec::{DefinitionChecks, ExprPlace, same_name};
@@ -52,12 +52,39 @@ impl Session {
     }
 
     /// The plan of an ALTER TABLE; `None` if it changes nothing.
+    ///
+    /// As MySQL reads it, by kind and not as written: what goes, what old columns become, what is added and moved, indexes, the rest. So names of
+    /// old columns and indexes mean the old ones throughout, and each is named once.
     fn plan_alter(&mut self, table: &Table, alter: &ast::AlterTable) -> Result<Option<AlterPlan>, MySqlError> {
-        let def = table.def();
-        let mut draft = Draft::of(def);
+        let mut draft = Draft::of(table.def());
         let mut changed = false;
         for action in &alter.actions {
-            changed |= self.apply(&mut draft, action)?;
+            changed |= self.drop_or_convert(&mut draft, action)?;
+        }
+        for (n, action) in alter.actions.iter().enumerate() {
+            changed |= self.redefine(&mut draft, n, action)?;
+        }
+        let mut missing = None;
+        for action in &alter.actions {
+            changed |= self.amend(&mut draft, action, &mut missing)?;
+        }
+        for (n, action) in alter.actions.iter().enumerate() {
+            changed |= self.place(&mut draft, n, action)?;
+        }
+        if let Some(column) = missing {
+            return Err(error::bad_field(column, &draft.spec.name));
+        }
+        if draft.columns.is_empty() {
+            return Err(error::cant_remove_all_fields());
+        }
+        if let Some(error) = draft.cannot_drop.take() {
+            return Err(error);
+        }
+        for action in &alter.actions {
+            changed |= draft.amend_index(action)?;
+        }
+        for action in &alter.actions {
+            changed |= self.add(&mut draft, action)?;
         }
         if !changed {
             return Ok(None);
@@ -67,144 +94,31 @@ impl Session {
         Ok(Some(plan))
     }
 
-    fn apply(&mut self, draft: &mut Draft, action: &AlterAction) -> Result<bool, MySqlError> {
+    /// What goes, and what holds for the columns that come: what they say themselves comes after it.
+    fn drop_or_convert(&mut self, draft: &mut Draft, action: &AlterAction) -> Result<bool, MySqlError> {
         match action {
-            AlterAction::AddColumn(ast, position) => {
-                let resolved = table_spec::column(ast, draft.spec.collation, &mut self.state)?;
-                if draft.find(&ast.name).is_some() {
-                    return Err(error::dup_fieldname(&ast.name));
+            AlterAction::DropColumn(name) => match draft.old_column(name) {
+                Some(at) => {
+                    draft.columns.remove(at);
+                    draft.names_changed = true;
+                    draft.convert = true;
                 }
-                let at = draft.place(position, None)?;
-                draft.columns.insert(at, Entry { def: resolved.def, from: None, ast: Some((**ast).clone()) });
-                if let Some(kind) = resolved.key {
-                    draft.new_keys.push(table_spec::column_key(kind, &ast.name));
-                }
-                draft.new_checks.extend(resolved.checks);
-                draft.convert = true;
-            }
-            AlterAction::DropColumn(name) => {
-                let at = draft.find(name).ok_or_else(|| error::cant_drop_field_or_key(name))?;
-                if draft.columns.len() == 1 {
-                    return Err(error::cant_remove_all_fields());
-                }
-                draft.columns.remove(at);
-                for index in &mut draft.indexes {
-                    index.parts.retain(|(column, _)| !same_name(column, name));
-                }
-                draft.indexes.retain(|i| !i.parts.is_empty());
-                draft.names_changed = true;
-                draft.convert = true;
-            }
-            AlterAction::ChangeColumn { old, def: ast, position } => {
-                let at = draft.find(old).ok_or_else(|| error::bad_field(old, &draft.spec.name))?;
-                if !same_name(old, &ast.name) && draft.find(&ast.name).is_some() {
-                    return Err(error::dup_fieldname(&ast.name));
-                }
-                let mut resolved = table_spec::column(ast, draft.spec.collation, &mut self.state)?;
-                if draft.in_primary_key(old) {
-                    if ast.nullable == Some(true) {
-                        return Err(error::primary_cant_have_null());
-                    }
-                    resolved.def.nullable = false;
-                }
-                if let Some(kind) = resolved.key
-                    && !(kind == IndexKind::Primary && draft.in_primary_key(old))
-                {
-                    draft.new_keys.push(table_spec::column_key(kind, &ast.name));
-                }
-                draft.new_checks.extend(resolved.checks);
-                draft.rename(old, &ast.name);
-                let from = draft.columns[at].from;
-                let same = draft.columns[at].def.ty == resolved.def.ty
-                    && draft.columns[at].def.generated == resolved.def.generated
-                    && (resolved.def.nullable || !draft.columns[at].def.nullable);
-                if resolved.def.generated.as_ref().map(|g| g.stored) != draft.columns[at].def.generated.as_ref().map(|g| g.stored)
-                    && draft.columns[at].def.generated.is_some() != resolved.def.generated.is_some()
-                    && !(resolved.def.generated.as_ref().is_some_and(|g| g.stored) || draft.columns[at].def.generated.as_ref().is_some_and(|g| g.stored))
-                {
-                    return Err(err(3106, "'Changing the STORED status' is not supported for generated columns."));
-                }
-                draft.convert |= !same;
-                draft.shorten_prefixes(&ast.name, &resolved.def.ty);
-                let entry = Entry { def: resolved.def, from, ast: Some((**ast).clone()) };
-                match position {
-                    None => draft.columns[at] = entry,
-                    Some(position) => {
-                        draft.columns.remove(at);
-                        let at = draft.place(position, Some(&ast.name))?;
-                        draft.columns.insert(at, entry);
-                    }
-                }
-            }
-            AlterAction::RenameColumn { old, new } => {
-                table_spec::check_column_name(new)?;
-                let at = draft.find(old).ok_or_else(|| error::bad_field(old, &draft.spec.name))?;
-                if !same_name(old, new) && draft.find(new).is_some() {
-                    return Err(error::dup_fieldname(new));
-                }
-                draft.rename(old, new);
-                draft.columns[at].def.name = new.as_str().into();
-            }
-            AlterAction::SetDefault { column, default } => {
-                let at = draft.find(column).ok_or_else(|| error::bad_field(column, &draft.spec.name))?;
-                let def = &draft.columns[at].def;
-                if def.generated.is_some() {
-                    return Err(err(1221, "Incorrect usage of DEFAULT and generated column"));
-                }
-                let default = match default {
-                    Some(default) => table_spec::resolve_default(default, def, &mut self.state)?,
-                    None => Default::None,
-                };
-                draft.columns[at].def.default = default;
-            }
-            AlterAction::SetVisible { column, visible } => {
-                let at = draft.find(column).ok_or_else(|| error::bad_field(column, &draft.spec.name))?;
-                draft.columns[at].def.invisible = !visible;
-            }
-            AlterAction::AddIndex(index) => draft.new_keys.push(index.clone()),
-            AlterAction::AddCheck(check) => {
-                draft.new_checks.push(check.clone());
-                draft.convert |= check.enforced;
-            }
-            AlterAction::AddForeignKey(key) => draft.new_foreign_keys.push(key.clone()),
-            AlterAction::DropIndex(name) if name.eq_ignore_ascii_case("primary") => draft.drop_primary()?,
+                None => draft.cannot_drop(name),
+            },
+            AlterAction::DropIndex(name) if name.eq_ignore_ascii_case("primary") => draft.drop_primary(),
             AlterAction::DropIndex(name) => {
                 let before = draft.indexes.len();
-                draft.indexes.retain(|i| !i.spec.name.as_deref().is_some_and(|n| same_name(n, name)) || i.spec.kind == IndexKind::Primary);
+                draft.indexes.retain(|i| !i.is_called(name));
                 if draft.indexes.len() == before {
-                    return Err(error::cant_drop_field_or_key(name));
+                    draft.cannot_drop(name);
                 }
             }
-            AlterAction::DropPrimaryKey => draft.drop_primary()?,
+            AlterAction::DropPrimaryKey => draft.drop_primary(),
             AlterAction::DropForeignKey(name) if draft.drop_foreign_key(name) => {}
-            AlterAction::DropForeignKey(name) => return Err(error::cant_drop_field_or_key(name)),
+            AlterAction::DropForeignKey(name) => draft.cannot_drop(name),
             AlterAction::DropCheck(name) if draft.drop_check(name) => {}
             AlterAction::DropCheck(name) => return Err(error::check_missing(name)),
             AlterAction::DropConstraint(name) => draft.drop_constraint(name)?,
-            AlterAction::AlterCheck { name, enforced } => {
-                let check = draft.spec.checks.iter_mut().find(|c| same_name(&c.name, name)).ok_or_else(|| error::check_missing(name))?;
-                draft.convert |= *enforced && !check.enforced;
-                check.enforced = *enforced;
-            }
-            AlterAction::RenameIndex { old, new } => {
-                table_spec::check_length(new)?;
-                if !same_name(old, new) && draft.indexes.iter().any(|i| i.spec.name.as_deref().is_some_and(|n| same_name(n, new))) {
-                    return Err(error::dup_keyname(new));
-                }
-                let index = draft.index_mut(old).ok_or_else(|| err(1176, format!("Key '{old}' doesn't exist in table")))?;
-                index.spec.name = Some(new.as_str().into());
-            }
-            AlterAction::AlterIndexVisible { name, visible } => {
-                let table = draft.spec.name.clone();
-                let index = draft.index_mut(name).ok_or_else(|| err(1176, format!("Key '{name}' doesn't exist in table '{table}'")))?;
-                index.spec.invisible = !visible;
-            }
-            AlterAction::RenameTable(to) => {
-                table_spec::check_table_name(&to.name)?;
-                let (schema, name) = self.table_name(to)?;
-                draft.spec.schema = schema;
-                draft.spec.name = name;
-            }
             AlterAction::Options(options) => {
                 self.check_engine(options.engine.as_deref(), &draft.spec.name.clone())?;
                 self.note_table_options(options);
@@ -230,6 +144,113 @@ impl Session {
                 }
                 draft.convert = true;
             }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// MODIFY and CHANGE of the action at `n`, where the column stands.
+    fn redefine(&mut self, draft: &mut Draft, n: usize, action: &AlterAction) -> Result<bool, MySqlError> {
+        let AlterAction::ChangeColumn { old, def: ast, .. } = action else { return Ok(false) };
+        // `place` finds that there is none.
+        let Some(at) = draft.untouched_column(old) else { return Ok(true) };
+        let resolved = table_spec::column(ast, draft.spec.collation, &mut self.state)?;
+        if let Some(kind) = resolved.key {
+            draft.new_keys.push(table_spec::column_key(kind, &ast.name));
+        }
+        draft.new_checks.extend(resolved.checks);
+        draft.names_changed |= !same_name(old, &ast.name);
+        let before = &draft.columns[at].def;
+        let same = before.ty == resolved.def.ty && before.generated == resolved.def.generated && (resolved.def.nullable || !before.nullable);
+        let stored = |column: &ColumnDef| column.generated.as_ref().is_some_and(|g| g.stored);
+        if before.generated.is_some() != resolved.def.generated.is_some() && !stored(before) && !stored(&resolved.def) {
+            return Err(err(3106, "'Changing the STORED status' is not supported for generated columns."));
+        }
+        draft.convert |= !same;
+        draft.shorten_prefixes(old, &resolved.def.ty);
+        let entry = &mut draft.columns[at];
+        entry.def = resolved.def;
+        entry.ast = Some((**ast).clone());
+        entry.action = Some(n);
+        entry.touched = true;
+        Ok(true)
+    }
+
+    /// What changes a column and does not define it anew. `missing`: the first one that is not there, or was named before.
+    fn amend<'a>(&mut self, draft: &mut Draft, action: &'a AlterAction, missing: &mut Option<&'a str>) -> Result<bool, MySqlError> {
+        let (AlterAction::RenameColumn { old: column, .. } | AlterAction::SetDefault { column, .. } | AlterAction::SetVisible { column, .. }) = action else {
+            return Ok(false);
+        };
+        if let AlterAction::RenameColumn { new, .. } = action {
+            table_spec::check_column_name(new)?;
+        }
+        let Some(at) = draft.untouched_column(column) else {
+            missing.get_or_insert(column);
+            return Ok(true);
+        };
+        draft.columns[at].touched = true;
+        let def = &mut draft.columns[at].def;
+        match action {
+            AlterAction::RenameColumn { old, new } => {
+                def.name = new.as_str().into();
+                draft.names_changed |= !same_name(old, new);
+            }
+            AlterAction::SetDefault { .. } if def.generated.is_some() => return Err(err(1221, "Incorrect usage of DEFAULT and generated column")),
+            AlterAction::SetDefault { default: Some(default), .. } => def.default = table_spec::resolve_default(default, def, &mut self.state)?,
+            AlterAction::SetDefault { default: None, .. } => def.default = Default::None,
+            AlterAction::SetVisible { visible, .. } => def.invisible = !visible,
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Columns that come, and those that move. AFTER names a column as it is called from now on.
+    fn place(&mut self, draft: &mut Draft, n: usize, action: &AlterAction) -> Result<bool, MySqlError> {
+        match action {
+            AlterAction::AddColumn(ast, position) => {
+                let resolved = table_spec::column(ast, draft.spec.collation, &mut self.state)?;
+                let at = draft.position(position)?;
+                let entry = Entry { def: resolved.def, old: None, from: None, ast: Some((**ast).clone()), action: None, touched: false };
+                draft.columns.insert(at, entry);
+                if let Some(kind) = resolved.key {
+                    draft.new_keys.push(table_spec::column_key(kind, &ast.name));
+                }
+                draft.new_checks.extend(resolved.checks);
+                draft.convert = true;
+            }
+            AlterAction::ChangeColumn { old, position, .. } => {
+                let at = draft.columns.iter().position(|c| c.action == Some(n)).ok_or_else(|| error::bad_field(old, &draft.spec.name))?;
+                if let Some(position) = position {
+                    let entry = draft.columns.remove(at);
+                    let at = draft.position(position)?;
+                    draft.columns.insert(at, entry);
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Keys and checks that come, and what concerns the whole table.
+    fn add(&mut self, draft: &mut Draft, action: &AlterAction) -> Result<bool, MySqlError> {
+        match action {
+            AlterAction::AddIndex(index) => draft.new_keys.push(index.clone()),
+            AlterAction::AddCheck(check) => {
+                draft.new_checks.push(check.clone());
+                draft.convert |= check.enforced;
+            }
+            AlterAction::AddForeignKey(key) => draft.new_foreign_keys.push(key.clone()),
+            AlterAction::AlterCheck { name, enforced } => {
+                let check = draft.spec.checks.iter_mut().find(|c| same_name(&c.name, name)).ok_or_else(|| error::check_missing(name))?;
+                draft.convert |= *enforced && !check.enforced;
+                check.enforced = *enforced;
+            }
+            AlterAction::RenameTable(to) => {
+                table_spec::check_table_name(&to.name)?;
+                let (schema, name) = self.table_name(to)?;
+                draft.spec.schema = schema;
+                draft.spec.name = name;
+            }
             AlterAction::OrderBy(columns) => {
                 for column in columns {
                     draft.find(column).ok_or_else(|| err(1054, format!("Unknown column '{column}' in 'order clause'")))?;
@@ -247,6 +268,21 @@ impl Session {
                 self.state.note(1031, format!("Table storage engine for '{}' doesn't have this option", draft.spec.name));
                 return Ok(false);
             }
+            AlterAction::AddColumn(..)
+            | AlterAction::DropColumn(_)
+            | AlterAction::ChangeColumn { .. }
+            | AlterAction::RenameColumn { .. }
+            | AlterAction::SetDefault { .. }
+            | AlterAction::SetVisible { .. }
+            | AlterAction::DropIndex(_)
+            | AlterAction::DropPrimaryKey
+            | AlterAction::DropForeignKey(_)
+            | AlterAction::DropCheck(_)
+            | AlterAction::DropConstraint(_)
+            | AlterAction::RenameIndex { .. }
+            | AlterAction::AlterIndexVisible { .. }
+            | AlterAction::Options(_)
+            | AlterAction::ConvertCharset { .. } => return Ok(false),
         }
         Ok(true)
     }
@@ -283,11 +319,16 @@ fn copies_rows(def: &TableDef, alter: &ast::AlterTable, foreign_key_checks: bool
     if drops_generated(true) && drops_generated(false) {
         return true;
     }
-    let adds_key = alter.actions.iter().any(|action| matches!(action, AlterAction::AddIndex(index) if index.kind == ast::IndexKind::Primary));
+    let adds_key = alter.actions.iter().any(|action| match action {
+        AlterAction::AddIndex(index) => index.kind == ast::IndexKind::Primary,
+        AlterAction::AddColumn(column, _) | AlterAction::ChangeColumn { def: column, .. } => column.primary,
+        _ => false,
+    });
     alter.actions.iter().any(|action| match action {
         AlterAction::AddForeignKey(_) => foreign_key_checks,
         AlterAction::ChangeColumn { .. } | AlterAction::ConvertCharset { .. } | AlterAction::OrderBy(_) => true,
         AlterAction::DropPrimaryKey => !adds_key,
+        AlterAction::DropIndex(name) => name.eq_ignore_ascii_case("primary") && !adds_key,
         AlterAction::AddColumn(column, _) => column.generated.as_ref().is_some_and(|g| g.stored),
         _ => false,
     })
@@ -319,16 +360,43 @@ fn binary_twin(ty: &ColumnType) -> ColumnType {
 /// A column being altered.
 struct Entry {
     def: ColumnDef,
+    /// What the old column that it continues is called; keys name their columns so.
+    old: Option<Str>,
     /// The old column that it continues.
     from: Option<usize>,
     /// As written by this statement.
     ast: Option<ast::ColumnDef>,
+    /// The MODIFY or CHANGE that wrote it.
+    action: Option<usize>,
+    /// Some action named it: the next one does not find it.
+    touched: bool,
+}
+
+impl Entry {
+    /// Whether a key of the old table means this column. A new one takes the place of an old one of its name that goes.
+    fn is_known_as(&self, name: &str) -> bool {
+        same_name(self.old.as_deref().unwrap_or(&self.def.name), name)
+    }
 }
 
 /// An index whose parts name their columns, so that columns can come, go and move.
 struct DraftIndex {
     spec: IndexSpec,
-    parts: Vec<(String, highkey_table::IndexPart)>,
+    parts: Vec<(Str, IndexPart)>,
+    /// Some action named it: the next one does not find it.
+    touched: bool,
+}
+
+impl DraftIndex {
+    /// A primary key has no name here.
+    fn is_called(&self, name: &str) -> bool {
+        self.spec.kind != IndexKind::Primary && self.spec.name.as_deref().is_some_and(|n| same_name(n, name))
+    }
+
+    /// Not all of its columns go.
+    fn remains(&self, columns: &[Entry]) -> bool {
+        self.parts.iter().any(|(name, _)| columns.iter().any(|c| c.is_known_as(name)))
+    }
 }
 
 /// The definition between the first action and the last.
@@ -337,7 +405,7 @@ struct Draft {
     columns: Vec<Entry>,
     indexes: Vec<DraftIndex>,
     /// Foreign keys, with their columns' names.
-    foreign_keys: Vec<(ForeignKeyDef, Vec<String>)>,
+    foreign_keys: Vec<(ForeignKeyDef, Vec<Str>)>,
     new_keys: Vec<ast::IndexDef>,
     new_foreign_keys: Vec<ast::ForeignKeyDef>,
     new_checks: Vec<ast::CheckDef>,
@@ -345,19 +413,22 @@ struct Draft {
     convert: bool,
     /// Columns went or got other names: stored expressions are checked again.
     names_changed: bool,
+    /// Error 1091 for the first thing to drop that is not there.
+    cannot_drop: Option<MySqlError>,
 }
 
 impl Draft {
     fn of(def: &TableDef) -> Draft {
         let mut spec = TableSpec::like(def, &def.schema, &def.name);
-        let columns = std::mem::take(&mut spec.columns).into_iter().enumerate().map(|(i, def)| Entry { def, from: Some(i), ast: None }).collect();
+        let entry = |(i, def): (usize, ColumnDef)| Entry { old: Some(def.name.clone()), def, from: Some(i), ast: None, action: None, touched: false };
+        let columns = std::mem::take(&mut spec.columns).into_iter().enumerate().map(entry).collect();
         let indexes = std::mem::take(&mut spec.indexes)
             .into_iter()
-            .map(|spec| DraftIndex { parts: spec.parts.iter().map(|p| (def.columns[p.column].name.to_string(), *p)).collect(), spec })
+            .map(|spec| DraftIndex { parts: spec.parts.iter().map(|p| (def.columns[p.column].name.clone(), *p)).collect(), spec, touched: false })
             .collect();
         let foreign_keys = std::mem::take(&mut spec.foreign_keys)
             .into_iter()
-            .map(|key| (key.clone(), key.columns.iter().map(|c| def.columns[*c].name.to_string()).collect()))
+            .map(|key| (key.clone(), key.columns.iter().map(|c| def.columns[*c].name.clone()).collect()))
             .collect();
         Draft {
             spec,
@@ -369,7 +440,13 @@ impl Draft {
             new_checks: Vec::new(),
             convert: false,
             names_changed: false,
+            cannot_drop: None,
         }
+    }
+
+    /// Other errors come before it.
+    fn cannot_drop(&mut self, name: &str) {
+        self.cannot_drop.get_or_insert_with(|| error::cant_drop_field_or_key(name));
     }
 
     /// False: there is none of that name.
@@ -394,7 +471,10 @@ impl Draft {
             self.spec.checks.iter().any(|check| same_name(&check.name, name)),
         ];
         match kinds {
-            [true, false, false] if primary => self.drop_primary(),
+            [true, false, false] if primary => {
+                self.drop_primary();
+                Ok(())
+            }
             [true, false, false] => {
                 self.indexes.retain(|i| !unique(i));
                 Ok(())
@@ -412,12 +492,31 @@ impl Draft {
         self.columns.iter().position(|c| same_name(&c.def.name, name))
     }
 
-    fn index_mut(&mut self, name: &str) -> Option<&mut DraftIndex> {
-        self.indexes.iter_mut().find(|i| i.spec.kind != IndexKind::Primary && i.spec.name.as_deref().is_some_and(|n| same_name(n, name)))
+    /// The column that continues the old one of that name.
+    fn old_column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.old.as_deref().is_some_and(|old| same_name(old, name)))
     }
 
-    fn in_primary_key(&self, column: &str) -> bool {
-        self.indexes.iter().any(|i| i.spec.kind == IndexKind::Primary && i.parts.iter().any(|(c, _)| same_name(c, column)))
+    fn untouched_column(&self, name: &str) -> Option<usize> {
+        self.old_column(name).filter(|at| !self.columns[*at].touched)
+    }
+
+    /// RENAME INDEX and ALTER INDEX. Error 1176.
+    fn amend_index(&mut self, action: &AlterAction) -> Result<bool, MySqlError> {
+        let (AlterAction::RenameIndex { old: name, .. } | AlterAction::AlterIndexVisible { name, .. }) = action else { return Ok(false) };
+        if let AlterAction::RenameIndex { new, .. } = action {
+            table_spec::check_length(new)?;
+        }
+        let columns = &self.columns;
+        let index = self.indexes.iter_mut().find(|i| !i.touched && i.is_called(name) && i.remains(columns));
+        let index = index.ok_or_else(|| errors::key_does_not_exits(name, &self.spec.name))?;
+        index.touched = true;
+        match action {
+            AlterAction::RenameIndex { new, .. } => index.spec.name = Some(new.as_str().into()),
+            AlterAction::AlterIndexVisible { visible, .. } => index.spec.invisible = !visible,
+            _ => {}
+        }
+        Ok(true)
     }
 
     /// A key prefix that is no shorter than its column's new length becomes the whole column.
@@ -431,43 +530,52 @@ impl Draft {
         }
     }
 
-    fn drop_primary(&mut self) -> Result<(), MySqlError> {
+    fn drop_primary(&mut self) {
         let before = self.indexes.len();
         self.indexes.retain(|i| i.spec.kind != IndexKind::Primary);
-        if self.indexes.len() == before { Err(error::cant_drop_field_or_key("PRIMARY")) } else { Ok(()) }
+        if self.indexes.len() == before {
+            self.cannot_drop("PRIMARY");
+        }
     }
 
-    /// Where a column goes. `own` is its name, to which AFTER may not refer.
-    fn place(&self, position: &ColumnPosition, own: Option<&str>) -> Result<usize, MySqlError> {
+    /// Where a column goes.
+    fn position(&self, position: &ColumnPosition) -> Result<usize, MySqlError> {
         match position {
             ColumnPosition::First => Ok(0),
             ColumnPosition::Last => Ok(self.columns.len()),
-            ColumnPosition::After(name) if own.is_some_and(|o| same_name(o, name)) => Err(error::bad_field(name, &self.spec.name)),
             ColumnPosition::After(name) => self.find(name).map(|at| at + 1).ok_or_else(|| error::bad_field(name, &self.spec.name)),
         }
-    }
-
-    fn rename(&mut self, old: &str, new: &str) {
-        if old == new {
-            return;
-        }
-        for (column, _) in self.indexes.iter_mut().flat_map(|i| &mut i.parts) {
-            if same_name(column, old) {
-                *column = new.to_owned();
-            }
-        }
-        for column in self.foreign_keys.iter_mut().flat_map(|(_, columns)| columns) {
-            if same_name(column, old) {
-                *column = new.to_owned();
-            }
-        }
-        self.names_changed |= !same_name(old, new);
     }
 
     fn finish(self, plan: &mut AlterPlan, cx: &mut SessionState) -> Result<(), MySqlError> {
         let mut spec = self.spec;
         plan.columns = self.columns.iter().map(|c| c.from).collect();
         plan.redefined = (0..self.columns.len()).filter(|&i| self.columns[i].from.is_some() && self.columns[i].ast.is_some()).collect();
+        // Stored expressions that read a name which means another column now would read that one.
+        let is_reused = |c: &Entry| {
+            let old = |name: &str| c.old.as_deref().is_some_and(|old| same_name(old, name));
+            plan.spec.columns.iter().any(|before| same_name(&before.name, &c.def.name)) && !old(&c.def.name)
+        };
+        let reused: Vec<bool> = self.columns.iter().map(is_reused).collect();
+        let kept: Vec<bool> = self.columns.iter().map(|c| c.ast.is_none()).collect();
+        let kept_checks = spec.checks.len();
+        for (mut key, names) in self.foreign_keys {
+            key.columns.clear();
+            for name in names {
+                let column = self.columns.iter().position(|c| c.from.is_some() && c.is_known_as(&name));
+                key.columns.push(column.ok_or_else(|| errors::fk_column_cannot_drop(&name, &key.name))?);
+            }
+            spec.foreign_keys.push(key);
+        }
+        let mut indexes = Vec::new();
+        for index in self.indexes {
+            let column = |name: &str| self.columns.iter().position(|c| c.is_known_as(name));
+            let part = |(name, part): &(Str, IndexPart)| column(name).map(|column| IndexPart { column, ..*part });
+            let parts: Vec<IndexPart> = index.parts.iter().filter_map(part).collect();
+            if !parts.is_empty() {
+                indexes.push(IndexSpec { parts, ..index.spec });
+            }
+        }
         let mut explicit_null = Vec::new();
         let mut written = Vec::new();
         for entry in self.columns {
@@ -477,24 +585,19 @@ impl Draft {
                 }
                 written.push(ast);
             }
-            spec.columns.push(entry.def);
+            table_spec::push_column(&mut spec.columns, entry.def)?;
         }
-        for (mut key, names) in self.foreign_keys {
-            key.columns.clear();
-            for name in names {
-                let column = spec.columns.iter().position(|c| same_name(&c.name, &name));
-                key.columns.push(column.ok_or_else(|| errors::fk_column_cannot_drop(&name, &key.name))?);
+        for index in indexes {
+            if index.kind == IndexKind::Primary {
+                for part in &index.parts {
+                    let column = &mut spec.columns[part.column];
+                    if explicit_null.iter().any(|name| same_name(name, &column.name)) || matches!(column.default, Default::Literal(Value::Null)) {
+                        return Err(error::primary_cant_have_null());
+                    }
+                    column.nullable = false;
+                }
             }
-            spec.foreign_keys.push(key);
-        }
-        for index in self.indexes {
-            let mut resolved = index.spec;
-            resolved.parts.clear();
-            for (name, part) in index.parts {
-                let column = spec.columns.iter().position(|c| same_name(&c.name, &name)).ok_or_else(|| error::key_column_missing(&name))?;
-                resolved.parts.push(highkey_table::IndexPart { column, ..part });
-            }
-            table_spec::push_index(&mut spec, resolved)?;
+            table_spec::push_index(&mut spec, index)?;
         }
         for key in &self.new_keys {
             let resolved = table_spec::index(key, &mut spec.columns, &explicit_null)?;
@@ -515,7 +618,9 @@ impl Draft {
             }
         }
         if self.names_changed {
-            check_kept_exprs(&spec, cx)?;
+            let mut columns = spec.columns.clone();
+            columns.iter_mut().zip(&reused).filter(|(_, reused)| **reused).for_each(|(column, _)| column.name = "".into());
+            check_kept_exprs(&spec.checks[..kept_checks], &columns, &kept, cx)?;
         }
         table_spec::check_actions(&spec, cx)?;
         table_spec::finish(&spec)?;
@@ -525,19 +630,19 @@ impl Draft {
     }
 }
 
-/// Stored expressions must still find their columns.
-fn check_kept_exprs(spec: &TableSpec, cx: &mut SessionState) -> Result<(), MySqlError> {
+/// Stored expressions must still find their columns: the checks, and those of the columns that are `kept` as they were.
+fn check_kept_exprs(checks: &[CheckDef], columns: &[ColumnDef], kept: &[bool], cx: &mut SessionState) -> Result<(), MySqlError> {
     let text = |expr: &str| -> Result<ast::ExprText, MySqlError> { Ok(ast::ExprText { expr: parse::parse_expr(expr)?, text: expr.to_owned() }) };
-    for check in &spec.checks {
-        cx.check_expr(&text(&check.expr)?, &spec.columns, ExprPlace::Check(&check.name)).map_err(|_| err(3959, format!("Check constraint '{}' uses column which is dropped or renamed by this statement.", check.name)))?;
+    for check in checks {
+        cx.check_expr(&text(&check.expr)?, columns, ExprPlace::Check(&check.name)).map_err(|_| err(3959, format!("Check constraint '{}' uses column which is dropped or renamed by this statement.", check.name)))?;
     }
-    for column in &spec.columns {
+    for (column, _) in columns.iter().zip(kept).filter(|(_, kept)| **kept) {
         if let Some(generated) = &column.generated {
-            cx.check_expr(&text(&generated.expr)?, &spec.columns, ExprPlace::Generated(&column.name))
+            cx.check_expr(&text(&generated.expr)?, columns, ExprPlace::Generated(&column.name))
                 .map_err(|_| err(3108, format!("Column has a generated column dependency ('{}').", column.name)))?;
         }
         if let Default::Expr(expr) = &column.default {
-            cx.check_expr(&text(expr)?, &spec.columns, ExprPlace::Default(&column.name))?;
+            cx.check_expr(&text(expr)?, columns, ExprPlace::Default(&column.name))?;
         }
     }
     Ok(())

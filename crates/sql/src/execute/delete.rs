@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use highkey_table::{LockMode, LockWaitPolicy};
+use highkey_table::{LockMode, LockWaitPolicy, Stage};
 
 use super::cascade::rows_at_once;
 use super::query::BoundTables;
@@ -103,7 +103,9 @@ impl Session {
         }
         if !single.order_by.is_empty() {
             let rows = Box::pin(self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit)).await?;
-            for row in rows {
+            let found = rows.len();
+            for (n, row) in rows.into_iter().enumerate() {
+                self.tell_changed(n, found);
                 let Some(row) = self.row_again(&single.table, row).await? else { continue };
                 self.delete_row(&single.table, &row, single.ignore).await?;
                 deleted += 1;
@@ -113,6 +115,7 @@ impl Session {
         let all: Vec<usize> = (0..target.columns().len()).collect();
         let access = self.access(&single.table, &all, &single.indexes, single.filter.as_ref())?;
         let unlocks = self.unlocks_unwanted(&access);
+        let before = self.state.process.rows_examined();
         'ranges: for range in &access.ranges {
             let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
@@ -134,6 +137,7 @@ impl Session {
                     }
                 }
                 self.state.process.check()?;
+                self.tell_met(&single.table, &access, Stage::ChangingRows, before, limit);
             }
         }
         Ok(deleted)
@@ -146,10 +150,11 @@ impl Session {
         self.share_reads(&mut query);
         let rows = self.rows_of(&query).await?;
         let mut deleted = 0;
-        for from in targets {
+        for (nth, from) in targets.iter().enumerate() {
             let target = Target::new(&from.table, &self.state)?;
             let mut done = HashSet::new();
-            for values in &rows {
+            for (n, values) in rows.iter().enumerate() {
+                self.tell_changed(nth * rows.len() + n, targets.len() * rows.len());
                 let Some(row) = self.target_row(&target, &values[from.row.clone()]).await? else { continue };
                 if done.insert(row.key().to_vec()) {
                     self.delete_row(&from.table, &row, ignore).await?;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use highkey_table::{BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
-use highkey_types::{MySqlError, TypeKind, Value};
+use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
+use highkey_types::{MySqlError, TypeKind, Value, errors};
 
 use super::late::Late;
 use super::query::{BoundTables, Destination};
@@ -13,7 +13,7 @@ use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
-use crate::session::{Executor, Session, SessionState, StatusCounter, error};
+use crate::session::{AutoIncrementLocking, Executor, Session, SessionState, StatusCounter, error};
 use crate::variables::SqlModes;
 
 /// Bytes of encoded rows that are sorted at a time.
@@ -39,6 +39,12 @@ pub(crate) struct Inserter {
     /// Of the rows that are about to be written: what the query gave beyond their columns, for ON DUPLICATE KEY UPDATE. Empty if it gives no more.
     beside: Vec<Vec<Value>>,
     auto: Option<AutoValues>,
+    /// INSERT ... SELECT or LOAD DATA: nobody knows how many rows they are.
+    pub open_ended: bool,
+    /// Held to the end of the statement.
+    auto_lock: Option<AutoIncrementLock>,
+    /// The row that there is no number for, by its place among those that go to the table at once. The rows before it are written first.
+    unnumbered: Option<(usize, MySqlError)>,
     /// Rows so far, the first is 1: "at row N".
     pub row: u64,
     pub inserted: u64,
@@ -57,15 +63,49 @@ pub(crate) struct Inserter {
 /// Values of the AUTO_INCREMENT column.
 struct AutoValues {
     column: usize,
+    /// The largest value of the column's type.
+    largest: u64,
+    /// 0 before the first one.
     next: u64,
     left: u64,
     increment: u64,
     /// The size of the next block of a statement whose size is not known.
     block: u64,
+    /// A block may be greater than what is needed.
+    spares: bool,
     zero_is_value: bool,
 }
 
 impl AutoValues {
+    /// The next value, for the row of that number; where none is left, `count` more are reserved. Error 1467 where a statement that had
+    /// values before runs out of them, and 1264 (or its warning) where its first one would be beyond the range.
+    fn take(&mut self, state: &mut SessionState, table: &Table, count: u64, ignore: bool, row: u64) -> Result<u64, MySqlError> {
+        if self.left == 0 && self.next <= self.largest {
+            if let Some(first) = state.next_insert_id.take() {
+                // SET INSERT_ID is for all rows of the statement.
+                (self.next, self.left, self.increment) = (first, u64::MAX, state.config.auto_increment_increment);
+            } else {
+                let reserved = table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
+                (self.next, self.left, self.increment) = (reserved.first, reserved.count, reserved.increment);
+                if reserved.count == 0 {
+                    let error = errors::warn_data_out_of_range(&table.columns()[self.column].name, row);
+                    if state.strict() && !ignore {
+                        return Err(error);
+                    }
+                    state.push_ignored(error);
+                    self.left = 1;
+                }
+            }
+        }
+        if self.next > self.largest {
+            return Err(errors::autoinc_read_failed());
+        }
+        let value = self.next;
+        self.next = value.saturating_add(self.increment);
+        self.left -= 1;
+        Ok(value)
+    }
+
     /// A row gives a value itself: what follows is generated above it.
     fn pass(&mut self, given: u64) {
         if self.left > 0 && given >= self.next {
@@ -107,10 +147,12 @@ impl Inserter {
         }
         let auto = table.auto_increment_column().map(|column| AutoValues {
             column,
+            largest: table.largest_auto_increment().unwrap_or(u64::MAX),
             next: 0,
             left: 0,
             increment: 1,
             block: 1,
+            spares: state.instance.auto_increment_locking() != AutoIncrementLocking::Traditional,
             zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
         });
         if let Some(auto) = &auto
@@ -129,6 +171,9 @@ impl Inserter {
             single_row: false,
             beside: Vec::new(),
             auto,
+            open_ended: false,
+            auto_lock: None,
+            unnumbered: None,
             row: 0,
             inserted: 0,
             replaced: 0,
@@ -189,7 +234,7 @@ impl Inserter {
     }
 
     /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: these are all rows of the statement.
-    /// Returns (position, value) of the generated ones.
+    /// Returns (position, value) of the generated ones. Where there is none left for one that is not the first: `unnumbered`, but for rows in bulk.
     pub(super) fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
         let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };
         let column = auto.column;
@@ -202,7 +247,8 @@ impl Inserter {
             _ => false,
         };
         let mut needed = rows.iter().filter(|row| wants(&row[column])).count() as u64;
-        let mut generated = Vec::with_capacity(needed as usize);
+        let batch = rows.len() as u64;
+        let mut generated: Vec<(usize, u64)> = Vec::with_capacity(needed as usize);
         let def = &self.target.columns()[column];
         let zero_is_value = auto.zero_is_value;
         let mut explicit = 0;
@@ -231,24 +277,26 @@ impl Inserter {
                 // The rows before this are not in the table yet.
                 self.target.table.auto_increment().note_explicit(explicit)?;
             }
-            if auto.left == 0 {
-                if let Some(first) = state.next_insert_id.take() {
-                    // SET INSERT_ID is for all rows of the statement.
-                    auto.next = first;
-                    auto.left = u64::MAX;
-                    auto.increment = state.config.auto_increment_increment;
-                } else {
-                    let count = if exact { needed } else { needed.max(auto.block) };
-                    auto.block = (auto.block.max(needed) * 2).min(65_536);
-                    let reserved = self.target.table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                    auto.next = reserved.first;
-                    auto.left = reserved.count;
-                    auto.increment = reserved.increment;
-                }
+            let mut count = needed;
+            if auto.left == 0 && !exact && auto.spares {
+                count = needed.max(auto.block);
+                auto.block = (count * 2).min(65_536);
             }
-            let n = auto.next;
-            auto.next = auto.next.saturating_add(auto.increment);
-            auto.left -= 1;
+            let row = (self.row + 1 + i as u64).saturating_sub(batch);
+            let n = match auto.take(state, &self.target.table, count, self.ignore, row) {
+                Ok(n) => n,
+                Err(e) if i > 0 && self.bulk.is_none() => {
+                    self.unnumbered = Some((i, e));
+                    break;
+                }
+                Err(e) => {
+                    // MySQL has written the rows before it.
+                    if let Some(first) = self.first_generated.or_else(|| generated.first().map(|(_, n)| *n)) {
+                        state.last_insert_id = first;
+                    }
+                    return Err(e);
+                }
+            };
             needed -= 1;
             *value = match def.ty.kind {
                 TypeKind::Float => Value::Float(n as f32),
@@ -286,18 +334,11 @@ impl Inserter {
     /// The next generated value of a statement whose size is not known.
     pub fn next_number(&mut self, state: &mut SessionState) -> Result<u64, MySqlError> {
         let auto = self.auto.as_mut().ok_or_else(|| error::internal("no AUTO_INCREMENT column"))?;
-        if auto.left == 0 {
-            if let Some(first) = state.next_insert_id.take() {
-                (auto.next, auto.left, auto.increment) = (first, u64::MAX, state.config.auto_increment_increment);
-            } else {
-                let reserved = self.target.table.reserve(auto.block, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                (auto.next, auto.left, auto.increment) = (reserved.first, reserved.count, reserved.increment);
-                auto.block = (auto.block * 2).min(65_536);
-            }
+        let count = auto.block;
+        if auto.left == 0 && auto.spares {
+            auto.block = (auto.block * 2).min(65_536);
         }
-        let n = auto.next;
-        auto.next = auto.next.saturating_add(auto.increment);
-        auto.left -= 1;
+        let n = auto.take(state, &self.target.table, count, self.ignore, self.row + 1)?;
         self.first_generated.get_or_insert(n);
         Ok(n)
     }
@@ -386,6 +427,7 @@ impl Session {
                         return Err(error::generated_not_allowed(&table.columns[column].name, &table.name).into());
                     }
                 }
+                inserter.open_ended = true;
                 Box::pin(self.insert_rows_of(&mut inserter, query, &bound.columns)).await?;
                 true
             }
@@ -534,7 +576,12 @@ impl Session {
             return Ok(());
         }
         self.state.process.check()?;
+        self.lock_auto_increment(inserter).await?;
         let generated = inserter.number(&mut self.state, rows, exact)?;
+        let unnumbered = inserter.unnumbered.take();
+        if let Some((at, _)) = &unnumbered {
+            rows.truncate(*at);
+        }
         let table = inserter.target.table.clone();
         if inserter.bulk.is_some() {
             inserter.note_generated(&generated, |_| false);
@@ -583,6 +630,28 @@ impl Session {
         }
         rows.clear();
         inserter.beside.clear();
+        let Some((_, error)) = unnumbered else { return Ok(()) };
+        if let Some(first) = inserter.first_generated {
+            self.state.last_insert_id = first;
+        }
+        Err(error.into())
+    }
+
+    /// Before the statement's first number: waits for the table's AUTO-INC lock, if it is one that takes it.
+    pub(crate) async fn lock_auto_increment(&mut self, inserter: &mut Inserter) -> Result<(), MySqlError> {
+        if inserter.auto.is_none() || inserter.auto_lock.is_some() {
+            return Ok(());
+        }
+        let table = inserter.target.table.clone();
+        let wanted = match self.state.instance.auto_increment_locking() {
+            AutoIncrementLocking::Traditional => true,
+            AutoIncrementLocking::Consecutive => inserter.open_ended || table.is_auto_increment_locked(),
+            AutoIncrementLocking::Interleaved => false,
+        };
+        if wanted {
+            let timeout = self.state.config.lock_wait_timeout;
+            inserter.auto_lock = Some(table.lock_auto_increment(self.txn(), timeout).await?);
+        }
         Ok(())
     }
 

@@ -133,6 +133,7 @@ impl Session {
     /// Rows whose bytes are the same in both tables, but for a generated number.
     async fn copy_bytes(&mut self, inserter: &mut Inserter, scan: &mut TableScan) -> Result<(), Failure> {
         let layout = inserter.target.table.layout().clone();
+        self.lock_auto_increment(inserter).await?;
         let generated = inserter.generated_column();
         let mut leaf = RowBatch::new();
         while scan.next_batch(&mut leaf)? {

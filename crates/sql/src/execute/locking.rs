@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, SemiConsistent, Table};
+use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, SemiConsistent, Stage, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::subqueries::sort_members;
@@ -39,6 +39,9 @@ pub(crate) struct Access {
     pub unique: bool,
     pub residual: Option<Expr>,
 }
+
+/// Statements over fewer rows do not say how far they are.
+const ROWS_UNTOLD: u64 = 1000;
 
 /// Rows being locked one after the other.
 pub(crate) enum LockingRows {
@@ -218,6 +221,35 @@ impl Session {
             }
             target.table.unlock(self.txn(), &row);
         }
+    }
+
+    /// Says how far a statement is that finds its rows one after the other. `before`: the rows that it had read when it began to; `limit`: as many
+    /// are enough.
+    pub(crate) fn tell_met(&self, table: &Table, access: &Access, stage: Stage, before: u64, limit: Option<u64>) {
+        let met = self.state.process.rows_examined().saturating_sub(before);
+        if met < ROWS_UNTOLD {
+            return;
+        }
+        let progress = self.state.process.progress();
+        if progress.stage() != stage {
+            let rows: Result<u64, MySqlError> = access.ranges.iter().map(|range| table.estimate_range(access.index, range)).sum();
+            let enough = limit.filter(|_| access.residual.is_none()).unwrap_or(u64::MAX);
+            // Without an estimate nobody knows.
+            progress.enter(stage, rows.unwrap_or(0).min(enough));
+        }
+        progress.set_done(met);
+    }
+
+    /// Says how far a statement is that has found all its rows: so many of them are changed.
+    pub(crate) fn tell_changed(&self, changed: usize, found: usize) {
+        if (found as u64) < ROWS_UNTOLD {
+            return;
+        }
+        let progress = self.state.process.progress();
+        if progress.stage() != Stage::ChangingRows {
+            progress.enter(Stage::ChangingRows, found as u64);
+        }
+        progress.set_done(changed as u64);
     }
 
     /// Whether a row of a table satisfies a condition over all its columns.

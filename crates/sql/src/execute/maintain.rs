@@ -12,7 +12,7 @@ use crate::session::{ResultSink, Session};
 use crate::show::Answer;
 
 impl Session {
-    pub(crate) async fn maintain(&mut self, operation: Maintenance, tables: &[ObjectName], _options: &[String], sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+    pub(crate) async fn maintain(&mut self, operation: Maintenance, tables: &[ObjectName], options: &[String], sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let mut rows = Vec::new();
         for name in tables {
             let (schema, table) = self.table_name(name)?;
@@ -66,7 +66,14 @@ impl Session {
             };
             match operation {
                 Maintenance::Check => {
-                    let report = self.with_own_view(&table, |table, txn| table.check(txn)).await?;
+                    let said = |option: &str| options.iter().any(|o| o == option);
+                    let quick = said("QUICK");
+                    let checked = self.with_own_view(&table, |table, txn| table.check(txn, quick)).await;
+                    self.state.process.check()?;
+                    let report = checked?;
+                    if said("EXTENDED") && !report.pages_judged {
+                        line("note", "Others were writing: whose the pages are was not looked at");
+                    }
                     report.errors.iter().for_each(|e| line("error", e));
                     line(if report.is_ok() { "status" } else { "error" }, if report.is_ok() { "OK" } else { "Corrupt" });
                 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use highkey_table::{LockMode, LockWaitPolicy, Row, Table};
+use highkey_table::{LockMode, LockWaitPolicy, Row, Stage, Table};
 use highkey_types::{MySqlError, TimeZone, Value};
 
 use super::cascade::rows_at_once;
@@ -130,7 +130,9 @@ impl Session {
         let moves = moves_key(&target, access.index, single.assignments.iter().map(|(c, _)| *c));
         if !single.order_by.is_empty() {
             let rows = Box::pin(self.sorted_rows(&target, &single.indexes, single.filter.as_ref(), &single.order_by, limit)).await?;
-            for row in rows {
+            let found = rows.len();
+            for (n, row) in rows.into_iter().enumerate() {
+                self.tell_changed(n, found);
                 let Some(row) = self.row_again(&single.table, row).await? else { continue };
                 let written = self.update_row(&target, single, &row, &[], counts.matched + 1).await?;
                 counts.note(&written);
@@ -138,6 +140,8 @@ impl Session {
             return Ok(counts);
         }
         let unlocks = self.unlocks_unwanted(&access);
+        let before = self.state.process.rows_examined();
+        let stage = if moves { Stage::ReadingRows } else { Stage::ChangingRows };
         // Rows whose place in the index moves would be met again further on: they are collected first.
         let mut waiting = Vec::new();
         'ranges: for range in &access.ranges {
@@ -166,9 +170,12 @@ impl Session {
                     }
                 }
                 self.state.process.check()?;
+                self.tell_met(&single.table, &access, stage, before, limit);
             }
         }
-        for row in waiting {
+        let found = waiting.len();
+        for (n, row) in waiting.into_iter().enumerate() {
+            self.tell_changed(n, found);
             let Some(row) = self.row_again(&single.table, row).await? else { continue };
             let written = self.update_row(&target, single, &row, &[], counts.matched + 1).await?;
             counts.note(&written);
@@ -308,7 +315,8 @@ impl Session {
         self.share_reads(&mut query);
         let rows = self.rows_of(&query).await?;
         let mut counts = Counts::default();
-        for values in &rows {
+        for (n, values) in rows.iter().enumerate() {
+            self.tell_changed(n, rows.len());
             let Some(row) = self.target_row(&target, &values[..width]).await? else { continue };
             let written = self.update_row(&target, &own, &row, &values[width..], counts.matched + 1).await?;
             counts.note(&written);
@@ -339,6 +347,7 @@ impl Session {
             let shows = n == 0 && late.as_ref().is_some_and(Late::reads_assigned);
             let mut done: HashMap<Vec<u8>, usize> = HashMap::new();
             for i in 0..rows.len() {
+                self.tell_changed(n * rows.len() + i, multi.targets.len() * rows.len());
                 let Some(row) = self.target_row(&target, &rows[i][update.row.clone()]).await? else { continue };
                 if let Some(&before) = done.get(row.key()) {
                     if shows {

@@ -211,10 +211,7 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
 
 /// The value that SHOW TABLE STATUS shows: NULL for a table without such a column.
 pub fn auto_increment(table: &Table) -> Value {
-    match table.auto_increment_column() {
-        Some(_) => Value::UInt(table.auto_increment().next()),
-        None => Value::Null,
-    }
+    table.next_auto_increment().map_or(Value::Null, Value::UInt)
 }
 
 pub fn row_format(def: &TableDef) -> String {

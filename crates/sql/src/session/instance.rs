@@ -45,6 +45,27 @@ pub struct Replica {
     pub uuid: String,
 }
 
+/// `innodb_autoinc_lock_mode`: which statements take a table's AUTO-INC lock to their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AutoIncrementLocking {
+    /// 0: all that insert. They get no more numbers than they have rows.
+    Traditional,
+    /// 1: those of which nobody knows beforehand how many rows they insert, and the others while somebody has it.
+    Consecutive,
+    /// 2: none.
+    Interleaved,
+}
+
+impl AutoIncrementLocking {
+    fn of(mode: u64) -> AutoIncrementLocking {
+        match mode {
+            0 => AutoIncrementLocking::Traditional,
+            1 => AutoIncrementLocking::Consecutive,
+            _ => AutoIncrementLocking::Interleaved,
+        }
+    }
+}
+
 /// The server behind all sessions: database, global variables, process list, counters, accounts.
 pub struct Instance {
     database: Arc<Database>,
@@ -59,6 +80,7 @@ pub struct Instance {
     user_locks: Arc<UserLocks>,
     exprs: TableExprCache,
     admission: Admission,
+    auto_increment_locking: AutoIncrementLocking,
     prepared_statements: AtomicU64,
     digests: Digests,
     /// Replicas that read the binary log, by connection.
@@ -108,6 +130,7 @@ impl Instance {
             user_locks: Arc::default(),
             exprs: TableExprCache::default(),
             admission: Admission::default(),
+            auto_increment_locking: AutoIncrementLocking::of(settings.u64("innodb_autoinc_lock_mode")),
             prepared_statements: AtomicU64::new(0),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
             replicas: Mutex::default(),
@@ -126,6 +149,11 @@ impl Instance {
             }
         }));
         Ok(instance)
+    }
+
+    /// Which statements take a table's AUTO-INC lock.
+    pub(crate) fn auto_increment_locking(&self) -> AutoIncrementLocking {
+        self.auto_increment_locking
     }
 
     /// What `rpl_semi_sync_source_*` say now.

@@ -44,6 +44,7 @@ pub(crate) use digests::{KeptDigest, Sums, hash as digest_hash};
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
 pub use events::binlog_options;
 pub use files::resolve as resolve_file;
+pub(crate) use instance::AutoIncrementLocking;
 pub use instance::{Account, Instance, Replica};
 pub(crate) use process::stage_name;
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};

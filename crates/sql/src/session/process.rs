@@ -277,7 +277,7 @@ impl ProgressReport {
             Stage::ReadingFile | Stage::CopyingRows => (1, 2),
             Stage::FillingPages => (1, 2),
             Stage::BuildingIndexes | Stage::MovingPages => (2, 2),
-            Stage::ReadingRows | Stage::RollingBack => (1, 1),
+            Stage::ReadingRows | Stage::ChangingRows | Stage::CheckingPages | Stage::CheckingEntries | Stage::RollingBack => (1, 1),
         };
         let done = progress.done();
         Some(match progress.total() {
@@ -298,6 +298,9 @@ pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
         Stage::ReadingFile => ("reading file", "bytes"),
         Stage::CopyingRows => ("copying rows", "rows"),
         Stage::ReadingRows => ("reading rows", "rows"),
+        Stage::ChangingRows => ("changing rows", "rows"),
+        Stage::CheckingPages => ("checking pages", "pages"),
+        Stage::CheckingEntries => ("checking entries", "entries"),
         Stage::BuildingIndexes => ("building indexes", "entries"),
         Stage::FillingPages => ("filling pages", "pages"),
         Stage::MovingPages => ("moving pages", "pages"),

@@ -55,11 +55,8 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String) -> S
         lines.push(format!("  CONSTRAINT {} CHECK {}{enforced}", name(&check.name), parenthesised(&check.expr)));
     }
     let mut text = format!("CREATE TABLE {full_name} (\n{}\n) ENGINE=InnoDB", lines.join(",\n"));
-    if table.auto_increment_column().is_some() {
-        let next = table.auto_increment().next();
-        if next > 1 {
-            text += &format!(" AUTO_INCREMENT={next}");
-        }
+    if let Some(next) = table.next_auto_increment().filter(|next| *next > 1) {
+        text += &format!(" AUTO_INCREMENT={next}");
     }
     text += &format!(" DEFAULT CHARSET={}", def.collation.charset.name());
     if !def.collation.is_default || def.collation.name == "utf8mb4_0900_ai_ci" {

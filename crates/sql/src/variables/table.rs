@@ -120,7 +120,7 @@ variables! {
     "innodb_adaptive_hash_index" Global Bool, "OFF", true, Ignored;
     "innodb_adaptive_hash_index_parts" Global UInt(1, 512), "8", false, Ignored;
     "innodb_autoextend_increment" Global UInt(1, 1000), "64", true, Ignored;
-    "innodb_autoinc_lock_mode" Global UInt(0, 2), "2", false, Fact;
+    "innodb_autoinc_lock_mode" Global UInt(0, 2), "2", false, Real;
     "innodb_buffer_pool_chunk_size" Global UInt(1_048_576, U64), "134217728", false, Ignored;
     "innodb_buffer_pool_dump_at_shutdown" Global Bool, "OFF", true, Ignored;
     "innodb_buffer_pool_dump_pct" Global UInt(1, 100), "25", true, Ignored;

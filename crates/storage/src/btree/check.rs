@@ -8,6 +8,8 @@ use crate::ids::PageId;
 use crate::overflow::{OverflowRef, pages_of};
 use crate::page::slotted::layout::{HEADER_SIZE, INCOMPLETE_SPLIT, PAGE_SIZE};
 use crate::page::slotted::{Checked, Corrupt, Node, round8};
+use crate::progress::{Progress, Stage};
+use crate::space::PageOwnership;
 use std::ops::ControlFlow;
 
 /// What a check counted.
@@ -24,6 +26,8 @@ pub struct TreeReport {
     pub incomplete_splits: u64,
     /// Every page of the tree.
     pub pages: Vec<PageId>,
+    /// How its pages compare with those allocated to it. `None`: not judged, somebody wrote meanwhile.
+    pub ownership: Option<PageOwnership>,
 }
 
 impl TreeReport {
@@ -52,14 +56,12 @@ pub struct LevelReport {
     pub overflow_bytes: u64,
 }
 
-/// Adds the long values that a leaf's records refer to.
-fn count_overflow(node: Node<'_>, report: &mut LevelReport) -> Checked<()> {
+/// Shows `f` the long values that a leaf's records refer to.
+fn each_long_value(node: Node<'_>, f: &mut dyn FnMut(OverflowRef)) -> Checked<()> {
     for slot in 0..node.len() {
         let record = record_ref(node, slot)?;
         if record.flags & RecordFlags::OVERFLOW != 0 {
-            let reference = OverflowRef::decode(record.value).ok_or(Corrupt("overflow reference"))?;
-            report.overflow_pages += pages_of(reference.length);
-            report.overflow_bytes += reference.length;
+            f(OverflowRef::decode(record.value).ok_or(Corrupt("overflow reference"))?);
         }
     }
     Ok(())
@@ -88,7 +90,11 @@ impl BTree {
                 report.data_bytes += node.used().saturating_sub(overhead) as u64;
                 report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
                 if node.is_leaf() {
-                    count_overflow(node, &mut report).map_err(fail)?;
+                    each_long_value(node, &mut |value| {
+                        report.overflow_pages += pages_of(value.length);
+                        report.overflow_bytes += value.length;
+                    })
+                    .map_err(fail)?;
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
@@ -105,36 +111,52 @@ impl BTree {
 
     /// Verifies the whole tree. Writers may go on; counts are exact only without them.
     pub fn check(&self) -> Result<TreeReport> {
+        Ok(self.check_until(&Progress::default(), &|| false, &mut Vec::new())?.unwrap_or_default())
+    }
+
+    /// As `check`, counting pages; also where the long values are. `stop` is asked before every page; `None` once it says yes.
+    pub fn check_until(&self, progress: &Progress, stop: &dyn Fn() -> bool, long_values: &mut Vec<OverflowRef>) -> Result<Option<TreeReport>> {
+        progress.enter(Stage::CheckingPages, self.space().size(self.index()).map_or(0, |(_, used)| used));
         let mut report = TreeReport::default();
         let root = self.pool().fix_shared(self.root())?;
         let mut level = Node(&root).level();
         drop(root);
         report.height = level as u32 + 1;
         loop {
-            self.check_level(level, &mut report)?;
+            let mut stopped = false;
+            self.walk_level(level, &mut |page| {
+                stopped = stop();
+                if stopped {
+                    return Ok(ControlFlow::Break(()));
+                }
+                progress.add(1);
+                self.check_page(page, level, &mut report, long_values)?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+            if stopped {
+                return Ok(None);
+            }
             if level == 0 {
-                return Ok(report);
+                return Ok(Some(report));
             }
             level -= 1;
         }
     }
 
-    fn check_level(&self, level: u8, report: &mut TreeReport) -> Result<()> {
-        self.walk_level(level, &mut |page| {
-            let node = Node(page);
-            node.verify().map_err(|e| corrupt(page.id(), e))?;
-            report.pages.push(page.id());
-            report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
-            if level > 0 {
-                report.inner_pages += 1;
-                self.check_children(page)?;
-            } else {
-                report.leaf_pages += 1;
-                report.records += node.len() as u64;
-                report.leaf_bytes += node.used() as u64;
-            }
-            Ok(ControlFlow::Continue(()))
-        })
+    fn check_page(&self, page: &SharedGuard<'_>, level: u8, report: &mut TreeReport, long_values: &mut Vec<OverflowRef>) -> Result<()> {
+        let node = Node(page);
+        let fail = |e| corrupt(page.id(), e);
+        node.verify().map_err(fail)?;
+        report.pages.push(page.id());
+        report.incomplete_splits += u64::from(node.has(INCOMPLETE_SPLIT));
+        if level > 0 {
+            report.inner_pages += 1;
+            return self.check_children(page);
+        }
+        report.leaf_pages += 1;
+        report.records += node.len() as u64;
+        report.leaf_bytes += node.used() as u64;
+        each_long_value(node, &mut |value| long_values.push(value)).map_err(fail)
     }
 
     /// Shows `f` the pages of a level, following the right links from its leftmost page, coupled, so that no page is missed or seen

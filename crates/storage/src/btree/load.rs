@@ -289,6 +289,11 @@ impl BTree {
         self.inner.unattached.lock().iter().any(|run| (run.first.0..run.first.0 + run.pages as u64).contains(&page.0))
     }
 
+    /// Some load is not attached.
+    pub(crate) fn has_loads(&self) -> bool {
+        self.inner.loading.load(Ordering::Relaxed) > 0
+    }
+
     /// The run is about to be filled by a load. Before the first of its pages looks like one of the tree.
     pub(crate) fn begin_loading(&self, run: PageRun) {
         self.inner.unattached.lock().push(run);

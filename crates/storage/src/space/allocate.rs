@@ -1,9 +1,7 @@
 //! Taking pages and giving them back.
 
 use super::redo::{MAP_ALLOCATE, MAP_FREE, allocate_payload, free_payload};
-#[cfg(test)]
-use super::state::State;
-use super::state::{SEGMENT_EXTENTS, mask};
+use super::state::{SEGMENT_EXTENTS, State, mask};
 use super::{EXTENT_PAGES, PageRun, Reserved, SEGMENT_PAGES, SYSTEM, Space, map_of};
 use crate::buffer::{Scope, Writer, held};
 use crate::error::{Error, Result};
@@ -196,7 +194,6 @@ pub(super) fn pieces(first: PageId, pages: u64) -> impl Iterator<Item = (u64, u6
 }
 
 /// All pages of an extent that are used.
-#[cfg(test)]
 pub(super) fn used_pages(state: &State, extent: u64) -> impl Iterator<Item = PageId> + use<> {
     let used = state.extents[extent as usize].used;
     (0..EXTENT_PAGES).filter(move |bit| used & (1 << bit) != 0).map(move |bit| PageId(extent * EXTENT_PAGES + bit))

@@ -1,39 +1,11 @@
-//! Do the maps, the memory and the trees agree?
+//! Do the maps and the memory agree?
 
 use super::state::SEGMENT_EXTENTS;
 use super::{EXTENT_PAGES, SEGMENT_PAGES, SYSTEM, Space, redo};
 use crate::error::Result;
-use crate::ids::{IndexId, PageId};
-use std::collections::BTreeSet;
-
-/// What a comparison of a tree with the extent map found; empty when all is well.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SpaceReport {
-    /// Allocated to the tree but not part of it.
-    pub orphans: Vec<PageId>,
-    /// Part of the tree but not allocated to it.
-    pub foreign: Vec<PageId>,
-    /// Met twice in the tree.
-    pub doubled: Vec<PageId>,
-}
+use crate::ids::PageId;
 
 impl Space {
-    /// Compares the pages found by walking a tree (overflow pages too) with those allocated to it. The tree must be idle.
-    pub fn compare(&self, index: IndexId, reachable: &[PageId]) -> SpaceReport {
-        let owned: BTreeSet<PageId> = self.pages_of(index).into_iter().collect();
-        let mut seen = BTreeSet::new();
-        let mut report = SpaceReport::default();
-        for page in reachable {
-            if !seen.insert(*page) {
-                report.doubled.push(*page);
-            } else if !owned.contains(page) {
-                report.foreign.push(*page);
-            }
-        }
-        report.orphans = owned.difference(&seen).copied().collect();
-        report
-    }
-
     /// Compares the extent maps with the state in memory; a description of each difference. No scope may be open.
     pub fn check_maps(&self) -> Result<Vec<String>> {
         let mut wrong = Vec::new();

@@ -1,6 +1,5 @@
 //! The tree directory: from a tree's number to its root page.
 
-#[cfg(test)]
 use super::allocate::used_pages;
 use super::redo::{
     DIRECTORY_NEXT, DIRECTORY_PUT, DIRECTORY_SLOTS, Entry, Extent, MAP_RELEASE, put_payload,
@@ -180,7 +179,6 @@ impl Space {
     }
 
     /// Pages the map says the tree owns, ascending.
-    #[cfg(test)]
     pub fn pages_of(&self, index: IndexId) -> Vec<PageId> {
         let state = self.state.lock();
         let Some(tree) = state.trees.get(&index) else { return Vec::new() };

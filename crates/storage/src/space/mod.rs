@@ -5,12 +5,15 @@ mod allocate;
 mod check;
 mod directory;
 mod open;
+mod ownership;
 pub(crate) mod redo;
 mod state;
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
+
+pub use ownership::PageOwnership;
 
 use crate::buffer::BufferPool;
 use crate::ids::{IndexId, PageId};

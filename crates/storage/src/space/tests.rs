@@ -70,7 +70,7 @@ fn runs_are_consecutive_and_freed_whole() {
     assert_eq!(store.space.pages_of(IndexId(1)), taken.iter().copied().collect::<Vec<_>>());
     assert!(runs.len() < 12);
     assert!(store.space.check_maps().unwrap().is_empty());
-    let report = store.space.compare(IndexId(1), &taken.iter().copied().skip(1).collect::<Vec<_>>());
+    let report = store.space.compare(IndexId(1), taken.iter().copied().skip(1));
     assert_eq!(report.orphans.len(), 1);
     for run in runs {
         let mut scope = store.pool.scope(Writer::System).unwrap();

@@ -128,6 +128,14 @@ impl System {
         Ok(self.trees.write().entry(index).or_insert(tree).clone())
     }
 
+    /// The log's end, if there is no transaction that has written, none that purge has not dealt with, and no long value that is to be freed. As
+    /// long as the end stays there, so does everything.
+    pub fn quiet_at(&self) -> Result<Option<Lsn>> {
+        let end = self.store.wal.end();
+        let quiet = self.locks.owners.len() == 0 && self.history.len() == 0 && self.tree(GARBAGE_INDEX)?.check()?.records == 0;
+        Ok(quiet.then_some(end))
+    }
+
     pub fn forget_tree(&self, index: IndexId) {
         let mut trees = self.trees.write();
         if let Some(tree) = trees.remove(&index) {

@@ -321,7 +321,7 @@ fn next_auto_increment(
     let floor = present.saturating_add(1);
     Ok(Some(match plan.spec.auto_increment {
         Some(wanted) => wanted.max(floor),
-        None if continues => old.state.auto_increment.next().max(floor),
+        None if continues => old.next_auto_increment().unwrap_or(1).max(floor),
         None => floor,
     }))
 }

@@ -162,7 +162,7 @@ pub fn all(db: &Arc<Database>, table: &Arc<Table>) -> Vec<Vec<Value>> {
 pub fn check(db: &Arc<Database>) {
     for table in db.catalog().all_tables() {
         let mut txn = db.begin(Isolation::ReadCommitted);
-        let report = table.check(&mut txn).unwrap();
+        let report = table.check(&mut txn, false).unwrap();
         assert!(report.is_ok(), "{}: {:?}", table.def().name, report.errors);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use highkey_table::{EncodedRows, PreparedRows, Table};
 use highkey_types::TextRowEncoder;
 
-use super::lines::{FieldText, LineParser};
+use super::lines::{FieldText, LineParser, end_of_line};
 use crate::parse::ast::FileFormat;
 
 /// Bytes of a block: about a core's second-level cache.
@@ -74,8 +74,7 @@ pub(super) fn is_plain(format: &FileFormat) -> bool {
 
 /// Collects bytes and gives them out in whole lines.
 pub(super) struct BlockCutter {
-    terminator: Vec<u8>,
-    escape: Option<u8>,
+    format: FileFormat,
     buffer: Vec<u8>,
     /// No terminator that counts begins before this byte of the buffer.
     searched: usize,
@@ -85,7 +84,7 @@ pub(super) struct BlockCutter {
 impl BlockCutter {
     /// For a plain format; the first `skip` lines are left out.
     pub fn new(format: &FileFormat, skip: u64) -> BlockCutter {
-        BlockCutter { terminator: format.line_terminator.clone(), escape: format.escaped_by.first().copied(), buffer: Vec::new(), searched: 0, skip }
+        BlockCutter { format: format.clone(), buffer: Vec::new(), searched: 0, skip }
     }
 
     pub fn feed(&mut self, chunk: &[u8]) {
@@ -106,14 +105,16 @@ impl BlockCutter {
         if self.buffer.len() < BLOCK_BYTES {
             return None;
         }
+        let (terminator, escape) = (&self.format.line_terminator, self.format.escaped_by.first().copied());
+        let length = terminator.len();
         let (mut end, from) = (self.buffer.len(), self.searched);
         loop {
-            let Some(at) = memchr::memmem::rfind(&self.buffer[from..end], &self.terminator).map(|at| from + at) else {
+            let Some(at) = memchr::memmem::rfind(&self.buffer[from..end], terminator).map(|at| from + at) else {
                 self.searched = self.unsearched(from);
                 return None;
             };
-            if !is_escaped(&self.buffer, at, self.escape) {
-                let rest = self.buffer.split_off(at + self.terminator.len());
+            if !is_escaped(&self.buffer, at, escape) {
+                let rest = self.buffer.split_off(at + length);
                 let block = std::mem::replace(&mut self.buffer, rest);
                 self.searched = self.unsearched(0);
                 return Some(block);
@@ -122,19 +123,18 @@ impl BlockCutter {
         }
     }
 
-    /// IGNORE n LINES looks for terminators only, escaped or not. There is nothing more to skip where the file has ended.
+    /// There is nothing more to skip where the file has ended.
     fn skip_lines(&mut self, last: bool) {
         let mut start = 0;
         while self.skip > 0 {
-            let from = start.max(self.searched);
-            match memchr::memmem::find(&self.buffer[from..], &self.terminator) {
-                Some(at) => start = from + at + self.terminator.len(),
-                None if last => {
+            match end_of_line(&self.buffer, start.max(self.searched), &self.format) {
+                Ok(end) => start = end,
+                Err(_) if last => {
                     (start, self.skip) = (self.buffer.len(), 0);
                     break;
                 }
-                None => {
-                    self.searched = self.unsearched(from);
+                Err(at) => {
+                    self.searched = at;
                     break;
                 }
             }
@@ -146,7 +146,7 @@ impl BlockCutter {
 
     /// Where the next search begins if none from `from` on has found anything: a terminator may have begun at the end.
     fn unsearched(&self, from: usize) -> usize {
-        (self.buffer.len() + 1).saturating_sub(self.terminator.len()).max(from)
+        (self.buffer.len() + 1).saturating_sub(self.format.line_terminator.len()).max(from)
     }
 
     /// Bytes of the line that has not ended yet, and of lines before it that are not enough for a block.
@@ -179,16 +179,21 @@ pub(super) fn convert(plan: &BlockPlan, block: &[u8]) -> Converted {
                 None => break block.len(),
             }
         };
-        let line = &block[start..end];
+        let line = &block[start..(end + terminator.len()).min(block.len())];
+        let split_up = split(&block[start..end], &plan.format, escape, &mut fields);
+        if end == block.len() {
+            // As `LineParser::cut_unterminated`.
+            fields.truncate(plan.fields);
+        }
         start = end + terminator.len();
-        if split(line, &plan.format, escape, &mut fields) && encode(plan, &mut fields, &mut rows) {
+        if split_up && encode(plan, &mut fields, &mut rows) {
             continue;
         }
         let mut parser = LineParser::new(plan.format.clone(), 0);
         parser.feed(line);
-        parser.feed(terminator);
         let mut texts = Vec::new();
         if parser.next_line(true, &mut texts) {
+            parser.cut_unterminated(&mut texts, plan.fields);
             declined.push(Declined { at: rows.len(), fields: texts });
         }
     }
@@ -270,7 +275,8 @@ mod tests {
         while let Some(block) = cutter.next(true) {
             all.extend(block);
         }
-        assert_eq!(all, &text[b"with\\\n".len()..]);
+        // An ignored line ends where no escape stands before.
+        assert_eq!(all, &text[b"with\\\nescape\t1\n".len()..]);
     }
 
     #[test]

@@ -21,19 +21,21 @@ pub(super) struct LineParser {
     at: usize,
     /// Bytes behind `at` that are worth another try.
     wanted: usize,
+    /// The last line found ends with the file, without a terminator.
+    unterminated: bool,
 }
 
 /// How a try to parse a line ended.
 enum Parse {
-    /// The line ends here.
-    Line(usize),
+    /// The line ends here; whether by a terminator.
+    Line(usize, bool),
     /// More bytes are needed.
     Incomplete,
 }
 
 impl LineParser {
     pub fn new(format: FileFormat, skip: u64) -> LineParser {
-        LineParser { format, widths: Vec::new(), skip, buffer: Vec::new(), at: 0, wanted: 0 }
+        LineParser { format, widths: Vec::new(), skip, buffer: Vec::new(), at: 0, wanted: 0, unterminated: false }
     }
 
     /// For a fixed format (`FileFormat::is_fixed`) with fields of so many bytes.
@@ -54,6 +56,14 @@ impl LineParser {
         self.buffer.len() - self.at
     }
 
+    /// Leaves out what the line found last holds beyond `count` fields, if it ends with the file: MySQL looks for more of a line only as far as its
+    /// terminator.
+    pub fn cut_unterminated(&self, fields: &mut Vec<FieldText>, count: usize) {
+        if self.unterminated {
+            fields.truncate(count);
+        }
+    }
+
     /// The next line's fields. False: there is none yet, or, with `last`, none any more.
     pub fn next_line(&mut self, last: bool, fields: &mut Vec<FieldText>) -> bool {
         if !last && self.waiting() < self.wanted {
@@ -71,10 +81,10 @@ impl LineParser {
                 return false;
             }
             if self.skip > 0 && !self.format.line_terminator.is_empty() {
-                match find(&self.buffer[self.at..], &self.format.line_terminator) {
-                    Some(end) => self.at += end + self.format.line_terminator.len(),
-                    None if last => self.at = self.buffer.len(),
-                    None => return false,
+                match end_of_line(&self.buffer, self.at, &self.format) {
+                    Ok(end) => self.at = end,
+                    Err(_) if last => self.at = self.buffer.len(),
+                    Err(_) => return false,
                 }
                 self.skip -= 1;
                 continue;
@@ -96,7 +106,7 @@ impl LineParser {
             }
             let parsed = if self.format.is_fixed() { self.parse_fixed(start, last, fields) } else { self.parse(start, last, fields) };
             match parsed {
-                Parse::Line(next) => self.at = next,
+                Parse::Line(next, terminated) => (self.at, self.unterminated) = (next, !terminated),
                 Parse::Incomplete => return false,
             }
             if self.skip == 0 {
@@ -177,7 +187,7 @@ impl LineParser {
         if excess {
             fields.push(FieldText::Text(b"...".to_vec()));
         }
-        Parse::Line(at)
+        Parse::Line(at, true)
     }
 
     fn parse(&self, start: usize, last: bool, fields: &mut Vec<FieldText>) -> Parse {
@@ -187,14 +197,15 @@ impl LineParser {
         let escape = format.escaped_by.first().copied();
         let quote = format.enclosed_by.first().copied();
         let mut at = start;
+        let mut terminated = false;
         loop {
             let mut text = Vec::new();
-            let mut null = false;
+            // An escaped N is among its characters.
+            let mut escaped_n = false;
             let enclosed = quote.is_some() && bytes.get(at).copied() == quote;
             if enclosed {
                 at += 1;
             }
-            let first = at;
             let line_done = loop {
                 let Some(&b) = bytes.get(at) else {
                     if !last {
@@ -215,15 +226,7 @@ impl LineParser {
                         at += 1;
                         continue;
                     };
-                    // \N alone is NULL.
-                    if next == b'N' && at == first && !enclosed && self.ends_at(at + 2, last).unwrap_or(true) {
-                        if self.ends_at(at + 2, last).is_none() {
-                            return Parse::Incomplete;
-                        }
-                        null = true;
-                        at += 2;
-                        continue;
-                    }
+                    escaped_n |= next == b'N';
                     text.push(escaped(next));
                     at += 2;
                     continue;
@@ -248,6 +251,7 @@ impl LineParser {
                                     None => return Parse::Incomplete,
                                     Some((line, length)) => {
                                         at += length;
+                                        terminated = line && length > 0;
                                         break line;
                                     }
                                 }
@@ -278,17 +282,19 @@ impl LineParser {
                             None => return Parse::Incomplete,
                             Some((line, length)) => {
                                 at += length;
+                                terminated = line && length > 0;
                                 break line;
                             }
                         },
                     },
                 }
             };
-            // Without escapes, and unenclosed, the word NULL is NULL where fields are enclosed.
+            // \N alone is NULL, enclosed or not. Unenclosed, the word NULL is NULL where fields are enclosed.
+            let alone = escaped_n && text.len() == 1;
             let word_null = !enclosed && quote.is_some() && text == b"NULL";
-            fields.push(if null || word_null { FieldText::Null } else { FieldText::Text(text) });
+            fields.push(if alone || word_null { FieldText::Null } else { FieldText::Text(text) });
             if line_done {
-                return Parse::Line(at);
+                return Parse::Line(at, terminated);
             }
         }
     }
@@ -341,6 +347,31 @@ impl LineParser {
             (true, true) if line_first => Some((true, line.len())),
             (_, true) if !starts(line) || !line_first => Some((false, field.len())),
             _ => Some((true, line.len())),
+        }
+    }
+}
+
+/// Where a line that IGNORE leaves out ends, behind its terminator: only escapes are understood in it. `from`: no byte before it is of interest. Err:
+/// not in these bytes, and from where on to look when more have come.
+pub(super) fn end_of_line(bytes: &[u8], from: usize, format: &FileFormat) -> Result<usize, usize> {
+    let terminator = &format.line_terminator;
+    let escape = format.escaped_by.first().copied();
+    let first = terminator[0];
+    let mut at = from;
+    loop {
+        let Some(found) = memchr::memchr2(escape.unwrap_or(first), first, &bytes[at..]) else { return Err(bytes.len()) };
+        at += found;
+        if Some(bytes[at]) == escape {
+            if at + 2 > bytes.len() {
+                return Err(at);
+            }
+            at += 2;
+        } else if bytes[at..].starts_with(terminator) {
+            return Ok(at + terminator.len());
+        } else if terminator.starts_with(&bytes[at..]) {
+            return Err(at);
+        } else {
+            at += 1;
         }
     }
 }
@@ -417,6 +448,36 @@ mod tests {
         let format = FileFormat { field_terminator: b"|".to_vec(), line_prefix: b"xxx".to_vec(), ..FileFormat::default() };
         let lines = parse(format, 0, b"xxx1|2\nnothing\nsomething xxx3|4|\n");
         assert_eq!(lines, [row(&[Some("1"), Some("2")]), row(&[Some("3"), Some("4"), Some("")])]);
+    }
+
+    /// As MySQL 8.0.12 reads them.
+    #[test]
+    fn ignored_lines_have_escapes_and_no_quotes() {
+        let format = FileFormat { field_terminator: b",".to_vec(), enclosed_by: b"\"".to_vec(), ..FileFormat::default() };
+        assert_eq!(parse(format.clone(), 1, b"h1\\\nh2\n1,a\n"), [row(&[Some("1"), Some("a")])]);
+        assert_eq!(parse(format.clone(), 1, b"\"h\n1\n"), [row(&[Some("1")])]);
+        assert_eq!(parse(format.clone(), 1, b"h\\"), Vec::<Vec<Option<String>>>::new());
+        let format = FileFormat { line_terminator: b"\r\n".to_vec(), ..format };
+        assert_eq!(parse(format, 1, b"h\\\r\n1,a\r\n2,b"), [row(&[Some("2"), Some("b")])]);
+    }
+
+    /// As MySQL 8.0.12 reads them.
+    #[test]
+    fn an_escaped_n_alone_is_null() {
+        let format = FileFormat { field_terminator: b",".to_vec(), enclosed_by: b"\"".to_vec(), ..FileFormat::default() };
+        assert_eq!(parse(format, 0, b"\"\\N\",\\N\\N,\\N,N\n"), [row(&[None, Some("NN"), None, Some("N")])]);
+    }
+
+    #[test]
+    fn fields_too_many_are_none_at_the_end_of_the_file() {
+        let mut parser = LineParser::new(FileFormat { field_terminator: b",".to_vec(), ..FileFormat::default() }, 0);
+        parser.feed(b"1,2,3\n1,2,3");
+        let mut fields = Vec::new();
+        for count in [3, 2] {
+            assert!(parser.next_line(true, &mut fields));
+            parser.cut_unterminated(&mut fields, 2);
+            assert_eq!(fields.len(), count);
+        }
     }
 
     #[test]

@@ -180,6 +180,8 @@ impl Session {
         for (column, value) in &bound.assignments {
             inserter.target.check_generated(*column, value)?;
         }
+        inserter.open_ended = true;
+        self.lock_auto_increment(&mut inserter).await?;
         self.begin_bulk(&mut inserter)?;
         match block_plan(bound, charset, &inserter) {
             Some(plan) if is_plain(&bound.format) => self.load_blocks(bound, charset, source, &mut inserter, plan).await?,
@@ -305,6 +307,7 @@ impl Session {
                 parser.feed(&chunk);
             }
             while parser.next_line(last, &mut fields) {
+                parser.cut_unterminated(&mut fields, bound.targets.len());
                 if let Some(plan) = plan.as_ref().filter(|plan| plan.encode_texts(&fields, &mut rows)) {
                     inserter.row += 1;
                     inserter.pass(plan.greatest_given(&rows, rows.len() - 1..rows.len()))?;

@@ -1,5 +1,6 @@
 //! Statements end to end, on a database in a temporary directory.
 
+mod auto_lock;
 mod binlog;
 mod columns;
 mod ddl;

@@ -55,3 +55,31 @@ async fn a_load_tells_how_far_it_is() {
     assert_eq!(c.rows("SELECT a FROM t").await, table("1|2|3"));
     assert_eq!(sink.other.value("SELECT COUNT(*) FROM performance_schema.events_stages_current").await, "1", "only the one who asks");
 }
+
+/// The UPDATE meets a lock behind most of the table's rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_tells_how_far_it_is() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    let rows: Vec<String> = (1..=2000).map(|n| format!("({n}, 0)")).collect();
+    c.ok(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+    let mut other = server.client().await;
+    other.ok("BEGIN").await;
+    other.rows("SELECT * FROM t WHERE id = 2000 FOR UPDATE").await;
+    let update = tokio::spawn(async move { c.ok("UPDATE t SET v = v + 1").await });
+    loop {
+        let list = other.rows("SHOW PROCESSLIST").await;
+        let state = list.iter().find(|row| row[7].starts_with("UPDATE")).map_or("", |row| row[6].as_str());
+        if state.starts_with("changing rows: 1") && state.contains(" of about ") {
+            break;
+        }
+        assert!(!update.is_finished(), "it waits for the lock");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let stages = "SELECT event_name, work_completed > 999, work_estimated > 999 FROM performance_schema.events_stages_current WHERE thread_id <> CONNECTION_ID()";
+    assert_eq!(other.rows(stages).await, [["stage/sql/changing rows", "1", "1"]]);
+    other.ok("COMMIT").await;
+    update.await.unwrap();
+    assert_eq!(other.value("SELECT SUM(v) FROM t").await, "2000");
+}

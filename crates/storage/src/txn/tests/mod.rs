@@ -1,5 +1,6 @@
 //! Transactions on a simulated disk.
 
+mod check;
 mod crash;
 mod follow;
 mod full_disk;

@@ -1,0 +1,60 @@
+//! `innodb_autoinc_lock_mode`. What waits in which mode was seen in MySQL 8.0.12.
+
+use super::{Server, table};
+
+const MANY: &str = "INSERT INTO t (b) SELECT b FROM s";
+const FEW: &str = "INSERT INTO t (b) VALUES (1), (2), (3)";
+
+/// Whether `other` waits while `holder`, which has its numbers, waits for a row.
+async fn waits(mode: &str, holder: &'static str, other: &str) -> bool {
+    let server = Server::with(|settings| settings.set("innodb_autoinc_lock_mode", Some(mode)).unwrap());
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, b INT UNIQUE)").await;
+    c.ok("CREATE TABLE s (b INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO s VALUES (1), (2), (3)").await;
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO t VALUES (100, 3)").await;
+    let mut a = server.client().await;
+    let held = tokio::spawn(async move { a.ok(holder).await });
+    while c.value("SELECT COUNT(*) FROM performance_schema.data_lock_waits").await == "0" {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let mut b = server.client().await;
+    b.ok("SET innodb_lock_wait_timeout = 1").await;
+    let answer = b.run(other).await;
+    let waited = match &answer {
+        super::Answer::Error(error) => {
+            assert_eq!(error.code, 1205);
+            true
+        }
+        _ => false,
+    };
+    c.ok("ROLLBACK").await;
+    held.await.unwrap();
+    assert_eq!(c.rows("SELECT id FROM t WHERE b < 4 ORDER BY id").await, table("101|102|103"), "consecutive");
+    // It is given back with the statement.
+    b.ok("INSERT INTO t (b) VALUES (90)").await;
+    waited
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mode_0_every_insert_holds_the_lock() {
+    assert!(waits("0", FEW, "INSERT INTO t (b) VALUES (50)").await);
+    assert!(waits("0", MANY, "INSERT INTO t (b) SELECT b + 10 FROM s").await);
+    assert!(!waits("0", FEW, "UPDATE t SET b = 60 WHERE id = 77").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mode_1_open_ended_inserts_hold_the_lock() {
+    assert!(waits("1", MANY, "INSERT INTO t (b) VALUES (50)").await);
+    assert!(waits("1", MANY, "INSERT INTO t VALUES (200, 50)").await);
+    assert!(waits("1", MANY, "INSERT INTO t (b) SELECT b + 10 FROM s").await);
+    assert!(!waits("1", FEW, "INSERT INTO t (b) VALUES (50)").await);
+    assert!(!waits("1", FEW, "INSERT INTO t (b) SELECT b + 10 FROM s").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mode_2_nobody_waits() {
+    assert!(!waits("2", MANY, "INSERT INTO t (b) VALUES (50)").await);
+    assert!(!waits("2", MANY, "INSERT INTO t (b) SELECT b + 10 FROM s").await);
+}

@@ -42,6 +42,7 @@ use crate::show;
 pub(crate) use analyze::{counted, latch_name, wait_name};
 pub use answer::{DiscardingSink, columns};
 pub use query::BoundTables;
+pub(crate) use create_table::GENERATED_KEY;
 pub(crate) use delete::delete_tables;
 pub(crate) use insert::{insert_has_subquery, insert_tables};
 pub(crate) use locking::{lock_mode, lock_policy, whole_key};

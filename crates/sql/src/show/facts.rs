@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use highkey_table::{IndexKind, Table, WaitKind};
-use highkey_types::{Collation, Str, Value};
+use highkey_table::{IndexKind, Table, TableDef, WaitKind};
+use highkey_types::{Collation, Str, TypeKind, Value};
 
 use crate::df::SerialReason;
+use crate::execute::GENERATED_KEY;
 use crate::session::{SessionState, StatusCounter};
 use crate::variables::{self, Effect, Scope};
 
@@ -51,6 +52,17 @@ pub fn table_size(state: &SessionState, table: &Arc<Table>) -> TableSize {
     }
 }
 
+/// The column that `sql_generate_invisible_primary_key` has made, where this session is not to see it nor its index.
+pub fn hidden_key(state: &SessionState, def: &TableDef) -> Option<usize> {
+    if state.variables.bool("show_gipk_in_create_table_and_information_schema") {
+        return None;
+    }
+    let [part] = &def.primary_key()?.parts[..] else { return None };
+    let column = &def.columns[part.column];
+    let generated = column.invisible && column.auto_increment && column.ty.kind == TypeKind::BigInt && column.ty.unsigned;
+    (generated && column.name.eq_ignore_ascii_case(GENERATED_KEY)).then_some(part.column)
+}
+
 /// What SHOW INDEX and `information_schema.statistics` tell of each part of each index: uniqueness, index, place, column, order, cardinality, prefix,
 /// packing, NULL, kind, comments, visibility, expression.
 pub fn index_rows(state: &SessionState, table: &Arc<Table>) -> Vec<Vec<Value>> {
@@ -58,7 +70,9 @@ pub fn index_rows(state: &SessionState, table: &Arc<Table>) -> Vec<Vec<Value>> {
     let mut txn = state.instance.database().begin(highkey_table::Isolation::ReadCommitted);
     let cardinality = table.statistics(&mut txn).map(|s| s.cardinality.clone()).unwrap_or_default();
     let mut rows = Vec::new();
-    for (number, index) in def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId) {
+    let hidden = hidden_key(state, def).is_some();
+    let shown = def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId && !(hidden && i.kind == IndexKind::Primary));
+    for (number, index) in shown {
         for (i, part) in index.parts.iter().enumerate() {
             let column = &def.columns[part.column];
             let distinct = cardinality.get(number).and_then(|parts| parts.get(i));

@@ -23,7 +23,7 @@ use crate::session::{SessionState, StatusCounter};
 
 pub use create::definition;
 pub use crate::parse::print::quote;
-pub use facts::{PRIVILEGES, engines, index_names, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
+pub use facts::{PRIVILEGES, engines, hidden_key, index_names, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.
 pub struct Answer {
@@ -337,7 +337,8 @@ fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer
             None => {
                 let table = base_table(state, name)?;
                 let def = table.def();
-                for (i, column) in def.columns.iter().enumerate() {
+                let hidden = hidden_key(state, def);
+                for (i, column) in def.columns.iter().enumerate().filter(|(i, _)| Some(*i) != hidden) {
                     push(column, information_schema::column_key(def, i));
                 }
             }

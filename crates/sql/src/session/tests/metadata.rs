@@ -86,3 +86,35 @@ async fn an_account_whose_password_has_expired_may_only_change_it() {
     root.ok("ALTER USER u PASSWORD EXPIRE").await;
     assert_eq!(c.value("SELECT 1").await, "1");
 }
+
+/// What the manual of 8.0.30 says.
+#[tokio::test]
+async fn generated_primary_keys_are_shown_or_not() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("SET sql_generate_invisible_primary_key = ON").await;
+    c.ok("CREATE TABLE g (v INT, KEY (v))").await;
+    c.ok("CREATE TABLE own (my_row_id BIGINT UNSIGNED NOT NULL PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO g VALUES (1)").await;
+    let schema = |what: &str, order: &str| format!("SELECT {what} WHERE table_schema = 'd' AND table_name = 'g' ORDER BY {order}");
+    let columns = schema("column_name, ordinal_position FROM information_schema.columns", "2");
+    let indexes = schema("index_name FROM information_schema.statistics", "1");
+    let keys = schema("constraint_name FROM information_schema.key_column_usage", "1");
+    let constraints = schema("constraint_name FROM information_schema.table_constraints", "1");
+    assert!(c.rows("SHOW CREATE TABLE g").await[0][1].contains("`my_row_id` bigint unsigned NOT NULL /*!80023 INVISIBLE */ AUTO_INCREMENT,"));
+    assert_eq!(c.rows("SHOW COLUMNS FROM g").await.len(), 2);
+    assert_eq!(c.rows(&columns).await, table("my_row_id 1|v 2"));
+    assert_eq!(c.rows(&indexes).await, table("PRIMARY|v"));
+    assert_eq!((c.rows(&keys).await, c.rows(&constraints).await), (table("PRIMARY"), table("PRIMARY")));
+    c.ok("SET show_gipk_in_create_table_and_information_schema = OFF").await;
+    let made = "CREATE TABLE `g` (\n  `v` int DEFAULT NULL,\n  KEY `v` (`v`)\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci";
+    assert_eq!(c.rows("SHOW CREATE TABLE g").await[0][1], made);
+    assert_eq!(c.rows("SHOW COLUMNS FROM g").await, table("v int YES MUL NULL "));
+    assert_eq!(c.rows("SHOW INDEX FROM g").await.len(), 1);
+    assert_eq!(c.rows(&columns).await, table("v 2"));
+    assert_eq!(c.rows(&indexes).await, table("v"));
+    assert_eq!((c.rows(&keys).await, c.rows(&constraints).await), (table(""), table("")));
+    // A key of the user's own by the same name is not one that was generated.
+    assert_eq!(c.rows("SHOW COLUMNS FROM own").await.len(), 2);
+    assert_eq!(c.value("SELECT my_row_id FROM g").await, "1");
+}

@@ -46,7 +46,7 @@ impl Session {
             }
         };
         self.state.check_strict()?;
-        self.state.instance.count(StatusCounter::InnodbRowsDeleted, deleted);
+        self.state.count(StatusCounter::InnodbRowsDeleted, deleted);
         Ok(Outcome::affected(deleted))
     }
 

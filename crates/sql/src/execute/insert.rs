@@ -391,7 +391,7 @@ impl Session {
             }
         };
         self.state.check_strict()?;
-        self.state.instance.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
+        self.state.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
         Ok(inserter.outcome(&mut self.state, info))
     }
 

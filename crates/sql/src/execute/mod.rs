@@ -35,7 +35,7 @@ use std::pin::pin;
 
 use highkey_types::MySqlError;
 
-use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, XaStatement};
+use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, StoredProgram, XaStatement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
 
@@ -275,7 +275,13 @@ impl Session {
     fn count_statement(&self, statement: &Statement) {
         use StatusCounter as C;
         let counter = match statement {
-            Statement::Empty { .. } | Statement::DropProgram { .. } => return,
+            Statement::Empty { .. } => C::ComEmptyQuery,
+            Statement::DropProgram { kind, .. } => match kind {
+                StoredProgram::Procedure => C::ComDropProcedure,
+                StoredProgram::Function => C::ComDropFunction,
+                StoredProgram::Trigger => C::ComDropTrigger,
+                StoredProgram::Event => C::ComDropEvent,
+            },
             Statement::Query(_) => C::ComSelect,
             Statement::Do(_) => C::ComDo,
             Statement::Insert(i) => match (&i.source, i.replace) {
@@ -298,12 +304,18 @@ impl Session {
             Statement::TruncateTable(_) => C::ComTruncate,
             Statement::CreateIndex(_) => C::ComCreateIndex,
             Statement::DropIndex { .. } => C::ComDropIndex,
-            Statement::CreateDatabase { .. } | Statement::AlterDatabase { .. } => C::ComCreateDb,
+            Statement::CreateDatabase { .. } => C::ComCreateDb,
+            Statement::AlterDatabase { .. } => C::ComAlterDb,
             Statement::DropDatabase { .. } => C::ComDropDb,
             Statement::CreateUser { .. } => C::ComCreateUser,
-            Statement::AlterUser { .. } | Statement::SetPassword { .. } | Statement::RenameUser(_) => C::ComAlterUser,
+            Statement::AlterUser { .. } => C::ComAlterUser,
+            Statement::SetPassword { .. } => C::ComSetPassword,
+            Statement::RenameUser(_) => C::ComRenameUser,
             Statement::DropUser { .. } => C::ComDropUser,
-            Statement::Grant(_) | Statement::Revoke(_) => C::ComGrant,
+            Statement::Grant(grant) if grant.roles => C::ComGrantRoles,
+            Statement::Grant(_) => C::ComGrant,
+            Statement::Revoke(grant) if grant.roles => C::ComRevokeRoles,
+            Statement::Revoke(_) => C::ComRevoke,
             Statement::Begin { .. } => C::ComBegin,
             Statement::Commit { .. } => C::ComCommit,
             Statement::Rollback { .. } => C::ComRollback,
@@ -328,16 +340,21 @@ impl Session {
             Statement::Prepare { .. } => C::ComPrepareSql,
             Statement::Execute { .. } => C::ComExecuteSql,
             Statement::Deallocate(_) => C::ComDeallocSql,
-            Statement::Show(_) | Statement::Describe { .. } => C::ComShow,
+            Statement::Show(show) => show_counter(&show.what),
+            Statement::Describe { .. } => C::ComShowFields,
             Statement::Explain { .. } | Statement::ExplainConnection { .. } => C::ComExplain,
             Statement::Kill { .. } => C::ComKill,
-            Statement::Flush(_) | Statement::Reset => C::ComFlush,
-            Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) | Statement::ResetBinaryLogs => C::ComFlush,
+            Statement::Flush(_) => C::ComFlush,
+            Statement::PurgeBinaryLogsTo(_) => C::ComPurge,
+            Statement::PurgeBinaryLogsBefore(_) => C::ComPurgeBeforeDate,
+            Statement::Reset | Statement::ResetBinaryLogs => C::ComReset,
             Statement::Histogram { .. } => C::ComAnalyze,
             Statement::Maintain { operation, .. } => match operation {
                 Maintenance::Check => C::ComCheck,
                 Maintenance::Analyze => C::ComAnalyze,
-                _ => C::ComOptimize,
+                Maintenance::Optimize => C::ComOptimize,
+                Maintenance::Repair => C::ComRepair,
+                Maintenance::Checksum => C::ComChecksum,
             },
             Statement::Shutdown => C::ComShutdown,
             Statement::Replica(statement) => match statement.action {
@@ -348,6 +365,55 @@ impl Session {
                 ReplicaAction::Reset { .. } => C::ComReset,
             },
         };
-        self.state.instance.count(counter, 1);
+        self.state.count(counter, 1);
+    }
+}
+
+/// Under which of MySQL's names a SHOW is counted.
+fn show_counter(what: &ShowWhat) -> StatusCounter {
+    use StatusCounter as C;
+    match what {
+        ShowWhat::Databases => C::ComShowDatabases,
+        ShowWhat::Tables { .. } => C::ComShowTables,
+        ShowWhat::OpenTables { .. } => C::ComShowOpenTables,
+        ShowWhat::TableStatus { .. } => C::ComShowTableStatus,
+        ShowWhat::Columns { .. } => C::ComShowFields,
+        ShowWhat::Index { .. } => C::ComShowKeys,
+        ShowWhat::CreateTable(_) | ShowWhat::CreateView(_) => C::ComShowCreateTable,
+        ShowWhat::CreateDatabase { .. } => C::ComShowCreateDb,
+        ShowWhat::CreateUser(_) => C::ComShowCreateUser,
+        ShowWhat::CreateOther { kind, .. } => match kind.as_str() {
+            "PROCEDURE" => C::ComShowCreateProc,
+            "FUNCTION" => C::ComShowCreateFunc,
+            "TRIGGER" => C::ComShowCreateTrigger,
+            _ => C::ComShowCreateEvent,
+        },
+        ShowWhat::Variables { .. } => C::ComShowVariables,
+        ShowWhat::Status { .. } => C::ComShowStatus,
+        ShowWhat::Warnings { .. } => C::ComShowWarnings,
+        ShowWhat::Errors { .. } => C::ComShowErrors,
+        ShowWhat::ProcessList { .. } => C::ComShowProcesslist,
+        ShowWhat::Engines => C::ComShowStorageEngines,
+        ShowWhat::Engine { what, .. } => match what.as_str() {
+            "MUTEX" => C::ComShowEngineMutex,
+            "LOGS" => C::ComShowEngineLogs,
+            _ => C::ComShowEngineStatus,
+        },
+        ShowWhat::CharacterSet => C::ComShowCharsets,
+        ShowWhat::Collation => C::ComShowCollations,
+        ShowWhat::Grants { .. } => C::ComShowGrants,
+        ShowWhat::Privileges => C::ComShowPrivileges,
+        ShowWhat::Plugins => C::ComShowPlugins,
+        ShowWhat::Triggers { .. } => C::ComShowTriggers,
+        ShowWhat::Events { .. } => C::ComShowEvents,
+        ShowWhat::ProcedureStatus => C::ComShowProcedureStatus,
+        ShowWhat::FunctionStatus => C::ComShowFunctionStatus,
+        ShowWhat::BinaryLogs => C::ComShowBinlogs,
+        ShowWhat::BinaryLogStatus => C::ComShowMasterStatus,
+        ShowWhat::BinlogEvents { .. } => C::ComShowBinlogEvents,
+        ShowWhat::ReplicaStatus { .. } => C::ComShowSlaveStatus,
+        ShowWhat::Replicas => C::ComShowSlaveHosts,
+        ShowWhat::Profiles => C::ComShowProfiles,
+        ShowWhat::Profile => C::ComShowProfile,
     }
 }

@@ -51,7 +51,10 @@ pub struct Instance {
     /// Global values. Sessions start with a clone of the `Arc`; a change makes a new one.
     globals: RwLock<Arc<Values>>,
     processes: ProcessList,
+    /// What no connection counts, and what those that have gone had counted.
     status: Status,
+    max_used_at: Mutex<SystemTime>,
+    status_flushed: Mutex<Instant>,
     started: Instant,
     started_at: SystemTime,
     shutdown: watch::Sender<bool>,
@@ -101,6 +104,8 @@ impl Instance {
             globals: RwLock::new(Arc::new(settings.values().clone())),
             processes: ProcessList::default(),
             status: Status::default(),
+            max_used_at: Mutex::new(SystemTime::now()),
+            status_flushed: Mutex::new(Instant::now()),
             started: Instant::now(),
             started_at: SystemTime::now(),
             shutdown: watch::channel(false).0,
@@ -243,13 +248,49 @@ impl Instance {
         self.processes.get(id)
     }
 
-    pub fn status(&self) -> &Status {
-        &self.status
-    }
-
-    /// Adds to a counter: `instance.count(StatusCounter::BytesSent, n)`.
+    /// Adds to a counter where there is no connection to count it: `instance.count(StatusCounter::AbortedConnects, 1)`.
     pub fn count(&self, counter: StatusCounter, n: u64) {
         self.status.add(counter, n);
+    }
+
+    /// What all connections have counted, those that have gone too.
+    pub fn counted(&self, counter: StatusCounter) -> u64 {
+        self.processes.counted(&self.status).get(counter)
+    }
+
+    /// All counters as `counted` has them.
+    pub(crate) fn all_counted(&self) -> Status {
+        self.processes.counted(&self.status)
+    }
+
+    /// A connection has been entered into the process list.
+    pub(crate) fn note_connected(&self) {
+        if self.status.max(StatusCounter::MaxUsedConnections, self.processes.len() as u64) {
+            *self.max_used_at.lock() = SystemTime::now();
+        }
+    }
+
+    /// Takes a connection out of the process list; what it has counted stays.
+    pub(crate) fn forget_connection(&self, id: u64) {
+        self.processes.remove(id, &self.status);
+    }
+
+    /// FLUSH STATUS by a connection: its counters begin anew, the server's sums stay.
+    pub(crate) fn flush_status(&self, process: &ProcessEntry) {
+        self.processes.give_counts(process, &self.status);
+        self.status.set(StatusCounter::MaxUsedConnections, self.processes.len() as u64);
+        *self.max_used_at.lock() = SystemTime::now();
+        *self.status_flushed.lock() = Instant::now();
+    }
+
+    /// When there were as many connections as `Max_used_connections` says.
+    pub(crate) fn max_used_at(&self) -> SystemTime {
+        *self.max_used_at.lock()
+    }
+
+    /// Since FLUSH STATUS, or the start.
+    pub(crate) fn seconds_since_flush(&self) -> u64 {
+        self.status_flushed.lock().elapsed().as_secs()
     }
 
     pub fn uptime_seconds(&self) -> u64 {

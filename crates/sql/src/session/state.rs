@@ -13,6 +13,7 @@ use super::diagnostics::Diagnostics;
 use super::error;
 use super::instance::Instance;
 use super::process::ProcessEntry;
+use super::status::StatusCounter;
 use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
 use crate::expr::{EvalContext, Raised, SharedContext, is_strict_error};
@@ -162,6 +163,11 @@ impl SessionState {
         if !keep_diagnostics {
             self.diagnostics.clear();
         }
+    }
+
+    /// Adds to a counter of this connection.
+    pub fn count(&self, counter: StatusCounter, n: u64) {
+        self.process.status().add(counter, n);
     }
 
     pub fn push_warning(&mut self, warning: Warning) {

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use highkey_table::{IndexKind, Table, TableDef, WaitKind};
 use highkey_types::{Collation, Str, TypeKind, Value};
 
 use crate::df::SerialReason;
 use crate::execute::GENERATED_KEY;
-use crate::session::{SessionState, StatusCounter};
+use crate::information_schema;
+use crate::session::{NEVER, SessionState, StatusCounter};
 use crate::variables::{self, Effect, Scope};
 
 fn t(text: impl AsRef<str>) -> Value {
@@ -163,18 +165,28 @@ pub fn variable_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
     rows
 }
 
-/// Name and value of every counter.
-pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
+/// Name and value of every counter: with `global` of the whole server, or the session's own where it has one.
+pub fn status_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
     let instance = &state.instance;
-    let mut rows: Vec<(String, String)> = instance.status().all().map(|(name, n)| (name.to_owned(), n.to_string())).collect();
+    let all = instance.all_counted();
+    let counted = all.all(if global { &all } else { state.process.status() });
+    let mut rows: Vec<(String, String)> = counted.map(|(name, n)| (name.to_owned(), n.to_string())).collect();
+    rows.extend(NEVER.iter().map(|name| ((*name).to_owned(), "0".to_owned())));
+    // All tables are open as long as they are there.
+    let catalog = instance.database().catalog();
+    let tables: usize = catalog.schemas().iter().map(|schema| catalog.tables(&schema.name).len()).sum();
+    rows.push(("Open_tables".into(), tables.to_string()));
+    rows.push(("Open_table_definitions".into(), tables.to_string()));
+    rows.push(("Prepared_stmt_count".into(), instance.prepared_statements().load(Ordering::Relaxed).to_string()));
+    rows.push(("Max_used_connections_time".into(), information_schema::wall_clock(state, instance.max_used_at()).format(0)));
     let connected = instance.processes().len() as u64;
     rows.push(("Threads_connected".into(), connected.to_string()));
     let running = instance.processes().all().iter().filter(|p| p.snapshot().command != "Sleep").count();
     rows.push(("Threads_running".into(), running.to_string()));
     rows.push(("Threads_cached".into(), "0".into()));
-    rows.push(("Threads_created".into(), instance.status().get(StatusCounter::Connections).to_string()));
+    rows.push(("Threads_created".into(), all.get(StatusCounter::Connections).to_string()));
     rows.push(("Uptime".into(), instance.uptime_seconds().to_string()));
-    rows.push(("Uptime_since_flush_status".into(), instance.uptime_seconds().to_string()));
+    rows.push(("Uptime_since_flush_status".into(), instance.seconds_since_flush().to_string()));
     rows.push(("Performance_schema_digest_lost".into(), instance.digests().lost().to_string()));
     rows.push(("Ssl_cipher".into(), state.client.tls_cipher.clone().unwrap_or_default()));
     rows.push(("Ssl_version".into(), state.client.tls_version.clone().unwrap_or_default()));

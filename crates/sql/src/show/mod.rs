@@ -15,7 +15,7 @@ use crate::bind;
 use crate::execute;
 use crate::expr;
 use crate::information_schema;
-use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName};
+use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, VariableScope};
 use crate::plan::{ExprType, Field};
 use crate::replica;
 use crate::session::error::{self, err};
@@ -150,10 +150,10 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::CreateOther { kind, name } => return Err(err(1305, format!("{kind} {} does not exist", name.name))),
         ShowWhat::Variables { scope } => {
-            let global = matches!(scope, Some(crate::parse::ast::VariableScope::Global));
+            let global = *scope == Some(VariableScope::Global);
             Answer::new("Variable_name s64;Value s1024", variable_rows(state, global))
         }
-        ShowWhat::Status => Answer::new("Variable_name s64;Value s1024", status_rows(state)),
+        ShowWhat::Status { scope } => Answer::new("Variable_name s64;Value s1024", status_rows(state, *scope == Some(VariableScope::Global))),
         ShowWhat::Warnings { count_only: true, .. } => renamed(Answer::new("c u", vec![vec![u(state.diagnostics.count())]]), "@@session.warning_count".into()),
         ShowWhat::Errors { count_only: true, .. } => renamed(Answer::new("c u", vec![vec![u(state.diagnostics.error_count())]]), "@@session.error_count".into()),
         ShowWhat::Warnings { limit, .. } => conditions(state, *limit, false),
@@ -429,7 +429,7 @@ fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlE
         return Ok(Answer::new("Type s10;Name s512;Status s10", Vec::new()));
     }
     let mut text = String::from("\n=====================================\nHIGHKEY ENGINE MONITOR OUTPUT\n=====================================\n");
-    text += &format!("Uptime {} s, {} connections, {} questions\n", state.instance.uptime_seconds(), state.instance.processes().len(), state.instance.status().get(StatusCounter::Questions));
+    text += &format!("Uptime {} s, {} connections, {} questions\n", state.instance.uptime_seconds(), state.instance.processes().len(), state.instance.counted(StatusCounter::Questions));
     if let Some(deadlock) = state.instance.last_deadlock() {
         text += "------------------------\nLATEST DETECTED DEADLOCK\n------------------------\n";
         text += &deadlock;
@@ -452,7 +452,7 @@ fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlE
             text += &format!("{}: {}", execute::latch_name(&names, latch), seconds(latch.sum));
         }
     }
-    let status = state.instance.status();
+    let status = state.instance.all_counted();
     text += &format!(
         "Number of rows inserted {}, updated {}, deleted {}, read {}\n",
         status.get(StatusCounter::InnodbRowsInserted),

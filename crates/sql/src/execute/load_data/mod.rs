@@ -187,7 +187,7 @@ impl Session {
         }
         self.state.check_strict()?;
         self.finish_bulk(&mut inserter).await?;
-        self.state.instance.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
+        self.state.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
         let warnings = self.state.diagnostics.count();
         let (records, skipped) = (inserter.row, inserter.ignored);
         let outcome = inserter.outcome(&mut self.state, true);

@@ -118,3 +118,48 @@ async fn generated_primary_keys_are_shown_or_not() {
     assert_eq!(c.rows("SHOW COLUMNS FROM own").await.len(), 2);
     assert_eq!(c.value("SELECT my_row_id FROM g").await, "1");
 }
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn a_session_has_counters_of_its_own() {
+    let server = Server::new();
+    let (mut c, mut other) = (server.client().await, server.client().await);
+    let own = "SHOW STATUS WHERE Variable_name IN ('Com_flush', 'Com_select', 'Com_set_option', 'Com_show_status', 'Questions')";
+    let global = "SHOW GLOBAL STATUS LIKE 'Com_select'";
+    other.value("SELECT 1").await;
+    c.ok("FLUSH STATUS").await;
+    c.value("SELECT 1").await;
+    c.ok("SET @a = 1").await;
+    assert_eq!(c.rows(own).await, table("Com_flush 0|Com_select 1|Com_set_option 1|Com_show_status 1|Questions 3"));
+    assert_eq!(other.rows("SHOW SESSION STATUS LIKE 'Com_select'").await, table("Com_select 1"));
+    assert_eq!(c.rows(global).await, table("Com_select 2"));
+    // What a session has counted stays when it begins anew or goes.
+    c.ok("FLUSH STATUS").await;
+    assert_eq!(c.rows("SHOW STATUS LIKE 'Com_select'").await, table("Com_select 0"));
+    drop(other);
+    assert_eq!(c.rows(global).await, table("Com_select 2"));
+    let pattern = "variable_name IN ('Com_select', 'Max_used_connections', 'Com_show_status')";
+    assert_eq!(c.rows(&format!("SELECT * FROM performance_schema.session_status WHERE {pattern}")).await, table("Com_select 1|Com_show_status 2|Max_used_connections 2"));
+    assert_eq!(c.rows(&format!("SELECT * FROM performance_schema.global_status WHERE {pattern}")).await, table("Com_select 4|Com_show_status 5|Max_used_connections 2"));
+    c.ok("FLUSH STATUS").await;
+    assert_eq!(c.rows("SHOW STATUS LIKE 'Max_used_connections'").await, table("Max_used_connections 1"));
+}
+
+#[tokio::test]
+async fn every_kind_of_statement_is_counted() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    c.ok("FLUSH STATUS").await;
+    c.rows("SHOW TABLES").await;
+    c.rows("SHOW CREATE TABLE t").await;
+    c.rows("SHOW INDEX FROM t").await;
+    c.rows("DESC t").await;
+    c.rows("SHOW ENGINE INNODB STATUS").await;
+    c.rows("CHECKSUM TABLE t").await;
+    let counted = c.rows("SHOW STATUS WHERE Variable_name LIKE 'Com\\_%' AND Value > 0").await;
+    let names: Vec<&str> = counted.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["Com_checksum", "Com_show_create_table", "Com_show_engine_status", "Com_show_fields", "Com_show_keys", "Com_show_status", "Com_show_tables"]);
+    let all = c.rows("SHOW GLOBAL STATUS").await;
+    assert!(all.is_sorted_by(|a, b| a[0] < b[0]), "by name, and each once");
+}

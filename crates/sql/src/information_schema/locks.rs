@@ -206,24 +206,91 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
     ]
 }
 
+fn now_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64)
+}
+
+fn seconds_since(us: u64) -> u64 {
+    now_us().saturating_sub(us) / 1_000_000
+}
+
+fn moment_text() -> String {
+    DateTime::from_micros(now_us() as i64).unwrap_or_default().format(0)
+}
+
+/// What InnoDB's monitor says of a transaction before it comes to its locks. `wait` is what it waits for, `tables` those it has locks of.
+fn transaction_lines(instance: &Instance, process: &ProcessEntry, active: &ActiveTxn, wait: Option<&LockReport>, tables: usize) -> String {
+    let size = active.id.and_then(|id| instance.database().engine().txn_size(id)).unwrap_or_default();
+    let p = process.snapshot();
+    let operation = match wait {
+        Some(lock) if lock.extent == LockExtent::InsertIntention => " inserting",
+        Some(_) => " starting index read",
+        None => "",
+    };
+    let id = active.id.map_or(UNNUMBERED + process.id(), |id| id.0);
+    let mut text = format!("TRANSACTION {id}, ACTIVE {} sec{operation}\n", seconds_since(active.started_us));
+    if tables > 0 && p.command != "Sleep" {
+        let _ = writeln!(text, "mysql tables in use {tables}, locked {tables}");
+    }
+    let waits = if wait.is_some() { "LOCK WAIT " } else { "" };
+    let _ = write!(text, "{waits}{} lock struct(s), heap size {}, {} row lock(s)", size.locked_keys + size.locked_ranges, size.lock_bytes, size.locked_keys);
+    if size.entries_changed > 0 {
+        let _ = write!(text, ", undo log entries {}", size.entries_changed);
+    }
+    let connection = format!("MySQL thread id {}, {} {} {}", p.id, p.host, p.user, p.state);
+    let _ = writeln!(text, "\n{}", connection.trim_end());
+    if let Some(info) = &p.info {
+        let _ = writeln!(text, "{info}");
+    }
+    text
+}
+
+/// What SHOW ENGINE INNODB STATUS says under LIST OF TRANSACTIONS FOR EACH SESSION.
+pub(crate) fn transactions_text(instance: &Instance) -> Result<String, MySqlError> {
+    let places = places(instance);
+    let reports = reports(instance, &places)?;
+    let mut text = String::new();
+    for process in instance.processes().all() {
+        let Some(active) = process.activity().get() else {
+            let _ = writeln!(text, "---TRANSACTION {}, not started\n0 lock struct(s), heap size 0, 0 row lock(s)", UNNUMBERED + process.id());
+            continue;
+        };
+        let own: Vec<&LockReport> = reports.iter().filter(|lock| Some(lock.txn) == active.id).collect();
+        let tables: BTreeSet<u64> = own.iter().map(|lock| places[&lock.index.0].0.id().0).collect();
+        let waiting = own.iter().find_map(|lock| Some((*lock, lock.wait.as_ref()?)));
+        text += "---";
+        text += &transaction_lines(instance, &process, &active, waiting.map(|(lock, _)| lock), tables.len());
+        if let Some((lock, wait)) = waiting {
+            let seconds = seconds_since(wait.since_us);
+            let _ = writeln!(text, "------- TRX HAS BEEN WAITING {seconds} SEC FOR THIS LOCK TO BE GRANTED:\n{}\n------------------", lock_text(&places, lock.txn, lock, true));
+        }
+    }
+    Ok(text)
+}
+
+/// What SHOW ENGINE INNODB STATUS says under LATEST FOREIGN KEY ERROR: of a statement that ends with error 1451 or 1452, whose transaction goes on.
+pub(crate) fn foreign_key_text(instance: &Instance, process: &ProcessEntry, error: &MySqlError) -> String {
+    let told = error.message.split_once(" (").and_then(|(_, told)| told.strip_suffix(')')).unwrap_or(&error.message);
+    let (table, constraint) = told.split_once(", CONSTRAINT").unwrap_or((told, ""));
+    let mut text = format!("{} Transaction:\n", moment_text());
+    if let Some(active) = process.activity().get() {
+        text += &transaction_lines(instance, process, &active, None, 0);
+    }
+    text + &format!("Foreign key constraint fails for table {table}:\n,\n  CONSTRAINT{constraint}\n")
+}
+
 /// What SHOW ENGINE INNODB STATUS says under LATEST DETECTED DEADLOCK, and the error log with `innodb_print_all_deadlocks`.
 pub(crate) fn deadlock_text(instance: &Instance, deadlock: &DeadlockReport) -> String {
     let places = places(instance);
     let sessions = sessions(instance);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64);
-    let mut text = format!("{}\n", DateTime::from_micros(now).unwrap_or_default().format(0));
+    let mut text = moment_text() + "\n";
     let count = deadlock.members.len();
     for (n, waits) in deadlock.members.iter().enumerate() {
         let number = n + 1;
         let _ = writeln!(text, "*** ({number}) TRANSACTION:");
-        let process = sessions.get(&waits.txn);
-        let since = process.and_then(|p| p.activity().get()).map_or(0, |active| (now - active.started_us as i64) / 1_000_000);
-        let size = instance.database().engine().txn_size(waits.txn).unwrap_or_default();
-        let _ = writeln!(text, "TRANSACTION {}, ACTIVE {since} sec", waits.txn.0);
-        let _ = writeln!(text, "LOCK WAIT {} row lock(s), undo log entries {}", size.locked_keys, size.entries_changed);
-        if let Some(process) = process {
-            let p = process.snapshot();
-            let _ = writeln!(text, "MySQL thread id {} {} {}\n{}", p.id, p.host, p.user, p.info.as_deref().unwrap_or_default());
+        match sessions.get(&waits.txn).and_then(|process| Some((process, process.activity().get()?))) {
+            Some((process, active)) => text += &transaction_lines(instance, process, &active, Some(waits), 0),
+            None => text += &format!("TRANSACTION {}\n", waits.txn.0),
         }
         // What the one before it in the circle waits for.
         let held = &deadlock.members[(n + count - 1) % count];
@@ -242,6 +309,21 @@ fn lock_text(places: &Places, txn: TxnId, lock: &LockReport, waiting: bool) -> S
         Value::Text(data) => data.to_string(),
         _ => "(no record)".into(),
     };
-    let mode = if waiting { format!(" lock_mode {} waiting", mode(lock)) } else { String::new() };
+    let mode = match (waiting, lock.mode) {
+        (false, _) => String::new(),
+        (true, LockMode::Exclusive) => format!(" lock_mode X{} waiting", extent_text(lock)),
+        (true, _) => format!(" lock mode S{} waiting", extent_text(lock)),
+    };
     format!("RECORD LOCKS index {name} of table `{}`.`{}` trx id {}{mode}\nRecord lock, data {data}", def.schema, def.name, txn.0)
+}
+
+/// `mode` in the monitor's words.
+fn extent_text(lock: &LockReport) -> &'static str {
+    match (lock.extent, &lock.key) {
+        (LockExtent::NextKey, _) | (LockExtent::Gap, None) => "",
+        (LockExtent::Record, _) => " locks rec but not gap",
+        (LockExtent::Gap, Some(_)) => " locks gap before rec",
+        (LockExtent::InsertIntention, Some(_)) => " locks gap before rec insert intention",
+        (LockExtent::InsertIntention, None) => " insert intention",
+    }
 }

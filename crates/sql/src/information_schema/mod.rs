@@ -19,7 +19,7 @@ use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, Warning}
 use crate::plan::{VirtualTable, Wanted};
 use crate::session::SessionState;
 
-pub(crate) use locks::deadlock_text;
+pub(crate) use locks::{deadlock_text, foreign_key_text, transactions_text};
 #[cfg(test)]
 pub(crate) use waits::latch_rows;
 pub use rows::{auto_increment, column_default, column_extra, column_key, create_options, row_format, wall_clock};

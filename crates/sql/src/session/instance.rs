@@ -68,6 +68,8 @@ pub struct Instance {
     replicas: Mutex<BTreeMap<u64, Replica>>,
     /// The latest deadlock, as SHOW ENGINE INNODB STATUS shows it.
     last_deadlock: Mutex<Option<String>>,
+    /// Likewise the latest statement that a foreign key has refused.
+    last_foreign_key_error: Mutex<Option<String>>,
     /// The server's replica, once it is there.
     replica: OnceLock<Arc<dyn ReplicaControl>>,
 }
@@ -117,6 +119,7 @@ impl Instance {
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
             replicas: Mutex::default(),
             last_deadlock: Mutex::default(),
+            last_foreign_key_error: Mutex::default(),
             replica: OnceLock::new(),
         });
         instance.admission.set_limit(settings.u64("innodb_thread_concurrency") as usize);
@@ -156,6 +159,16 @@ impl Instance {
 
     pub(crate) fn last_deadlock(&self) -> Option<String> {
         self.last_deadlock.lock().clone()
+    }
+
+    /// A statement of this connection ends with error 1451 or 1452.
+    pub(crate) fn note_foreign_key_error(&self, process: &ProcessEntry, error: &MySqlError) {
+        let text = information_schema::foreign_key_text(self, process, error);
+        *self.last_foreign_key_error.lock() = Some(text);
+    }
+
+    pub(crate) fn last_foreign_key_error(&self) -> Option<String> {
+        self.last_foreign_key_error.lock().clone()
     }
 
     pub(crate) fn queries(&self) -> &Arc<QueryEngine> {

@@ -329,6 +329,9 @@ impl Session {
             },
             Err(Failure::Sql(e)) => {
                 let e = self.name_interruption(e);
+                if matches!(e.code, 1451 | 1452) {
+                    self.state.instance.note_foreign_key_error(&self.state.process, &e);
+                }
                 match self.transaction_end_statement(Err(e)).await {
                     Ok(()) => unreachable!("a failed statement stays failed"),
                     Err(e) => Err(e),

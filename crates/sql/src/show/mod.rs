@@ -5,10 +5,11 @@
 mod binlog;
 mod create;
 mod facts;
+mod innodb;
 
 use std::sync::Arc;
 
-use highkey_table::{Table, View, WaitKind, WaitSum};
+use highkey_table::{Table, View};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -19,7 +20,7 @@ use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, Variab
 use crate::plan::{ExprType, Field};
 use crate::replica;
 use crate::session::error::{self, err};
-use crate::session::{SessionState, StatusCounter};
+use crate::session::SessionState;
 
 pub use create::definition;
 pub use crate::parse::print::quote;
@@ -402,25 +403,7 @@ fn account(state: &SessionState, user: &UserName) -> Result<crate::session::Acco
         .ok_or_else(|| err(1141, format!("There is no such grant defined for user '{name}' on host '{host}'")))
 }
 
-/// Classes of latches that SHOW ENGINE INNODB STATUS lists.
-const LATCHES_SHOWN: usize = 10;
-
-/// The transactions that go on, as InnoDB's monitor lists them.
-fn transactions(state: &SessionState) -> String {
-    let mut text = String::from("------------\nTRANSACTIONS\n------------\n");
-    text += &format!("History list length {}\n", state.instance.database().engine().stats().history_length);
-    for process in state.instance.processes().all() {
-        let Some(active) = process.activity().get() else { continue };
-        let Some(id) = active.id else { continue };
-        let size = state.instance.database().engine().txn_size(id).unwrap_or_default();
-        let p = process.snapshot();
-        text += &format!("---TRANSACTION {id}, MySQL thread id {} {} {}\n", p.id, p.host, p.user);
-        text += &format!("{} row lock(s), {} index(es) with range locks, undo log entries {}\n", size.locked_keys, size.locked_ranges, size.entries_changed);
-    }
-    text
-}
-
-/// SHOW ENGINE INNODB STATUS: the counters in words.
+/// SHOW ENGINE INNODB STATUS. There is nothing to say of MUTEX and LOGS.
 fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlError> {
     if !name.eq_ignore_ascii_case("innodb") && !name.eq_ignore_ascii_case("highkey") {
         return Err(error::unknown_engine(name));
@@ -428,38 +411,5 @@ fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlE
     if !what.eq_ignore_ascii_case("status") {
         return Ok(Answer::new("Type s10;Name s512;Status s10", Vec::new()));
     }
-    let mut text = String::from("\n=====================================\nHIGHKEY ENGINE MONITOR OUTPUT\n=====================================\n");
-    text += &format!("Uptime {} s, {} connections, {} questions\n", state.instance.uptime_seconds(), state.instance.processes().len(), state.instance.counted(StatusCounter::Questions));
-    if let Some(deadlock) = state.instance.last_deadlock() {
-        text += "------------------------\nLATEST DETECTED DEADLOCK\n------------------------\n";
-        text += &deadlock;
-    }
-    text += &transactions(state);
-    text += "--------\nCOUNTERS\n--------\n";
-    for (counter, value) in facts::engine_counters(state) {
-        text += &format!("{counter} {value}\n");
-    }
-    text += "-----\nWAITS\n-----\n";
-    let stats = state.instance.database().engine().stats();
-    let seconds = |sum: WaitSum| format!("{:.6} s{}\n", sum.nanos as f64 / 1e9, execute::counted(sum.count));
-    for kind in WaitKind::ALL {
-        text += &format!("{}: {}", execute::wait_name(kind), seconds(stats.waits[kind as usize]));
-    }
-    if !stats.latch_waits.is_empty() {
-        let names = index_names(state);
-        text += "Latches waited for most:\n";
-        for latch in stats.latch_waits.iter().take(LATCHES_SHOWN) {
-            text += &format!("{}: {}", execute::latch_name(&names, latch), seconds(latch.sum));
-        }
-    }
-    let status = state.instance.all_counted();
-    text += &format!(
-        "Number of rows inserted {}, updated {}, deleted {}, read {}\n",
-        status.get(StatusCounter::InnodbRowsInserted),
-        status.get(StatusCounter::InnodbRowsUpdated),
-        status.get(StatusCounter::InnodbRowsDeleted),
-        status.get(StatusCounter::InnodbRowsRead)
-    );
-    text += "----------------------------\nEND OF HIGHKEY ENGINE MONITOR OUTPUT\n============================\n";
-    Ok(Answer::new("Type s10;Name s512;Status S", vec![vec![t("InnoDB"), t(""), t(text)]]))
+    Ok(Answer::new("Type s10;Name s512;Status S", vec![vec![t("InnoDB"), t(""), t(innodb::monitor(state)?)]]))
 }

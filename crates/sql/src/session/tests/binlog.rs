@@ -145,7 +145,7 @@ async fn definitions_are_logged_as_text() {
 async fn groups_of_commits_are_counted() {
     let (_server, mut c) = server(&[]).await;
     c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
-    let groups = "SELECT variable_value + 0 FROM performance_schema.global_status WHERE variable_name = 'Binlog_group_commits'";
+    let groups = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = 'Binlog_group_commits'";
     let before: u64 = c.value(groups).await.parse().unwrap();
     for id in 0..3 {
         c.ok(&format!("INSERT INTO t VALUES ({id})")).await;

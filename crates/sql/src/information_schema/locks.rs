@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use highkey_table::{ActiveTxn, DeadlockReport, Isolation, LockExtent, LockMode, LockReport, Table, TxnId};
-use highkey_types::{DateTime, MySqlError, Value};
+use highkey_types::{DateTime, MySqlError, Time, Value};
 
 use super::rows::{t, u};
+use super::threads::query;
 use crate::session::{Instance, ProcessEntry, SessionState, error};
+use crate::show;
 
 /// The tables by their trees' numbers, with the index.
 type Places = HashMap<u32, (Arc<Table>, usize)>;
@@ -136,6 +138,62 @@ pub(super) fn data_lock_waits(state: &SessionState) -> Result<Vec<Vec<Value>>, M
     Ok(rows)
 }
 
+/// sys.innodb_lock_waits: a row for each that a waiter waits for, with what INNODB_TRX says of both.
+pub(super) fn lock_waits(state: &SessionState, shortened: bool) -> Result<Vec<Vec<Value>>, MySqlError> {
+    let places = places(&state.instance);
+    let sessions = sessions(&state.instance);
+    let reports = reports(&state.instance, &places)?;
+    let moment = |us: u64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(us as i64).unwrap_or_default()));
+    let age = |us: u64| (now_us() / 1_000_000).saturating_sub(us / 1_000_000) as i64;
+    let time = |us: u64| Value::Time(Time { micros: age(us) * 1_000_000 });
+    let mut rows = Vec::new();
+    for lock in &reports {
+        let Some(wait) = &lock.wait else { continue };
+        let Some(waiter) = side(&sessions, &reports, lock.txn) else { continue };
+        let def = places[&lock.index.0].0.def();
+        let table = format!("{}.{}", show::quote(&def.schema), show::quote(&def.name));
+        for &txn in &wait.blockers {
+            let Some(blocker) = side(&sessions, &reports, txn) else { continue };
+            let of_blocker = |held: &&LockReport| held.txn == txn && held.index == lock.index && held.key == lock.key;
+            let held = reports.iter().filter(of_blocker).min_by_key(|held| held.wait.is_some());
+            let index = t(&def.indexes[places[&lock.index.0].1].name);
+            let mut row = vec![moment(wait.since_us), time(wait.since_us), Value::Int(age(wait.since_us)), t(&table), t(&def.schema), t(&def.name), Value::Null, Value::Null, index];
+            row.extend([t("RECORD"), t(lock.txn.0.to_string()), moment(waiter.started_us), time(waiter.started_us), u(waiter.rows_locked), u(waiter.rows_changed)]);
+            row.extend([u(waiter.connection), query(waiter.query.as_deref(), shortened), t(lock_id(lock)), t(mode(lock)), t(txn.0.to_string()), u(blocker.connection)]);
+            row.extend([query(blocker.query.as_deref(), shortened), t(held.map_or_else(|| place_id(txn, lock), lock_id)), held.map_or(Value::Null, |held| t(mode(held)))]);
+            row.extend([moment(blocker.started_us), time(blocker.started_us), u(blocker.rows_locked), u(blocker.rows_changed)]);
+            row.extend([t(format!("KILL QUERY {}", blocker.connection)), t(format!("KILL {}", blocker.connection))]);
+            rows.push(row);
+        }
+    }
+    rows.sort_by_key(|row| row[2].as_i64().map_or(0, |age| -age));
+    Ok(rows)
+}
+
+/// One of the two of a wait.
+struct Side {
+    connection: u64,
+    query: Option<Arc<str>>,
+    started_us: u64,
+    rows_locked: u64,
+    rows_changed: u64,
+}
+
+/// `None` for a transaction that is no session's, or has ended meanwhile.
+fn side(sessions: &HashMap<TxnId, Arc<ProcessEntry>>, reports: &[LockReport], txn: TxnId) -> Option<Side> {
+    let process = sessions.get(&txn)?;
+    let active = process.activity().get()?;
+    let snapshot = process.snapshot();
+    let query = snapshot.info.filter(|_| snapshot.command != "Sleep");
+    let own = reports.iter().filter(|lock| lock.txn == txn);
+    Some(Side { connection: process.id(), query, started_us: active.started_us, rows_locked: records(own), rows_changed: active.rows_changed })
+}
+
+/// How many records these locks lock.
+fn records<'l>(locks: impl Iterator<Item = &'l LockReport>) -> u64 {
+    locks.filter(|lock| lock.wait.is_none() && matches!(lock.extent, LockExtent::Record | LockExtent::NextKey)).count() as u64
+}
+
 fn level(isolation: Isolation) -> &'static str {
     match isolation {
         Isolation::ReadUncommitted => "READ UNCOMMITTED",
@@ -177,7 +235,7 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         None => Value::Null,
     };
     let locks = size.locked_keys + size.locked_ranges;
-    let records = own.iter().filter(|lock| lock.wait.is_none() && matches!(lock.extent, LockExtent::Record | LockExtent::NextKey)).count();
+    let records = records(own.iter().copied());
     vec![
         u(active.id.map_or(UNNUMBERED + process.id(), |id| id.0)),
         t(if waiting.is_some() { "LOCK WAIT" } else { "RUNNING" }),
@@ -192,7 +250,7 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         u(tables.len() as u64),
         u(locks as u64),
         u(size.lock_bytes as u64),
-        u(records as u64),
+        u(records),
         u(active.rows_changed),
         u(0_u64),
         t(level(active.isolation)),

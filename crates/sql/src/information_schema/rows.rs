@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, locks, waits};
+use super::{histograms, indexes, locks, threads, waits};
 use crate::execute;
 use crate::plan::{VirtualTable, Wanted};
 use crate::replica;
@@ -52,6 +52,12 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", name) if name.starts_with("replication_") => replica::performance_schema(state, name),
+        ("performance_schema", "metadata_locks") => threads::metadata_locks(state),
+        ("performance_schema", "threads") => threads::threads(state),
+        ("sys", "innodb_lock_waits") => locks::lock_waits(state, true)?,
+        ("sys", "x$innodb_lock_waits") => locks::lock_waits(state, false)?,
+        ("sys", "schema_table_lock_waits") => threads::table_lock_waits(state, true),
+        ("sys", "x$schema_table_lock_waits") => threads::table_lock_waits(state, false),
         ("performance_schema", "global_variables") => show::variable_rows(state, true),
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status") => show::status_rows(state, true),

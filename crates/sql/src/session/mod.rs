@@ -94,6 +94,18 @@ pub struct ClientInfo {
     pub tls_version: Option<String>,
 }
 
+impl ClientInfo {
+    /// As performance_schema names it; `None` where there is no client.
+    fn connection_type(&self) -> Option<&'static str> {
+        match (&self.tls_cipher, &*self.client_address) {
+            (_, "") => None,
+            (Some(_), _) => Some("SSL/TLS"),
+            (None, address) if address.contains(':') => Some("TCP/IP"),
+            (None, _) => Some("Socket"),
+        }
+    }
+}
+
 /// What COM_STMT_PREPARE answers.
 #[derive(Clone, Debug)]
 pub struct PreparedInfo {

@@ -1,7 +1,7 @@
 //! The process list: one entry per connection, readable while the connection works, and the place a KILL arrives.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -65,6 +65,9 @@ pub struct ProcessEntry {
     /// Rows that the running statement has read, whatever it did with them.
     rows_examined: Arc<AtomicU64>,
     killed: Arc<AtomicBool>,
+    /// The session's number in reports of metadata locks.
+    lock_owner: AtomicU64,
+    connection_type: OnceLock<&'static str>,
     /// What it has counted since it is there, or since FLUSH STATUS.
     status: Status,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
@@ -74,6 +77,25 @@ pub struct ProcessEntry {
 impl ProcessEntry {
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// To be said when the session begins, or begins anew: its number in reports of metadata locks.
+    pub fn set_lock_owner(&self, number: u64) {
+        self.lock_owner.store(number, Ordering::Relaxed);
+    }
+
+    pub fn lock_owner(&self) -> u64 {
+        self.lock_owner.load(Ordering::Relaxed)
+    }
+
+    /// How the client is connected, in performance_schema's words; stays as it is said first.
+    pub fn set_connection_type(&self, name: &'static str) {
+        let _ = self.connection_type.set(name);
+    }
+
+    /// `None`: there is no client.
+    pub fn connection_type(&self) -> Option<&'static str> {
+        self.connection_type.get().copied()
     }
 
     /// Its own counters.
@@ -359,6 +381,8 @@ impl ProcessList {
             transaction_mode: AtomicU8::new(0),
             rows_examined: Arc::default(),
             killed: Arc::default(),
+            lock_owner: AtomicU64::new(0),
+            connection_type: OnceLock::new(),
             status: Status::default(),
             wake: Notify::new(),
         });

@@ -69,10 +69,15 @@ pub struct SessionState {
 impl SessionState {
     pub fn new(instance: Arc<Instance>, client: ClientInfo, process: Arc<ProcessEntry>) -> SessionState {
         let variables = instance.globals();
+        let locks = instance.database().session_locks();
+        process.set_lock_owner(locks.number());
+        if let Some(connection_type) = client.connection_type() {
+            process.set_connection_type(connection_type);
+        }
         let mut state = SessionState {
             config: Config::of(&variables),
             variables,
-            locks: instance.database().session_locks(),
+            locks,
             instance,
             client,
             process,

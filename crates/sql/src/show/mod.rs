@@ -255,7 +255,12 @@ pub fn known_schema(state: &SessionState, schema: Option<&str>) -> Result<Str, M
 fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)> {
     let mut names: Vec<(String, &'static str)> = state.instance.database().catalog().tables(schema).iter().map(|t| (t.def().name.to_string(), "BASE TABLE")).collect();
     names.extend(state.instance.database().catalog().views(schema).iter().map(|v| (v.def().name.to_string(), "VIEW")));
-    names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), if schema == "mysql" { "BASE TABLE" } else { "SYSTEM VIEW" })));
+    let kind = match schema {
+        "mysql" => "BASE TABLE",
+        "sys" => "VIEW",
+        _ => "SYSTEM VIEW",
+    };
+    names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), kind)));
     names.sort();
     names
 }

@@ -163,3 +163,95 @@ async fn every_kind_of_statement_is_counted() {
     let all = c.rows("SHOW GLOBAL STATUS").await;
     assert!(all.is_sorted_by(|a, b| a[0] < b[0]), "by name, and each once");
 }
+
+async fn connection(c: &mut super::Client) -> u64 {
+    c.value("SELECT CONNECTION_ID()").await.parse().unwrap()
+}
+
+#[tokio::test]
+async fn threads_and_their_metadata_locks() {
+    let server = Server::new();
+    let (mut a, mut b, mut c) = (server.client().await, server.client().await, server.client().await);
+    let (holder, waiter) = (connection(&mut a).await, connection(&mut b).await);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    a.ok("INSERT INTO t VALUES (1)").await;
+    let threads = "SELECT name, type, processlist_user, processlist_host, processlist_db, processlist_command, processlist_info, connection_type FROM performance_schema.threads WHERE thread_id";
+    let idle = "thread/sql/one_connection FOREGROUND root localhost d Sleep NULL Socket";
+    assert_eq!(c.rows(&format!("{threads} = {holder}")).await, table(idle));
+    let locks = |thread: u64| {
+        let columns = "object_type, object_name, lock_type, lock_duration, lock_status";
+        format!("SELECT {columns} FROM performance_schema.metadata_locks WHERE owner_thread_id = {thread} AND object_type <> 'SCHEMA' ORDER BY object_type")
+    };
+    assert_eq!(c.rows(&locks(holder)).await, table(""));
+    a.ok("BEGIN").await;
+    a.rows("SELECT * FROM t").await;
+    assert_eq!(c.rows(&locks(holder)).await, table("TABLE t SHARED_READ TRANSACTION GRANTED"));
+    a.ok("INSERT INTO t VALUES (2)").await;
+    assert_eq!(c.rows(&locks(holder)).await, table("TABLE t SHARED_WRITE TRANSACTION GRANTED"));
+    let look = async {
+        let waits = "SELECT object_schema, object_name, waiting_pid, waiting_account, waiting_lock_type, waiting_query, blocking_pid, blocking_lock_type, sql_kill_blocking_connection FROM sys.schema_table_lock_waits";
+        let found = loop {
+            let found = c.rows(waits).await;
+            if !found.is_empty() {
+                break found;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(found.len(), 1);
+        let expected = [
+            "d".to_owned(), "t".into(), waiter.to_string(), "root@localhost".into(), "EXCLUSIVE".into(), "DROP TABLE t".into(), holder.to_string(), "SHARED_WRITE".into(),
+            format!("KILL {holder}"),
+        ];
+        assert_eq!(found[0], expected);
+        assert_eq!(c.rows(&locks(waiter)).await.last().unwrap().join(" "), "TABLE t EXCLUSIVE TRANSACTION PENDING");
+        a.ok("COMMIT").await;
+    };
+    tokio::join!(b.ok("DROP TABLE t"), look);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    a.ok("LOCK TABLES t READ").await;
+    assert_eq!(c.rows(&locks(holder)).await, table("TABLE t SHARED_READ_ONLY EXPLICIT GRANTED"));
+    a.ok("UNLOCK TABLES").await;
+    a.ok("FLUSH TABLES WITH READ LOCK").await;
+    assert_eq!(c.rows(&locks(holder)).await, table("COMMIT NULL SHARED EXPLICIT GRANTED|GLOBAL NULL SHARED EXPLICIT GRANTED"));
+    a.ok("UNLOCK TABLES").await;
+    assert_eq!(c.rows(&locks(holder)).await, table(""));
+}
+
+#[tokio::test]
+async fn waits_for_rows_as_sys_shows_them() {
+    let server = Server::new();
+    let (mut a, mut b, mut c) = (server.client().await, server.client().await, server.client().await);
+    let (holder, waiter) = (connection(&mut a).await, connection(&mut b).await);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    a.ok("INSERT INTO t VALUES (1, 1), (2, 2)").await;
+    a.ok("BEGIN").await;
+    a.ok("UPDATE t SET v = 5 WHERE id = 1").await;
+    let engine = server.instance.database().engine().clone();
+    let look = async {
+        while engine.stats().row_lock_current_waits == 0 {
+            tokio::task::yield_now().await;
+        }
+        let columns = "locked_table, locked_index, locked_type, waiting_pid, waiting_query, waiting_lock_mode, blocking_pid, blocking_query, blocking_lock_mode, blocking_trx_rows_modified, sql_kill_blocking_query";
+        let found = c.rows(&format!("SELECT {columns} FROM sys.innodb_lock_waits")).await;
+        let whole = c.value("SELECT waiting_query FROM sys.x$innodb_lock_waits").await;
+        a.ok("COMMIT").await;
+        (found, whole)
+    };
+    let statement = "UPDATE t SET v = v + 1 WHERE id = 1 /* which makes of this one a long statement */ AND v < 100";
+    let (_, (found, whole)) = tokio::join!(b.ok(statement), look);
+    let expected = [
+        "`d`.`t`".to_owned(),
+        "PRIMARY".into(),
+        "RECORD".into(),
+        waiter.to_string(),
+        "UPDATE t SET v = v + 1 WHERE i ...  long statement */ AND v < 100".into(),
+        "X,REC_NOT_GAP".into(),
+        holder.to_string(),
+        "NULL".into(),
+        "X,REC_NOT_GAP".into(),
+        "1".into(),
+        format!("KILL QUERY {holder}"),
+    ];
+    assert_eq!((found.len(), &found[0][..], whole.as_str()), (1, &expected[..], statement));
+    assert_eq!(c.rows("SELECT * FROM sys.innodb_lock_waits").await, table(""));
+}

@@ -118,7 +118,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | DropProgram { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
-        Flush(_) | Reset | ResetBinaryLogs | Replica(_) | Histogram { .. } => true,
+        Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | Histogram { .. } => true,
         _ => false,
     }
 }
@@ -243,8 +243,8 @@ impl Session {
                 Ok(Outcome::ok())
             }
             Statement::PurgeBinaryLogsBefore(time) => self.purge_binary_logs_before(time).await,
-            Statement::ResetBinaryLogs => {
-                self.state.binlog()?.reset()?;
+            Statement::ResetBinaryLogs { first } => {
+                self.state.binlog()?.reset(*first)?;
                 Ok(Outcome::ok())
             }
             Statement::Reset => Err(error::not_supported("RESET of this kind").into()),
@@ -347,7 +347,7 @@ impl Session {
             Statement::Flush(_) => C::ComFlush,
             Statement::PurgeBinaryLogsTo(_) => C::ComPurge,
             Statement::PurgeBinaryLogsBefore(_) => C::ComPurgeBeforeDate,
-            Statement::Reset | Statement::ResetBinaryLogs => C::ComReset,
+            Statement::Reset | Statement::ResetBinaryLogs { .. } => C::ComReset,
             Statement::Histogram { .. } => C::ComAnalyze,
             Statement::Maintain { operation, .. } => match operation {
                 Maintenance::Check => C::ComCheck,

@@ -141,6 +141,30 @@ async fn definitions_are_logged_as_text() {
     assert_eq!(news(&mut c, &mut seen).await, "use `d`; RENAME USER 'u'@'localhost' TO 'w'@'localhost'; use `d`; DROP USER 'w'@'localhost'");
 }
 
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn the_first_file_after_a_reset_has_the_number_that_is_asked_for() {
+    let (_server, mut c) = server(&[]).await;
+    let files = "SHOW BINARY LOGS";
+    c.ok("RESET MASTER TO 16").await;
+    assert_eq!(c.rows(files).await[0][0], "binlog.000016");
+    c.ok("CREATE TABLE t (id INT)").await;
+    c.ok("FLUSH BINARY LOGS").await;
+    assert_eq!(c.rows(files).await[1][0], "binlog.000017");
+    for number in ["0", "2147483648"] {
+        let message = format!("The requested value '{number}' for the next binary log index is out of range. Please use a value between '1' and '2147483647'.");
+        assert_eq!(c.error(&format!("RESET MASTER TO {number}")).await, (3567, message));
+    }
+    for wrong in ["-1", "'x'", "3.5"] {
+        assert_eq!(c.error(&format!("RESET MASTER TO {wrong}")).await.0, 1064);
+    }
+    assert_eq!(c.rows(files).await.len(), 2);
+    c.ok("RESET MASTER TO 2147483647").await;
+    assert_eq!(c.rows(files).await[0][0], "binlog.2147483647");
+    c.ok("RESET MASTER").await;
+    assert_eq!(c.rows(files).await[0][0], "binlog.000001");
+}
+
 #[tokio::test]
 async fn groups_of_commits_are_counted() {
     let (_server, mut c) = server(&[]).await;

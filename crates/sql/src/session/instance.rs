@@ -19,7 +19,7 @@ use super::user_locks::UserLocks;
 use crate::df::{EngineOptions, QueryEngine};
 use crate::information_schema;
 use crate::replica::ReplicaControl;
-use crate::variables::{Settings, Values};
+use crate::variables::{self, Settings, Values, VarValue};
 
 /// Queries have at least this much memory, whatever `parallel_memory_limit` says.
 const LEAST_QUERY_MEMORY: u64 = 16 << 20;
@@ -134,6 +134,12 @@ impl Instance {
             }
         }));
         Ok(instance)
+    }
+
+    /// What is left of `sql_slave_skip_counter`.
+    pub fn set_skip_counter(&self, left: u64) {
+        let id = variables::find("sql_slave_skip_counter").expect("a variable of the table");
+        self.update_globals(|values| values.set(id, VarValue::UInt(left)));
     }
 
     /// What `rpl_semi_sync_source_*` say now.

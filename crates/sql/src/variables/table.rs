@@ -367,6 +367,7 @@ variables! {
     "sql_require_primary_key" Both Bool, "OFF", true, Real;
     "sql_safe_updates" Both Bool, "OFF", true, Real;
     "sql_select_limit" Both UInt(0, U64), "18446744073709551615", true, Real;
+    "sql_slave_skip_counter" Global UInt(0, U32), "0", true, Real;
     "sql_warnings" Both Bool, "OFF", true, Real;
     "ssl_ca" Global Text, "", false, Real;
     "ssl_capath" Global Text, "", false, Ignored;
@@ -421,6 +422,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("replica_parallel_workers", "slave_parallel_workers"),
     ("replica_preserve_commit_order", "slave_preserve_commit_order"),
     ("replica_skip_errors", "slave_skip_errors"),
+    ("sql_replica_skip_counter", "sql_slave_skip_counter"),
     ("replica_transaction_retries", "slave_transaction_retries"),
     ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"),
     ("rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout"),

@@ -46,6 +46,7 @@ impl Session {
             }
         };
         self.state.check_strict()?;
+        self.state.count(StatusCounter::HandlerDelete, deleted);
         self.state.count(StatusCounter::InnodbRowsDeleted, deleted);
         Ok(Outcome::affected(deleted))
     }

@@ -315,6 +315,7 @@ impl Session {
             Statement::Grant(grant) if grant.roles => C::ComGrantRoles,
             Statement::Grant(_) => C::ComGrant,
             Statement::Revoke(grant) if grant.roles => C::ComRevokeRoles,
+            Statement::Revoke(grant) if grant.on.is_none() => C::ComRevokeAll,
             Statement::Revoke(_) => C::ComRevoke,
             Statement::Begin { .. } => C::ComBegin,
             Statement::Commit { .. } => C::ComCommit,

@@ -459,6 +459,7 @@ impl Session {
         if limit == 0 {
             return None;
         }
+        self.state.count(StatusCounter::MaxExecutionTimeSet, 1);
         let process = self.state.process.clone();
         let task = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(limit)).await;

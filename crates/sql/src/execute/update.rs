@@ -73,6 +73,7 @@ impl Session {
             }
         };
         self.state.check_strict()?;
+        self.state.count(StatusCounter::HandlerUpdate, counts.changed);
         self.state.count(StatusCounter::InnodbRowsUpdated, counts.changed);
         let info = format!("Rows matched: {}  Changed: {}  Warnings: {}", counts.matched, counts.changed, self.state.diagnostics.count());
         let affected = if self.state.client.flags.found_rows { counts.matched } else { counts.changed };

@@ -64,10 +64,11 @@ fn lock_type(lock: &MetadataLockReport) -> &'static str {
     }
 }
 
+/// LOCK_DURATION; as in MySQL, LOCK TABLES has no other than a transaction.
 fn lock_duration(lock: &MetadataLockReport) -> &'static str {
-    match lock.object {
-        MetadataObject::Global | MetadataObject::Commit if lock.mode == MetadataMode::Write => "STATEMENT",
-        _ if lock.is_of_session => "EXPLICIT",
+    match (&lock.object, lock.mode) {
+        (MetadataObject::Global | MetadataObject::Commit, MetadataMode::Write) => "STATEMENT",
+        (MetadataObject::Global | MetadataObject::Commit, _) => "EXPLICIT",
         _ => "TRANSACTION",
     }
 }

@@ -9,7 +9,7 @@ use highkey_types::{MySqlError, Value};
 use super::image::SourceColumn;
 use super::tolerance::Tolerance;
 use crate::execute::Target;
-use crate::session::{Session, error::err};
+use crate::session::{Session, StatusCounter, error::err};
 
 /// A table as a source's TABLE_MAP_EVENT tells it. The columns mean ours by position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +147,7 @@ impl Mapped {
             self.complete(session, &mut image)?;
             rows.push(image.values);
         }
+        session.state.count(StatusCounter::HandlerWrite, rows.len() as u64);
         if !tolerance.is_strict() {
             let mode = if tolerance.idempotent { OnDuplicate::Replace } else { OnDuplicate::Error };
             for row in &rows {
@@ -231,6 +232,7 @@ impl Mapped {
     }
 
     async fn change_row(&self, session: &mut Session, old: Row, after: Option<Image>) -> Result<(), MySqlError> {
+        session.state.count(if after.is_some() { StatusCounter::HandlerUpdate } else { StatusCounter::HandlerDelete }, 1);
         let Some(mut after) = after else { return self.table().delete(session.txn(), &old).await };
         if !after.is_whole() {
             for (column, value) in old.values().into_iter().enumerate() {

@@ -43,7 +43,7 @@ fn thread(process: &ProcessEntry) -> Vec<Value> {
 
 /// The client's host without its port.
 fn host(p: &ProcessSnapshot) -> &str {
-    p.host.rsplit_once(':').map_or(&p.host, |(host, _)| host)
+    p.host.rsplit_once(':').map_or(p.host.as_str(), |(host, _)| host)
 }
 
 /// The connections by their sessions' numbers in reports of metadata locks.

@@ -182,11 +182,11 @@ async fn accept_until_shutdown(server: &Arc<Server>, tcp: TcpListener, local: Op
         tokio::select! {
             accepted = tcp.accept() => match accepted {
                 Ok((stream, address)) => accept_tcp(server, stream, address),
-                Err(e) => pause_after_accept_error(&e).await,
+                Err(e) => pause_after_accept_error(server, &e).await,
             },
             accepted = async { local.as_ref().expect("guarded").accept().await }, if local.is_some() => match accepted {
                 Ok((stream, _)) => spawn(server, Wire::new(Box::new(stream), server.instance.clone()), Peer::local()),
-                Err(e) => pause_after_accept_error(&e).await,
+                Err(e) => pause_after_accept_error(server, &e).await,
             },
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
@@ -196,7 +196,8 @@ async fn accept_until_shutdown(server: &Arc<Server>, tcp: TcpListener, local: Op
 }
 
 /// Out of file descriptors: the connections that exist go on.
-async fn pause_after_accept_error(e: &io::Error) {
+async fn pause_after_accept_error(server: &Server, e: &io::Error) {
+    server.instance.count(StatusCounter::ConnectionErrorsAccept, 1);
     warn!("accept: {e}");
     tokio::time::sleep(Duration::from_millis(100)).await;
 }

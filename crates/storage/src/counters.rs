@@ -40,8 +40,12 @@ counters! {
     commit_waits,
     /// Commits made durable by another one's fdatasync.
     group_commits,
+    /// Groups of commits that one leader has written, with binary log events among them.
+    binlog_groups,
     checkpoints,
-    pages_read, pages_written, data_fsyncs, doublewrite_pages, doublewrite_writes,
+    pages_read, pages_written,
+    /// Writes of one or more pages beside each other.
+    data_writes, data_fsyncs, doublewrite_pages, doublewrite_writes,
     pages_new, evictions,
     /// Pages that the foreground wrote because no frame was free.
     foreground_writes,

@@ -48,9 +48,14 @@ pub struct Stats {
     pub frames: u64,
     pub frames_free: u64,
     pub frames_dirty: u64,
-    /// The log's end and how far it is durable, as byte offsets.
+    /// The number that the next transaction gets, and the one that purge has come to, in the order of commits: older ones have left it nothing to do.
+    pub next_txn_id: u64,
+    pub purged_txn_id: u64,
+    /// The log's end, how far it has been written, how far it is durable, and what the last checkpoint needs no more; as byte offsets.
     pub log_end: u64,
+    pub log_written: u64,
     pub log_durable: u64,
+    pub log_checkpoint: u64,
     /// What statements waited for, by [`WaitKind`], and for which latches, the longest first.
     pub waits: [WaitSum; WaitKind::ALL.len()],
     pub latch_waits: Vec<LatchWaits>,
@@ -92,8 +97,12 @@ impl Stats {
             frames: frames as u64,
             frames_free: free as u64,
             frames_dirty: dirty as u64,
+            next_txn_id: system.status.next_id().0,
+            purged_txn_id: system.history.next().map_or(u64::MAX, |id| id.0).min(system.status.low_water().0),
             log_end: system.store.wal.end().0,
+            log_written: system.store.wal.written().0,
             log_durable: system.store.wal.durable().0,
+            log_checkpoint: system.store.wal.checkpoint().0,
             waits: system.waits.get(),
             latch_waits: system.waits.latches(),
             commits_cost: system.store.wal.anatomy.get(),

@@ -39,6 +39,11 @@ pub(crate) enum Way {
 }
 
 impl Gate {
+    /// Who has closed it, and who waits before it while it is closed.
+    pub(crate) fn lock(&self) -> &Arc<MetadataLock> {
+        &self.lock
+    }
+
     /// Goes in if it is open.
     pub(crate) fn try_enter(&self, owner: Owner) -> Option<Way> {
         let shard = owner.shard(SHARDS);

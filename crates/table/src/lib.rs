@@ -68,6 +68,7 @@ pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
 pub use replica::ReplicaRecord;
 pub use row::{Row, RowBatch};
 pub use scan::{KeyRange, LockingScan, ScanPartition, ScanPartitions, SemiConsistent, TableScan};
+pub use metadata_lock::{MetadataLockReport, MetadataMode, MetadataObject};
 pub use session_locks::{Passage, SessionLocks};
 pub use statistics::{IndexSummary, PAGE_BYTES, Statistics};
 pub use table::Table;

@@ -58,10 +58,39 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
+    /// One of no session is a group by itself.
+    pub(crate) fn group(self) -> u64 {
+        self.group
+    }
+
     /// One of `count` parts into which sessions fall.
     pub(crate) fn shard(self, count: usize) -> usize {
         self.group as usize % count
     }
+}
+
+/// What a metadata lock is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MetadataObject {
+    /// The global read lock: it keeps statements from beginning to change something,
+    Global,
+    /// and transactions from committing.
+    Commit,
+    Schema(Str),
+    /// Schema and name.
+    Table(Str, Str),
+}
+
+/// A metadata lock that somebody has or waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataLockReport {
+    pub object: MetadataObject,
+    pub mode: MetadataMode,
+    pub is_granted: bool,
+    /// See [`crate::SessionLocks::number`]. A number that no session has is that of a transaction which is prepared, or of the server itself.
+    pub session: u64,
+    /// Held until the session gives it up, not until a statement or transaction ends.
+    pub is_of_session: bool,
 }
 
 /// (schema, table); an empty table name is the schema itself.
@@ -192,6 +221,30 @@ impl MetadataLocks {
     /// The names of those locks of tables that `wanted` picks.
     pub(crate) fn names_of(&self, wanted: impl Fn(&Arc<MetadataLock>) -> bool) -> Vec<Name> {
         self.names.lock().iter().filter(|((_, table), lock)| !table.is_empty() && wanted(lock)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What there is of all names and of the global read lock, by object.
+    pub(crate) fn reports(&self) -> Vec<MetadataLockReport> {
+        let mut locks = vec![(MetadataObject::Global, self.statements.lock().clone()), (MetadataObject::Commit, self.commits.lock().clone())];
+        for ((schema, table), lock) in self.names.lock().iter() {
+            let object = if table.is_empty() { MetadataObject::Schema(schema.clone()) } else { MetadataObject::Table(schema.clone(), table.clone()) };
+            locks.push((object, lock.clone()));
+        }
+        locks.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut reports = Vec::new();
+        for (object, lock) in locks {
+            let state = lock.state.lock();
+            let holders = state.holders.iter().map(|(owner, mode)| (*owner, *mode, true));
+            let waiters = state.queue.iter().map(|waiter| (waiter.owner, waiter.mode, false));
+            reports.extend(holders.chain(waiters).map(|(owner, mode, is_granted)| MetadataLockReport {
+                object: object.clone(),
+                mode,
+                is_granted,
+                session: owner.group,
+                is_of_session: owner.number == owner.group,
+            }));
+        }
+        reports
     }
 
     /// Waits until `owner` has `lock` in this mode, which covers the one that it may have already.

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::database::Database;
 use crate::ddl::TableName;
 use crate::gate::{Gate, Way};
-use crate::metadata_lock::{MetadataLock, MetadataLocks, MetadataMode, Owner};
+use crate::metadata_lock::{MetadataLock, MetadataLockReport, MetadataLocks, MetadataMode, Owner};
 
 /// Dropping it releases everything. Only its session changes it; whoever else works for the session may ask.
 pub struct SessionLocks {
@@ -68,7 +68,19 @@ impl Database {
     }
 }
 
+impl Database {
+    /// The metadata locks that somebody has or waits for, by object.
+    pub fn metadata_lock_reports(&self) -> Vec<MetadataLockReport> {
+        self.metadata_locks.reports()
+    }
+}
+
 impl SessionLocks {
+    /// The session's number in reports of metadata locks.
+    pub fn number(&self) -> u64 {
+        self.owner.group()
+    }
+
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }

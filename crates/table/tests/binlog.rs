@@ -349,7 +349,7 @@ fn purge_and_reset_survive_a_crash_at_any_write() {
         let act = |db: &Arc<Database>| {
             let binlog = db.binlog().unwrap();
             if reset {
-                return binlog.reset();
+                return binlog.reset(7);
             }
             let last = binlog.files().last().unwrap().0.clone();
             binlog.purge_to(&last)
@@ -373,6 +373,7 @@ fn purge_and_reset_survive_a_crash_at_any_write() {
             if reset {
                 assert!(now.is_empty() || now == executed, "step {step}: {now}");
                 assert!(done.is_err() || now.is_empty(), "step {step}");
+                assert_eq!(binlog.files()[0].0, if now.is_empty() { "binlog.000007" } else { "binlog.000001" }, "step {step}");
             } else {
                 assert_eq!(now, executed, "step {step}");
                 assert!(binlog.purged().is_subset(&executed));
@@ -571,7 +572,7 @@ fn assigned_and_declared_gtids_are_executed() {
         assert_eq!((binlog.executed(), binlog.purged()), (all.clone(), set(&format!("{third}:1-6"))));
         assert!(binlog.find_start(&all).unwrap().is_some());
     }
-    binlog.reset().unwrap();
+    binlog.reset(1).unwrap();
     assert!(binlog.executed().is_empty() && binlog.purged().is_empty());
 }
 

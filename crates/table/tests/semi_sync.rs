@@ -260,7 +260,7 @@ fn what_ends_the_wait() {
     semi_sync.set(all_settings);
     let commit = Commit::begin(&db, 3);
     wait_for_sessions(&db, 1);
-    db.binlog().unwrap().reset().unwrap();
+    db.binlog().unwrap().reset(1).unwrap();
     commit.end();
     assert_eq!(rows(&db), 3);
     // The server ends.

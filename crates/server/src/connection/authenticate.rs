@@ -79,6 +79,7 @@ pub async fn connect(server: &Server, mut wire: Wire, peer: &Peer) -> io::Result
         Err(e) => return fail(&mut wire, capabilities, e).await,
     };
     let mut session = Session::new(server.instance.clone(), client);
+    wire.process = Some(session.process().clone());
     if let Some(database) = &hello.database
         && let Err(e) = session.init_db(database)
     {

@@ -112,6 +112,7 @@ pub async fn serve(
             Command::StmtPrepare(sql) => prepare(wire, session, capabilities, sql).await,
             Command::StmtExecute(request) => execute(wire, session, capabilities, &mut bound, request).await?,
             Command::StmtSendLongData { statement, parameter, data } => {
+                session.process().status().add(StatusCounter::ComStmtSendLongData, 1);
                 // Data for no statement is dropped, as by MySQL: nobody would ever ask for it.
                 if let Some(count) = session.prepared_params(statement) {
                     let limit = session.max_allowed_packet() as usize;
@@ -178,7 +179,7 @@ pub async fn serve(
                     "Uptime: {}  Threads: {}  Questions: {}",
                     server.instance.uptime_seconds(),
                     server.instance.processes().len(),
-                    server.instance.status().get(StatusCounter::Questions),
+                    server.instance.counted(StatusCounter::Questions),
                 );
                 wire.writer.packet(|out| out.extend_from_slice(text.as_bytes()));
                 Ok(())

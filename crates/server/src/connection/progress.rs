@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highkey_protocol::{PacketWriter, encode_progress};
-use highkey_sql::{Instance, ProcessEntry, Session, StatusCounter};
+use highkey_sql::{ProcessEntry, Session, StatusCounter};
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::oneshot;
@@ -18,7 +18,6 @@ use super::wire::Wire;
 /// What a command's reports need to know of its session.
 pub struct Reporter {
     process: Arc<ProcessEntry>,
-    instance: Arc<Instance>,
     interval: Duration,
 }
 
@@ -26,7 +25,7 @@ impl Reporter {
     /// None: the session wants no reports (`progress_report_time` is 0).
     pub fn of(session: &Session) -> Option<Self> {
         let interval = session.progress_report_time();
-        (!interval.is_zero()).then(|| Self { process: session.process().clone(), instance: session.instance().clone(), interval })
+        (!interval.is_zero()).then(|| Self { process: session.process().clone(), interval })
     }
 
     /// Begins to report. Until [`Reports::end`] nobody else writes to the wire.
@@ -34,7 +33,7 @@ impl Reporter {
         assert!(wire.writer.is_empty(), "what was written before a report is sent before it");
         let turn = Arc::new(Mutex::new(Turn { sequence: wire.writer.sequence(), answering: false }));
         let (end, mut ended) = oneshot::channel::<()>();
-        let (process, instance, interval) = (self.process.clone(), self.instance.clone(), self.interval);
+        let (process, interval) = (self.process.clone(), self.interval);
         let (stream, turns, write_timeout) = (wire.stream(), turn.clone(), wire.write_timeout);
         tokio::spawn(async move {
             loop {
@@ -66,7 +65,7 @@ impl Reporter {
                     // The answer meets the same error, or the same client that does not read.
                     _ => return,
                 }
-                instance.count(StatusCounter::BytesSent, bytes.len() as u64);
+                process.status().add(StatusCounter::BytesSent, bytes.len() as u64);
             }
         });
         Reports { turn, _end: end }

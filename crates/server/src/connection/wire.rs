@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use highkey_protocol::{PacketError, PacketReader, PacketWriter};
-use highkey_sql::{Instance, StatusCounter};
+use highkey_sql::{Instance, ProcessEntry, StatusCounter};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Mutex;
 use tokio_rustls::TlsAcceptor;
@@ -33,6 +33,8 @@ pub struct Wire {
     pub reader: PacketReader,
     pub writer: PacketWriter,
     pub write_timeout: Duration,
+    /// Who counts the bytes, once there is a session.
+    pub process: Option<Arc<ProcessEntry>>,
     /// Set once the connection is encrypted.
     pub tls: Option<Tls>,
 }
@@ -48,7 +50,7 @@ impl Wire {
         // Until a client has proved who it is, it may send little.
         let reader = PacketReader::new(1 << 20);
         let stream = Arc::new(Mutex::new(stream));
-        Self { stream, instance, reader, writer: PacketWriter::default(), write_timeout: Duration::from_secs(60), tls: None }
+        Self { stream, instance, reader, writer: PacketWriter::default(), write_timeout: Duration::from_secs(60), process: None, tls: None }
     }
 
     /// The next logical packet; `None` at the end of the stream between packets. Safe to cancel.
@@ -62,10 +64,17 @@ impl Wire {
             let buffer = self.reader.buffer();
             buffer.reserve(4096);
             let n = self.stream.lock().await.read_buf(buffer).await?;
-            self.instance.count(StatusCounter::BytesReceived, n as u64);
+            self.count(StatusCounter::BytesReceived, n as u64);
             if n == 0 {
                 return if self.reader.is_mid_packet() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(None) };
             }
+        }
+    }
+
+    fn count(&self, counter: StatusCounter, n: u64) {
+        match &self.process {
+            Some(process) => process.status().add(counter, n),
+            None => self.instance.count(counter, n),
         }
     }
 
@@ -92,7 +101,7 @@ impl Wire {
             Ok(sent) => sent?,
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
         }
-        self.instance.count(StatusCounter::BytesSent, bytes.len() as u64);
+        self.count(StatusCounter::BytesSent, bytes.len() as u64);
         self.writer.clear();
         Ok(())
     }
@@ -101,7 +110,9 @@ impl Wire {
     pub async fn start_tls(mut self, acceptor: &TlsAcceptor) -> io::Result<Self> {
         let early = self.reader.buffer().split();
         let stream = Arc::into_inner(self.stream).expect("shared only while a statement runs").into_inner();
+        self.instance.count(StatusCounter::SslAccepts, 1);
         let stream = acceptor.accept(Prefixed { early, stream }).await?;
+        self.instance.count(StatusCounter::SslFinishedAccepts, 1);
         let agreed = stream.get_ref().1;
         self.tls = Some(Tls {
             cipher: agreed.negotiated_cipher_suite().map_or(String::new(), |suite| iana_name(suite.suite())),

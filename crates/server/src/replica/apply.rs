@@ -80,6 +80,10 @@ struct Coordinator {
     next: u64,
     /// The transaction that is being given out, and its worker.
     current: Option<(Option<super::gtid::Gtid>, usize)>,
+    /// Events that are still to be passed over (`sql_slave_skip_counter`), and with the last of them what is left of its transaction.
+    skip: u64,
+    /// The present transaction is one of those.
+    skipping: bool,
 }
 
 impl Coordinator {
@@ -94,6 +98,8 @@ impl Coordinator {
             position,
             next: 0,
             current: None,
+            skip: channel.instance().global_u64("sql_slave_skip_counter"),
+            skipping: false,
             order,
             channel,
         }
@@ -187,7 +193,8 @@ impl Coordinator {
         // Commits are in order, so the one that has had its work longest is free first.
         let worker = ticket as usize % self.workers.len();
         self.order.done_below(self.workers[worker].free_at).await;
-        let ignored = u64::from(event.server_id) == self.channel.server_id() || self.settings.ignore_server_ids.contains(&u64::from(event.server_id));
+        self.skipping = self.skip > 0;
+        let ignored = self.skipping || u64::from(event.server_id) == self.channel.server_id() || self.settings.ignore_server_ids.contains(&u64::from(event.server_id));
         let file = self.position.file.as_str().into();
         self.give(worker, Work::Start(Start { ticket, gtid, server_id: event.server_id, committed_micros, timestamp: event.timestamp, file, ignored, first: ticket == 0 })).await;
         self.current = Some((gtid, worker));
@@ -197,6 +204,10 @@ impl Coordinator {
 
     async fn forward(&mut self, event: Event, part: Part, room: OwnedSemaphorePermit) {
         let Some((gtid, worker)) = self.current else { return };
+        if self.skipping && (part.ends() || self.skip > 1) {
+            self.skip -= 1;
+            self.channel.instance().set_skip_counter(self.skip);
+        }
         let mut end = None;
         if part.ends() {
             self.current = None;
@@ -442,6 +453,22 @@ mod tests {
             }
         }
         assert!(decided > 0);
+    }
+
+    /// Five events each: a sixth is the second transaction's, and with it goes all of that.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn events_are_passed_over_to_the_end_of_a_transaction() {
+        for (skip, left_out) in [(1, 1), (5, 1), (6, 2)] {
+            let fixture = fixture("4").await;
+            fixture.instance.set_skip_counter(skip);
+            let mut transactions: Vec<_> = (1..=4).map(|number| transaction(number, number - 1)).collect();
+            // The counter is not changed, so that what is left out is not missed.
+            transactions.iter_mut().for_each(|events| drop(events.drain(2..4)));
+            fixture.apply(&transactions, Until::Never).await;
+            assert_eq!(fixture.failure(), (0, String::new()));
+            assert_eq!(fixture.rows("list"), (left_out + 1..=4).map(|n| (n, n - 1)).collect::<Vec<_>>(), "{skip}");
+            assert_eq!((fixture.recorded().number, fixture.instance.global_u64("sql_slave_skip_counter")), (4, 0));
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -361,6 +361,7 @@ impl Channel {
             applied_gtids: state.applied.gtids.to_string(),
             queued_bytes: self.queue.borrow().as_ref().map_or(0, Queue::bytes),
             seconds_behind,
+            skip_counter: self.instance.global_u64("sql_slave_skip_counter"),
             until_condition: until_condition.into(),
             until_file,
             until_position,

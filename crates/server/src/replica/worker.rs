@@ -446,6 +446,10 @@ impl Worker {
             Err(e) if query.error_code != 0 && e.code == query.error_code => Ok(false),
             Err(e) if first && is_about_account(&query.shown()) && e.code == 1396 => Ok(true),
             Err(e @ MySqlError { code: 1205 | 1213, .. }) => Err(plain(e)),
+            Err(e) if self.applier.skips(e.code) => {
+                skipped(&e);
+                Ok(false)
+            }
             Err(e) => Err(Problem::Failed(e.code, format!("Error '{}' on query. Default database: '{}'. Query: '{}'", e.message, context.schema, query.shown()))),
         }
     }
@@ -461,6 +465,10 @@ impl Worker {
         }
         let change = RowsChange { kind: rows.kind, table: &table, before: rows.before, after: rows.after, images: rows.images, no_foreign_key_checks: rows.no_foreign_key_checks };
         let Err(e) = self.applier.rows(&change, event.timestamp).await else { return Ok(()) };
+        if self.applier.skips(e.code) {
+            skipped(&e);
+            return Ok(());
+        }
         let file = self.transaction()?.start.file.clone();
         Err(match e.code {
             1205 | 1213 => plain(e),
@@ -480,6 +488,10 @@ impl Worker {
             ),
         })
     }
+}
+
+fn skipped(e: &MySqlError) {
+    tracing::warn!("an event is passed over as slave_skip_errors says: error {}: {}", e.code, e.message);
 }
 
 /// What an event says about a transaction in two phases; `None` for all other statements.

@@ -8,7 +8,7 @@ use crate::bind;
 use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{Expr, ExprKind, Flush, FunctionCall, ObjectName, Statement, TableLock};
-use crate::session::{Interruption, LockedName, Session, error};
+use crate::session::{Interruption, LockedName, Session, StatusCounter, error};
 use crate::show;
 
 impl Session {
@@ -47,9 +47,13 @@ impl Session {
 
     pub(crate) async fn flush(&mut self, items: &[Flush]) -> Result<Outcome, Failure> {
         for item in items {
+            if matches!(item, Flush::Tables { .. }) {
+                self.state.count(StatusCounter::FlushCommands, 1);
+            }
             match item {
-                // There is one copy of everything that these would read again.
-                Flush::Privileges | Flush::Status => {}
+                // There is one copy of the accounts, which this would read again.
+                Flush::Privileges => {}
+                Flush::Status => self.state.instance.flush_status(&self.state.process),
                 Flush::Logs(kind) => {
                     if kind.as_deref().is_none_or(|kind| kind == "BINARY")
                         && let Some(binlog) = self.state.instance.database().binlog()

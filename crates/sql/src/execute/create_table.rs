@@ -13,7 +13,7 @@ use crate::plan::{BoundQuery, Field};
 use crate::session::{Session, error, error::err};
 
 /// The column that `sql_generate_invisible_primary_key` adds.
-const GENERATED_KEY: &str = "my_row_id";
+pub(crate) const GENERATED_KEY: &str = "my_row_id";
 
 impl Session {
     pub(crate) async fn create_table(&mut self, create: &ast::CreateTable) -> Result<Outcome, Failure> {

@@ -46,7 +46,8 @@ impl Session {
             }
         };
         self.state.check_strict()?;
-        self.state.instance.count(StatusCounter::InnodbRowsDeleted, deleted);
+        self.state.count(StatusCounter::HandlerDelete, deleted);
+        self.state.count(StatusCounter::InnodbRowsDeleted, deleted);
         Ok(Outcome::affected(deleted))
     }
 

@@ -343,14 +343,28 @@ impl Inserter {
         Ok(n)
     }
 
+    fn count(&self, state: &SessionState) {
+        use StatusCounter as C;
+        let rows = [
+            (C::HandlerWrite, self.row),
+            (C::HandlerUpdate, self.updated),
+            (C::HandlerDelete, self.replaced),
+            (C::InnodbRowsInserted, self.inserted),
+            (C::InnodbRowsUpdated, self.updated),
+            (C::InnodbRowsDeleted, self.replaced),
+        ];
+        rows.into_iter().filter(|(_, n)| *n > 0).for_each(|(counter, n)| state.count(counter, n));
+    }
+
     pub(super) fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
         if self.first_generated.is_none() {
             self.first_generated = generated.iter().find(|(row, _)| !left_out(*row)).map(|(_, n)| *n);
         }
     }
 
-    /// What the OK packet says.
+    /// What the OK packet says; the rows are counted.
     pub fn outcome(&self, state: &mut SessionState, info: bool) -> Outcome {
+        self.count(state);
         if let Some(first) = self.first_generated {
             state.last_insert_id = first;
         }
@@ -433,7 +447,6 @@ impl Session {
             }
         };
         self.state.check_strict()?;
-        self.state.instance.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
         Ok(inserter.outcome(&mut self.state, info))
     }
 

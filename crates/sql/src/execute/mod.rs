@@ -35,13 +35,14 @@ use std::pin::pin;
 
 use highkey_types::MySqlError;
 
-use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, XaStatement};
+use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, StoredProgram, XaStatement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
 
 pub(crate) use analyze::{counted, latch_name, wait_name};
 pub use answer::{DiscardingSink, columns};
 pub use query::BoundTables;
+pub(crate) use create_table::GENERATED_KEY;
 pub(crate) use delete::delete_tables;
 pub(crate) use insert::{insert_has_subquery, insert_tables};
 pub(crate) use locking::{lock_mode, lock_policy, whole_key};
@@ -117,7 +118,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | DropProgram { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
-        Flush(_) | Reset | ResetBinaryLogs | Replica(_) | Histogram { .. } => true,
+        Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | Histogram { .. } => true,
         _ => false,
     }
 }
@@ -242,8 +243,8 @@ impl Session {
                 Ok(Outcome::ok())
             }
             Statement::PurgeBinaryLogsBefore(time) => self.purge_binary_logs_before(time).await,
-            Statement::ResetBinaryLogs => {
-                self.state.binlog()?.reset()?;
+            Statement::ResetBinaryLogs { first } => {
+                self.state.binlog()?.reset(*first)?;
                 Ok(Outcome::ok())
             }
             Statement::Reset => Err(error::not_supported("RESET of this kind").into()),
@@ -274,7 +275,13 @@ impl Session {
     fn count_statement(&self, statement: &Statement) {
         use StatusCounter as C;
         let counter = match statement {
-            Statement::Empty { .. } | Statement::DropProgram { .. } => return,
+            Statement::Empty { .. } => C::ComEmptyQuery,
+            Statement::DropProgram { kind, .. } => match kind {
+                StoredProgram::Procedure => C::ComDropProcedure,
+                StoredProgram::Function => C::ComDropFunction,
+                StoredProgram::Trigger => C::ComDropTrigger,
+                StoredProgram::Event => C::ComDropEvent,
+            },
             Statement::Query(_) => C::ComSelect,
             Statement::Do(_) => C::ComDo,
             Statement::Insert(i) => match (&i.source, i.replace) {
@@ -297,12 +304,19 @@ impl Session {
             Statement::TruncateTable(_) => C::ComTruncate,
             Statement::CreateIndex(_) => C::ComCreateIndex,
             Statement::DropIndex { .. } => C::ComDropIndex,
-            Statement::CreateDatabase { .. } | Statement::AlterDatabase { .. } => C::ComCreateDb,
+            Statement::CreateDatabase { .. } => C::ComCreateDb,
+            Statement::AlterDatabase { .. } => C::ComAlterDb,
             Statement::DropDatabase { .. } => C::ComDropDb,
             Statement::CreateUser { .. } => C::ComCreateUser,
-            Statement::AlterUser { .. } | Statement::SetPassword { .. } | Statement::RenameUser(_) => C::ComAlterUser,
+            Statement::AlterUser { .. } => C::ComAlterUser,
+            Statement::SetPassword { .. } => C::ComSetPassword,
+            Statement::RenameUser(_) => C::ComRenameUser,
             Statement::DropUser { .. } => C::ComDropUser,
-            Statement::Grant(_) | Statement::Revoke(_) => C::ComGrant,
+            Statement::Grant(grant) if grant.roles => C::ComGrantRoles,
+            Statement::Grant(_) => C::ComGrant,
+            Statement::Revoke(grant) if grant.roles => C::ComRevokeRoles,
+            Statement::Revoke(grant) if grant.on.is_none() => C::ComRevokeAll,
+            Statement::Revoke(_) => C::ComRevoke,
             Statement::Begin { .. } => C::ComBegin,
             Statement::Commit { .. } => C::ComCommit,
             Statement::Rollback { .. } => C::ComRollback,
@@ -327,16 +341,21 @@ impl Session {
             Statement::Prepare { .. } => C::ComPrepareSql,
             Statement::Execute { .. } => C::ComExecuteSql,
             Statement::Deallocate(_) => C::ComDeallocSql,
-            Statement::Show(_) | Statement::Describe { .. } => C::ComShow,
+            Statement::Show(show) => show_counter(&show.what),
+            Statement::Describe { .. } => C::ComShowFields,
             Statement::Explain { .. } | Statement::ExplainConnection { .. } => C::ComExplain,
             Statement::Kill { .. } => C::ComKill,
-            Statement::Flush(_) | Statement::Reset => C::ComFlush,
-            Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) | Statement::ResetBinaryLogs => C::ComFlush,
+            Statement::Flush(_) => C::ComFlush,
+            Statement::PurgeBinaryLogsTo(_) => C::ComPurge,
+            Statement::PurgeBinaryLogsBefore(_) => C::ComPurgeBeforeDate,
+            Statement::Reset | Statement::ResetBinaryLogs { .. } => C::ComReset,
             Statement::Histogram { .. } => C::ComAnalyze,
             Statement::Maintain { operation, .. } => match operation {
                 Maintenance::Check => C::ComCheck,
                 Maintenance::Analyze => C::ComAnalyze,
-                _ => C::ComOptimize,
+                Maintenance::Optimize => C::ComOptimize,
+                Maintenance::Repair => C::ComRepair,
+                Maintenance::Checksum => C::ComChecksum,
             },
             Statement::Shutdown => C::ComShutdown,
             Statement::Replica(statement) => match statement.action {
@@ -347,6 +366,55 @@ impl Session {
                 ReplicaAction::Reset { .. } => C::ComReset,
             },
         };
-        self.state.instance.count(counter, 1);
+        self.state.count(counter, 1);
+    }
+}
+
+/// Under which of MySQL's names a SHOW is counted.
+fn show_counter(what: &ShowWhat) -> StatusCounter {
+    use StatusCounter as C;
+    match what {
+        ShowWhat::Databases => C::ComShowDatabases,
+        ShowWhat::Tables { .. } => C::ComShowTables,
+        ShowWhat::OpenTables { .. } => C::ComShowOpenTables,
+        ShowWhat::TableStatus { .. } => C::ComShowTableStatus,
+        ShowWhat::Columns { .. } => C::ComShowFields,
+        ShowWhat::Index { .. } => C::ComShowKeys,
+        ShowWhat::CreateTable(_) | ShowWhat::CreateView(_) => C::ComShowCreateTable,
+        ShowWhat::CreateDatabase { .. } => C::ComShowCreateDb,
+        ShowWhat::CreateUser(_) => C::ComShowCreateUser,
+        ShowWhat::CreateOther { kind, .. } => match kind.as_str() {
+            "PROCEDURE" => C::ComShowCreateProc,
+            "FUNCTION" => C::ComShowCreateFunc,
+            "TRIGGER" => C::ComShowCreateTrigger,
+            _ => C::ComShowCreateEvent,
+        },
+        ShowWhat::Variables { .. } => C::ComShowVariables,
+        ShowWhat::Status { .. } => C::ComShowStatus,
+        ShowWhat::Warnings { .. } => C::ComShowWarnings,
+        ShowWhat::Errors { .. } => C::ComShowErrors,
+        ShowWhat::ProcessList { .. } => C::ComShowProcesslist,
+        ShowWhat::Engines => C::ComShowStorageEngines,
+        ShowWhat::Engine { what, .. } => match what.as_str() {
+            "MUTEX" => C::ComShowEngineMutex,
+            "LOGS" => C::ComShowEngineLogs,
+            _ => C::ComShowEngineStatus,
+        },
+        ShowWhat::CharacterSet => C::ComShowCharsets,
+        ShowWhat::Collation => C::ComShowCollations,
+        ShowWhat::Grants { .. } => C::ComShowGrants,
+        ShowWhat::Privileges => C::ComShowPrivileges,
+        ShowWhat::Plugins => C::ComShowPlugins,
+        ShowWhat::Triggers { .. } => C::ComShowTriggers,
+        ShowWhat::Events { .. } => C::ComShowEvents,
+        ShowWhat::ProcedureStatus => C::ComShowProcedureStatus,
+        ShowWhat::FunctionStatus => C::ComShowFunctionStatus,
+        ShowWhat::BinaryLogs => C::ComShowBinlogs,
+        ShowWhat::BinaryLogStatus => C::ComShowMasterStatus,
+        ShowWhat::BinlogEvents { .. } => C::ComShowBinlogEvents,
+        ShowWhat::ReplicaStatus { .. } => C::ComShowSlaveStatus,
+        ShowWhat::Replicas => C::ComShowSlaveHosts,
+        ShowWhat::Profiles => C::ComShowProfiles,
+        ShowWhat::Profile => C::ComShowProfile,
     }
 }

@@ -249,7 +249,7 @@ impl Session {
         if let Some(rows) = self.try_fast(bound, fast, destination).await? {
             return Ok(rows);
         }
-        self.state.instance.count(StatusCounter::SelectDataFusion, 1);
+        self.state.count(StatusCounter::SelectDataFusion, 1);
         let mut stream = Box::pin(self.stream(bound.clone(), false)).await?;
         let mut count = 0;
         if let Destination::Sink(sink) = destination {
@@ -289,7 +289,7 @@ impl Session {
         let diagnostics = self.state.diagnostics.clone();
         match self.run_fast(fast, bound.fields(), destination).await? {
             Progress::Done(rows) => {
-                self.state.instance.count(StatusCounter::SelectFastPath, 1);
+                self.state.count(StatusCounter::SelectFastPath, 1);
                 Ok(Some(rows))
             }
             Progress::TooLarge => {
@@ -318,7 +318,7 @@ impl Session {
 
     /// Rows were read for the statement, whatever becomes of them.
     pub(crate) fn note_read(&self, rows: u64) {
-        self.state.instance.count(StatusCounter::InnodbRowsRead, rows);
+        self.state.count(StatusCounter::InnodbRowsRead, rows);
         self.state.process.add_examined(rows);
     }
 
@@ -459,6 +459,7 @@ impl Session {
         if limit == 0 {
             return None;
         }
+        self.state.count(StatusCounter::MaxExecutionTimeSet, 1);
         let process = self.state.process.clone();
         let task = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(limit)).await;
@@ -513,7 +514,7 @@ impl Running {
     }
 
     fn count_read(&self, state: &SessionState) {
-        state.instance.count(StatusCounter::InnodbRowsRead, state.process.rows_examined() - self.examined_before);
+        state.count(StatusCounter::InnodbRowsRead, state.process.rows_examined() - self.examined_before);
     }
 }
 

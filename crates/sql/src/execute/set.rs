@@ -21,6 +21,8 @@ enum Change<'a> {
     Transaction { scope: Option<VariableScope>, isolation: Option<IsolationLevel>, access: Option<AccessMode> },
 }
 
+const SKIP_WITH_GTIDS: &str = "sql_slave_skip_counter can not be set when the server is running with @@GLOBAL.GTID_MODE = ON. Instead, for each transaction that you want to skip, generate an empty transaction with the same GTID as the transaction";
+
 impl Session {
     /// Every item is evaluated and checked before the first takes effect, as in MySQL: none does if one is wrong, and none sees another's.
     pub(crate) async fn set(&mut self, items: &[SetItem]) -> Result<Outcome, Failure> {
@@ -116,6 +118,9 @@ impl Session {
                 }
                 return Ok(None);
             }
+        }
+        if definition.name == "sql_slave_skip_counter" && self.state.instance.global_text("gtid_mode") == "ON" {
+            return Err(error::err(1858, SKIP_WITH_GTIDS).into());
         }
         if !global && definition.name == "sql_log_bin" && self.in_explicit_transaction() {
             return Err(error::err(1694, "Cannot modify @@session.sql_log_bin inside a transaction").into());

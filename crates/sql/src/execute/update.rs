@@ -73,7 +73,8 @@ impl Session {
             }
         };
         self.state.check_strict()?;
-        self.state.instance.count(StatusCounter::InnodbRowsUpdated, counts.changed);
+        self.state.count(StatusCounter::HandlerUpdate, counts.changed);
+        self.state.count(StatusCounter::InnodbRowsUpdated, counts.changed);
         let info = format!("Rows matched: {}  Changed: {}  Warnings: {}", counts.matched, counts.changed, self.state.diagnostics.count());
         let affected = if self.state.client.flags.found_rows { counts.matched } else { counts.changed };
         Ok(Outcome::Done { affected, last_insert_id: self.state.explicit_insert_id.unwrap_or(0), info })

@@ -2,7 +2,7 @@
 //!
 //! One line per table; a column is `NAME type`, where type is `sN` VARCHAR(N), `S` LONGTEXT, `bN` and `B` the same compared
 //! by utf8_bin (names of schemas and tables among them: they differ in case), `u` BIGINT UNSIGNED, `i` BIGINT, `n` INT
-//! UNSIGNED, `I` INT, `d` DATETIME, `m` DATETIME(6), `D` DECIMAL(20,6), `p` DECIMAL(5,2), `f` DOUBLE, `j` JSON, and `?` makes
+//! UNSIGNED, `I` INT, `d` DATETIME, `m` DATETIME(6), `D` DECIMAL(20,6), `t` TIME, `p` DECIMAL(5,2), `f` DOUBLE, `j` JSON, and `?` makes
 //! it nullable.
 
 pub(super) const INFORMATION_SCHEMA: &[(&str, &str)] = &[
@@ -117,6 +117,10 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ),
     ("global_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("global_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
+    (
+        "metadata_locks",
+        "OBJECT_TYPE s64;OBJECT_SCHEMA s64?;OBJECT_NAME s64?;COLUMN_NAME s64?;OBJECT_INSTANCE_BEGIN u;LOCK_TYPE s32;LOCK_DURATION s32;LOCK_STATUS s32;SOURCE s64?;OWNER_THREAD_ID u?;OWNER_EVENT_ID u?",
+    ),
     ("replication_applier_configuration", "CHANNEL_NAME s64;DESIRED_DELAY I"),
     ("replication_applier_status", "CHANNEL_NAME s64;SERVICE_STATE s3;REMAINING_DELAY n?;COUNT_TRANSACTIONS_RETRIES u"),
     (
@@ -133,6 +137,21 @@ pub(super) const PERFORMANCE_SCHEMA: &[(&str, &str)] = &[
     ),
     ("session_status", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
     ("session_variables", "VARIABLE_NAME s64;VARIABLE_VALUE s1024?"),
+    (
+        "threads",
+        "THREAD_ID u;NAME s128;TYPE s10;PROCESSLIST_ID u?;PROCESSLIST_USER s32?;PROCESSLIST_HOST s60?;PROCESSLIST_DB s64?;PROCESSLIST_COMMAND s16?;PROCESSLIST_TIME i?;PROCESSLIST_STATE s64?;PROCESSLIST_INFO S?;PARENT_THREAD_ID u?;ROLE s64?;INSTRUMENTED s3;HISTORY s3;CONNECTION_TYPE s16?;THREAD_OS_ID u?;RESOURCE_GROUP s64?",
+    ),
+];
+
+const INNODB_LOCK_WAITS: &str = "wait_started d?;wait_age t?;wait_age_secs i?;locked_table S?;locked_table_schema s64?;locked_table_name s64?;locked_table_partition s64?;locked_table_subpartition s64?;locked_index s64?;locked_type s32;waiting_trx_id s18;waiting_trx_started d;waiting_trx_age t?;waiting_trx_rows_locked u;waiting_trx_rows_modified u;waiting_pid u;waiting_query S?;waiting_lock_id s128;waiting_lock_mode s32;blocking_trx_id s18;blocking_pid u;blocking_query S?;blocking_lock_id s128;blocking_lock_mode s32?;blocking_trx_started d;blocking_trx_age t?;blocking_trx_rows_locked u;blocking_trx_rows_modified u;sql_kill_blocking_query s32;sql_kill_blocking_connection s26";
+const SCHEMA_TABLE_LOCK_WAITS: &str = "object_schema s64?;object_name s64?;waiting_thread_id u;waiting_pid u?;waiting_account S?;waiting_lock_type s32;waiting_lock_duration s32;waiting_query S?;waiting_query_secs i?;waiting_query_rows_affected u?;waiting_query_rows_examined u?;blocking_thread_id u;blocking_pid u?;blocking_account S?;blocking_lock_type s32;blocking_lock_duration s32;sql_kill_blocking_query s31?;sql_kill_blocking_connection s25?";
+
+/// Who waits for whom; those named `x$…` have statements as they were written.
+pub(super) const SYS: &[(&str, &str)] = &[
+    ("innodb_lock_waits", INNODB_LOCK_WAITS),
+    ("schema_table_lock_waits", SCHEMA_TABLE_LOCK_WAITS),
+    ("x$innodb_lock_waits", INNODB_LOCK_WAITS),
+    ("x$schema_table_lock_waits", SCHEMA_TABLE_LOCK_WAITS),
 ];
 
 /// `mysql.user`, as far as accounts have it.

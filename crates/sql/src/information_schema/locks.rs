@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use highkey_table::{ActiveTxn, DeadlockReport, Isolation, LockExtent, LockMode, LockReport, Table, TxnId};
-use highkey_types::{DateTime, MySqlError, Value};
+use highkey_types::{DateTime, MySqlError, Time, Value};
 
 use super::rows::{t, u};
+use super::threads::query;
 use crate::session::{Instance, ProcessEntry, SessionState, error};
+use crate::show;
 
 /// The tables by their trees' numbers, with the index.
 type Places = HashMap<u32, (Arc<Table>, usize)>;
@@ -136,6 +138,62 @@ pub(super) fn data_lock_waits(state: &SessionState) -> Result<Vec<Vec<Value>>, M
     Ok(rows)
 }
 
+/// sys.innodb_lock_waits: a row for each that a waiter waits for, with what INNODB_TRX says of both.
+pub(super) fn lock_waits(state: &SessionState, shortened: bool) -> Result<Vec<Vec<Value>>, MySqlError> {
+    let places = places(&state.instance);
+    let sessions = sessions(&state.instance);
+    let reports = reports(&state.instance, &places)?;
+    let moment = |us: u64| Value::DateTime(state.config.time_zone.from_utc(&DateTime::from_micros(us as i64).unwrap_or_default()));
+    let age = |us: u64| (now_us() / 1_000_000).saturating_sub(us / 1_000_000) as i64;
+    let time = |us: u64| Value::Time(Time { micros: age(us) * 1_000_000 });
+    let mut rows = Vec::new();
+    for lock in &reports {
+        let Some(wait) = &lock.wait else { continue };
+        let Some(waiter) = side(&sessions, &reports, lock.txn) else { continue };
+        let def = places[&lock.index.0].0.def();
+        let table = format!("{}.{}", show::quote(&def.schema), show::quote(&def.name));
+        for &txn in &wait.blockers {
+            let Some(blocker) = side(&sessions, &reports, txn) else { continue };
+            let of_blocker = |held: &&LockReport| held.txn == txn && held.index == lock.index && held.key == lock.key;
+            let held = reports.iter().filter(of_blocker).min_by_key(|held| held.wait.is_some());
+            let index = t(&def.indexes[places[&lock.index.0].1].name);
+            let mut row = vec![moment(wait.since_us), time(wait.since_us), Value::Int(age(wait.since_us)), t(&table), t(&def.schema), t(&def.name), Value::Null, Value::Null, index];
+            row.extend([t("RECORD"), t(lock.txn.0.to_string()), moment(waiter.started_us), time(waiter.started_us), u(waiter.rows_locked), u(waiter.rows_changed)]);
+            row.extend([u(waiter.connection), query(waiter.query.as_deref(), shortened), t(lock_id(lock)), t(mode(lock)), t(txn.0.to_string()), u(blocker.connection)]);
+            row.extend([query(blocker.query.as_deref(), shortened), t(held.map_or_else(|| place_id(txn, lock), lock_id)), held.map_or(Value::Null, |held| t(mode(held)))]);
+            row.extend([moment(blocker.started_us), time(blocker.started_us), u(blocker.rows_locked), u(blocker.rows_changed)]);
+            row.extend([t(format!("KILL QUERY {}", blocker.connection)), t(format!("KILL {}", blocker.connection))]);
+            rows.push(row);
+        }
+    }
+    rows.sort_by_key(|row| row[2].as_i64().map_or(0, |age| -age));
+    Ok(rows)
+}
+
+/// One of the two of a wait.
+struct Side {
+    connection: u64,
+    query: Option<Arc<str>>,
+    started_us: u64,
+    rows_locked: u64,
+    rows_changed: u64,
+}
+
+/// `None` for a transaction that is no session's, or has ended meanwhile.
+fn side(sessions: &HashMap<TxnId, Arc<ProcessEntry>>, reports: &[LockReport], txn: TxnId) -> Option<Side> {
+    let process = sessions.get(&txn)?;
+    let active = process.activity().get()?;
+    let snapshot = process.snapshot();
+    let query = snapshot.info.filter(|_| snapshot.command != "Sleep");
+    let own = reports.iter().filter(|lock| lock.txn == txn);
+    Some(Side { connection: process.id(), query, started_us: active.started_us, rows_locked: records(own), rows_changed: active.rows_changed })
+}
+
+/// How many records these locks lock.
+fn records<'l>(locks: impl Iterator<Item = &'l LockReport>) -> u64 {
+    locks.filter(|lock| lock.wait.is_none() && matches!(lock.extent, LockExtent::Record | LockExtent::NextKey)).count() as u64
+}
+
 fn level(isolation: Isolation) -> &'static str {
     match isolation {
         Isolation::ReadUncommitted => "READ UNCOMMITTED",
@@ -177,7 +235,7 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         None => Value::Null,
     };
     let locks = size.locked_keys + size.locked_ranges;
-    let records = own.iter().filter(|lock| lock.wait.is_none() && matches!(lock.extent, LockExtent::Record | LockExtent::NextKey)).count();
+    let records = records(own.iter().copied());
     vec![
         u(active.id.map_or(UNNUMBERED + process.id(), |id| id.0)),
         t(if waiting.is_some() { "LOCK WAIT" } else { "RUNNING" }),
@@ -192,7 +250,7 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
         u(tables.len() as u64),
         u(locks as u64),
         u(size.lock_bytes as u64),
-        u(records as u64),
+        u(records),
         u(active.rows_changed),
         u(0_u64),
         t(level(active.isolation)),
@@ -206,24 +264,91 @@ fn transaction(state: &SessionState, process: &ProcessEntry, active: &ActiveTxn,
     ]
 }
 
+fn now_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64)
+}
+
+fn seconds_since(us: u64) -> u64 {
+    now_us().saturating_sub(us) / 1_000_000
+}
+
+fn moment_text() -> String {
+    DateTime::from_micros(now_us() as i64).unwrap_or_default().format(0)
+}
+
+/// What InnoDB's monitor says of a transaction before it comes to its locks. `wait` is what it waits for, `tables` those it has locks of.
+fn transaction_lines(instance: &Instance, process: &ProcessEntry, active: &ActiveTxn, wait: Option<&LockReport>, tables: usize) -> String {
+    let size = active.id.and_then(|id| instance.database().engine().txn_size(id)).unwrap_or_default();
+    let p = process.snapshot();
+    let operation = match wait {
+        Some(lock) if lock.extent == LockExtent::InsertIntention => " inserting",
+        Some(_) => " starting index read",
+        None => "",
+    };
+    let id = active.id.map_or(UNNUMBERED + process.id(), |id| id.0);
+    let mut text = format!("TRANSACTION {id}, ACTIVE {} sec{operation}\n", seconds_since(active.started_us));
+    if tables > 0 && p.command != "Sleep" {
+        let _ = writeln!(text, "mysql tables in use {tables}, locked {tables}");
+    }
+    let waits = if wait.is_some() { "LOCK WAIT " } else { "" };
+    let _ = write!(text, "{waits}{} lock struct(s), heap size {}, {} row lock(s)", size.locked_keys + size.locked_ranges, size.lock_bytes, size.locked_keys);
+    if size.entries_changed > 0 {
+        let _ = write!(text, ", undo log entries {}", size.entries_changed);
+    }
+    let connection = format!("MySQL thread id {}, {} {} {}", p.id, p.host, p.user, p.state);
+    let _ = writeln!(text, "\n{}", connection.trim_end());
+    if let Some(info) = &p.info {
+        let _ = writeln!(text, "{info}");
+    }
+    text
+}
+
+/// What SHOW ENGINE INNODB STATUS says under LIST OF TRANSACTIONS FOR EACH SESSION.
+pub(crate) fn transactions_text(instance: &Instance) -> Result<String, MySqlError> {
+    let places = places(instance);
+    let reports = reports(instance, &places)?;
+    let mut text = String::new();
+    for process in instance.processes().all() {
+        let Some(active) = process.activity().get() else {
+            let _ = writeln!(text, "---TRANSACTION {}, not started\n0 lock struct(s), heap size 0, 0 row lock(s)", UNNUMBERED + process.id());
+            continue;
+        };
+        let own: Vec<&LockReport> = reports.iter().filter(|lock| Some(lock.txn) == active.id).collect();
+        let tables: BTreeSet<u64> = own.iter().map(|lock| places[&lock.index.0].0.id().0).collect();
+        let waiting = own.iter().find_map(|lock| Some((*lock, lock.wait.as_ref()?)));
+        text += "---";
+        text += &transaction_lines(instance, &process, &active, waiting.map(|(lock, _)| lock), tables.len());
+        if let Some((lock, wait)) = waiting {
+            let seconds = seconds_since(wait.since_us);
+            let _ = writeln!(text, "------- TRX HAS BEEN WAITING {seconds} SEC FOR THIS LOCK TO BE GRANTED:\n{}\n------------------", lock_text(&places, lock.txn, lock, true));
+        }
+    }
+    Ok(text)
+}
+
+/// What SHOW ENGINE INNODB STATUS says under LATEST FOREIGN KEY ERROR: of a statement that ends with error 1451 or 1452, whose transaction goes on.
+pub(crate) fn foreign_key_text(instance: &Instance, process: &ProcessEntry, error: &MySqlError) -> String {
+    let told = error.message.split_once(" (").and_then(|(_, told)| told.strip_suffix(')')).unwrap_or(&error.message);
+    let (table, constraint) = told.split_once(", CONSTRAINT").unwrap_or((told, ""));
+    let mut text = format!("{} Transaction:\n", moment_text());
+    if let Some(active) = process.activity().get() {
+        text += &transaction_lines(instance, process, &active, None, 0);
+    }
+    text + &format!("Foreign key constraint fails for table {table}:\n,\n  CONSTRAINT{constraint}\n")
+}
+
 /// What SHOW ENGINE INNODB STATUS says under LATEST DETECTED DEADLOCK, and the error log with `innodb_print_all_deadlocks`.
 pub(crate) fn deadlock_text(instance: &Instance, deadlock: &DeadlockReport) -> String {
     let places = places(instance);
     let sessions = sessions(instance);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64);
-    let mut text = format!("{}\n", DateTime::from_micros(now).unwrap_or_default().format(0));
+    let mut text = moment_text() + "\n";
     let count = deadlock.members.len();
     for (n, waits) in deadlock.members.iter().enumerate() {
         let number = n + 1;
         let _ = writeln!(text, "*** ({number}) TRANSACTION:");
-        let process = sessions.get(&waits.txn);
-        let since = process.and_then(|p| p.activity().get()).map_or(0, |active| (now - active.started_us as i64) / 1_000_000);
-        let size = instance.database().engine().txn_size(waits.txn).unwrap_or_default();
-        let _ = writeln!(text, "TRANSACTION {}, ACTIVE {since} sec", waits.txn.0);
-        let _ = writeln!(text, "LOCK WAIT {} row lock(s), undo log entries {}", size.locked_keys, size.entries_changed);
-        if let Some(process) = process {
-            let p = process.snapshot();
-            let _ = writeln!(text, "MySQL thread id {} {} {}\n{}", p.id, p.host, p.user, p.info.as_deref().unwrap_or_default());
+        match sessions.get(&waits.txn).and_then(|process| Some((process, process.activity().get()?))) {
+            Some((process, active)) => text += &transaction_lines(instance, process, &active, Some(waits), 0),
+            None => text += &format!("TRANSACTION {}\n", waits.txn.0),
         }
         // What the one before it in the circle waits for.
         let held = &deadlock.members[(n + count - 1) % count];
@@ -242,6 +367,21 @@ fn lock_text(places: &Places, txn: TxnId, lock: &LockReport, waiting: bool) -> S
         Value::Text(data) => data.to_string(),
         _ => "(no record)".into(),
     };
-    let mode = if waiting { format!(" lock_mode {} waiting", mode(lock)) } else { String::new() };
+    let mode = match (waiting, lock.mode) {
+        (false, _) => String::new(),
+        (true, LockMode::Exclusive) => format!(" lock_mode X{} waiting", extent_text(lock)),
+        (true, _) => format!(" lock mode S{} waiting", extent_text(lock)),
+    };
     format!("RECORD LOCKS index {name} of table `{}`.`{}` trx id {}{mode}\nRecord lock, data {data}", def.schema, def.name, txn.0)
+}
+
+/// `mode` in the monitor's words.
+fn extent_text(lock: &LockReport) -> &'static str {
+    match (lock.extent, &lock.key) {
+        (LockExtent::NextKey, _) | (LockExtent::Gap, None) => "",
+        (LockExtent::Record, _) => " locks rec but not gap",
+        (LockExtent::Gap, Some(_)) => " locks gap before rec",
+        (LockExtent::InsertIntention, Some(_)) => " locks gap before rec insert intention",
+        (LockExtent::InsertIntention, None) => " insert intention",
+    }
 }

@@ -1,7 +1,7 @@
-//! information_schema, the few tables of performance_schema that clients read, and mysql.user: tables whose rows are made when a query asks.
+//! information_schema, the few tables of performance_schema and sys that clients read, and mysql.user: tables whose rows are made when a query asks.
 //!
 //! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `locks.rs` those about transactions and their locks,
-//! `indexes.rs` and `waits.rs` those of our own tables and of the statement digests. Tables about what Highkey does not have (triggers, routines,
+//! `threads.rs` those about connections and metadata locks, `indexes.rs` and `waits.rs` those of our own tables and of the statement digests. Tables about what Highkey does not have (triggers, routines,
 //! events, partitions) are there and empty, because tools join them.
 
 mod definitions;
@@ -9,6 +9,7 @@ mod histograms;
 mod indexes;
 mod locks;
 mod rows;
+mod threads;
 mod waits;
 
 use std::collections::HashMap;
@@ -19,13 +20,13 @@ use highkey_types::{Collation, ColumnType, MySqlError, TypeKind, Value, Warning}
 use crate::plan::{VirtualTable, Wanted};
 use crate::session::SessionState;
 
-pub(crate) use locks::deadlock_text;
+pub(crate) use locks::{deadlock_text, foreign_key_text, transactions_text};
 #[cfg(test)]
 pub(crate) use waits::latch_rows;
 pub use rows::{auto_increment, column_default, column_extra, column_key, create_options, row_format, wall_clock};
 
 static TABLES: LazyLock<HashMap<(String, String), Arc<VirtualTable>>> = LazyLock::new(|| {
-    let groups = [("information_schema", definitions::INFORMATION_SCHEMA), ("performance_schema", definitions::PERFORMANCE_SCHEMA), ("mysql", definitions::MYSQL)];
+    let groups = [("information_schema", definitions::INFORMATION_SCHEMA), ("performance_schema", definitions::PERFORMANCE_SCHEMA), ("mysql", definitions::MYSQL), ("sys", definitions::SYS)];
     let mut tables = HashMap::new();
     for (schema, list) in groups {
         for (name, columns) in list {
@@ -38,7 +39,7 @@ static TABLES: LazyLock<HashMap<(String, String), Arc<VirtualTable>>> = LazyLock
 
 /// Finds a virtual table; names of these schemas and their tables are in any case.
 pub fn find(schema: &str, name: &str) -> Option<Arc<VirtualTable>> {
-    if !is_virtual_schema(schema) && !schema.eq_ignore_ascii_case("mysql") {
+    if !is_virtual_schema(schema) && !schema.eq_ignore_ascii_case("mysql") && !schema.eq_ignore_ascii_case("sys") {
         return None;
     }
     TABLES.get(&(schema.to_lowercase(), name.to_lowercase())).cloned()
@@ -86,6 +87,7 @@ pub fn column(text: &str) -> (highkey_types::Str, ColumnType, bool) {
         b'I' => ColumnType::new(TypeKind::Int),
         b'd' => ColumnType::new(TypeKind::DateTime(0)),
         b'm' => ColumnType::new(TypeKind::DateTime(6)),
+        b't' => ColumnType::new(TypeKind::Time(0)),
         b'p' => ColumnType::decimal(5, 2),
         b'f' => ColumnType::double(),
         b'j' => ColumnType::with_collation(TypeKind::Json, Collation::utf8mb4()),

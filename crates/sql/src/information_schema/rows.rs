@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use highkey_table::{CheckOption, ColumnDef, Default, IndexKind, ReferenceAction, Table, TableDef, View};
+use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, locks, waits};
+use super::{histograms, indexes, locks, threads, waits};
 use crate::execute;
 use crate::plan::{VirtualTable, Wanted};
 use crate::replica;
@@ -52,9 +52,16 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
         ("performance_schema", name) if name.starts_with("replication_") => replica::performance_schema(state, name),
+        ("performance_schema", "metadata_locks") => threads::metadata_locks(state),
+        ("performance_schema", "threads") => threads::threads(state),
+        ("sys", "innodb_lock_waits") => locks::lock_waits(state, true)?,
+        ("sys", "x$innodb_lock_waits") => locks::lock_waits(state, false)?,
+        ("sys", "schema_table_lock_waits") => threads::table_lock_waits(state, true),
+        ("sys", "x$schema_table_lock_waits") => threads::table_lock_waits(state, false),
         ("performance_schema", "global_variables") => show::variable_rows(state, true),
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
-        ("performance_schema", "global_status" | "session_status") => show::status_rows(state),
+        ("performance_schema", "global_status") => show::status_rows(state, true),
+        ("performance_schema", "session_status") => show::status_rows(state, false),
         ("mysql", "user") => users(state),
         // What Highkey does not have: triggers, routines, events, narrower privileges.
         _ => Vec::new(),
@@ -236,9 +243,10 @@ pub fn wall_clock(state: &SessionState, moment: SystemTime) -> DateTime {
 }
 
 fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
-    let mut rows = each_table(state, wanted, |_, table, rows| {
+    let mut rows = each_table(state, wanted, |state, table, rows| {
         let def = table.def();
-        for (i, column) in def.columns.iter().enumerate() {
+        let hidden = show::hidden_key(state, def);
+        for (i, column) in def.columns.iter().enumerate().filter(|(i, _)| Some(*i) != hidden) {
             rows.push(column_row(def, i, column));
         }
     });
@@ -403,9 +411,15 @@ fn statistics(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value
     }
 }
 
-fn key_column_usage(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+/// The primary key and the unique indexes, as far as the session is to see them.
+fn unique_indexes<'t>(state: &SessionState, def: &'t TableDef) -> impl Iterator<Item = &'t IndexDef> + use<'t> {
+    let hidden = show::hidden_key(state, def).is_some();
+    def.indexes.iter().filter(move |i| i.is_unique() && !(hidden && i.kind == IndexKind::Primary))
+}
+
+fn key_column_usage(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
     let def = table.def();
-    for index in def.indexes.iter().filter(|i| i.is_unique()) {
+    for index in unique_indexes(state, def) {
         for (i, part) in index.parts.iter().enumerate() {
             let mut row = vec![t("def"), t(&def.schema), t(&index.name), t("def"), t(&def.schema), t(&def.name), t(&def.columns[part.column].name), u(i as u64 + 1)];
             row.extend((0..4).map(|_| Value::Null));
@@ -450,12 +464,12 @@ fn referential_constraints(state: &SessionState, table: &Arc<Table>, rows: &mut 
     }
 }
 
-fn table_constraints(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
+fn table_constraints(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
     let def = table.def();
     let mut push = |name: &str, kind: &str, enforced: bool| {
         rows.push(vec![t("def"), t(&def.schema), t(name), t(&def.schema), t(&def.name), t(kind), t(if enforced { "YES" } else { "NO" })]);
     };
-    for index in def.indexes.iter().filter(|i| i.is_unique()) {
+    for index in unique_indexes(state, def) {
         push(&index.name, if index.kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" }, true);
     }
     for key in &def.foreign_keys {

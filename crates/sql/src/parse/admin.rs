@@ -343,7 +343,10 @@ impl Parser<'_> {
             }
             "FLUSH" => self.flush(),
             "SHUTDOWN" => Ok(Statement::Shutdown),
-            "RESET" if self.kw("MASTER") || self.kws(&["BINARY", "LOGS", "AND", "GTIDS"]) => Ok(Statement::ResetBinaryLogs),
+            "RESET" if self.kw("MASTER") || self.kws(&["BINARY", "LOGS", "AND", "GTIDS"]) => {
+                let first = if self.kw("TO") { self.integer()? } else { 1 };
+                Ok(Statement::ResetBinaryLogs { first })
+            }
             "RESET" => {
                 if self.is_any_kw(&["REPLICA", "SLAVE"]) {
                     return self.reset_replica();

@@ -51,7 +51,7 @@ impl Parser<'_> {
             "INDEX" | "INDEXES" | "KEYS" => ShowWhat::Index { table: self.from_table()? },
             "CREATE" => self.show_create()?,
             "VARIABLES" => ShowWhat::Variables { scope },
-            "STATUS" => ShowWhat::Status,
+            "STATUS" => ShowWhat::Status { scope },
             "COUNT" => {
                 self.expect_sym("(")?;
                 self.expect_sym("*")?;

@@ -246,7 +246,7 @@ impl Session {
             Statement::Update(_) => C::ComUpdate,
             _ => C::ComDelete,
         };
-        self.state.instance.count(counter, 1);
+        self.state.count(counter, 1);
     }
 
     /// The statement's plan with its tables opened: the one kept, or a new one. `None` for statements that are not kept bound.

@@ -11,6 +11,7 @@ use highkey_table::{GtidChoice, Isolation, Xid};
 use highkey_types::{Charset, Collation, MySqlError, Str};
 
 use super::rows::{MappedTables, RowsChange};
+use super::tolerance::{SkippedErrors, Tolerance};
 use crate::execute::DiscardingSink;
 use crate::parse::{
     self,
@@ -75,7 +76,14 @@ impl Applier {
         applier.set("sql_require_primary_key", VarValue::Bool(false));
         applier.set("sql_generate_invisible_primary_key", VarValue::Bool(false));
         applier.session.state.refresh();
+        let skipped = SkippedErrors::parse(&applier.session.state.instance.global_text("slave_skip_errors"));
+        applier.tables.tolerance = Arc::new(Tolerance { idempotent: false, skipped });
         applier
+    }
+
+    /// Whether an event that ends in this error is passed over (`slave_skip_errors`).
+    pub fn skips(&self, code: u16) -> bool {
+        self.tables.tolerance.skipped.has(code)
     }
 
     /// Its entry in the process list.
@@ -92,6 +100,11 @@ impl Applier {
     pub fn announce(&mut self, transaction: Option<SourceTransaction>) -> bool {
         self.forget_told();
         let state = &self.session.state;
+        let idempotent = state.instance.globals().text("slave_exec_mode") == "IDEMPOTENT";
+        if idempotent != self.tables.tolerance.idempotent {
+            let skipped = self.tables.tolerance.skipped.clone();
+            self.tables.tolerance = Arc::new(Tolerance { idempotent, skipped });
+        }
         let binlog = state.instance.database().binlog().filter(|_| state.instance.globals().bool("log_slave_updates"));
         let executed = match (binlog, transaction.and_then(|t| t.gtid)) {
             (Some(binlog), Some((uuid, number))) => binlog.has_executed(uuid, number),

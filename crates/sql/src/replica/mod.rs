@@ -10,6 +10,7 @@ mod image;
 mod jsonb;
 mod replay;
 mod rows;
+mod tolerance;
 #[cfg(test)]
 mod tests;
 

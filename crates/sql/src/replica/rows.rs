@@ -7,8 +7,9 @@ use highkey_table::{Direction, IndexKind, KeyRange, LockMode, LockWaitPolicy, On
 use highkey_types::{MySqlError, Value};
 
 use super::image::SourceColumn;
+use super::tolerance::Tolerance;
 use crate::execute::Target;
-use crate::session::{Session, error::err};
+use crate::session::{Session, StatusCounter, error::err};
 
 /// A table as a source's TABLE_MAP_EVENT tells it. The columns mean ours by position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +73,10 @@ impl Image {
 
 /// The tables that row events of the present map mean; few, as transactions use few tables.
 #[derive(Default)]
-pub(super) struct MappedTables(Vec<Mapped>);
+pub(super) struct MappedTables {
+    tables: Vec<Mapped>,
+    pub tolerance: Arc<Tolerance>,
+}
 
 /// Tables remembered between two transactions.
 const MAPPED_MAX: usize = 64;
@@ -80,11 +84,11 @@ const MAPPED_MAX: usize = 64;
 impl MappedTables {
     /// Opens the table that a source's means, in the session's transaction. Errors: 1146, 1535, 1677, and those of metadata locks.
     async fn open(&mut self, session: &mut Session, source: &Arc<SourceTable>) -> Result<&Mapped, MySqlError> {
-        if let Some(at) = self.0.iter().position(|m| Arc::ptr_eq(&m.source, source)) {
-            if session.open_for_replica(&self.0[at].target.table).await? {
-                return Ok(&self.0[at]);
+        if let Some(at) = self.tables.iter().position(|m| Arc::ptr_eq(&m.source, source)) {
+            if session.open_for_replica(&self.tables[at].target.table).await? {
+                return Ok(&self.tables[at]);
             }
-            self.0.swap_remove(at);
+            self.tables.swap_remove(at);
         }
         let table = loop {
             let table = session.state.instance.database().catalog().table(&source.schema, &source.table)?;
@@ -109,21 +113,22 @@ impl MappedTables {
                 ));
             }
         }
-        if self.0.len() == MAPPED_MAX {
-            self.0.swap_remove(0);
+        if self.tables.len() == MAPPED_MAX {
+            self.tables.swap_remove(0);
         }
-        self.0.push(Mapped { source: source.clone(), target: Target::new(&table, &session.state)? });
-        Ok(self.0.last().expect("pushed above"))
+        self.tables.push(Mapped { source: source.clone(), target: Target::new(&table, &session.state)? });
+        Ok(self.tables.last().expect("pushed above"))
     }
 
     /// Applies a row event in the session's transaction. Errors: 1032 for a row that is not there, 1062, and those of `open`.
     pub(super) async fn apply(&mut self, session: &mut Session, change: &RowsChange<'_>) -> Result<(), MySqlError> {
+        let tolerance = self.tolerance.clone();
         let mapped = self.open(session, change.table).await?;
         session.txn().set_foreign_key_checks(!change.no_foreign_key_checks);
         session.prepare_cascades(mapped.table());
         match change.kind {
-            RowsKind::Write => mapped.insert(session, change).await,
-            RowsKind::Update | RowsKind::Delete => mapped.change(session, change).await,
+            RowsKind::Write => mapped.insert(session, change, &tolerance).await,
+            RowsKind::Update | RowsKind::Delete => mapped.change(session, change, &tolerance).await,
         }
     }
 }
@@ -133,7 +138,7 @@ impl Mapped {
         &self.target.table
     }
 
-    async fn insert(&self, session: &mut Session, change: &RowsChange<'_>) -> Result<(), MySqlError> {
+    async fn insert(&self, session: &mut Session, change: &RowsChange<'_>, tolerance: &Tolerance) -> Result<(), MySqlError> {
         let mut images = change.images;
         let mut rows = Vec::new();
         // An image without columns has no bytes: then it is one row.
@@ -141,6 +146,16 @@ impl Mapped {
             let mut image = self.image(change.after, &mut images)?;
             self.complete(session, &mut image)?;
             rows.push(image.values);
+        }
+        session.state.count(StatusCounter::HandlerWrite, rows.len() as u64);
+        if !tolerance.is_strict() {
+            let mode = if tolerance.idempotent { OnDuplicate::Replace } else { OnDuplicate::Error };
+            for row in &rows {
+                let before = tolerance.mark(session);
+                let inserted = self.table().insert(session.txn(), std::slice::from_ref(row), mode).await;
+                tolerance.settle(session, before, inserted.map(drop))?;
+            }
+            return Ok(());
         }
         let report = self.table().insert(session.txn(), &rows, OnDuplicate::Error).await?;
         debug_assert_eq!(report.inserted, rows.len() as u64);
@@ -168,7 +183,7 @@ impl Mapped {
         if lacks { self.target.generate(&mut session.state, &mut image.values, true, 1) } else { Ok(()) }
     }
 
-    async fn change(&self, session: &mut Session, change: &RowsChange<'_>) -> Result<(), MySqlError> {
+    async fn change(&self, session: &mut Session, change: &RowsChange<'_>, tolerance: &Tolerance) -> Result<(), MySqlError> {
         let mut images = change.images;
         let mut wanted = Vec::new();
         while !images.is_empty() {
@@ -184,7 +199,7 @@ impl Mapped {
             for (before, after) in wanted {
                 let key: Vec<Value> = self.table().indexes()[index].parts.iter().map(|part| before.values[part.column].clone()).collect();
                 let found = self.table().lock_get(session.txn(), index, &key, LockMode::Exclusive, LockWaitPolicy::Wait).await?;
-                self.change_row(session, found.ok_or_else(|| self.not_found())?, after).await?;
+                self.change_found(session, found, after, tolerance).await?;
             }
             return Ok(());
         }
@@ -192,18 +207,32 @@ impl Mapped {
             for (before, after) in wanted {
                 let key: Vec<Value> = self.table().indexes()[index].parts[..parts].iter().map(|part| before.values[part.column].clone()).collect();
                 let found = self.find_in(session, index, &KeyRange::prefix(&key), &before).await?;
-                self.change_row(session, found.ok_or_else(|| self.not_found())?, after).await?;
+                self.change_found(session, found, after, tolerance).await?;
             }
             return Ok(());
         }
-        let found = self.find_all(session, wanted).await?;
+        let found = self.find_all(session, wanted, tolerance).await?;
         for (row, after) in found {
-            self.change_row(session, row, after).await?;
+            self.change_found(session, Some(row), after, tolerance).await?;
         }
         Ok(())
     }
 
+    /// Changes or deletes the row that was looked for. Error 1032 if it is not there.
+    async fn change_found(&self, session: &mut Session, found: Option<Row>, after: Option<Image>, tolerance: &Tolerance) -> Result<(), MySqlError> {
+        match found {
+            Some(row) => {
+                let before = tolerance.mark(session);
+                let changed = self.change_row(session, row, after).await;
+                tolerance.settle(session, before, changed)
+            }
+            None if tolerance.passes(1032) => Ok(()),
+            None => Err(self.not_found()),
+        }
+    }
+
     async fn change_row(&self, session: &mut Session, old: Row, after: Option<Image>) -> Result<(), MySqlError> {
+        session.state.count(if after.is_some() { StatusCounter::HandlerUpdate } else { StatusCounter::HandlerDelete }, 1);
         let Some(mut after) = after else { return self.table().delete(session.txn(), &old).await };
         if !after.is_whole() {
             for (column, value) in old.values().into_iter().enumerate() {
@@ -250,7 +279,7 @@ impl Mapped {
     }
 
     /// The rows of all images in one pass over the table, each locked, with what becomes of it. Of equal rows any is as good as another. Error 1032.
-    async fn find_all(&self, session: &mut Session, wanted: Vec<(Image, Option<Image>)>) -> Result<Vec<(Row, Option<Image>)>, MySqlError> {
+    async fn find_all(&self, session: &mut Session, wanted: Vec<(Image, Option<Image>)>, tolerance: &Tolerance) -> Result<Vec<(Row, Option<Image>)>, MySqlError> {
         let present = wanted[0].0.present.clone();
         let mut missing = wanted.len();
         let mut by_row: HashMap<Vec<u8>, Vec<Option<Image>>> = HashMap::with_capacity(missing);
@@ -270,7 +299,7 @@ impl Mapped {
                 missing -= 1;
             }
         }
-        if missing == 0 { Ok(found) } else { Err(self.not_found()) }
+        if missing == 0 || tolerance.passes(1032) { Ok(found) } else { Err(self.not_found()) }
     }
 
     /// Locks a row that a scan found; None if it has changed since.

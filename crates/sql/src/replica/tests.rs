@@ -218,6 +218,58 @@ async fn rows_are_found_by_key_by_index_or_by_what_they_hold() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rows_that_are_not_as_on_the_source_may_be_passed_over() {
+    let (_server, mut client, mut applier) = setup().await;
+    let strict = "SET GLOBAL slave_exec_mode = STRICT";
+    for name in ["keyed", "keyless", "narrowed", "uniquely"] {
+        let table_map = source(name);
+        client.ok(&format!("INSERT INTO {name} VALUES (1, 'old'), (2, 'b')")).await;
+        client.ok("SET GLOBAL replica_exec_mode = IDEMPOTENT").await;
+        applier.announce(None);
+        applier.begin().await.unwrap();
+        if !matches!(name, "keyless" | "narrowed") {
+            let rows = [image(1, Some("new")), image(5, Some("e"))].concat();
+            applier.rows(&change(RowsKind::Write, &table_map, &rows), 1_700_000_000).await.unwrap();
+        }
+        // The first is not there, the second is.
+        let updates = [image(9, Some("x")), image(10, Some("y")), image(2, Some("b")), image(2, Some("bb"))].concat();
+        applier.rows(&change(RowsKind::Update, &table_map, &updates), 1_700_000_000).await.unwrap();
+        applier.rows(&change(RowsKind::Delete, &table_map, &image(9, Some("x"))), 1_700_000_000).await.unwrap();
+        applier.commit(b"position", Vec::new(), || ()).await.unwrap();
+        let expected = if matches!(name, "keyless" | "narrowed") { "1 old|2 bb" } else { "1 new|2 bb|5 e" };
+        assert_eq!(client.rows(&format!("SELECT * FROM {name} ORDER BY id")).await, table(expected), "{name}");
+        client.ok(strict).await;
+        applier.announce(None);
+        let e = applier.rows(&change(RowsKind::Delete, &table_map, &image(9, Some("x"))), 1_700_000_000).await.unwrap_err();
+        assert_eq!(e.code, 1032);
+        applier.rollback().await.unwrap();
+    }
+    assert_eq!(client.rows("SHOW VARIABLES LIKE 'slave\\_exec\\_mode'").await, table("slave_exec_mode STRICT"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_a_list_are_passed_over_row_by_row() {
+    let server = Server::with(|settings| {
+        settings.set("slave_skip_errors", Some("1062,1050")).unwrap();
+    });
+    let mut client = server.client().await;
+    client.ok("CREATE TABLE uniquely (id INT NOT NULL, name VARCHAR(10), UNIQUE KEY (id), UNIQUE KEY (name))").await;
+    client.ok("INSERT INTO uniquely VALUES (1, 'a'), (2, 'b')").await;
+    let mut applier = Applier::new(server.instance.clone());
+    let table_map = source("uniquely");
+    applier.begin().await.unwrap();
+    let rows = [image(3, Some("c")), image(4, Some("a")), image(2, Some("d")), image(5, Some("e"))].concat();
+    applier.rows(&change(RowsKind::Write, &table_map, &rows), 1_700_000_000).await.unwrap();
+    let updates = [image(1, Some("a")), image(2, Some("aa")), image(3, Some("c")), image(3, Some("cc"))].concat();
+    applier.rows(&change(RowsKind::Update, &table_map, &updates), 1_700_000_000).await.unwrap();
+    assert_eq!(applier.rows(&change(RowsKind::Delete, &table_map, &image(9, Some("x"))), 1_700_000_000).await.unwrap_err().code, 1032);
+    applier.commit(b"position", Vec::new(), || ()).await.unwrap();
+    assert_eq!(client.rows("SELECT * FROM uniquely ORDER BY id").await, table("1 a|2 b|3 cc|5 e"));
+    assert_eq!(client.rows("CHECK TABLE uniquely").await, table("d.uniquely check status OK"));
+    assert!(applier.skips(1050) && applier.skips(1062) && !applier.skips(1032));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn images_of_some_columns_change_those() {
     let (_server, mut client, mut applier) = setup().await;
     client.ok("CREATE TABLE more (id INT PRIMARY KEY, name VARCHAR(10), extra INT DEFAULT 5, sum INT AS (id + extra) STORED)").await;

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
 use parking_lot::Mutex;
@@ -47,31 +47,59 @@ impl Drop for Taken {
 #[derive(Default)]
 pub(crate) struct Admission {
     limited: AtomicBool,
-    turns: Mutex<Option<Arc<Semaphore>>>,
+    /// With the limit.
+    turns: Mutex<Option<(Arc<Semaphore>, usize)>>,
+    queued: AtomicUsize,
+}
+
+/// One statement of `Admission::queued`.
+struct Queued<'a>(&'a AtomicUsize);
+
+impl<'a> Queued<'a> {
+    fn enter(queued: &'a AtomicUsize) -> Queued<'a> {
+        queued.fetch_add(1, Ordering::Relaxed);
+        Queued(queued)
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Admission {
     /// From now on at most so many; 0: any number. Statements that wait for a turn get one of the limit before.
     pub fn set_limit(&self, limit: usize) {
-        *self.turns.lock() = (limit > 0).then(|| Arc::new(Semaphore::new(limit)));
+        *self.turns.lock() = (limit > 0).then(|| (Arc::new(Semaphore::new(limit)), limit));
         self.limited.store(limit > 0, Ordering::Relaxed);
+    }
+
+    /// Statements that have a turn, and those that wait for one; 0 without a limit.
+    pub fn load(&self) -> (usize, usize) {
+        let inside = self.turns.lock().as_ref().map_or(0, |(turns, limit)| limit.saturating_sub(turns.available_permits()));
+        (inside, self.queued.load(Ordering::Relaxed))
     }
 
     /// Runs a statement, each piece of it in a turn. (A future by value would have room here twice.)
     pub async fn run<F: Future>(&self, mut statement: Pin<&mut F>) -> F::Output {
         let mut waiting: Option<Turn> = None;
+        let mut queued: Option<Queued<'_>> = None;
         poll_fn(|cx| {
             if waiting.is_none() && self.limited.load(Ordering::Relaxed) {
-                waiting = self.turns.lock().clone().map(|turns| Box::pin(turns.acquire_owned()) as Turn);
+                waiting = self.turns.lock().as_ref().map(|(turns, _)| Box::pin(turns.clone().acquire_owned()) as Turn);
             }
             let turn = match &mut waiting {
                 None => None,
                 Some(wait) => match wait.as_mut().poll(cx) {
-                    Poll::Pending => return Poll::Pending,
+                    Poll::Pending => {
+                        queued.get_or_insert_with(|| Queued::enter(&self.queued));
+                        return Poll::Pending;
+                    }
                     Poll::Ready(turn) => turn.ok(),
                 },
             };
-            waiting = None;
+            (waiting, queued) = (None, None);
             let _taken = Taken::take(turn);
             statement.as_mut().poll(cx)
         })

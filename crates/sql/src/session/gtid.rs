@@ -146,7 +146,7 @@ fn changes(statement: &Statement, commits: bool) -> bool {
         Insert(_) | Update(_) | Delete(_) | LoadData(_) => true,
         Binlog(text) => !begins_with_format(text),
         Xa(xa) => !matches!(xa, XaStatement::Recover { .. }),
-        Flush(_) | Reset | ResetBinaryLogs | Replica(_) | LockTables(_) => false,
+        Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | LockTables(_) => false,
         _ => commits,
     }
 }

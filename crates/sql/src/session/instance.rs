@@ -19,7 +19,7 @@ use super::user_locks::UserLocks;
 use crate::df::{EngineOptions, QueryEngine};
 use crate::information_schema;
 use crate::replica::ReplicaControl;
-use crate::variables::{Settings, Values};
+use crate::variables::{self, Settings, Values, VarValue};
 
 /// Queries have at least this much memory, whatever `parallel_memory_limit` says.
 const LEAST_QUERY_MEMORY: u64 = 16 << 20;
@@ -72,7 +72,10 @@ pub struct Instance {
     /// Global values. Sessions start with a clone of the `Arc`; a change makes a new one.
     globals: RwLock<Arc<Values>>,
     processes: ProcessList,
+    /// What no connection counts, and what those that have gone had counted.
     status: Status,
+    max_used_at: Mutex<SystemTime>,
+    status_flushed: Mutex<Instant>,
     started: Instant,
     started_at: SystemTime,
     shutdown: watch::Sender<bool>,
@@ -87,6 +90,8 @@ pub struct Instance {
     replicas: Mutex<BTreeMap<u64, Replica>>,
     /// The latest deadlock, as SHOW ENGINE INNODB STATUS shows it.
     last_deadlock: Mutex<Option<String>>,
+    /// Likewise the latest statement that a foreign key has refused.
+    last_foreign_key_error: Mutex<Option<String>>,
     /// The server's replica, once it is there.
     replica: OnceLock<Arc<dyn ReplicaControl>>,
 }
@@ -123,6 +128,8 @@ impl Instance {
             globals: RwLock::new(Arc::new(settings.values().clone())),
             processes: ProcessList::default(),
             status: Status::default(),
+            max_used_at: Mutex::new(SystemTime::now()),
+            status_flushed: Mutex::new(Instant::now()),
             started: Instant::now(),
             started_at: SystemTime::now(),
             shutdown: watch::channel(false).0,
@@ -135,6 +142,7 @@ impl Instance {
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
             replicas: Mutex::default(),
             last_deadlock: Mutex::default(),
+            last_foreign_key_error: Mutex::default(),
             replica: OnceLock::new(),
         });
         instance.admission.set_limit(settings.u64("innodb_thread_concurrency") as usize);
@@ -154,6 +162,12 @@ impl Instance {
     /// Which statements take a table's AUTO-INC lock.
     pub(crate) fn auto_increment_locking(&self) -> AutoIncrementLocking {
         self.auto_increment_locking
+    }
+
+    /// What is left of `sql_slave_skip_counter`.
+    pub fn set_skip_counter(&self, left: u64) {
+        let id = variables::find("sql_slave_skip_counter").expect("a variable of the table");
+        self.update_globals(|values| values.set(id, VarValue::UInt(left)));
     }
 
     /// What `rpl_semi_sync_source_*` say now.
@@ -179,6 +193,16 @@ impl Instance {
 
     pub(crate) fn last_deadlock(&self) -> Option<String> {
         self.last_deadlock.lock().clone()
+    }
+
+    /// A statement of this connection ends with error 1451 or 1452.
+    pub(crate) fn note_foreign_key_error(&self, process: &ProcessEntry, error: &MySqlError) {
+        let text = information_schema::foreign_key_text(self, process, error);
+        *self.last_foreign_key_error.lock() = Some(text);
+    }
+
+    pub(crate) fn last_foreign_key_error(&self) -> Option<String> {
+        self.last_foreign_key_error.lock().clone()
     }
 
     pub(crate) fn queries(&self) -> &Arc<QueryEngine> {
@@ -271,13 +295,49 @@ impl Instance {
         self.processes.get(id)
     }
 
-    pub fn status(&self) -> &Status {
-        &self.status
-    }
-
-    /// Adds to a counter: `instance.count(StatusCounter::BytesSent, n)`.
+    /// Adds to a counter where there is no connection to count it: `instance.count(StatusCounter::AbortedConnects, 1)`.
     pub fn count(&self, counter: StatusCounter, n: u64) {
         self.status.add(counter, n);
+    }
+
+    /// What all connections have counted, those that have gone too.
+    pub fn counted(&self, counter: StatusCounter) -> u64 {
+        self.processes.counted(&self.status).get(counter)
+    }
+
+    /// All counters as `counted` has them.
+    pub(crate) fn all_counted(&self) -> Status {
+        self.processes.counted(&self.status)
+    }
+
+    /// A connection has been entered into the process list.
+    pub(crate) fn note_connected(&self) {
+        if self.status.max(StatusCounter::MaxUsedConnections, self.processes.len() as u64) {
+            *self.max_used_at.lock() = SystemTime::now();
+        }
+    }
+
+    /// Takes a connection out of the process list; what it has counted stays.
+    pub(crate) fn forget_connection(&self, id: u64) {
+        self.processes.remove(id, &self.status);
+    }
+
+    /// FLUSH STATUS by a connection: its counters begin anew, the server's sums stay.
+    pub(crate) fn flush_status(&self, process: &ProcessEntry) {
+        self.processes.give_counts(process, &self.status);
+        self.status.set(StatusCounter::MaxUsedConnections, self.processes.len() as u64);
+        *self.max_used_at.lock() = SystemTime::now();
+        *self.status_flushed.lock() = Instant::now();
+    }
+
+    /// When there were as many connections as `Max_used_connections` says.
+    pub(crate) fn max_used_at(&self) -> SystemTime {
+        *self.max_used_at.lock()
+    }
+
+    /// Since FLUSH STATUS, or the start.
+    pub(crate) fn seconds_since_flush(&self) -> u64 {
+        self.status_flushed.lock().elapsed().as_secs()
     }
 
     pub fn uptime_seconds(&self) -> u64 {

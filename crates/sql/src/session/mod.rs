@@ -52,6 +52,7 @@ pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFl
 pub use state::SessionState;
 pub(crate) use state::{LockedName, blocking};
 use state::clock_micros;
+pub(crate) use status::NEVER;
 pub use status::{Status, StatusCounter};
 pub use transaction::{TransactionState, isolation};
 
@@ -92,6 +93,18 @@ pub struct ClientInfo {
     /// For the status variables Ssl_cipher and Ssl_version.
     pub tls_cipher: Option<String>,
     pub tls_version: Option<String>,
+}
+
+impl ClientInfo {
+    /// As performance_schema names it; `None` where there is no client.
+    fn connection_type(&self) -> Option<&'static str> {
+        match (&self.tls_cipher, &*self.client_address) {
+            (_, "") => None,
+            (Some(_), _) => Some("SSL/TLS"),
+            (None, address) if address.contains(':') => Some("TCP/IP"),
+            (None, _) => Some("Socket"),
+        }
+    }
 }
 
 /// What COM_STMT_PREPARE answers.
@@ -176,8 +189,7 @@ impl Session {
     /// Registers the connection in the process list; dropping the session removes it and rolls back its transaction.
     pub fn new(instance: Arc<Instance>, client: ClientInfo) -> Session {
         let process = instance.processes().register(client.connection_id, &client.user, &client.client_address);
-        instance.count(StatusCounter::Connections, 1);
-        instance.status().max(StatusCounter::MaxUsedConnections, instance.processes().len() as u64);
+        instance.note_connected();
         Session {
             waits: instance.database().engine().waits(),
             started: Instant::now(),
@@ -288,8 +300,8 @@ impl Session {
     }
 
     fn count_question(&self) {
-        self.state.instance.count(StatusCounter::Questions, 1);
-        self.state.instance.count(StatusCounter::Queries, 1);
+        self.state.count(StatusCounter::Questions, 1);
+        self.state.count(StatusCounter::Queries, 1);
     }
 
     /// An error before any statement ran.
@@ -330,6 +342,9 @@ impl Session {
             },
             Err(Failure::Sql(e)) => {
                 let e = self.name_interruption(e);
+                if matches!(e.code, 1451 | 1452) {
+                    self.state.instance.note_foreign_key_error(&self.state.process, &e);
+                }
                 match self.transaction_end_statement(Err(e)).await {
                     Ok(()) => unreachable!("a failed statement stays failed"),
                     Err(e) => Err(e),
@@ -387,7 +402,7 @@ impl Session {
         let elapsed = ended.saturating_duration_since(self.started);
         let state = &self.state;
         if elapsed > state.config.long_query_time {
-            state.instance.count(StatusCounter::SlowQueries, 1);
+            state.count(StatusCounter::SlowQueries, 1);
         }
         let digests = state.instance.digests();
         if digests.is_off() {
@@ -461,7 +476,7 @@ impl Session {
         }
         match self.state.process.interruption() {
             Interruption::Timeout => {
-                self.state.instance.count(StatusCounter::MaxExecutionTimeExceeded, 1);
+                self.state.count(StatusCounter::MaxExecutionTimeExceeded, 1);
                 error::query_timeout()
             }
             _ => highkey_types::errors::query_interrupted(),
@@ -471,7 +486,7 @@ impl Session {
     /// COM_STMT_PREPARE.
     pub async fn prepare(&mut self, sql: &[u8]) -> Result<PreparedInfo, MySqlError> {
         self.count_question();
-        self.state.instance.count(StatusCounter::ComStmtPrepare, 1);
+        self.state.count(StatusCounter::ComStmtPrepare, 1);
         let escapes = !self.state.mode(SqlModes::NO_BACKSLASH_ESCAPES);
         let text = decode::statement(sql, self.state.config.charset_client, escapes)?;
         self.state.begin_statement(false);
@@ -491,7 +506,7 @@ impl Session {
 
     async fn execute_kept(&mut self, id: u32, params: &[Value], cursor: bool, sink: &mut dyn ResultSink) -> io::Result<()> {
         self.count_question();
-        self.state.instance.count(StatusCounter::ComStmtExecute, 1);
+        self.state.count(StatusCounter::ComStmtExecute, 1);
         let Some(statement) = self.prepared.get(id) else {
             return self.refuse(error::unknown_stmt_handler(&id.to_string(), "mysqld_stmt_execute"), sink);
         };
@@ -506,6 +521,7 @@ impl Session {
 
     /// COM_STMT_FETCH: `row`s and `end`, with LAST_ROW_SENT when the cursor is exhausted.
     pub async fn fetch(&mut self, id: u32, rows: usize, sink: &mut dyn ResultSink) -> io::Result<()> {
+        self.state.count(StatusCounter::ComStmtFetch, 1);
         let Some(mut cursor) = self.prepared.take_cursor(id) else {
             return self.refuse(error::err(1421, format!("The statement ({id}) has no open cursor.")), sink);
         };
@@ -532,7 +548,7 @@ impl Session {
 
     /// COM_STMT_CLOSE; unknown ids are ignored.
     pub fn close_prepared(&mut self, id: u32) {
-        self.state.instance.count(StatusCounter::ComStmtClose, 1);
+        self.state.count(StatusCounter::ComStmtClose, 1);
         if self.prepared.close(id) {
             self.prepared_count(-1);
         }
@@ -540,6 +556,7 @@ impl Session {
 
     /// COM_STMT_RESET: closes the cursor. (Long data is the server's.)
     pub fn reset_prepared(&mut self, id: u32) -> Result<(), MySqlError> {
+        self.state.count(StatusCounter::ComStmtReset, 1);
         if self.prepared.get(id).is_none() {
             return Err(error::unknown_stmt_handler(&id.to_string(), "mysqld_stmt_reset"));
         }
@@ -719,7 +736,7 @@ impl Session {
     /// Counts a command that the server answers itself (COM_PING, COM_STATISTICS).
     pub fn note_command(&self) {
         self.count_question();
-        self.state.instance.count(StatusCounter::ComAdminCommands, 1);
+        self.state.count(StatusCounter::ComAdminCommands, 1);
     }
 }
 
@@ -750,6 +767,6 @@ impl Drop for Session {
         let closed = self.prepared.clear();
         self.prepared_count(-(closed as i64));
         self.state.instance.replicas().lock().remove(&self.state.client.connection_id);
-        self.state.instance.processes().remove(self.state.client.connection_id);
+        self.state.instance.forget_connection(self.state.client.connection_id);
     }
 }

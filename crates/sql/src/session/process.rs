@@ -1,7 +1,7 @@
 //! The process list: one entry per connection, readable while the connection works, and the place a KILL arrives.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use super::error;
+use super::status::Status;
 
 /// Why a running statement was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,11 @@ pub struct ProcessEntry {
     /// Rows that the running statement has read, whatever it did with them.
     rows_examined: Arc<AtomicU64>,
     killed: Arc<AtomicBool>,
+    /// The session's number in reports of metadata locks.
+    lock_owner: AtomicU64,
+    connection_type: OnceLock<&'static str>,
+    /// What it has counted since it is there, or since FLUSH STATUS.
+    status: Status,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
     wake: Notify,
 }
@@ -71,6 +77,30 @@ pub struct ProcessEntry {
 impl ProcessEntry {
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// To be said when the session begins, or begins anew: its number in reports of metadata locks.
+    pub fn set_lock_owner(&self, number: u64) {
+        self.lock_owner.store(number, Ordering::Relaxed);
+    }
+
+    pub fn lock_owner(&self) -> u64 {
+        self.lock_owner.load(Ordering::Relaxed)
+    }
+
+    /// How the client is connected, in performance_schema's words; stays as it is said first.
+    pub fn set_connection_type(&self, name: &'static str) {
+        let _ = self.connection_type.set(name);
+    }
+
+    /// `None`: there is no client.
+    pub fn connection_type(&self) -> Option<&'static str> {
+        self.connection_type.get().copied()
+    }
+
+    /// Its own counters.
+    pub fn status(&self) -> &Status {
+        &self.status
     }
 
     /// Resolves when KILL CONNECTION hit this connection. The server selects on it while it waits for the next command.
@@ -354,14 +384,36 @@ impl ProcessList {
             transaction_mode: AtomicU8::new(0),
             rows_examined: Arc::default(),
             killed: Arc::default(),
+            lock_owner: AtomicU64::new(0),
+            connection_type: OnceLock::new(),
+            status: Status::default(),
             wake: Notify::new(),
         });
         self.entries.write().insert(id, entry.clone());
         entry
     }
 
-    pub fn remove(&self, id: u64) {
-        self.entries.write().remove(&id);
+    /// What the connection has counted goes into `sums`.
+    pub fn remove(&self, id: u64, sums: &Status) {
+        let mut entries = self.entries.write();
+        if let Some(entry) = entries.remove(&id) {
+            entry.status.move_into(sums);
+        }
+    }
+
+    /// Moves what a connection has counted into `sums`, while nobody counts together.
+    pub fn give_counts(&self, entry: &ProcessEntry, sums: &Status) {
+        let _entries = self.entries.write();
+        entry.status.move_into(sums);
+    }
+
+    /// `sums` and what the connections have counted, together.
+    pub fn counted(&self, sums: &Status) -> Status {
+        let entries = self.entries.read();
+        let all = Status::default();
+        all.add_all(sums);
+        entries.values().for_each(|entry| all.add_all(&entry.status));
+        all
     }
 
     pub fn get(&self, id: u64) -> Option<Arc<ProcessEntry>> {
@@ -398,7 +450,7 @@ mod tests {
                 entry.begin_statement("Query", "SELECT 1".into(), Instant::now());
             });
             assert!(entry.is_connection_killed() && entry.flag().is_raised() && entry.killed_flag().load(Ordering::Acquire));
-            list.remove(id);
+            list.remove(id, &Status::default());
         }
     }
 

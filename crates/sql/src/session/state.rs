@@ -13,6 +13,7 @@ use super::diagnostics::Diagnostics;
 use super::error;
 use super::instance::Instance;
 use super::process::ProcessEntry;
+use super::status::StatusCounter;
 use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
 use crate::expr::{EvalContext, Raised, SharedContext, is_strict_error};
@@ -68,10 +69,15 @@ pub struct SessionState {
 impl SessionState {
     pub fn new(instance: Arc<Instance>, client: ClientInfo, process: Arc<ProcessEntry>) -> SessionState {
         let variables = instance.globals();
+        let locks = instance.database().session_locks();
+        process.set_lock_owner(locks.number());
+        if let Some(connection_type) = client.connection_type() {
+            process.set_connection_type(connection_type);
+        }
         let mut state = SessionState {
             config: Config::of(&variables),
             variables,
-            locks: instance.database().session_locks(),
+            locks,
             instance,
             client,
             process,
@@ -162,6 +168,11 @@ impl SessionState {
         if !keep_diagnostics {
             self.diagnostics.clear();
         }
+    }
+
+    /// Adds to a counter of this connection.
+    pub fn count(&self, counter: StatusCounter, n: u64) {
+        self.process.status().add(counter, n);
     }
 
     pub fn push_warning(&mut self, warning: Warning) {

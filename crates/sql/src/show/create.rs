@@ -3,6 +3,7 @@
 use highkey_table::{ColumnDef, Default, IndexKind, SchemaDef, Table, TableDef};
 use highkey_types::{TypeKind, Value, string_literal};
 
+use super::facts::hidden_key;
 use crate::information_schema;
 use crate::parse::print::quote;
 use crate::session::{Account, SessionState};
@@ -11,19 +12,21 @@ use crate::session::{Account, SessionState};
 pub fn table(state: &SessionState, table: &Table) -> String {
     let quoting = state.variables.bool("sql_quote_show_create");
     let name = |n: &str| if quoting { quote(n) } else { n.to_owned() };
-    statement(table, &name(&table.def().name), &name)
+    statement(table, &name(&table.def().name), &name, hidden_key(state, table.def()))
 }
 
 /// The statement that makes `table` on any server, whatever schema is the current one there.
 pub fn definition(table: &Table) -> String {
     let def = table.def();
-    statement(table, &format!("{}.{}", quote(&def.schema), quote(&def.name)), &quote)
+    statement(table, &format!("{}.{}", quote(&def.schema), quote(&def.name)), &quote, None)
 }
 
-fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String) -> String {
+/// Without the column `hidden`, which is the whole primary key.
+fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String, hidden: Option<usize>) -> String {
     let def = table.def();
-    let mut lines: Vec<String> = def.columns.iter().map(|c| format!("  {}", column(def, c, name))).collect();
-    let keys = def.indexes.iter().filter(|i| i.kind != IndexKind::RowId);
+    let shown = def.columns.iter().enumerate().filter(|(i, _)| Some(*i) != hidden);
+    let mut lines: Vec<String> = shown.map(|(_, c)| format!("  {}", column(def, c, name))).collect();
+    let keys = def.indexes.iter().filter(|i| i.kind != IndexKind::RowId && !(hidden.is_some() && i.kind == IndexKind::Primary));
     for index in keys {
         let parts: Vec<String> = index
             .parts
@@ -55,7 +58,7 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String) -> S
         lines.push(format!("  CONSTRAINT {} CHECK {}{enforced}", name(&check.name), parenthesised(&check.expr)));
     }
     let mut text = format!("CREATE TABLE {full_name} (\n{}\n) ENGINE=InnoDB", lines.join(",\n"));
-    if let Some(next) = table.next_auto_increment().filter(|next| *next > 1) {
+    if let Some(next) = table.next_auto_increment().filter(|next| *next > 1 && hidden.is_none()) {
         text += &format!(" AUTO_INCREMENT={next}");
     }
     text += &format!(" DEFAULT CHARSET={}", def.collation.charset.name());

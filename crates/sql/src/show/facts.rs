@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use highkey_table::{IndexKind, Table, WaitKind};
-use highkey_types::{Collation, Str, Value};
+use highkey_table::{IndexKind, PAGE_BYTES, Table, TableDef, WaitKind};
+use highkey_types::{Collation, Str, TypeKind, Value};
 
 use crate::df::SerialReason;
-use crate::session::{SessionState, StatusCounter};
+use crate::execute::GENERATED_KEY;
+use crate::information_schema;
+use crate::session::{NEVER, SessionState, StatusCounter};
 use crate::variables::{self, Effect, Scope};
 
 fn t(text: impl AsRef<str>) -> Value {
@@ -51,6 +54,17 @@ pub fn table_size(state: &SessionState, table: &Arc<Table>) -> TableSize {
     }
 }
 
+/// The column that `sql_generate_invisible_primary_key` has made, where this session is not to see it nor its index.
+pub fn hidden_key(state: &SessionState, def: &TableDef) -> Option<usize> {
+    if state.variables.bool("show_gipk_in_create_table_and_information_schema") {
+        return None;
+    }
+    let [part] = &def.primary_key()?.parts[..] else { return None };
+    let column = &def.columns[part.column];
+    let generated = column.invisible && column.auto_increment && column.ty.kind == TypeKind::BigInt && column.ty.unsigned;
+    (generated && column.name.eq_ignore_ascii_case(GENERATED_KEY)).then_some(part.column)
+}
+
 /// What SHOW INDEX and `information_schema.statistics` tell of each part of each index: uniqueness, index, place, column, order, cardinality, prefix,
 /// packing, NULL, kind, comments, visibility, expression.
 pub fn index_rows(state: &SessionState, table: &Arc<Table>) -> Vec<Vec<Value>> {
@@ -58,7 +72,9 @@ pub fn index_rows(state: &SessionState, table: &Arc<Table>) -> Vec<Vec<Value>> {
     let mut txn = state.instance.database().begin(highkey_table::Isolation::ReadCommitted);
     let cardinality = table.statistics(&mut txn).map(|s| s.cardinality.clone()).unwrap_or_default();
     let mut rows = Vec::new();
-    for (number, index) in def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId) {
+    let hidden = hidden_key(state, def).is_some();
+    let shown = def.indexes.iter().enumerate().filter(|(_, i)| i.kind != IndexKind::RowId && !(hidden && i.kind == IndexKind::Primary));
+    for (number, index) in shown {
         for (i, part) in index.parts.iter().enumerate() {
             let column = &def.columns[part.column];
             let distinct = cardinality.get(number).and_then(|parts| parts.get(i));
@@ -149,18 +165,28 @@ pub fn variable_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
     rows
 }
 
-/// Name and value of every counter.
-pub fn status_rows(state: &SessionState) -> Vec<Vec<Value>> {
+/// Name and value of every counter: with `global` of the whole server, or the session's own where it has one.
+pub fn status_rows(state: &SessionState, global: bool) -> Vec<Vec<Value>> {
     let instance = &state.instance;
-    let mut rows: Vec<(String, String)> = instance.status().all().map(|(name, n)| (name.to_owned(), n.to_string())).collect();
+    let all = instance.all_counted();
+    let counted = all.all(if global { &all } else { state.process.status() });
+    let mut rows: Vec<(String, String)> = counted.map(|(name, n)| (name.to_owned(), n.to_string())).collect();
+    rows.extend(NEVER.iter().map(|name| ((*name).to_owned(), "0".to_owned())));
+    // All tables are open as long as they are there.
+    let catalog = instance.database().catalog();
+    let tables: usize = catalog.schemas().iter().map(|schema| catalog.tables(&schema.name).len()).sum();
+    rows.push(("Open_tables".into(), tables.to_string()));
+    rows.push(("Open_table_definitions".into(), tables.to_string()));
+    rows.push(("Prepared_stmt_count".into(), instance.prepared_statements().load(Ordering::Relaxed).to_string()));
+    rows.push(("Max_used_connections_time".into(), information_schema::wall_clock(state, instance.max_used_at()).format(0)));
     let connected = instance.processes().len() as u64;
     rows.push(("Threads_connected".into(), connected.to_string()));
     let running = instance.processes().all().iter().filter(|p| p.snapshot().command != "Sleep").count();
     rows.push(("Threads_running".into(), running.to_string()));
     rows.push(("Threads_cached".into(), "0".into()));
-    rows.push(("Threads_created".into(), instance.status().get(StatusCounter::Connections).to_string()));
+    rows.push(("Threads_created".into(), all.get(StatusCounter::Connections).to_string()));
     rows.push(("Uptime".into(), instance.uptime_seconds().to_string()));
-    rows.push(("Uptime_since_flush_status".into(), instance.uptime_seconds().to_string()));
+    rows.push(("Uptime_since_flush_status".into(), instance.seconds_since_flush().to_string()));
     rows.push(("Performance_schema_digest_lost".into(), instance.digests().lost().to_string()));
     rows.push(("Ssl_cipher".into(), state.client.tls_cipher.clone().unwrap_or_default()));
     rows.push(("Ssl_version".into(), state.client.tls_version.clone().unwrap_or_default()));
@@ -235,6 +261,41 @@ const WAITS: &[(WaitKind, &str)] = &[
 /// and so on.
 pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
     let stats = state.instance.database().engine().stats();
+    let counter = |name: &str| stats.counter(name);
+    let data_pages = stats.frames - stats.frames_free;
+    let pages = [
+        ("Innodb_page_size", PAGE_BYTES),
+        ("Innodb_buffer_pool_pages_total", stats.frames),
+        ("Innodb_buffer_pool_pages_free", stats.frames_free),
+        ("Innodb_buffer_pool_pages_data", data_pages),
+        ("Innodb_buffer_pool_pages_dirty", stats.frames_dirty),
+        ("Innodb_buffer_pool_pages_misc", 0),
+        ("Innodb_buffer_pool_pages_flushed", counter("pages_written")),
+        ("Innodb_buffer_pool_bytes_data", data_pages * PAGE_BYTES),
+        ("Innodb_buffer_pool_bytes_dirty", stats.frames_dirty * PAGE_BYTES),
+        ("Innodb_buffer_pool_reads", counter("pages_read")),
+        // Nothing is read before it is asked for.
+        ("Innodb_buffer_pool_read_ahead", 0),
+        ("Innodb_buffer_pool_read_ahead_evicted", 0),
+        ("Innodb_buffer_pool_read_ahead_rnd", 0),
+        ("Innodb_buffer_pool_wait_free", counter("frame_waits")),
+        ("Innodb_pages_created", counter("pages_new")),
+        ("Innodb_pages_read", counter("pages_read")),
+        ("Innodb_pages_written", counter("pages_written")),
+        ("Innodb_dblwr_pages_written", counter("doublewrite_pages")),
+        ("Innodb_dblwr_writes", counter("doublewrite_writes")),
+        // As InnoDB has it, of pages and log together.
+        ("Innodb_data_reads", counter("pages_read")),
+        ("Innodb_data_read", counter("pages_read") * PAGE_BYTES),
+        ("Innodb_data_writes", counter("data_writes") + counter("doublewrite_writes") + counter("log_writes")),
+        ("Innodb_data_written", (counter("pages_written") + counter("doublewrite_pages")) * PAGE_BYTES + counter("log_bytes")),
+        ("Innodb_data_fsyncs", counter("data_fsyncs") + counter("log_fsyncs")),
+        ("Innodb_log_waits", counter("log_buffer_waits")),
+        ("Innodb_log_write_requests", counter("log_records")),
+        ("Innodb_log_writes", counter("log_writes")),
+        ("Innodb_row_lock_time_avg", (stats.row_lock_time_us / 1000).checked_div(stats.row_lock_waits).unwrap_or(0)),
+        ("Table_locks_waited", stats.waits[WaitKind::TableLock as usize].count),
+    ];
     let named = [
         ("Innodb_row_lock_waits", stats.row_lock_waits),
         ("Innodb_row_lock_current_waits", stats.row_lock_current_waits),
@@ -252,11 +313,11 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Innodb_os_log_fsyncs", stats.counter("log_fsyncs")),
         ("Highkey_commits_by_others_fsync", stats.counter("group_commits")),
     ];
-    // One fsync serves the log and the binary log.
     let binlog = state.instance.database().binlog().map(|binlog| binlog.written()).unwrap_or_default();
     let binlog = [
         ("Binlog_commits", binlog.transactions),
-        ("Binlog_group_commits", if binlog.transactions > 0 { stats.counter("log_fsyncs") } else { 0 }),
+        // The log brings the events to the disk, and the binary log's files follow: its groups are the binary log's.
+        ("Binlog_group_commits", counter("binlog_groups")),
         ("Highkey_binlog_bytes", binlog.bytes),
     ];
     let cost = &stats.commits_cost;
@@ -273,7 +334,7 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Highkey_commit_binlog_bytes", cost.binlog_bytes.sum),
         ("Highkey_commit_binlog_bytes_max", cost.binlog_bytes.max),
     ];
-    let named = named.into_iter().chain(binlog).chain(commits);
+    let named = named.into_iter().chain(pages).chain(binlog).chain(commits);
     let waits = WAITS.iter().flat_map(|(kind, name)| {
         let sum = stats.waits[*kind as usize];
         [(format!("Highkey_{name}_wait_count"), sum.count), (format!("Highkey_{name}_wait_us"), sum.nanos / 1000)]

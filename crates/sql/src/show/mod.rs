@@ -5,25 +5,26 @@
 mod binlog;
 mod create;
 mod facts;
+mod innodb;
 
 use std::sync::Arc;
 
-use highkey_table::{Table, View, WaitKind, WaitSum};
+use highkey_table::{Table, View};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
 use crate::execute;
 use crate::expr;
 use crate::information_schema;
-use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName};
+use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, VariableScope};
 use crate::plan::{ExprType, Field};
 use crate::replica;
 use crate::session::error::{self, err};
-use crate::session::{SessionState, StatusCounter};
+use crate::session::SessionState;
 
 pub use create::definition;
 pub use crate::parse::print::quote;
-pub use facts::{PRIVILEGES, engines, index_names, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
+pub use facts::{PRIVILEGES, engines, hidden_key, index_names, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.
 pub struct Answer {
@@ -150,10 +151,10 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::CreateOther { kind, name } => return Err(err(1305, format!("{kind} {} does not exist", name.name))),
         ShowWhat::Variables { scope } => {
-            let global = matches!(scope, Some(crate::parse::ast::VariableScope::Global));
+            let global = *scope == Some(VariableScope::Global);
             Answer::new("Variable_name s64;Value s1024", variable_rows(state, global))
         }
-        ShowWhat::Status => Answer::new("Variable_name s64;Value s1024", status_rows(state)),
+        ShowWhat::Status { scope } => Answer::new("Variable_name s64;Value s1024", status_rows(state, *scope == Some(VariableScope::Global))),
         ShowWhat::Warnings { count_only: true, .. } => renamed(Answer::new("c u", vec![vec![u(state.diagnostics.count())]]), "@@session.warning_count".into()),
         ShowWhat::Errors { count_only: true, .. } => renamed(Answer::new("c u", vec![vec![u(state.diagnostics.error_count())]]), "@@session.error_count".into()),
         ShowWhat::Warnings { limit, .. } => conditions(state, *limit, false),
@@ -257,7 +258,12 @@ pub fn known_schema(state: &SessionState, schema: Option<&str>) -> Result<Str, M
 fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)> {
     let mut names: Vec<(String, &'static str)> = state.instance.database().catalog().tables(schema).iter().map(|t| (t.def().name.to_string(), "BASE TABLE")).collect();
     names.extend(state.instance.database().catalog().views(schema).iter().map(|v| (v.def().name.to_string(), "VIEW")));
-    names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), if schema == "mysql" { "BASE TABLE" } else { "SYSTEM VIEW" })));
+    let kind = match schema {
+        "mysql" => "BASE TABLE",
+        "sys" => "VIEW",
+        _ => "SYSTEM VIEW",
+    };
+    names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), kind)));
     names.sort();
     names
 }
@@ -340,7 +346,8 @@ fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer
             None => {
                 let table = base_table(state, name)?;
                 let def = table.def();
-                for (i, column) in def.columns.iter().enumerate() {
+                let hidden = hidden_key(state, def);
+                for (i, column) in def.columns.iter().enumerate().filter(|(i, _)| Some(*i) != hidden) {
                     push(column, information_schema::column_key(def, i));
                 }
             }
@@ -404,25 +411,7 @@ fn account(state: &SessionState, user: &UserName) -> Result<crate::session::Acco
         .ok_or_else(|| err(1141, format!("There is no such grant defined for user '{name}' on host '{host}'")))
 }
 
-/// Classes of latches that SHOW ENGINE INNODB STATUS lists.
-const LATCHES_SHOWN: usize = 10;
-
-/// The transactions that go on, as InnoDB's monitor lists them.
-fn transactions(state: &SessionState) -> String {
-    let mut text = String::from("------------\nTRANSACTIONS\n------------\n");
-    text += &format!("History list length {}\n", state.instance.database().engine().stats().history_length);
-    for process in state.instance.processes().all() {
-        let Some(active) = process.activity().get() else { continue };
-        let Some(id) = active.id else { continue };
-        let size = state.instance.database().engine().txn_size(id).unwrap_or_default();
-        let p = process.snapshot();
-        text += &format!("---TRANSACTION {id}, MySQL thread id {} {} {}\n", p.id, p.host, p.user);
-        text += &format!("{} row lock(s), {} index(es) with range locks, undo log entries {}\n", size.locked_keys, size.locked_ranges, size.entries_changed);
-    }
-    text
-}
-
-/// SHOW ENGINE INNODB STATUS: the counters in words.
+/// SHOW ENGINE INNODB STATUS. There is nothing to say of MUTEX and LOGS.
 fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlError> {
     if !name.eq_ignore_ascii_case("innodb") && !name.eq_ignore_ascii_case("highkey") {
         return Err(error::unknown_engine(name));
@@ -430,38 +419,5 @@ fn engine(state: &SessionState, name: &str, what: &str) -> Result<Answer, MySqlE
     if !what.eq_ignore_ascii_case("status") {
         return Ok(Answer::new("Type s10;Name s512;Status s10", Vec::new()));
     }
-    let mut text = String::from("\n=====================================\nHIGHKEY ENGINE MONITOR OUTPUT\n=====================================\n");
-    text += &format!("Uptime {} s, {} connections, {} questions\n", state.instance.uptime_seconds(), state.instance.processes().len(), state.instance.status().get(StatusCounter::Questions));
-    if let Some(deadlock) = state.instance.last_deadlock() {
-        text += "------------------------\nLATEST DETECTED DEADLOCK\n------------------------\n";
-        text += &deadlock;
-    }
-    text += &transactions(state);
-    text += "--------\nCOUNTERS\n--------\n";
-    for (counter, value) in facts::engine_counters(state) {
-        text += &format!("{counter} {value}\n");
-    }
-    text += "-----\nWAITS\n-----\n";
-    let stats = state.instance.database().engine().stats();
-    let seconds = |sum: WaitSum| format!("{:.6} s{}\n", sum.nanos as f64 / 1e9, execute::counted(sum.count));
-    for kind in WaitKind::ALL {
-        text += &format!("{}: {}", execute::wait_name(kind), seconds(stats.waits[kind as usize]));
-    }
-    if !stats.latch_waits.is_empty() {
-        let names = index_names(state);
-        text += "Latches waited for most:\n";
-        for latch in stats.latch_waits.iter().take(LATCHES_SHOWN) {
-            text += &format!("{}: {}", execute::latch_name(&names, latch), seconds(latch.sum));
-        }
-    }
-    let status = state.instance.status();
-    text += &format!(
-        "Number of rows inserted {}, updated {}, deleted {}, read {}\n",
-        status.get(StatusCounter::InnodbRowsInserted),
-        status.get(StatusCounter::InnodbRowsUpdated),
-        status.get(StatusCounter::InnodbRowsDeleted),
-        status.get(StatusCounter::InnodbRowsRead)
-    );
-    text += "----------------------------\nEND OF HIGHKEY ENGINE MONITOR OUTPUT\n============================\n";
-    Ok(Answer::new("Type s10;Name s512;Status S", vec![vec![t("InnoDB"), t(""), t(text)]]))
+    Ok(Answer::new("Type s10;Name s512;Status S", vec![vec![t("InnoDB"), t(""), t(innodb::monitor(state)?)]]))
 }

@@ -342,10 +342,12 @@ variables! {
     "skip_networking" Global Bool, "OFF", false, Real;
     "skip_show_database" Global Bool, "OFF", false, Ignored;
     "skip_slave_start" Global Bool, "OFF", false, Real;
+    "slave_exec_mode" Global Enum(&["STRICT", "IDEMPOTENT"]), "STRICT", true, Real;
     "slave_net_timeout" Global UInt(1, YEAR), "60", true, Real;
     "slave_parallel_type" Global Enum(&["DATABASE", "LOGICAL_CLOCK"]), "LOGICAL_CLOCK", true, Fact;
     "slave_parallel_workers" Global UInt(0, 1024), "4", true, Real;
     "slave_preserve_commit_order" Global Bool, "ON", true, Fact;
+    "slave_skip_errors" Global Text, "OFF", false, Real;
     "slave_transaction_retries" Global UInt(0, U64), "10", true, Real;
     "slow_launch_time" Global UInt(0, YEAR), "2", true, Ignored;
     "slow_query_log" Global Bool, "OFF", true, Ignored;
@@ -365,6 +367,7 @@ variables! {
     "sql_require_primary_key" Both Bool, "OFF", true, Real;
     "sql_safe_updates" Both Bool, "OFF", true, Real;
     "sql_select_limit" Both UInt(0, U64), "18446744073709551615", true, Real;
+    "sql_slave_skip_counter" Global UInt(0, U32), "0", true, Real;
     "sql_warnings" Both Bool, "OFF", true, Real;
     "ssl_ca" Global Text, "", false, Real;
     "ssl_capath" Global Text, "", false, Ignored;
@@ -413,10 +416,13 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("log_slow_queries", "slow_query_log"),
     ("pseudo_replica_mode", "pseudo_slave_mode"),
     ("log_replica_updates", "log_slave_updates"),
+    ("replica_exec_mode", "slave_exec_mode"),
     ("replica_net_timeout", "slave_net_timeout"),
     ("replica_parallel_type", "slave_parallel_type"),
     ("replica_parallel_workers", "slave_parallel_workers"),
     ("replica_preserve_commit_order", "slave_preserve_commit_order"),
+    ("replica_skip_errors", "slave_skip_errors"),
+    ("sql_replica_skip_counter", "sql_slave_skip_counter"),
     ("replica_transaction_retries", "slave_transaction_retries"),
     ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"),
     ("rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout"),

@@ -170,6 +170,7 @@ impl BufferPool {
                 end += 1;
             }
             self.files.write(first, &batch.data[start * PAGE_SIZE..end * PAGE_SIZE])?;
+            self.counters.data_writes.add(1);
             written.push((first, (end - start) as u64));
             start = end;
         }

@@ -73,6 +73,11 @@ impl History {
         self.queue.lock().push_back(Committed { ts, id, items });
     }
 
+    /// The transaction whose changes are next.
+    pub fn next(&self) -> Option<TxnId> {
+        self.queue.lock().front().map(|committed| committed.id)
+    }
+
     pub fn hint(&self, index: IndexId, key: &[u8]) {
         let mut hints = self.hints.lock();
         if hints.len() < HINTS_MAX {

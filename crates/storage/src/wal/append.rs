@@ -2,6 +2,7 @@
 
 use super::Wal;
 pub(crate) use super::record::Draft;
+use super::record::Kind;
 use super::group::Need;
 use crate::error::Result;
 use crate::ids::Lsn;
@@ -19,6 +20,8 @@ pub(super) struct Tail {
     pub spare: Vec<u8>,
     /// Commits in `buf`.
     pub commits: u64,
+    /// One of them has binary log events.
+    pub has_events: bool,
 }
 
 impl Wal {
@@ -40,6 +43,7 @@ impl Wal {
         let ts = timestamp(lsn);
         draft.write(lsn, checksum, ts, self.durable(), &mut tail.buf);
         tail.commits += u64::from(draft.kind.is_waited_for());
+        tail.has_events |= draft.kind == Kind::Commit && !draft.extra.is_empty();
         self.end.store(lsn.0 + len as u64, Ordering::SeqCst);
         drop(tail);
         self.counters.log_records.add(1);

@@ -187,7 +187,7 @@ impl Wal {
 
     /// The leader's work: everything appended so far goes to the files, and with `sync` becomes durable.
     fn write_out(&self, sync: bool) -> Result<()> {
-        let (base, data) = {
+        let (base, data, has_events) = {
             let mut tail = self.tail.lock();
             let spare = std::mem::take(&mut tail.spare);
             let data = Arc::new(std::mem::replace(&mut tail.buf, spare));
@@ -195,12 +195,13 @@ impl Wal {
             let base = tail.base;
             tail.base += data.len() as u64;
             tail.writing = Some((base, data.clone()));
-            (base, data)
+            (base, data, std::mem::take(&mut tail.has_events))
         };
         let end = base + data.len() as u64;
         let result = self.write_and_sync(base, &data, sync);
         if result.is_ok() {
             self.written.fetch_max(end, Ordering::SeqCst);
+            self.counters.binlog_groups.add(u64::from(has_events));
             if sync {
                 self.durable.fetch_max(end, Ordering::SeqCst);
                 self.followed.notify();

@@ -114,6 +114,11 @@ impl Wal {
         Lsn(self.end.load(Ordering::SeqCst))
     }
 
+    /// Everything before this has been given to the operating system.
+    pub fn written(&self) -> Lsn {
+        Lsn(self.written.load(Ordering::SeqCst))
+    }
+
     /// Everything before this is durable; the record that begins at `lsn` is durable when `lsn < durable()`.
     pub fn durable(&self) -> Lsn {
         Lsn(self.durable.load(Ordering::Acquire))

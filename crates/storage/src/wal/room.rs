@@ -76,6 +76,11 @@ impl Wal {
         let _ = self.room.make_room.set(make_room);
     }
 
+    /// All changes before this are in the files of pages, as of the last checkpoint.
+    pub fn checkpoint(&self) -> Lsn {
+        Lsn(self.room.page_floor.load(Ordering::SeqCst))
+    }
+
     /// Log between the oldest unwritten page change (as of the last checkpoint) and the end.
     pub fn checkpoint_age(&self) -> u64 {
         self.end().0 - self.room.page_floor.load(Ordering::SeqCst)

@@ -108,6 +108,9 @@ pub struct BinlogPosition {
     pub position: u64,
 }
 
+/// The highest file that RESET may begin with.
+const MAX_RESET_TO: u64 = i32::MAX as u64;
+
 /// What has been written since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BinlogWritten {
@@ -384,11 +387,14 @@ impl Binlog {
         }
     }
 
-    /// RESET BINARY LOGS AND GTIDS: removes everything and begins with `binlog.000001`.
-    pub fn reset(&self) -> std::result::Result<(), MySqlError> {
+    /// RESET BINARY LOGS AND GTIDS: removes everything and begins with the file of the number `first`. Error 3567 for one that is out of MySQL's range.
+    pub fn reset(&self, first: u64) -> std::result::Result<(), MySqlError> {
+        if !(1..=MAX_RESET_TO).contains(&first) {
+            return Err(errors::reset_master_to_value_out_of_range(first, MAX_RESET_TO));
+        }
         // Before the new names are known: whoever reads the old ones is to see it.
         self.generation.fetch_add(1, Ordering::SeqCst);
-        let done = self.change(Writer::reset);
+        let done = self.change(|writer| writer.reset(first));
         // And who began meanwhile.
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.semi_sync().forget();

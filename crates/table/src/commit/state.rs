@@ -24,7 +24,7 @@ pub(crate) struct State {
     pub stopped: bool,
     /// The next number of this server's own GTIDs.
     pub next_gno: u64,
-    /// All files are to be removed: RESET was under way.
+    /// All files are to be removed, and `file` is to be the first: RESET was under way.
     pub reset: bool,
     /// GTIDs that were declared as executed and purged, as text.
     #[serde(default)]

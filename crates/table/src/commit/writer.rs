@@ -83,9 +83,9 @@ impl Writer {
         let state = match State::read(engine)? {
             Some(state) if !state.reset => state,
             found => {
-                let lsn = found.and_then(|s| s.lsn);
+                let (lsn, file) = found.map_or((None, 0), |s| (s.lsn, s.file));
                 begin_reset(&*disk)?;
-                State { lsn, ..State::first() }
+                State { lsn, file, ..State::first() }
             }
         };
         let mut listed = files::read_index(&*disk)?;
@@ -493,17 +493,17 @@ impl Writer {
         self.save()
     }
 
-    /// Removes all files and begins anew with the first; no GTID has been used then.
-    pub fn reset(&mut self) -> Result<()> {
+    /// Removes all files and begins anew with the one of this number; no GTID has been used then.
+    pub fn reset(&mut self, first: u64) -> Result<()> {
         while self.step()? {}
-        self.write_state(&State { reset: true, ..self.state() })?;
+        self.write_state(&State { reset: true, file: first, ..self.state() })?;
         begin_reset(&*self.disk)?;
         self.files.clear();
         (self.executed, self.purged, self.declared) = (GtidSet::default(), GtidSet::default(), GtidSet::default());
         (self.sequence, self.next_gno) = (0, 1);
         self.checksum = self.settings.checksum.load(Ordering::Relaxed);
-        self.begin_file(1)?;
-        files::write_index(&*self.disk, &[1])?;
+        self.begin_file(first)?;
+        files::write_index(&*self.disk, &[first])?;
         self.save()
     }
 }

@@ -20,7 +20,7 @@ use super::{Failure, Outcome};
 use crate::bind::{self, AssignedValue, BoundLoad, BoundLoadTarget};
 use crate::expr;
 use crate::parse::ast::{self, LoadDuplicates};
-use crate::session::{LocalInfile, ProcessEntry, ResultSink, Session, StatusCounter, error, error::err, resolve_file};
+use crate::session::{LocalInfile, ProcessEntry, ResultSink, Session, error, error::err, resolve_file};
 
 /// Where the file's bytes come from.
 enum Source<'a> {
@@ -189,7 +189,6 @@ impl Session {
         }
         self.state.check_strict()?;
         self.finish_bulk(&mut inserter).await?;
-        self.state.instance.count(StatusCounter::InnodbRowsInserted, inserter.inserted);
         let warnings = self.state.diagnostics.count();
         let (records, skipped) = (inserter.row, inserter.ignored);
         let outcome = inserter.outcome(&mut self.state, true);

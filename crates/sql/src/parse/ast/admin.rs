@@ -199,7 +199,7 @@ pub enum ShowWhat {
     /// PROCEDURE, FUNCTION, TRIGGER, EVENT.
     CreateOther { kind: String, name: ObjectName },
     Variables { scope: Option<VariableScope> },
-    Status,
+    Status { scope: Option<VariableScope> },
     /// LIMIT: (offset, count).
     Warnings { count_only: bool, limit: Option<(u64, u64)> },
     Errors { count_only: bool, limit: Option<(u64, u64)> },
@@ -235,7 +235,7 @@ impl ShowWhat {
         use ShowWhat::*;
         matches!(
             self,
-            Databases | Tables { .. } | OpenTables { .. } | TableStatus { .. } | Columns { .. } | Index { .. } | Variables { .. } | Status | Engines | CharacterSet | Collation
+            Databases | Tables { .. } | OpenTables { .. } | TableStatus { .. } | Columns { .. } | Index { .. } | Variables { .. } | Status { .. } | Engines | CharacterSet | Collation
                 | Plugins | Triggers { .. } | Events { .. } | ProcedureStatus | FunctionStatus | Warnings { count_only: true, .. } | Errors { count_only: true, .. }
         )
     }

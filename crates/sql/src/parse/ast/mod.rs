@@ -157,8 +157,8 @@ pub enum Statement {
     PurgeBinaryLogsTo(String),
     /// PURGE BINARY LOGS BEFORE datetime.
     PurgeBinaryLogsBefore(Expr),
-    /// RESET MASTER, RESET BINARY LOGS AND GTIDS.
-    ResetBinaryLogs,
+    /// RESET MASTER, RESET BINARY LOGS AND GTIDS; `TO` the number of the first file.
+    ResetBinaryLogs { first: u64 },
     /// CHANGE REPLICATION …, START, STOP and RESET REPLICA.
     Replica(Box<ReplicaStatement>),
 }

@@ -141,6 +141,59 @@ async fn definitions_are_logged_as_text() {
     assert_eq!(news(&mut c, &mut seen).await, "use `d`; RENAME USER 'u'@'localhost' TO 'w'@'localhost'; use `d`; DROP USER 'w'@'localhost'");
 }
 
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn the_first_file_after_a_reset_has_the_number_that_is_asked_for() {
+    let (_server, mut c) = server(&[]).await;
+    let files = "SHOW BINARY LOGS";
+    c.ok("RESET MASTER TO 16").await;
+    assert_eq!(c.rows(files).await[0][0], "binlog.000016");
+    c.ok("CREATE TABLE t (id INT)").await;
+    c.ok("FLUSH BINARY LOGS").await;
+    assert_eq!(c.rows(files).await[1][0], "binlog.000017");
+    for number in ["0", "2147483648"] {
+        let message = format!("The requested value '{number}' for the next binary log index is out of range. Please use a value between '1' and '2147483647'.");
+        assert_eq!(c.error(&format!("RESET MASTER TO {number}")).await, (3567, message));
+    }
+    for wrong in ["-1", "'x'", "3.5"] {
+        assert_eq!(c.error(&format!("RESET MASTER TO {wrong}")).await.0, 1064);
+    }
+    assert_eq!(c.rows(files).await.len(), 2);
+    c.ok("RESET MASTER TO 2147483647").await;
+    assert_eq!(c.rows(files).await[0][0], "binlog.2147483647");
+    c.ok("RESET MASTER").await;
+    assert_eq!(c.rows(files).await[0][0], "binlog.000001");
+}
+
+#[tokio::test]
+async fn groups_of_commits_are_counted() {
+    let (_server, mut c) = server(&[]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    let groups = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = 'Binlog_group_commits'";
+    let before: u64 = c.value(groups).await.parse().unwrap();
+    for id in 0..3 {
+        c.ok(&format!("INSERT INTO t VALUES ({id})")).await;
+    }
+    // What changes nothing has nothing to write, and what is by itself is a group.
+    c.ok("DELETE FROM t WHERE id = 99").await;
+    assert_eq!(c.value(groups).await.parse::<u64>().unwrap(), before + 3);
+}
+
+/// What there are figures of, as they depend on each other.
+#[tokio::test]
+async fn what_the_engine_counts_has_innodbs_names() {
+    let (_server, mut c) = server(&[]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO t VALUES (1)").await;
+    let rows = c.rows("SHOW GLOBAL STATUS LIKE 'Innodb%'").await;
+    let n = |name: &str| rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}"))[1].parse::<u64>().unwrap();
+    assert_eq!(n("Innodb_page_size"), 16384);
+    assert_eq!(n("Innodb_buffer_pool_pages_total"), n("Innodb_buffer_pool_pages_free") + n("Innodb_buffer_pool_pages_data") + n("Innodb_buffer_pool_pages_misc"));
+    assert_eq!(n("Innodb_buffer_pool_bytes_data"), 16384 * n("Innodb_buffer_pool_pages_data"));
+    assert!(n("Innodb_data_written") >= n("Innodb_os_log_written") && n("Innodb_os_log_written") > 0);
+    assert!(n("Innodb_data_fsyncs") >= n("Innodb_os_log_fsyncs") && n("Innodb_pages_created") > 0 && n("Innodb_log_writes") > 0);
+}
+
 #[tokio::test]
 async fn files_begin_end_and_go() {
     let (server, mut c) = server(&[("gtid_mode", "ON"), ("server_id", "7")]).await;

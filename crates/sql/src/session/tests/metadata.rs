@@ -86,3 +86,188 @@ async fn an_account_whose_password_has_expired_may_only_change_it() {
     root.ok("ALTER USER u PASSWORD EXPIRE").await;
     assert_eq!(c.value("SELECT 1").await, "1");
 }
+
+/// What the manual of 8.0.30 says.
+#[tokio::test]
+async fn generated_primary_keys_are_shown_or_not() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("SET sql_generate_invisible_primary_key = ON").await;
+    c.ok("CREATE TABLE g (v INT, KEY (v))").await;
+    c.ok("CREATE TABLE own (my_row_id BIGINT UNSIGNED NOT NULL PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO g VALUES (1)").await;
+    let schema = |what: &str, order: &str| format!("SELECT {what} WHERE table_schema = 'd' AND table_name = 'g' ORDER BY {order}");
+    let columns = schema("column_name, ordinal_position FROM information_schema.columns", "2");
+    let indexes = schema("index_name FROM information_schema.statistics", "1");
+    let keys = schema("constraint_name FROM information_schema.key_column_usage", "1");
+    let constraints = schema("constraint_name FROM information_schema.table_constraints", "1");
+    assert!(c.rows("SHOW CREATE TABLE g").await[0][1].contains("`my_row_id` bigint unsigned NOT NULL /*!80023 INVISIBLE */ AUTO_INCREMENT,"));
+    assert_eq!(c.rows("SHOW COLUMNS FROM g").await.len(), 2);
+    assert_eq!(c.rows(&columns).await, table("my_row_id 1|v 2"));
+    assert_eq!(c.rows(&indexes).await, table("PRIMARY|v"));
+    assert_eq!((c.rows(&keys).await, c.rows(&constraints).await), (table("PRIMARY"), table("PRIMARY")));
+    c.ok("SET show_gipk_in_create_table_and_information_schema = OFF").await;
+    let made = "CREATE TABLE `g` (\n  `v` int DEFAULT NULL,\n  KEY `v` (`v`)\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci";
+    assert_eq!(c.rows("SHOW CREATE TABLE g").await[0][1], made);
+    assert_eq!(c.rows("SHOW COLUMNS FROM g").await, table("v int YES MUL NULL "));
+    assert_eq!(c.rows("SHOW INDEX FROM g").await.len(), 1);
+    assert_eq!(c.rows(&columns).await, table("v 2"));
+    assert_eq!(c.rows(&indexes).await, table("v"));
+    assert_eq!((c.rows(&keys).await, c.rows(&constraints).await), (table(""), table("")));
+    // A key of the user's own by the same name is not one that was generated.
+    assert_eq!(c.rows("SHOW COLUMNS FROM own").await.len(), 2);
+    assert_eq!(c.value("SELECT my_row_id FROM g").await, "1");
+}
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn a_session_has_counters_of_its_own() {
+    let server = Server::new();
+    let (mut c, mut other) = (server.client().await, server.client().await);
+    let own = "SHOW STATUS WHERE Variable_name IN ('Com_flush', 'Com_select', 'Com_set_option', 'Com_show_status', 'Questions')";
+    let global = "SHOW GLOBAL STATUS LIKE 'Com_select'";
+    other.value("SELECT 1").await;
+    c.ok("FLUSH STATUS").await;
+    c.value("SELECT 1").await;
+    c.ok("SET @a = 1").await;
+    assert_eq!(c.rows(own).await, table("Com_flush 0|Com_select 1|Com_set_option 1|Com_show_status 1|Questions 3"));
+    assert_eq!(other.rows("SHOW SESSION STATUS LIKE 'Com_select'").await, table("Com_select 1"));
+    assert_eq!(c.rows(global).await, table("Com_select 2"));
+    // What a session has counted stays when it begins anew or goes.
+    c.ok("FLUSH STATUS").await;
+    assert_eq!(c.rows("SHOW STATUS LIKE 'Com_select'").await, table("Com_select 0"));
+    drop(other);
+    assert_eq!(c.rows(global).await, table("Com_select 2"));
+    let pattern = "variable_name IN ('Com_select', 'Max_used_connections', 'Com_show_status')";
+    assert_eq!(c.rows(&format!("SELECT * FROM performance_schema.session_status WHERE {pattern}")).await, table("Com_select 1|Com_show_status 2|Max_used_connections 2"));
+    assert_eq!(c.rows(&format!("SELECT * FROM performance_schema.global_status WHERE {pattern}")).await, table("Com_select 4|Com_show_status 5|Max_used_connections 2"));
+    c.ok("FLUSH STATUS").await;
+    assert_eq!(c.rows("SHOW STATUS LIKE 'Max_used_connections'").await, table("Max_used_connections 1"));
+}
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn rows_that_statements_write_are_counted() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT)").await;
+    c.ok("FLUSH STATUS").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").await;
+    c.ok("INSERT IGNORE INTO t VALUES (1, 5)").await;
+    c.ok("INSERT INTO t VALUES (1, 5) ON DUPLICATE KEY UPDATE b = 7").await;
+    c.ok("UPDATE t SET b = 2").await;
+    c.ok("DELETE FROM t WHERE a = 3").await;
+    let handler = "SHOW STATUS WHERE Variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')";
+    assert_eq!(c.rows(handler).await, table("Handler_delete 1|Handler_update 3|Handler_write 5"));
+}
+
+#[tokio::test]
+async fn every_kind_of_statement_is_counted() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    c.ok("FLUSH STATUS").await;
+    c.rows("SHOW TABLES").await;
+    c.rows("SHOW CREATE TABLE t").await;
+    c.rows("SHOW INDEX FROM t").await;
+    c.rows("DESC t").await;
+    c.rows("SHOW ENGINE INNODB STATUS").await;
+    c.rows("CHECKSUM TABLE t").await;
+    let counted = c.rows("SHOW STATUS WHERE Variable_name LIKE 'Com\\_%' AND Value > 0").await;
+    let names: Vec<&str> = counted.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["Com_checksum", "Com_show_create_table", "Com_show_engine_status", "Com_show_fields", "Com_show_keys", "Com_show_status", "Com_show_tables"]);
+    let all = c.rows("SHOW GLOBAL STATUS").await;
+    assert!(all.is_sorted_by(|a, b| a[0] < b[0]), "by name, and each once");
+}
+
+async fn connection(c: &mut super::Client) -> u64 {
+    c.value("SELECT CONNECTION_ID()").await.parse().unwrap()
+}
+
+#[tokio::test]
+async fn threads_and_their_metadata_locks() {
+    let server = Server::new();
+    let (mut a, mut b, mut c) = (server.client().await, server.client().await, server.client().await);
+    let (holder, waiter) = (connection(&mut a).await, connection(&mut b).await);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    a.ok("INSERT INTO t VALUES (1)").await;
+    let threads = "SELECT name, type, processlist_user, processlist_host, processlist_db, processlist_command, processlist_info, connection_type FROM performance_schema.threads WHERE thread_id";
+    let idle = "thread/sql/one_connection FOREGROUND root localhost d Sleep NULL Socket";
+    assert_eq!(c.rows(&format!("{threads} = {holder}")).await, table(idle));
+    let locks = |thread: u64| {
+        let columns = "object_type, object_name, lock_type, lock_duration, lock_status";
+        format!("SELECT {columns} FROM performance_schema.metadata_locks WHERE owner_thread_id = {thread} AND object_type <> 'SCHEMA' ORDER BY object_type")
+    };
+    assert_eq!(c.rows(&locks(holder)).await, table(""));
+    a.ok("BEGIN").await;
+    a.rows("SELECT * FROM t").await;
+    assert_eq!(c.rows(&locks(holder)).await, table("TABLE t SHARED_READ TRANSACTION GRANTED"));
+    a.ok("INSERT INTO t VALUES (2)").await;
+    assert_eq!(c.rows(&locks(holder)).await, table("TABLE t SHARED_WRITE TRANSACTION GRANTED"));
+    let look = async {
+        let waits = "SELECT object_schema, object_name, waiting_pid, waiting_account, waiting_lock_type, waiting_query, blocking_pid, blocking_lock_type, sql_kill_blocking_connection FROM sys.schema_table_lock_waits";
+        let found = loop {
+            let found = c.rows(waits).await;
+            if !found.is_empty() {
+                break found;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(found.len(), 1);
+        let expected = [
+            "d".to_owned(), "t".into(), waiter.to_string(), "root@localhost".into(), "EXCLUSIVE".into(), "DROP TABLE t".into(), holder.to_string(), "SHARED_WRITE".into(),
+            format!("KILL {holder}"),
+        ];
+        assert_eq!(found[0], expected);
+        assert_eq!(c.rows(&locks(waiter)).await.last().unwrap().join(" "), "TABLE t EXCLUSIVE TRANSACTION PENDING");
+        a.ok("COMMIT").await;
+    };
+    tokio::join!(b.ok("DROP TABLE t"), look);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    a.ok("LOCK TABLES t READ").await;
+    assert_eq!(c.rows(&locks(holder)).await, table("TABLE t SHARED_READ_ONLY TRANSACTION GRANTED"));
+    a.ok("UNLOCK TABLES").await;
+    a.ok("FLUSH TABLES WITH READ LOCK").await;
+    assert_eq!(c.rows(&locks(holder)).await, table("COMMIT NULL SHARED EXPLICIT GRANTED|GLOBAL NULL SHARED EXPLICIT GRANTED"));
+    a.ok("UNLOCK TABLES").await;
+    assert_eq!(c.rows(&locks(holder)).await, table(""));
+}
+
+#[tokio::test]
+async fn waits_for_rows_as_sys_shows_them() {
+    let server = Server::new();
+    let (mut a, mut b, mut c) = (server.client().await, server.client().await, server.client().await);
+    let (holder, waiter) = (connection(&mut a).await, connection(&mut b).await);
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    a.ok("INSERT INTO t VALUES (1, 1), (2, 2)").await;
+    a.ok("BEGIN").await;
+    a.ok("UPDATE t SET v = 5 WHERE id = 1").await;
+    let engine = server.instance.database().engine().clone();
+    let look = async {
+        while engine.stats().row_lock_current_waits == 0 {
+            tokio::task::yield_now().await;
+        }
+        let columns = "locked_table, locked_index, locked_type, waiting_pid, waiting_query, waiting_lock_mode, blocking_pid, blocking_query, blocking_lock_mode, blocking_trx_rows_modified, sql_kill_blocking_query";
+        let found = c.rows(&format!("SELECT {columns} FROM sys.innodb_lock_waits")).await;
+        let whole = c.value("SELECT waiting_query FROM sys.x$innodb_lock_waits").await;
+        a.ok("COMMIT").await;
+        (found, whole)
+    };
+    let statement = "UPDATE t SET v = v + 1 WHERE id = 1 /* which makes of this one a long statement */ AND v < 100";
+    let (_, (found, whole)) = tokio::join!(b.ok(statement), look);
+    let expected = [
+        "`d`.`t`".to_owned(),
+        "PRIMARY".into(),
+        "RECORD".into(),
+        waiter.to_string(),
+        "UPDATE t SET v = v + 1 WHERE i ...  long statement */ AND v < 100".into(),
+        "X,REC_NOT_GAP".into(),
+        holder.to_string(),
+        "NULL".into(),
+        "X,REC_NOT_GAP".into(),
+        "1".into(),
+        format!("KILL QUERY {holder}"),
+    ];
+    assert_eq!((found.len(), &found[0][..], whole.as_str()), (1, &expected[..], statement));
+    assert_eq!(c.rows("SELECT * FROM sys.innodb_lock_waits").await, table(""));
+}

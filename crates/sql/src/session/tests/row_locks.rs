@@ -120,12 +120,77 @@ async fn the_latest_deadlock() {
         "\nUPDATE t SET k = 2 WHERE id = 10\n",
         "\n*** (2) HOLDS THE LOCK(S):\n",
         "\nUPDATE t SET k = 2 WHERE id = 20\n",
-        " lock_mode X,REC_NOT_GAP waiting\nRecord lock, data 20\n",
+        " lock_mode X locks rec but not gap waiting\nRecord lock, data 20\n",
         "of table `d`.`t` trx id",
         "\n*** WE ROLL BACK TRANSACTION (",
     ] {
         assert!(status.contains(part), "{part:?} is missing in {status}");
     }
+}
+
+/// Sections and lines that tools look for, in InnoDB's order.
+#[tokio::test]
+async fn the_monitor_speaks_as_innodbs() {
+    let server = Server::new();
+    let (mut a, mut b, mut c) = (server.client().await, server.client().await, server.client().await);
+    a.ok("CREATE TABLE p (id INT PRIMARY KEY)").await;
+    a.ok("CREATE TABLE child (id INT PRIMARY KEY, pid INT, CONSTRAINT f FOREIGN KEY (pid) REFERENCES p (id))").await;
+    a.ok("INSERT INTO p VALUES (1), (2)").await;
+    assert!(!a.rows("SHOW ENGINE INNODB STATUS").await[0][2].contains("LATEST FOREIGN KEY ERROR"));
+    assert_eq!(a.error("INSERT INTO child VALUES (1, 7)").await.0, 1452);
+    let (holder, waiter) = (connection(&mut a).await, connection(&mut b).await);
+    a.ok("BEGIN").await;
+    a.ok("DELETE FROM p WHERE id = 1").await;
+    b.ok("BEGIN").await;
+    let engine = server.instance.database().engine().clone();
+    let look = async {
+        while engine.stats().row_lock_current_waits == 0 {
+            tokio::task::yield_now().await;
+        }
+        let status = c.rows("SHOW ENGINE INNODB STATUS").await.remove(0).remove(2);
+        a.ok("COMMIT").await;
+        status
+    };
+    let (_, status) = tokio::join!(b.ok("DELETE FROM p WHERE id = 1 OR id = 2"), look);
+    let waiting = format!("\nMySQL thread id {waiter}, localhost root ");
+    let held = format!("\nMySQL thread id {holder}, localhost root\n");
+    let parts = [
+        " INNODB MONITOR OUTPUT\n=",
+        "\nBACKGROUND THREAD\n",
+        "\nSEMAPHORES\n",
+        "\nMutex spin waits ",
+        "\nLATEST FOREIGN KEY ERROR\n",
+        "\nINSERT INTO child VALUES (1, 7)\nForeign key constraint fails for table `d`.`child`:\n,\n  CONSTRAINT `f` FOREIGN KEY (`pid`) REFERENCES `p` (`id`)\n",
+        "\nTRANSACTIONS\n",
+        "\nTrx id counter ",
+        "\nPurge done for trx's n:o < ",
+        "\nHistory list length ",
+        "\nLIST OF TRANSACTIONS FOR EACH SESSION:\n---TRANSACTION ",
+        held.as_str(),
+        "\nLOCK WAIT ",
+        waiting.as_str(),
+        "\nDELETE FROM p WHERE id = 1 OR id = 2\n------- TRX HAS BEEN WAITING ",
+        " of table `d`.`p` trx id ",
+        ", not started\n0 lock struct(s), heap size 0, 0 row lock(s)\n",
+        "\nFILE I/O\n",
+        " OS fsyncs\n",
+        "\nLog sequence number          ",
+        "\nLog flushed up to            ",
+        "\nLast checkpoint at           ",
+        "\nBuffer pool size   ",
+        "\n0 queries inside InnoDB, 0 queries in queue\n",
+        "\nNumber of rows inserted 2, updated 0, deleted 1, read ",
+        "\nEND OF INNODB MONITOR OUTPUT\n",
+    ];
+    let mut from = 0;
+    for part in parts {
+        match status[from..].find(part) {
+            // The line's end may be the next one's begin.
+            Some(at) => from += at + part.len() - usize::from(part.ends_with('\n')),
+            None => panic!("{part:?} is missing behind {from} in {status}"),
+        }
+    }
+    b.ok("ROLLBACK").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

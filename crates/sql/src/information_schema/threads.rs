@@ -1,0 +1,130 @@
+//! Connections as threads, and the metadata locks that they have and wait for: performance_schema's threads and metadata_locks, sys.schema_table_lock_waits.
+//! A thread's number is its connection's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use highkey_table::{MetadataLockReport, MetadataMode, MetadataObject};
+use highkey_types::Value;
+
+use super::rows::{t, u};
+use crate::session::{ProcessEntry, ProcessSnapshot, SessionState};
+
+/// performance_schema.threads: the connections, and the replica's workers. Threads of the operating system serve all of them, and are nobody's.
+pub(super) fn threads(state: &SessionState) -> Vec<Vec<Value>> {
+    state.instance.processes().all().iter().map(|process| thread(process)).collect()
+}
+
+fn thread(process: &ProcessEntry) -> Vec<Value> {
+    let p = process.snapshot();
+    let given = |text: &str| if text.is_empty() { Value::Null } else { t(text) };
+    let name = if process.connection_type().is_some() { "thread/sql/one_connection" } else { "thread/sql/slave_worker" };
+    vec![
+        u(p.id),
+        t(name),
+        t("FOREGROUND"),
+        u(p.id),
+        given(&p.user),
+        given(host(&p)),
+        p.db.map_or(Value::Null, t),
+        t(p.command),
+        Value::Int(p.seconds as i64),
+        given(&p.state),
+        p.info.map_or(Value::Null, Value::Text),
+        Value::Null,
+        Value::Null,
+        t("YES"),
+        t("NO"),
+        process.connection_type().map_or(Value::Null, t),
+        Value::Null,
+        Value::Null,
+    ]
+}
+
+/// The client's host without its port.
+fn host(p: &ProcessSnapshot) -> &str {
+    p.host.rsplit_once(':').map_or(p.host.as_str(), |(host, _)| host)
+}
+
+/// The connections by their sessions' numbers in reports of metadata locks.
+fn owners(state: &SessionState) -> HashMap<u64, Arc<ProcessEntry>> {
+    state.instance.processes().all().into_iter().map(|process| (process.lock_owner(), process)).collect()
+}
+
+/// LOCK_TYPE, as MySQL names what comes nearest.
+fn lock_type(lock: &MetadataLockReport) -> &'static str {
+    match (&lock.object, lock.mode) {
+        (MetadataObject::Table(..), MetadataMode::Read) => "SHARED_READ",
+        (MetadataObject::Table(..), MetadataMode::Write) => "SHARED_WRITE",
+        (MetadataObject::Table(..), MetadataMode::ReadOnly) => "SHARED_READ_ONLY",
+        (MetadataObject::Table(..), MetadataMode::Exclusive) if lock.is_of_session => "SHARED_NO_READ_WRITE",
+        (_, MetadataMode::Exclusive) => "EXCLUSIVE",
+        (_, MetadataMode::ReadOnly) => "SHARED",
+        (_, MetadataMode::Read | MetadataMode::Write) => "INTENTION_EXCLUSIVE",
+    }
+}
+
+/// LOCK_DURATION; as in MySQL, LOCK TABLES has no other than a transaction.
+fn lock_duration(lock: &MetadataLockReport) -> &'static str {
+    match (&lock.object, lock.mode) {
+        (MetadataObject::Global | MetadataObject::Commit, MetadataMode::Write) => "STATEMENT",
+        (MetadataObject::Global | MetadataObject::Commit, _) => "EXPLICIT",
+        _ => "TRANSACTION",
+    }
+}
+
+/// performance_schema.metadata_locks.
+pub(super) fn metadata_locks(state: &SessionState) -> Vec<Vec<Value>> {
+    let owners = owners(state);
+    let row = |lock: &MetadataLockReport| {
+        let (kind, schema, name) = match &lock.object {
+            MetadataObject::Global => ("GLOBAL", Value::Null, Value::Null),
+            MetadataObject::Commit => ("COMMIT", Value::Null, Value::Null),
+            MetadataObject::Schema(schema) => ("SCHEMA", t(schema), Value::Null),
+            MetadataObject::Table(schema, name) => ("TABLE", t(schema), t(name)),
+        };
+        let status = if lock.is_granted { "GRANTED" } else { "PENDING" };
+        let owner = owners.get(&lock.session).map_or(Value::Null, |process| u(process.id()));
+        vec![t(kind), schema, name, Value::Null, u(0_u64), t(lock_type(lock)), t(lock_duration(lock)), t(status), Value::Null, owner, Value::Null]
+    };
+    state.instance.database().metadata_lock_reports().iter().map(row).collect()
+}
+
+/// sys.schema_table_lock_waits: who waits for a table, beside each that has a lock of it.
+pub(super) fn table_lock_waits(state: &SessionState, shortened: bool) -> Vec<Vec<Value>> {
+    let owners = owners(state);
+    let locks = state.instance.database().metadata_lock_reports();
+    let mut rows = Vec::new();
+    for waiting in locks.iter().filter(|lock| !lock.is_granted) {
+        let (MetadataObject::Table(schema, name), Some(waiter)) = (&waiting.object, owners.get(&waiting.session)) else { continue };
+        let w = waiter.snapshot();
+        for held in locks.iter().filter(|lock| lock.is_granted && lock.object == waiting.object) {
+            let Some(holder) = owners.get(&held.session) else { continue };
+            let id = holder.id();
+            let mut row = vec![t(schema), t(name), u(w.id), u(w.id), account(&w), t(lock_type(waiting)), t(lock_duration(waiting)), query(w.info.as_deref(), shortened)];
+            row.extend([Value::Int(w.seconds as i64), u(0_u64), u(waiter.rows_examined()), u(id), u(id), account(&holder.snapshot())]);
+            row.extend([t(lock_type(held)), t(lock_duration(held)), t(format!("KILL QUERY {id}")), t(format!("KILL {id}"))]);
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn account(p: &ProcessSnapshot) -> Value {
+    t(format!("{}@{}", p.user, host(p)))
+}
+
+/// A statement as sys shows it: in one line, and without its middle if it has more than 64 characters.
+pub(super) fn query(text: Option<&str>, shortened: bool) -> Value {
+    match text {
+        None => Value::Null,
+        Some(text) if shortened && text.chars().count() > 64 => {
+            let characters: Vec<char> = text.chars().collect();
+            let (begin, end) = (&characters[..30], &characters[characters.len() - 30..]);
+            let short: String = begin.iter().chain(&[' ', '.', '.', '.', ' ']).chain(end).collect();
+            t(short.replace('\n', " "))
+        }
+        Some(text) if shortened => t(text.replace('\n', " ")),
+        Some(text) => t(text),
+    }
+}

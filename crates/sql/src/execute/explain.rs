@@ -110,6 +110,7 @@ impl Session {
         if !matches!(parsed.statement, Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) {
             return Err(refused().into());
         }
+        self.begin_set_vars(&parsed.set_vars);
         let own = std::mem::replace(&mut self.state.database, running.db.map(|db| (*db).into()));
         let explained = self.explain(format, false, &parsed.statement, sink).await;
         self.state.database = own;

@@ -109,6 +109,11 @@ pub fn all() -> impl Iterator<Item = VarId> {
     (0..table::DEFINITIONS.len()).map(VarId)
 }
 
+/// SET_VAR may set it.
+pub fn is_hintable(id: VarId) -> bool {
+    table::HINTABLE.contains(&id.definition().name)
+}
+
 /// Variables that SHOW VARIABLES has under their older names too: MariaDB's replicas ask for these.
 pub fn also_shown() -> impl Iterator<Item = (&'static str, VarId)> {
     table::ALIASES.iter().filter(|(alias, _)| alias.starts_with("rpl_semi_sync_")).map(|(alias, name)| (*alias, BY_NAME[name]))

@@ -8,6 +8,7 @@
 //! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
+mod activity;
 mod aggregate;
 mod append;
 mod aside;
@@ -40,6 +41,7 @@ mod through;
 mod ties;
 mod wrapped;
 
+pub use activity::QueryActivity;
 pub use context::{QueryContext, killed_error};
 pub use engine::{EngineOptions, QueryEngine};
 pub use parallel::{ParallelSettings, SerialReason};
@@ -264,8 +266,11 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
     let physical = on_threads(shared, &plan, true).await?;
-    if let (Err(reason), false) = (physical.degree, shared.explain) {
-        shared.engine.workers().stayed_serial(reason);
+    if !shared.explain {
+        shared.activity.note_degree(physical.degree);
+        if let Err(reason) = physical.degree {
+            shared.engine.workers().stayed_serial(reason);
+        }
     }
     Ok(physical)
 }

@@ -347,6 +347,7 @@ impl Session {
             }),
             start_over: Arc::new(move || *anew.lock() = (*before).clone()),
             examined: process.examined_counter(),
+            activity: process.queries().clone(),
             killed: process.killed_flag(),
             interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
             recursion_limit: self.state.config.cte_max_recursion_depth,

@@ -415,6 +415,8 @@ impl Session {
             rows_affected: done.affected,
             rows_sent: done.sent,
             rows_examined: state.process.rows_examined(),
+            parallel: state.process.queries().was_parallel(),
+            serial: state.process.queries().was_serial(),
             // NOW() may have been set.
             ended_micros: if state.config.timestamp_micros.is_some() { clock_micros() } else { state.now_micros + elapsed.as_micros() as i64 },
             text,

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use super::error;
+use crate::df::QueryActivity;
 
 /// Why a running statement was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub struct ProcessEntry {
     transaction_mode: AtomicU8,
     /// Rows that the running statement has read, whatever it did with them.
     rows_examined: Arc<AtomicU64>,
+    queries: Arc<QueryActivity>,
     killed: Arc<AtomicBool>,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
     wake: Notify,
@@ -220,6 +222,7 @@ impl ProcessEntry {
     /// What is read from now on is the next statement's.
     pub fn clear_examined(&self) {
         self.rows_examined.store(0, Ordering::Relaxed);
+        self.queries.clear();
     }
 
     pub fn add_examined(&self, rows: u64) {
@@ -229,6 +232,11 @@ impl ProcessEntry {
     /// Where scans on other threads count them.
     pub fn examined_counter(&self) -> Arc<AtomicU64> {
         self.rows_examined.clone()
+    }
+
+    /// What the queries of the running statement are at.
+    pub fn queries(&self) -> &Arc<QueryActivity> {
+        &self.queries
     }
 
     pub fn set_state(&self, state: &'static str) {
@@ -350,6 +358,7 @@ impl ProcessList {
             transaction: Arc::default(),
             transaction_mode: AtomicU8::new(0),
             rows_examined: Arc::default(),
+            queries: Arc::default(),
             killed: Arc::default(),
             wake: Notify::new(),
         });

@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on. `give_way`: how they give way to sessions.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod activity;
@@ -20,6 +20,7 @@ mod deal;
 mod engine;
 mod error;
 mod explain;
+mod give_way;
 mod in_order;
 mod kernel;
 mod key_set;
@@ -81,7 +82,9 @@ pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MyS
     let (rows, batches) = mpsc::channel(stream::BATCHES_AHEAD);
     let (planned, plan_ready) = oneshot::channel();
     let (killed, interruption) = (cx.killed.clone(), cx.interruption.clone());
+    let report = engine.give_way().begin(tokio::runtime::Handle::current());
     let query = async move {
+        let _report = report;
         let outcome = AssertUnwindSafe(run(rel, cx, planned, rows.clone())).catch_unwind().await;
         // A panic in a query ends the query, never the server.
         if outcome.is_err() {

@@ -105,6 +105,7 @@ variables! {
     "have_symlink" Global Text, "DISABLED", false, Fact;
     "highkey_column_cache_size" Global UInt(0, i64::MAX as u64), "$memory_eighth", false, Real;
     "highkey_executor" Both Enum(&["AUTO", "FAST", "DATAFUSION"]), "AUTO", true, Real;
+    "highkey_session_delay_limit" Global UInt(0, 1_000_000), "5000", true, Real;
     "highkey_statement_patterns" Both Enum(&["OFF", "AUTO", "ALWAYS"]), "AUTO", true, Real;
     "highkey_temp_space_limit" Global UInt(0, i64::MAX as u64), "107374182400", true, Real;
     "histogram_generation_max_mem_size" Both UInt(1_000_000, U64), "20000000", true, Real;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
@@ -32,6 +33,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
 };
+use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use highkey_table::{KeyRange, ScanPartition, Table};
 use highkey_types::{TypeKind, Value};
@@ -39,6 +41,7 @@ use parking_lot::Mutex;
 
 use super::context::Shared;
 use super::error::user;
+use super::give_way::{GiveWay, Pace};
 use super::repr::scalar;
 use super::sideways::JoinKeys;
 use crate::bind::ROW_KEY;
@@ -410,9 +413,10 @@ impl ExecutionPlan for ScanExec {
         };
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
         let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());
+        let give_way = source.shared.engine.give_way().clone();
         if self.by_keys.is_empty() {
             let batches = Batches::new(source, pieces, limit, filter, Vec::new(), batch_rows);
-            return Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))));
+            return Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, paced(batches, give_way)))));
         }
         let by_keys = self.by_keys.clone();
         let batches = async move {
@@ -421,7 +425,7 @@ impl ExecutionPlan for ScanExec {
                 (source.access, pieces.all) = found;
             }
             let key_filters = keys::filters(&by_keys, &source, deadline).await;
-            futures::stream::iter(Batches::new(source, pieces, limit, filter, key_filters, batch_rows))
+            paced(Batches::new(source, pieces, limit, filter, key_filters, batch_rows), give_way)
         };
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::once(batches.boxed()).flatten()))))
     }
@@ -429,4 +433,14 @@ impl ExecutionPlan for ScanExec {
     fn fetch(&self) -> Option<usize> {
         self.limit
     }
+}
+
+/// A worker's batches, with the rests that it takes between them.
+fn paced(batches: Batches, give_way: Arc<GiveWay>) -> BoxStream<'static, Result<RecordBatch>> {
+    let batches = futures::stream::unfold((batches, Pace::default(), give_way), |(mut batches, mut pace, give_way)| async move {
+        pace.rest(&give_way).await;
+        let batch = batches.next()?;
+        Some((batch, (batches, pace, give_way)))
+    });
+    batches.boxed()
 }

@@ -26,9 +26,11 @@ pub enum Stage {
     RollingBack,
     Committing,
     WaitingForReplica,
+    /// Pieces of the tables that a query reads.
+    ReadingTables,
 }
 
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 12] = [
     Stage::Executing,
     Stage::WaitingForMetadataLock,
     Stage::ReadingFile,
@@ -40,6 +42,7 @@ const STAGES: [Stage; 11] = [
     Stage::RollingBack,
     Stage::Committing,
     Stage::WaitingForReplica,
+    Stage::ReadingTables,
 ];
 
 /// The present stage of one session's statement, and the work done and to do in it, in the stage's unit.

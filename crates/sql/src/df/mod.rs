@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on. `give_way`: how they give way to sessions.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on. `give_way`: how they give way to sessions. `activity`: what others see of them.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod activity;
@@ -271,6 +271,7 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
     let physical = on_threads(shared, &plan, true).await?;
     if !shared.explain {
         shared.activity.note_degree(physical.degree);
+        shared.activity.begin(scan::watched(&physical.physical, shared.threads(physical.degree))?);
         if let Err(reason) = physical.degree {
             shared.engine.workers().stayed_serial(reason);
         }

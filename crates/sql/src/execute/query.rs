@@ -492,6 +492,7 @@ impl Running {
     pub fn finish(self, state: &mut SessionState) {
         self.count_read(state);
         drop(self.rows);
+        state.process.queries().end();
         state.absorb(&self.eval.lock());
     }
 
@@ -504,6 +505,7 @@ impl Running {
     pub fn finish_keeping_warnings(self, state: &mut SessionState) {
         self.count_read(state);
         drop(self.rows);
+        state.process.queries().end();
         let copy = self.eval.lock();
         state.user_vars.clone_from(&copy.user_vars);
         state.absorb_strict_error(&copy);

@@ -281,7 +281,7 @@ impl ProgressReport {
     fn of(progress: &Progress) -> Option<Self> {
         let stage = progress.stage();
         let (number, stages) = match stage {
-            Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing | Stage::WaitingForReplica => return None,
+            Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing | Stage::WaitingForReplica | Stage::ReadingTables => return None,
             Stage::ReadingFile | Stage::CopyingRows => (1, 2),
             Stage::FillingPages => (1, 2),
             Stage::BuildingIndexes | Stage::MovingPages => (2, 2),
@@ -312,6 +312,7 @@ pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
         Stage::RollingBack => ("Rolling back", "bytes of log"),
         Stage::Committing => ("waiting for handler commit", ""),
         Stage::WaitingForReplica => ("Waiting for semi-sync ACK from replica", ""),
+        Stage::ReadingTables => ("reading tables", "pieces"),
     }
 }
 
@@ -341,6 +342,7 @@ impl ProcessList {
     }
 
     pub fn register(&self, id: u64, user: &str, host: &str) -> Arc<ProcessEntry> {
+        let progress: Arc<Progress> = Arc::default();
         let entry = Arc::new(ProcessEntry {
             id,
             activity: Mutex::new(Activity {
@@ -354,11 +356,11 @@ impl ProcessList {
             }),
             interruption: AtomicU8::new(0),
             interrupt: Arc::default(),
-            progress: Arc::default(),
+            queries: Arc::new(QueryActivity::new(progress.clone())),
+            progress,
             transaction: Arc::default(),
             transaction_mode: AtomicU8::new(0),
             rows_examined: Arc::default(),
-            queries: Arc::default(),
             killed: Arc::default(),
             wake: Notify::new(),
         });

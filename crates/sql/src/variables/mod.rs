@@ -450,6 +450,15 @@ mod tests {
     }
 
     #[test]
+    fn hints_set_what_sessions_may_set() {
+        for name in table::HINTABLE {
+            let definition = find(name).unwrap_or_else(|| panic!("{name}")).definition();
+            assert!(definition.dynamic && definition.scope != Scope::Global, "{name}");
+        }
+        assert!(is_hintable(find("SQL_MODE").unwrap()) && !is_hintable(find("autocommit").unwrap()));
+    }
+
+    #[test]
     fn values_out_of_range_are_cut_and_reported() {
         let id = find("Max_Connections").unwrap();
         let mut warnings = Vec::new();

@@ -50,7 +50,7 @@ async fn values_change_from_text_to_text() {
 async fn hints_set_variables_for_one_statement() {
     let server = Server::new();
     let mut c = filled(&server).await;
-    for _ in 0..3 {
+    for _ in 0..8 {
         assert_eq!(c.value("SELECT /*+ SET_VAR(div_precision_increment=8) */ k / 3 FROM t WHERE id = 1").await, "0.33333333");
         assert_eq!(c.value("SELECT /*+ SET_VAR(div_precision_increment=2) */ k / 3 FROM t WHERE id = 1").await, "0.33");
         assert_eq!(c.value("SELECT k / 3 FROM t WHERE id = 1").await, "0.3333");

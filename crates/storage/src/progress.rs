@@ -32,9 +32,11 @@ pub enum Stage {
     RollingBack,
     Committing,
     WaitingForReplica,
+    /// Pieces of the tables that a query reads.
+    ReadingTables,
 }
 
-const STAGES: [Stage; 14] = [
+const STAGES: [Stage; 15] = [
     Stage::Executing,
     Stage::WaitingForMetadataLock,
     Stage::ReadingFile,
@@ -49,6 +51,7 @@ const STAGES: [Stage; 14] = [
     Stage::RollingBack,
     Stage::Committing,
     Stage::WaitingForReplica,
+    Stage::ReadingTables,
 ];
 
 /// The present stage of one session's statement, and the work done and to do in it, in the stage's unit.

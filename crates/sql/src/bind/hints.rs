@@ -1,6 +1,6 @@
 //! Optimizer hints that mean something here.
 
-use crate::parse::ast::{OptimizerHint, VariableScope};
+use crate::parse::ast::OptimizerHint;
 use crate::plan::{Hints, PqHint, Rel, RelKind};
 
 /// The warning of a hint that is ignored.
@@ -29,10 +29,6 @@ pub(super) fn hints(written: &[OptimizerHint]) -> Hints {
             "MAX_EXECUTION_TIME" => match hint.args.as_slice() {
                 [n] if n.parse::<u64>().is_ok() => hints.max_execution_time_ms = n.parse().ok(),
                 _ => hints.warnings.push((IGNORED, "Optimizer hint MAX_EXECUTION_TIME is ignored: it takes a number".to_string())),
-            },
-            "SET_VAR" => match hint.args.as_slice() {
-                [name, equals, value] if equals == "=" => hints.set_vars.push((VariableScope::Session, name.to_ascii_lowercase(), value.clone())),
-                _ => hints.warnings.push((IGNORED, "Optimizer hint SET_VAR is ignored: it takes name = value".to_string())),
             },
             known if KNOWN.contains(&known) => {}
             other => hints.warnings.push((IGNORED, format!("Optimizer hint syntax error near '{other}'"))),

@@ -9,6 +9,7 @@ use crate::expr::Raised;
 
 struct Work {
     raised: Raised,
+    worker: usize,
     unwanted: Arc<AtomicBool>,
 }
 
@@ -27,9 +28,10 @@ impl Drop for Before {
     }
 }
 
-/// Does a part of the work for a piece on this thread; `unwanted` tells that nobody wants it. Returns the warnings that were raised.
-pub(super) fn work<T>(unwanted: &Arc<AtomicBool>, part: impl FnOnce() -> T) -> (T, Raised) {
-    let work = Work { raised: Raised::default(), unwanted: unwanted.clone() };
+/// Does a part of the work for a piece on this thread, as one of several workers; `unwanted` tells that nobody wants it. Returns the warnings that
+/// were raised.
+pub(super) fn work<T>(unwanted: &Arc<AtomicBool>, worker: usize, part: impl FnOnce() -> T) -> (T, Raised) {
+    let work = Work { raised: Raised::default(), worker, unwanted: unwanted.clone() };
     let _before = Before(WORK.replace(Some(work)));
     let result = part();
     (result, WORK.with_borrow_mut(|work| work.take()).map_or_else(Raised::default, |work| work.raised))
@@ -49,4 +51,9 @@ pub(super) fn put(raised: Raised) -> Option<Raised> {
 /// True if nobody wants what the thread works on.
 pub(super) fn is_unwanted() -> bool {
     WORK.with_borrow(|work| work.as_ref().is_some_and(|work| work.unwanted.load(Ordering::Relaxed)))
+}
+
+/// Which worker's work the thread does; the first if it works on no piece.
+pub(super) fn worker() -> usize {
+    WORK.with_borrow(|work| work.as_ref().map_or(0, |work| work.worker))
 }

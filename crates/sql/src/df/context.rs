@@ -11,6 +11,7 @@ use highkey_table::Snapshot;
 use highkey_types::{MySqlError, TimeZone, Value, Warning, errors};
 use parking_lot::Mutex;
 
+use super::activity::QueryActivity;
 use super::aside;
 use super::engine::{Planning, QueryEngine, SPILLING_BATCH_ROWS};
 use super::error::user;
@@ -37,6 +38,8 @@ pub struct QueryContext {
     pub interruption: Arc<dyn Fn() -> MySqlError + Send + Sync>,
     /// Counts the rows that scans read.
     pub examined: Arc<AtomicU64>,
+    /// Tells others what the query is at.
+    pub activity: Arc<QueryActivity>,
     /// `cte_max_recursion_depth`.
     pub recursion_limit: u64,
     /// `group_concat_max_len`.
@@ -61,6 +64,7 @@ pub(super) struct Shared {
     pub recursion_limit: u64,
     pub group_concat_max_len: u64,
     pub examined: Arc<AtomicU64>,
+    pub activity: Arc<QueryActivity>,
     start_over: Arc<dyn Fn() + Send + Sync>,
     killed: Arc<AtomicBool>,
     interruption: Arc<dyn Fn() -> MySqlError + Send + Sync>,
@@ -102,6 +106,7 @@ impl Shared {
             recursion_limit: cx.recursion_limit,
             group_concat_max_len: cx.group_concat_max_len,
             examined: cx.examined,
+            activity: cx.activity,
             start_over: cx.start_over,
             killed: cx.killed,
             interruption: cx.interruption,

@@ -22,6 +22,7 @@ use super::memory::{MemoryUse, QueryMemory};
 use super::merge_join::JoinsBySorting;
 use super::constants::ForgetConstants;
 use super::deal::DealProbes;
+use super::give_way::GiveWay;
 use super::parallel::Workers;
 use super::scan::ColumnCache;
 use super::ties::BreakTies;
@@ -66,6 +67,7 @@ pub struct QueryEngine {
     small_shares: Arc<RuntimeEnv>,
     states: Mutex<HashMap<Planning, Arc<SessionState>>>,
     workers: Arc<Workers>,
+    give_way: Arc<GiveWay>,
     columns: ColumnCache,
     spill_dir: PathBuf,
 }
@@ -126,6 +128,7 @@ impl QueryEngine {
         settings.execution.perfect_hash_join_min_key_density = 4.0 / DIRECT_BYTES_FOR_EACH;
         // It fails where a CASE's condition excludes NULLs, which logical plans see and physical ones do not.
         settings.execution.skip_physical_aggregate_schema_check = true;
+        let workers: Arc<Workers> = Arc::default();
         Ok(Arc::new(QueryEngine {
             runtime: Some(runtime),
             memory,
@@ -133,7 +136,8 @@ impl QueryEngine {
             environment,
             small_shares,
             states: Mutex::default(),
-            workers: Arc::default(),
+            give_way: GiveWay::new(workers.clone()),
+            workers,
             columns: ColumnCache::new(options.column_cache_bytes),
             spill_dir: options.spill_dir,
         }))
@@ -180,6 +184,11 @@ impl QueryEngine {
         &self.workers
     }
 
+    /// What makes queries give way to sessions.
+    pub(crate) fn give_way(&self) -> &Arc<GiveWay> {
+        &self.give_way
+    }
+
     pub(super) fn columns(&self) -> &ColumnCache {
         &self.columns
     }
@@ -206,6 +215,7 @@ impl QueryEngine {
 
 impl Drop for QueryEngine {
     fn drop(&mut self) {
+        self.give_way.stop();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -296,12 +296,12 @@ impl Ahead {
         let memory = MemoryConsumer::new("rows whose turn has not come").register(context.memory_pool());
         let waiting = Waiting { pieces: VecDeque::new(), first: 0, all: pieces, memory, most };
         let line = Arc::new(Line { waiting: Mutex::new(waiting), room: Notify::new(), ready: Notify::new(), unwanted: Arc::default() });
-        let worker = |_| {
+        let worker = |number| {
             let (input, context, line) = (input.clone(), context.clone(), line.clone());
             SpawnedTask::spawn(async move {
                 // Pieces are begun in their order, so the one that the reader waits for never waits itself.
                 while let Some(place) = Place::next(&line) {
-                    let ended = compute(input.as_ref(), context.clone(), &place).await;
+                    let ended = compute(input.as_ref(), context.clone(), &place, number).await;
                     place.end(ended);
                 }
             })
@@ -433,16 +433,16 @@ impl Drop for Place<'_> {
 }
 
 /// Computes a piece; what is raised behind its last batch comes with its end.
-async fn compute(input: &dyn ExecutionPlan, context: Arc<TaskContext>, place: &Place<'_>) -> (Result<()>, Raised) {
+async fn compute(input: &dyn ExecutionPlan, context: Arc<TaskContext>, place: &Place<'_>, worker: usize) -> (Result<()>, Raised) {
     let unwanted = &place.line.unwanted;
-    let (batches, mut raised) = aside::work(unwanted, || input.execute(place.piece, context));
+    let (batches, mut raised) = aside::work(unwanted, worker, || input.execute(place.piece, context));
     let mut batches = match batches {
         Ok(batches) => batches,
         Err(error) => return (Err(error), raised),
     };
     loop {
         let next = std::future::poll_fn(|cx| {
-            let (next, more) = aside::work(unwanted, || batches.poll_next_unpin(cx));
+            let (next, more) = aside::work(unwanted, worker, || batches.poll_next_unpin(cx));
             raised.append(more);
             next
         });

@@ -5,9 +5,10 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
+mod activity;
 mod aggregate;
 mod append;
 mod aside;
@@ -19,6 +20,7 @@ mod deal;
 mod engine;
 mod error;
 mod explain;
+mod give_way;
 mod in_order;
 mod kernel;
 mod key_set;
@@ -39,7 +41,9 @@ mod text;
 mod through;
 mod ties;
 mod wrapped;
+mod yielding;
 
+pub use activity::QueryActivity;
 pub use context::{QueryContext, killed_error};
 pub use engine::{EngineOptions, QueryEngine};
 pub use parallel::{ParallelSettings, SerialReason};
@@ -51,22 +55,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, Result as DfResult, exec_err};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::{FutureExt, StreamExt};
 use highkey_table::Waits;
 use highkey_types::MySqlError;
 use tokio::sync::{mpsc, oneshot};
 
-use compact::{compact_texts, sorts_that_spill};
+use compact::sorts_that_spill;
 use context::Shared;
 use error::{is_out_of_memory, to_mysql, user};
 use lower::Lowerer;
 use sorted_groups::sorted_groups;
+use yielding::yielding;
 
 use crate::plan::{BoundQuery, Field, Rel};
 use crate::stack;
@@ -79,7 +82,9 @@ pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MyS
     let (rows, batches) = mpsc::channel(stream::BATCHES_AHEAD);
     let (planned, plan_ready) = oneshot::channel();
     let (killed, interruption) = (cx.killed.clone(), cx.interruption.clone());
+    let report = engine.give_way().begin(tokio::runtime::Handle::current());
     let query = async move {
+        let _report = report;
         let outcome = AssertUnwindSafe(run(rel, cx, planned, rows.clone())).catch_unwind().await;
         // A panic in a query ends the query, never the server.
         if outcome.is_err() {
@@ -231,15 +236,6 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: 
     Ok(())
 }
 
-/// Joins make rows without asking their inputs for more, so they are made to let go now and then: KILL, and other queries.
-/// What they give has its texts together.
-fn yielding(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let wrapped = plan.transform_up(|node| {
-        Ok(if node.children().len() > 1 { Transformed::yes(Arc::new(CooperativeExec::new(compact_texts(node))) as _) } else { Transformed::no(node) })
-    })?;
-    Ok(wrapped.data)
-}
-
 /// A plan and what it runs in.
 struct Physical {
     physical: Arc<dyn ExecutionPlan>,
@@ -264,20 +260,27 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
     let physical = on_threads(shared, &plan, true).await?;
-    if let (Err(reason), false) = (physical.degree, shared.explain) {
-        shared.engine.workers().stayed_serial(reason);
+    if !shared.explain {
+        shared.activity.note_degree(physical.degree);
+        shared.activity.begin(scan::watched(&physical.physical, shared.threads(physical.degree))?);
+        if let Err(reason) = physical.degree {
+            shared.engine.workers().stayed_serial(reason);
+        }
     }
     Ok(physical)
 }
 
 /// The plan to execute, on as many threads as it may have by what it reads. `once`: it is executed once only.
 async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfResult<Physical> {
+    // Planning looks at KILL between its steps only.
+    shared.check_killed()?;
     let cost = scan::cost(plan);
     let pass_keys = |physical| if once { sideways::pass_keys(physical) } else { Ok(physical) };
     if !shared.in_order() {
         let degree = shared.degree(cost, true).await;
         let state = shared.planned(shared.threads(degree), plan);
         let physical = state.create_physical_plan(plan).await?;
+        shared.check_killed()?;
         if degree.is_ok() || in_order::changes_order(&physical)? {
             shared.watch_order();
         }
@@ -298,11 +301,20 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
 /// The plan of `bound` as EXPLAIN FORMAT=TREE prints it, one line per operator.
 pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Vec<String>, MySqlError> {
     let engine = cx.engine.clone();
-    let task = engine.handle().spawn(async move {
+    let (killed, interruption) = (cx.killed.clone(), cx.interruption.clone());
+    let mut task = engine.handle().spawn(async move {
         let shared = Shared::new(cx, &bound.rel, true);
         physical(&shared, bound.rel).await.map(|plan| explain::tree(plan.physical.as_ref(), plan.degree))
     });
-    match task.await {
+    let explained = tokio::select! {
+        explained = &mut task => explained,
+        () = killed_for(&killed, PATIENCE) => {
+            // It ends once the planner lets go.
+            task.abort();
+            return Err(interruption());
+        }
+    };
+    match explained {
         Ok(Ok(lines)) => Ok(lines),
         Ok(Err(error)) => Err(to_mysql(&error)),
         Err(_) => Err(to_mysql(&DataFusionError::Internal("the query panicked while it was planned".into()))),

@@ -7,6 +7,7 @@ use highkey_table::{ColumnDef, IndexDef, Table};
 use highkey_types::{MySqlError, Value};
 
 use super::explain_json::{Blocks, Json, Object, qualified};
+use super::progress::WithProgress;
 use super::query::table_fields;
 use super::{Failure, Outcome, insert, update};
 use crate::bind::{self, BoundDelete, BoundSource, BoundUpdate};
@@ -110,8 +111,11 @@ impl Session {
         if !matches!(parsed.statement, Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) {
             return Err(refused().into());
         }
+        self.begin_set_vars(&parsed.set_vars);
         let own = std::mem::replace(&mut self.state.database, running.db.map(|db| (*db).into()));
-        let explained = self.explain(format, false, &parsed.statement, sink).await;
+        let progress = if format == ExplainFormat::Tree { process.queries().describe() } else { Vec::new() };
+        let mut sink = WithProgress { sink, progress };
+        let explained = self.explain(format, false, &parsed.statement, &mut sink).await;
         self.state.database = own;
         explained
     }

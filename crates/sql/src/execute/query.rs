@@ -347,6 +347,7 @@ impl Session {
             }),
             start_over: Arc::new(move || *anew.lock() = (*before).clone()),
             examined: process.examined_counter(),
+            activity: process.queries().clone(),
             killed: process.killed_flag(),
             interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
             recursion_limit: self.state.config.cte_max_recursion_depth,
@@ -492,6 +493,7 @@ impl Running {
     pub fn finish(self, state: &mut SessionState) {
         self.count_read(state);
         drop(self.rows);
+        state.process.queries().end();
         state.absorb(&self.eval.lock());
     }
 
@@ -504,6 +506,7 @@ impl Running {
     pub fn finish_keeping_warnings(self, state: &mut SessionState) {
         self.count_read(state);
         drop(self.rows);
+        state.process.queries().end();
         let copy = self.eval.lock();
         state.user_vars.clone_from(&copy.user_vars);
         state.absorb_strict_error(&copy);

@@ -44,7 +44,9 @@ fn cells(state: &SessionState, sums: &Sums) -> Vec<Value> {
     let (sample, seen, time) = &sums.sample;
     row.extend([text(sample.as_deref()), moment(*seen), picos(*time), picos(sums.cpu)]);
     row.extend([WaitKind::Latch, WaitKind::RowLock, WaitKind::Log, WaitKind::PageRead, WaitKind::PageWrite].map(|kind| picos(wait(kind))));
-    row.push(u(sums.binlog_bytes));
+    row.extend([sums.binlog_bytes, sums.parallel].map(u));
+    // By SerialReason.
+    row.extend(sums.serial.map(u));
     row
 }
 

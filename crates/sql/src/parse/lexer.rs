@@ -1,7 +1,8 @@
 //! From text to tokens: comments, quotes, escapes, numbers, variables and hints as MySQL's lexer takes them.
 
 use super::ParseOptions;
-use super::ast::OptimizerHint;
+use super::ast::{OptimizerHint, SetVarHint};
+use super::hints::{MalformedHint, parse_hints};
 use super::words::is_reserved;
 
 /// Executable comments up to this version are code.
@@ -49,15 +50,17 @@ pub(super) struct LexError {
 
 pub(super) struct Lexed {
     pub tokens: Vec<Token>,
+    /// Of all hint comments, in the order of the text.
+    pub set_vars: Vec<Result<SetVarHint, MalformedHint>>,
     /// Byte after the statement's semicolon, or the end of the text.
     pub end: usize,
 }
 
 /// Tokens of the statement that starts at `from`, ended by an [`Tok::End`].
 pub(super) fn lex(sql: &str, from: usize, options: &ParseOptions) -> Result<Lexed, LexError> {
-    let mut lexer = Lexer { sql, bytes: sql.as_bytes(), at: from, options, tokens: Vec::new(), executable: false };
+    let mut lexer = Lexer { sql, bytes: sql.as_bytes(), at: from, options, tokens: Vec::new(), set_vars: Vec::new(), executable: false };
     lexer.run()?;
-    Ok(Lexed { tokens: lexer.tokens, end: lexer.at })
+    Ok(Lexed { tokens: lexer.tokens, set_vars: lexer.set_vars, end: lexer.at })
 }
 
 struct Lexer<'a> {
@@ -66,6 +69,7 @@ struct Lexer<'a> {
     at: usize,
     options: &'a ParseOptions,
     tokens: Vec<Token>,
+    set_vars: Vec<Result<SetVarHint, MalformedHint>>,
     /// Inside `/*! … */`.
     executable: bool,
 }
@@ -188,8 +192,9 @@ impl Lexer<'_> {
         let inner = start + 2..start + 2 + end;
         self.at = inner.end + 2;
         if self.bytes[inner.clone()].starts_with(b"+") && self.hint_is_expected() {
-            let hints = super::hints::parse_hints(&self.sql[inner.start + 1..inner.end]);
-            self.push(Tok::Hint(hints), start);
+            let parsed = parse_hints(self.sql, inner.start + 1..inner.end);
+            self.set_vars.extend(parsed.set_vars);
+            self.push(Tok::Hint(parsed.hints), start);
         }
         Ok(())
     }

@@ -55,6 +55,8 @@ pub struct Parsed {
     pub next: Option<usize>,
     /// What the statement is without its values: see `digest.rs`.
     pub digest: Box<str>,
+    /// Its SET_VAR hints, in the order of the text. What cannot be read is the message of a warning 1064.
+    pub set_vars: Vec<Result<ast::SetVarHint, String>>,
 }
 
 /// Parses the statement that starts at byte `from` of `sql`.

@@ -1,8 +1,11 @@
 //! The parser's core: looking at tokens, taking them, names, errors, and the choice of statement.
 
+use std::ops::Range;
+
 use highkey_types::MySqlError;
 
-use super::ast::{ObjectName, Span, Statement, UserName};
+use super::ast::{ObjectName, SetVarHint, Span, Statement, UserName};
+use super::hints::MalformedHint;
 use super::lexer::{LexError, Lexed, Tok, Token, lex};
 use super::{ParseOptions, Parsed};
 use crate::stack;
@@ -20,6 +23,7 @@ pub(super) struct Parser<'a> {
     pub sql: &'a str,
     pub options: ParseOptions,
     tokens: Vec<Token>,
+    set_vars: Vec<std::result::Result<SetVarHint, MalformedHint>>,
     at: usize,
     pub params: usize,
     depth: usize,
@@ -56,6 +60,7 @@ pub(super) fn unsupported<T>(feature: &str) -> Result<T> {
 /// Parses the statement that starts at `from`.
 pub(super) fn parse_statement(sql: &str, from: usize, options: ParseOptions) -> Result<Parsed> {
     let (mut parser, end) = Parser::new(sql, from, options)?;
+    let set_vars = std::mem::take(&mut parser.set_vars);
     let start = parser.tokens[0].start;
     let statement = parser.statement()?;
     if !parser.at_end() {
@@ -64,17 +69,29 @@ pub(super) fn parse_statement(sql: &str, from: usize, options: ParseOptions) -> 
     let text_end = parser.tokens[parser.at].start;
     let next = (!sql[end..].trim_start().is_empty()).then_some(end);
     let digest = super::digest::text(sql, &parser.tokens);
-    Ok(Parsed { statement, params: parser.params, text: start..text_end.max(start), next, digest })
+    let text = start..text_end.max(start);
+    let set_vars = set_vars.into_iter().map(|hint| hint.map_err(|malformed| hint_warning(sql, &text, malformed))).collect();
+    Ok(Parsed { statement, params: parser.params, text, next, digest, set_vars })
+}
+
+/// The warning 1064 of a hint that cannot be read, in a statement with this `text`.
+fn hint_warning(sql: &str, text: &Range<usize>, MalformedHint { at, what }: MalformedHint) -> String {
+    let near: String = match &sql[at..text.end] {
+        end if end.starts_with("*/") => "*/".to_string(),
+        rest => rest.chars().take(80).collect(),
+    };
+    let line = sql[text.start..at].matches('\n').count() + 1;
+    format!("{what} near '{near}' at line {line}")
 }
 
 impl<'a> Parser<'a> {
     /// A parser at the start of a statement, and where the statement's text ends.
     pub fn new(sql: &'a str, from: usize, options: ParseOptions) -> Result<(Parser<'a>, usize)> {
-        let Lexed { tokens, end } = lex(sql, from, &options).map_err(|LexError { at }| syntax_error(sql, from, at))?;
+        let Lexed { tokens, set_vars, end } = lex(sql, from, &options).map_err(|LexError { at }| syntax_error(sql, from, at))?;
         let start = tokens.first().map_or(from, |t| t.start);
         let has_comment = !sql[from..start].trim().is_empty();
         let parser =
-            Parser { sql, options, tokens, at: 0, params: 0, depth: 0, depth_max: MAX_DEPTH, height: 0, selects: 0, tables: 0, from: start, has_comment };
+            Parser { sql, options, tokens, set_vars, at: 0, params: 0, depth: 0, depth_max: MAX_DEPTH, height: 0, selects: 0, tables: 0, from: start, has_comment };
         Ok((parser, end))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highkey_table::View;
 
 use super::{Field, Rel};
-use crate::parse::ast::{FileFormat, VariableScope};
+use crate::parse::ast::FileFormat;
 use highkey_types::Str;
 
 /// A query ready to run.
@@ -50,8 +50,6 @@ pub struct Hints {
     pub pq: PqHint,
     /// MAX_EXECUTION_TIME(ms).
     pub max_execution_time_ms: Option<u64>,
-    /// SET_VAR(name = value).
-    pub set_vars: Vec<(VariableScope, String, String)>,
     /// Warnings to raise, by code: a hint that is malformed, unknown or about nothing is ignored (3126, 3128).
     pub warnings: Vec<(u16, String)>,
 }

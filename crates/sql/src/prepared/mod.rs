@@ -169,6 +169,7 @@ impl Session {
     /// Parses and binds; what COM_STMT_PREPARE answers.
     pub(crate) async fn prepare_text(&mut self, text: &str) -> Result<PreparedInfo, MySqlError> {
         let statement = self.parse_prepared(text)?;
+        self.note_set_vars(&statement.parsed.set_vars);
         let columns = self.bind_prepared(&statement)?;
         let params = statement.params;
         let id = self.prepared.add(statement);
@@ -206,6 +207,7 @@ impl Session {
     /// Runs a prepared statement with the parameters in `state.params`. `cursor`: keep a result set for that statement's COM_STMT_FETCH.
     pub(crate) async fn run_prepared(&mut self, statement: &PreparedStatement, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         self.check_password(&statement.parsed.statement)?;
+        self.begin_set_vars(&statement.parsed.set_vars);
         if self.check_gtid(&statement.parsed.statement, false)? {
             return Ok(Outcome::ok());
         }
@@ -349,6 +351,7 @@ impl Session {
             self.prepared_count(-1);
         }
         let statement = self.parse_prepared(&text)?;
+        self.note_set_vars(&statement.parsed.set_vars);
         self.bind_prepared(&statement)?;
         self.prepared.by_name.insert(name.to_lowercase(), statement);
         self.prepared_count(1);

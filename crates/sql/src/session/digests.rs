@@ -12,6 +12,8 @@ use highkey_types::Str;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest as _, Sha256};
 
+use crate::df::SerialReason;
+
 /// Bytes of a sample that are kept (`performance_schema_max_sql_text_length`).
 const SAMPLE_BYTES: usize = 1024;
 /// A sample is replaced by the next statement once it is this old (`performance_schema_max_digest_sample_age`).
@@ -30,6 +32,10 @@ pub struct Execution<'a> {
     pub rows_affected: u64,
     pub rows_sent: u64,
     pub rows_examined: u64,
+    /// A query of it ran on several threads.
+    pub parallel: bool,
+    /// By [`SerialReason`]: one stayed on one thread for it.
+    pub serial: [bool; SerialReason::ALL.len()],
     /// When it ended, microseconds since 1970.
     pub ended_micros: i64,
     pub text: &'a str,
@@ -47,6 +53,10 @@ pub struct Sums {
     pub rows_affected: u64,
     pub rows_sent: u64,
     pub rows_examined: u64,
+    /// Executions of which a query ran on several threads.
+    pub parallel: u64,
+    /// By [`SerialReason`]: executions of which one stayed on one thread for it.
+    pub serial: [u64; SerialReason::ALL.len()],
     pub cpu: u64,
     /// Of the binary log's events.
     pub binlog_bytes: u64,
@@ -73,6 +83,8 @@ impl Sums {
             rows_affected: execution.rows_affected,
             rows_sent: execution.rows_sent,
             rows_examined: execution.rows_examined,
+            parallel: u64::from(execution.parallel),
+            serial: execution.serial.map(u64::from),
             cpu: time.cpu,
             binlog_bytes: time.binlog_bytes,
             waits: time.waits.map(|wait| wait.nanos),
@@ -114,6 +126,10 @@ impl Sums {
         self.rows_affected += other.rows_affected;
         self.rows_sent += other.rows_sent;
         self.rows_examined += other.rows_examined;
+        self.parallel += other.parallel;
+        for (sum, serial) in self.serial.iter_mut().zip(&other.serial) {
+            *sum += serial;
+        }
         self.cpu += other.cpu;
         self.binlog_bytes += other.binlog_bytes;
         for (sum, wait) in self.waits.iter_mut().zip(&other.waits) {
@@ -356,6 +372,8 @@ mod tests {
             rows_affected: 1,
             rows_sent: 3,
             rows_examined: 5,
+            parallel: micros > 90,
+            serial: SerialReason::ALL.map(|reason| reason == SerialReason::Cost),
             ended_micros: 1_000_000 + micros as i64,
             text: &format!("{text} {micros}"),
         };
@@ -385,6 +403,7 @@ mod tests {
         assert_eq!(all[0].hash.as_deref(), Some("ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"), "SHA-256 of 'a'");
         let sums = all[0].sums();
         assert_eq!((sums.count, sums.errors, sums.warnings, sums.rows_affected, sums.rows_sent, sums.rows_examined), (100, 1, 200, 100, 300, 500));
+        assert_eq!((sums.parallel, sums.serial), (10, SerialReason::ALL.map(|reason| if reason == SerialReason::Cost { 100 } else { 0 })));
         assert_eq!((sums.wait, sums.wait_min, sums.wait_max), (5_050_000, 1000, 100_000));
         assert_eq!((sums.cpu, sums.waits[WaitKind::Log as usize]), (2_020_000, 3_030_000));
         assert_eq!((sums.first_seen, sums.last_seen), (1_000_000, 1_000_100));

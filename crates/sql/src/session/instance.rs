@@ -150,6 +150,8 @@ impl Instance {
         // Who waits for a replica must not keep those who serve it from running.
         instance.database.engine().on_blocking(Box::new(|wait| super::state::blocking(wait)));
         instance.apply_semi_sync();
+        let counted = Arc::downgrade(&instance);
+        instance.queries.give_way().count_statements_by(Box::new(move || counted.upgrade().map_or(0, |instance| instance.status.get(StatusCounter::Questions))));
         let told = Arc::downgrade(&instance);
         instance.database.engine().watch_deadlocks(Box::new(move |deadlock| {
             if let Some(instance) = told.upgrade() {
@@ -274,6 +276,7 @@ impl Instance {
         let globals = self.globals.read();
         let (memory, temp) = (globals.u64("parallel_memory_limit"), globals.u64("highkey_temp_space_limit"));
         self.queries.set_limits(memory.max(LEAST_QUERY_MEMORY) as usize, temp);
+        self.queries.give_way().set_limit(globals.u64("highkey_session_delay_limit"));
     }
 
     /// A global variable's text, empty for NULL.

@@ -13,6 +13,7 @@ mod gtid;
 mod instance;
 mod process;
 mod replication_waits;
+mod set_var;
 mod sink;
 mod state;
 mod status;
@@ -141,6 +142,8 @@ pub struct Session {
     pub(crate) replay: Option<Replay>,
     /// `gtid_next`.
     pub(crate) gtid: gtid::NextGtid,
+    /// What the running statement's SET_VAR hints have changed.
+    unhinted: set_var::Unhinted,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
     pub(crate) rows_sent: Option<u64>,
 }
@@ -205,6 +208,7 @@ impl Session {
             replica: None,
             replay: None,
             gtid: gtid::NextGtid::default(),
+            unhinted: set_var::Unhinted::default(),
         }
     }
 
@@ -289,6 +293,7 @@ impl Session {
     async fn run_pattern(&mut self, statement: &PreparedStatement, text: &str, started: Instant, sink: &mut dyn ResultSink) -> io::Result<()> {
         let info = if statement.params == 0 { statement.text.clone() } else { Arc::from(text) };
         self.enter("Query", info, false, started);
+        self.note_set_vars(&statement.parsed.set_vars);
         self.run_kept(statement, None, sink).await
     }
 
@@ -316,6 +321,8 @@ impl Session {
     /// Runs one parsed statement between the brackets that every statement has. True: it succeeded.
     async fn run_parsed(&mut self, parsed: &Parsed, info: Arc<str>, more: bool, started: Instant, sink: &mut dyn ResultSink) -> io::Result<bool> {
         self.enter("Query", info, crate::execute::keeps_diagnostics(&parsed.statement), started);
+        self.note_set_vars(&parsed.set_vars);
+        self.begin_set_vars(&parsed.set_vars);
         // A panic in a statement ends the statement, never the server.
         let outcome = AssertUnwindSafe(self.dispatch(&parsed.statement, sink)).catch_unwind().await;
         self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Text(&parsed.digest), more, sink).await
@@ -363,6 +370,7 @@ impl Session {
                 return Err(e);
             }
         };
+        self.end_set_vars();
         let succeeded = answer.is_ok();
         let done = match &answer {
             Ok(outcome) => Done::of(outcome, self.rows_sent),
@@ -423,6 +431,8 @@ impl Session {
             rows_affected: done.affected,
             rows_sent: done.sent,
             rows_examined: state.process.rows_examined(),
+            parallel: state.process.queries().was_parallel(),
+            serial: state.process.queries().was_serial(),
             // NOW() may have been set.
             ended_micros: if state.config.timestamp_micros.is_some() { clock_micros() } else { state.now_micros + elapsed.as_micros() as i64 },
             text,

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use super::error;
 use super::status::Status;
+use crate::df::QueryActivity;
 
 /// Why a running statement was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,7 @@ pub struct ProcessEntry {
     transaction_mode: AtomicU8,
     /// Rows that the running statement has read, whatever it did with them.
     rows_examined: Arc<AtomicU64>,
+    queries: Arc<QueryActivity>,
     killed: Arc<AtomicBool>,
     /// The session's number in reports of metadata locks.
     lock_owner: AtomicU64,
@@ -250,6 +252,7 @@ impl ProcessEntry {
     /// What is read from now on is the next statement's.
     pub fn clear_examined(&self) {
         self.rows_examined.store(0, Ordering::Relaxed);
+        self.queries.clear();
     }
 
     pub fn add_examined(&self, rows: u64) {
@@ -259,6 +262,11 @@ impl ProcessEntry {
     /// Where scans on other threads count them.
     pub fn examined_counter(&self) -> Arc<AtomicU64> {
         self.rows_examined.clone()
+    }
+
+    /// What the queries of the running statement are at.
+    pub fn queries(&self) -> &Arc<QueryActivity> {
+        &self.queries
     }
 
     pub fn set_state(&self, state: &'static str) {
@@ -303,7 +311,7 @@ impl ProgressReport {
     fn of(progress: &Progress) -> Option<Self> {
         let stage = progress.stage();
         let (number, stages) = match stage {
-            Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing | Stage::WaitingForReplica => return None,
+            Stage::Executing | Stage::WaitingForMetadataLock | Stage::Committing | Stage::WaitingForReplica | Stage::ReadingTables => return None,
             Stage::ReadingFile | Stage::CopyingRows => (1, 2),
             Stage::FillingPages => (1, 2),
             Stage::BuildingIndexes | Stage::MovingPages => (2, 2),
@@ -337,6 +345,7 @@ pub(crate) fn stage_name(stage: Stage) -> (&'static str, &'static str) {
         Stage::RollingBack => ("Rolling back", "bytes of log"),
         Stage::Committing => ("waiting for handler commit", ""),
         Stage::WaitingForReplica => ("Waiting for semi-sync ACK from replica", ""),
+        Stage::ReadingTables => ("reading tables", "pieces"),
     }
 }
 
@@ -366,6 +375,7 @@ impl ProcessList {
     }
 
     pub fn register(&self, id: u64, user: &str, host: &str) -> Arc<ProcessEntry> {
+        let progress: Arc<Progress> = Arc::default();
         let entry = Arc::new(ProcessEntry {
             id,
             activity: Mutex::new(Activity {
@@ -379,7 +389,8 @@ impl ProcessList {
             }),
             interruption: AtomicU8::new(0),
             interrupt: Arc::default(),
-            progress: Arc::default(),
+            queries: Arc::new(QueryActivity::new(progress.clone())),
+            progress,
             transaction: Arc::default(),
             transaction_mode: AtomicU8::new(0),
             rows_examined: Arc::default(),

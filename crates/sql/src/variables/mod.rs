@@ -109,6 +109,11 @@ pub fn all() -> impl Iterator<Item = VarId> {
     (0..table::DEFINITIONS.len()).map(VarId)
 }
 
+/// SET_VAR may set it.
+pub fn is_hintable(id: VarId) -> bool {
+    table::HINTABLE.contains(&id.definition().name)
+}
+
 /// Variables that SHOW VARIABLES has under their older names too: MariaDB's replicas ask for these.
 pub fn also_shown() -> impl Iterator<Item = (&'static str, VarId)> {
     table::ALIASES.iter().filter(|(alias, _)| alias.starts_with("rpl_semi_sync_")).map(|(alias, name)| (*alias, BY_NAME[name]))
@@ -442,6 +447,15 @@ mod tests {
             assert_eq!(&convert(id, &input, &mut warnings).unwrap(), values.get(id), "{}", id.definition().name);
             assert!(warnings.is_empty(), "{}", id.definition().name);
         }
+    }
+
+    #[test]
+    fn hints_set_what_sessions_may_set() {
+        for name in table::HINTABLE {
+            let definition = find(name).unwrap_or_else(|| panic!("{name}")).definition();
+            assert!(definition.dynamic && definition.scope != Scope::Global, "{name}");
+        }
+        assert!(is_hintable(find("SQL_MODE").unwrap()) && !is_hintable(find("autocommit").unwrap()));
     }
 
     #[test]

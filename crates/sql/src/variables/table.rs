@@ -105,6 +105,7 @@ variables! {
     "have_symlink" Global Text, "DISABLED", false, Fact;
     "highkey_column_cache_size" Global UInt(0, i64::MAX as u64), "$memory_eighth", false, Real;
     "highkey_executor" Both Enum(&["AUTO", "FAST", "DATAFUSION"]), "AUTO", true, Real;
+    "highkey_session_delay_limit" Global UInt(0, 1_000_000), "5000", true, Real;
     "highkey_statement_patterns" Both Enum(&["OFF", "AUTO", "ALWAYS"]), "AUTO", true, Real;
     "highkey_temp_space_limit" Global UInt(0, i64::MAX as u64), "107374182400", true, Real;
     "histogram_generation_max_mem_size" Both UInt(1_000_000, U64), "20000000", true, Real;
@@ -406,6 +407,18 @@ variables! {
     "warning_count" SessionOnly UInt(0, U64), "0", false, Real;
     "windowing_use_high_precision" Both Bool, "ON", true, Ignored;
 }
+
+/// What SET_VAR hints may set: as in MySQL 8.0.12, and how queries of ours run.
+pub(super) const HINTABLE: &[&str] = &[
+    "auto_increment_increment", "auto_increment_offset", "big_tables", "bulk_insert_buffer_size", "cte_max_recursion_depth", "default_tmp_storage_engine",
+    "div_precision_increment", "end_markers_in_json", "eq_range_index_dive_limit", "force_parallel_execute", "foreign_key_checks", "group_concat_max_len",
+    "highkey_executor", "insert_id", "internal_tmp_mem_storage_engine", "join_buffer_size", "lock_wait_timeout", "max_error_count", "max_execution_time",
+    "max_heap_table_size", "max_join_size", "max_length_for_sort_data", "max_points_in_geometry", "max_seeks_for_key", "max_sort_length",
+    "optimizer_prune_level", "optimizer_search_depth", "optimizer_switch", "parallel_cost_threshold", "parallel_default_dop", "parallel_queue_timeout",
+    "range_optimizer_max_mem_size", "read_buffer_size", "read_rnd_buffer_size", "sort_buffer_size", "sql_auto_is_null", "sql_big_selects", "sql_buffer_result",
+    "sql_mode", "sql_safe_updates", "sql_select_limit", "timestamp", "tmp_table_size", "unique_checks", "updatable_views_with_limit",
+    "windowing_use_high_precision",
+];
 
 /// Older names that still arrive from clients.
 pub(super) const ALIASES: &[(&str, &str)] = &[

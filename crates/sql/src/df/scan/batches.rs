@@ -15,6 +15,8 @@ use super::filter::{Filter, Selected};
 use super::keys::KeyFilter;
 use super::{BaseTable, Piece};
 use crate::bind::ROW_KEY;
+use crate::df::activity::ScanActivity;
+use crate::df::aside;
 use crate::df::engine::BATCH_ROWS;
 use crate::df::error::user;
 use crate::df::key_set::KeySet;
@@ -32,6 +34,13 @@ impl Pieces {
     fn take(&self) -> Option<&Piece> {
         self.all.get(self.next.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Where a worker tells what it has done.
+pub(super) struct Watch {
+    pub scan: Arc<ScanActivity>,
+    /// None: whoever has the piece.
+    pub worker: Option<usize>,
 }
 
 /// The rows of some pieces, batch by batch.
@@ -53,6 +62,9 @@ pub(super) struct Batches {
     /// What the filters have left, until it is a batch.
     gathered: BatchCoalescer,
     ended: bool,
+    watch: Option<Watch>,
+    /// A piece has been begun and not ended.
+    in_piece: bool,
 }
 
 /// Rows of the table in columns.
@@ -62,19 +74,33 @@ enum Rows<'a> {
 }
 
 impl Batches {
-    pub fn new(source: BaseTable, pieces: Pieces, limit: Option<usize>, filter: Option<Filter>, key_filters: Vec<KeyFilter>, batch_rows: usize) -> Batches {
+    pub fn new(
+        source: BaseTable,
+        pieces: Pieces,
+        limit: Option<usize>,
+        filter: Option<Filter>,
+        key_filters: Vec<KeyFilter>,
+        batch_rows: usize,
+        watch: Option<Watch>,
+    ) -> Batches {
         let decoder = Decoder::new(&source.table, &source.columns, batch_rows);
         // Whole blocks are too much for a few rows and where memory is short; rows behind a secondary index lie anywhere.
         let keeps = source.access.index == 0 && !source.access.scattered && limit.is_none() && batch_rows >= BATCH_ROWS && !source.columns.contains(&ROW_KEY);
         let kept = if keeps { source.shared.engine.columns().table(&source.table) } else { None };
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);
-        Batches { source, pieces, kept, scan: None, leaf: RowBatch::new(), position: 0, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false }
+        let (leaf, position) = (RowBatch::new(), 0);
+        Batches { source, pieces, kept, scan: None, leaf, position, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, in_piece: false }
     }
 
     /// Begins the next piece; false at the end.
     fn next_piece(&mut self) -> Result<bool> {
+        if let Some(watch) = self.watch.as_ref().filter(|_| self.in_piece) {
+            self.source.shared.activity.piece_done(&watch.scan);
+        }
+        self.in_piece = false;
         let Some(piece) = self.pieces.take() else { return Ok(false) };
+        self.in_piece = true;
         let (table, snapshot, index) = (&self.source.table, &self.source.shared.snapshot, self.source.access.index);
         let scan = match piece {
             Piece::Range(range) => table.scan_at(snapshot, index, range, Direction::Forward),
@@ -250,6 +276,9 @@ impl Batches {
             return Ok(());
         }
         self.source.shared.examined.fetch_add(rows as u64, Ordering::Relaxed);
+        if let Some(watch) = &self.watch {
+            watch.scan.add_rows(watch.worker.unwrap_or_else(aside::worker), rows);
+        }
         let source = &self.source;
         let columns = &source.columns;
         // The i-th output column, all rows of it.

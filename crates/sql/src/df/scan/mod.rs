@@ -9,15 +9,16 @@ mod keys;
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::datasource::{TableType, source_as_provider};
 use datafusion::execution::TaskContext;
@@ -32,19 +33,22 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
 };
+use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use highkey_table::{KeyRange, ScanPartition, Table};
 use highkey_types::{TypeKind, Value};
 use parking_lot::Mutex;
 
+use super::activity::ScanActivity;
 use super::context::Shared;
 use super::error::user;
+use super::give_way::{GiveWay, Pace};
 use super::repr::scalar;
 use super::sideways::JoinKeys;
 use crate::bind::ROW_KEY;
 use crate::plan::IndexChoice;
 
-use batches::{Batches, Pieces};
+use batches::{Batches, Pieces, Watch};
 pub(super) use columns::ColumnCache;
 use filter::Filter;
 use keys::ByKeys;
@@ -247,6 +251,8 @@ pub(super) struct ScanExec {
     by_piece: Option<usize>,
     /// How far each execution has come, and how often each partition was executed: its n-th time is part of the n-th execution.
     executions: Mutex<(Vec<Arc<AtomicUsize>>, Vec<usize>)>,
+    /// Where its workers tell what they have done, if anybody is told.
+    activity: OnceLock<Arc<ScanActivity>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -260,7 +266,7 @@ impl ScanExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), properties: Arc::new(properties) }
+        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), activity: OnceLock::new(), properties: Arc::new(properties) }
     }
 
     /// The scan with a partition for each piece, or some pieces, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
@@ -330,6 +336,12 @@ impl ScanExec {
         scan.conditions = self.conditions.clone();
         scan.by_keys = self.by_keys.iter().cloned().chain([found]).collect();
         Some(scan)
+    }
+
+    /// Its workers tell what they do from now on. In order, the pieces are read by so many.
+    fn watch(&self, threads: usize) -> Arc<ScanActivity> {
+        let workers = if self.by_piece.is_some() { threads } else { self.properties.output_partitioning().partition_count() };
+        self.activity.get_or_init(|| Arc::new(ScanActivity::new(self.describe(), self.pieces.all.len(), workers))).clone()
     }
 
     /// The conditions that the scan evaluates.
@@ -410,9 +422,11 @@ impl ExecutionPlan for ScanExec {
         };
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
         let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());
+        let watch = self.activity.get().map(|scan| Watch { scan: scan.clone(), worker: self.by_piece.is_none().then_some(partition) });
+        let give_way = source.shared.engine.give_way().clone();
         if self.by_keys.is_empty() {
-            let batches = Batches::new(source, pieces, limit, filter, Vec::new(), batch_rows);
-            return Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches)))));
+            let batches = Batches::new(source, pieces, limit, filter, Vec::new(), batch_rows, watch);
+            return Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, paced(batches, give_way)))));
         }
         let by_keys = self.by_keys.clone();
         let batches = async move {
@@ -421,7 +435,7 @@ impl ExecutionPlan for ScanExec {
                 (source.access, pieces.all) = found;
             }
             let key_filters = keys::filters(&by_keys, &source, deadline).await;
-            futures::stream::iter(Batches::new(source, pieces, limit, filter, key_filters, batch_rows))
+            paced(Batches::new(source, pieces, limit, filter, key_filters, batch_rows, watch), give_way)
         };
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::once(batches.boxed()).flatten()))))
     }
@@ -429,4 +443,24 @@ impl ExecutionPlan for ScanExec {
     fn fetch(&self) -> Option<usize> {
         self.limit
     }
+}
+
+/// The scans of a plan that is about to run on so many threads, whose workers tell what they do.
+pub(super) fn watched(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> Result<Vec<Arc<ScanActivity>>> {
+    let mut scans = Vec::new();
+    plan.apply(|node| {
+        scans.extend(node.downcast_ref::<ScanExec>().map(|scan| scan.watch(threads)));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(scans)
+}
+
+/// A worker's batches, with the rests that it takes between them.
+fn paced(batches: Batches, give_way: Arc<GiveWay>) -> BoxStream<'static, Result<RecordBatch>> {
+    let batches = futures::stream::unfold((batches, Pace::default(), give_way), |(mut batches, mut pace, give_way)| async move {
+        pace.rest(&give_way).await;
+        let batch = batches.next()?;
+        Some((batch, (batches, pace, give_way)))
+    });
+    batches.boxed()
 }

@@ -109,6 +109,7 @@ impl Fixture {
     fn context(&self) -> QueryContext {
         QueryContext {
             examined: Arc::default(),
+            activity: Arc::default(),
             engine: self.engine.clone(),
             snapshot: self.db.begin(Isolation::RepeatableRead).snapshot(),
             eval: Arc::new(Mutex::new(Eval { zone: TimeZone::utc(), warnings: Vec::new(), random: HashMap::new() })),

@@ -246,10 +246,37 @@ impl Default for FileFormat {
     }
 }
 
-/// One hint of `/*+ … */`: name in upper case, arguments as written (numbers, names, strings, `@block`).
+/// The hint `SET_VAR(name = value)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetVarHint {
+    /// As written.
+    pub name: String,
+    /// What the variable is set to for the statement.
+    pub value: SetVarValue,
+}
+
+/// A value of SET_VAR.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetVarValue {
+    /// `16M` is 16777216.
+    Number(u64),
+    /// A string or a word.
+    Text(String),
+}
+
+impl std::fmt::Display for SetVarValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SetVarValue::Number(n) => write!(f, "{n}"),
+            SetVarValue::Text(text) => write!(f, "'{text}'"),
+        }
+    }
+}
+
+/// One hint of `/*+ … */` but SET_VAR: name in upper case, arguments as written (numbers, names, strings, `@block`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptimizerHint {
-    /// PQ, NO_PQ, MAX_EXECUTION_TIME, SET_VAR …
+    /// PQ, NO_PQ, MAX_EXECUTION_TIME …
     pub name: String,
     /// Words between the parentheses.
     pub args: Vec<String>,

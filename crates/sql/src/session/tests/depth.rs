@@ -129,3 +129,16 @@ async fn json_documents_have_100_levels() {
         assert_eq!(c.error(&format!("SELECT JSON_VALID({})", document(levels))).await.0, 3157);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_joins_above_each_other_than_a_task_has_budget_for() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE p (id INT PRIMARY KEY, k INT)").await;
+    c.ok("INSERT INTO p VALUES (1, 1), (2, 2), (3, 3)").await;
+    c.ok("CREATE TABLE q (id INT PRIMARY KEY, k INT, v INT)").await;
+    c.ok("INSERT INTO q VALUES (1, 1, 1), (2, 2, 2), (3, 3, 100)").await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    let exists: Vec<String> = (0..135).map(|n| format!("EXISTS (SELECT 1 FROM q WHERE q.k = p.k AND q.v < {})", n + 5)).collect();
+    assert_eq!(c.value(&format!("SELECT COUNT(*) FROM p WHERE {}", exists.join(" AND "))).await, "2");
+}

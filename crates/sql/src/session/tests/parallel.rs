@@ -315,6 +315,17 @@ async fn settings_hints_and_explain_say_how_many_threads() {
     assert_eq!(c.value("SELECT COUNT(DISTINCT k) FROM t").await, "10");
     assert_eq!((counter(&mut c, "PQ_threads_refused").await, counter(&mut c, "PQ_serial_workers").await), (refused + 1, workers + 1));
     assert_eq!(counter(&mut c, "PQ_threads_running").await, 0, "workers are given back");
+
+    // What the statement's digest says of both runs.
+    c.ok("SET GLOBAL parallel_max_threads = 64").await;
+    assert_eq!(c.value("SELECT COUNT(DISTINCT k) FROM t").await, "10");
+    let told = c
+        .rows(
+            "SELECT highkey_parallel, highkey_serial_disabled, highkey_serial_hint, highkey_serial_cost, highkey_serial_workers, highkey_serial_order \
+             FROM performance_schema.events_statements_summary_by_digest WHERE digest_text LIKE 'SELECT COUNT%DISTINCT%'",
+        )
+        .await;
+    assert_eq!(told, [["1", "0", "0", "0", "1", "0"]]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,6 +47,26 @@ async fn values_change_from_text_to_text() {
 }
 
 #[tokio::test]
+async fn hints_set_variables_for_one_statement() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    for _ in 0..8 {
+        assert_eq!(c.value("SELECT /*+ SET_VAR(div_precision_increment=8) */ k / 3 FROM t WHERE id = 1").await, "0.33333333");
+        assert_eq!(c.value("SELECT /*+ SET_VAR(div_precision_increment=2) */ k / 3 FROM t WHERE id = 1").await, "0.33");
+        assert_eq!(c.value("SELECT k / 3 FROM t WHERE id = 1").await, "0.3333");
+        assert_eq!(c.error("INSERT INTO t (id, c) VALUES (30, 'more than ten characters')").await.0, 1406);
+        c.ok("INSERT /*+ SET_VAR(sql_mode='ALLOW_INVALID_DATES') */ INTO t (id, c) VALUES (31, 'more than ten characters')").await;
+        c.ok("DELETE FROM t WHERE id = 31").await;
+        // Told each time, by kept statements too.
+        assert_eq!(c.value("SELECT /*+ SET_VAR(port=8) */ k FROM t WHERE id = 1").await, "1");
+        assert_eq!(c.rows("SHOW WARNINGS").await[0][1], "3637");
+    }
+    assert!(c.is_served("SELECT /*+ SET_VAR(div_precision_increment=2) */ k / 3 FROM t WHERE id = 7"));
+    assert_eq!(c.rows("SELECT /*+ SET_VAR(parallel_default_dop=2) SET_VAR(highkey_executor=FAST) */ @@parallel_default_dop, @@highkey_executor").await, table("2 FAST"));
+    assert_eq!(c.value("SELECT @@highkey_executor").await, "AUTO");
+}
+
+#[tokio::test]
 async fn a_kept_statement_sees_what_changed() {
     let server = Server::new();
     let mut c = filled(&server).await;

@@ -83,3 +83,66 @@ async fn a_change_tells_how_far_it_is() {
     update.await.unwrap();
     assert_eq!(other.value("SELECT SUM(v) FROM t").await, "2000");
 }
+
+/// A client that asks, through another, how far its query is before it takes the rows.
+struct Asking {
+    other: Client,
+    connection: String,
+    /// SHOW PROCESSLIST's state, `events_stages_current`, EXPLAIN FOR CONNECTION.
+    told: Option<(String, Vec<Vec<String>>, String)>,
+}
+
+#[async_trait]
+impl ResultSink for Asking {
+    fn columns(&mut self, _: &[Column]) {}
+    fn row(&mut self, _: &[Value]) {}
+    fn end(&mut self, _: OkSummary) {}
+    fn ok(&mut self, _: OkSummary) {}
+    fn error(&mut self, error: &MySqlError) {
+        panic!("{error:?}");
+    }
+    fn wants_flush(&self) -> bool {
+        self.told.is_none()
+    }
+    async fn flush(&mut self) -> std::io::Result<()> {
+        let list = self.other.rows("SHOW PROCESSLIST").await;
+        let state = list.iter().find(|row| row[0] == self.connection).map_or(String::new(), |row| row[6].clone());
+        let stages = "SELECT event_name, work_completed = work_estimated FROM performance_schema.events_stages_current WHERE thread_id";
+        let stages = self.other.rows(&format!("{stages} = {}", self.connection)).await;
+        let plan = self.other.value(&format!("EXPLAIN FORMAT=TREE FOR CONNECTION {}", self.connection)).await;
+        self.told = Some((state, stages, plan));
+        Ok(())
+    }
+    async fn local_infile(&mut self, _: &str) -> Result<Box<dyn LocalInfile + '_>, MySqlError> {
+        unreachable!("no statement here reads a file");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_tells_how_far_it_is() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, v INT)").await;
+    for chunk in 0..4 {
+        let rows: Vec<String> = (chunk * 5000..chunk * 5000 + 5000).map(|id| format!("({id}, {}, {id})", id % 10)).collect();
+        c.ok(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+    }
+    let connection = c.value("SELECT CONNECTION_ID()").await;
+    c.ok("SET highkey_executor = 'DATAFUSION', parallel_cost_threshold = 0, parallel_default_dop = 3, group_concat_max_len = 1000000").await;
+    // Groups come when all rows have been read; those of the second one in order.
+    for sql in ["SELECT k, SUM(v) FROM t GROUP BY k", "SELECT k, GROUP_CONCAT(v) FROM t GROUP BY k ORDER BY k"] {
+        let mut sink = Asking { other: server.connect(), connection: connection.clone(), told: None };
+        sink.other.ok("USE d").await;
+        c.session.execute(sql.as_bytes(), &mut sink).await.unwrap();
+        let (state, stages, plan) = sink.told.expect("rows came");
+        assert!(state.starts_with("reading tables: ") && state.ends_with(" pieces (100%)"), "{state}");
+        assert_eq!(stages, [["stage/sql/reading tables", "1"]]);
+        let mut lines = plan.lines().skip_while(|line| !line.starts_with("-> Progress: "));
+        assert!(lines.next().is_some_and(|line| line.starts_with("-> Progress: 100% (")), "{plan}");
+        let scan = lines.next().unwrap();
+        let (rows, workers) = scan.split_once(" pieces, ").and_then(|(_, rest)| rest.split_once(" rows (")).expect("rows of workers");
+        assert!(scan.contains("on t: ") && rows == "20000", "{scan}");
+        let by_worker: Vec<u64> = workers.trim_end_matches(')').split(", ").map(|w| w.split_once(": ").unwrap().1.parse().unwrap()).collect();
+        assert_eq!((by_worker.len(), by_worker.iter().sum::<u64>()), (3, 20_000), "{scan}");
+    }
+}

@@ -9,6 +9,9 @@ use crate::fast::{JoinStep, rows_of};
 use crate::plan::{self, CompareOp, Expr, ExprKind, Field, IndexAccess, IndexChoice, Row};
 use crate::session::Session;
 
+/// What EXPLAIN says that reading a row costs: MySQL's row_evaluate_cost.
+pub(super) const ROW_COST: f64 = 0.1;
+
 /// What is known of a table before its access is chosen.
 pub(super) struct Scanned<'a> {
     pub table: &'a Arc<Table>,
@@ -65,9 +68,11 @@ pub(super) struct AccessKey {
 }
 
 impl Access {
-    /// All rows of something that is no base table.
-    pub fn all(rows: Option<u64>) -> Access {
-        Access { kind: "ALL", possible: Vec::new(), key: None, rows, filtered: 1.0, residual: false, is_empty: false }
+    /// All rows of something that is no base table, of which those are kept that satisfy `conditions`.
+    pub fn all(rows: Option<u64>, conditions: &[&Expr]) -> Access {
+        let share: f64 = conditions.iter().map(|condition| guess(condition)).product();
+        let filtered = share.max(1.0 / rows.unwrap_or(1) as f64);
+        Access { kind: "ALL", possible: Vec::new(), key: None, rows, filtered, residual: !conditions.is_empty(), is_empty: false }
     }
 }
 
@@ -117,7 +122,7 @@ impl Session {
         };
         let (own, tying): (Vec<&Expr>, Vec<&Expr>) = residual.iter().copied().partition(|c| c.columns().iter().all(|field| is_own(*field)));
         let own = Expr::and(own.into_iter().cloned());
-        let share = own.map_or(1.0, |own| plan::selectivity(&own, table, columns, &mut self.state)) * tying.into_iter().map(tie).product::<f64>();
+        let share = own.map_or(1.0, |own| plan::selectivity(&own, table, columns, &mut self.state)) * tying.into_iter().map(guess).product::<f64>();
         let (mut kind, whole) = match &found {
             Some(found) if found.unique && found.ranges.len() == 1 => (if bounds_of(found).all(is_fixed) { "const" } else { "eq_ref" }, None),
             Some(found) if found.equalities == found.matched && found.ranges.len() == 1 => ("ref", None),
@@ -157,8 +162,8 @@ impl Session {
     }
 }
 
-/// MySQL's guesses for conditions with other tables (COND_FILTER_* in sql_const.h).
-fn tie(condition: &Expr) -> f64 {
+/// The share of rows that satisfy a condition of which nothing is known: MySQL's COND_FILTER_* (sql_const.h).
+fn guess(condition: &Expr) -> f64 {
     match &condition.kind {
         _ if condition.has_subquery() => 1.0,
         ExprKind::Compare { op: CompareOp::Eq | CompareOp::NullSafeEq, .. } => 0.1,

@@ -354,10 +354,10 @@ impl<'a> Explainer<'a> {
                     let scanned = Scanned { table, choice: indexes, columns: &columns, conditions: &conditions, decided: &here, fields: &sources.fields, outers };
                     self.session.access_to(&scanned, chosen)?
                 }
-                RelKind::Virtual { .. } | RelKind::CteScan { .. } => Access { residual: !here.is_empty(), ..Access::all(None) },
+                RelKind::Virtual { .. } | RelKind::CteScan { .. } => Access::all(None, &here),
                 _ => {
                     let rows = derived.as_ref().map(|query| query.rows().round().max(1.0) as u64);
-                    Access { residual: !here.is_empty(), ..Access::all(rows) }
+                    Access::all(rows, &here)
                 }
             };
             let buffer = match (self.way, step) {
@@ -397,6 +397,9 @@ impl<'a> Explainer<'a> {
     /// A statement that finds the rows of one table by itself, to change them. `verb`: UPDATE or DELETE.
     pub fn change(mut self, verb: &'static str, scan: &Rel, filter: Option<&Expr>, values: &[&Expr], sorted: &[&Expr], limit: Option<&Expr>) -> Result<Block, MySqlError> {
         self.blocks = 1;
+        if let RelKind::Scan { alias, .. } = &scan.kind {
+            self.changed = (verb, vec![alias.to_string()]);
+        }
         let filtered = filter.map(|filter| scan.clone().filter(filter.clone()));
         let sources = Sources::of(filtered.as_ref().unwrap_or(scan));
         let mut subqueries = Vec::new();

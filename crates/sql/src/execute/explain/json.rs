@@ -1,5 +1,6 @@
 //! EXPLAIN FORMAT=JSON: a statement in the shape that MySQL gives it. Costs are of the rows that are read, as FORMAT=TREE has them.
 
+use super::access::ROW_COST;
 use super::block::{Block, Inner, Operation, Place, Query, ShownTable, ShownWindow};
 
 /// A JSON value; members stand in the order in which MySQL writes them.
@@ -52,9 +53,6 @@ impl Json {
         out.push(close);
     }
 }
-
-/// What reading a row costs: MySQL's row_evaluate_cost.
-const ROW_COST: f64 = 0.1;
 
 fn cost(cost: f64) -> Json {
     Json::text(format!("{cost:.2}"))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use highkey_table::Table;
-use highkey_types::{MySqlError, Value};
+use highkey_types::Value;
 
 use super::query::table_fields;
 use super::{Failure, Outcome, delete_tables, insert, update};
@@ -70,12 +70,12 @@ impl Session {
                         let scan = scan_of(&single.table, &single.alias, &single.indexes);
                         let values: Vec<&Expr> = single.assignments.iter().filter_map(|(_, value)| value.expr()).collect();
                         let sorted: Vec<&Expr> = single.order_by.iter().map(|key| &key.expr).collect();
-                        let block = Explainer::new(self, Way::Unknown).changing("UPDATE", vec![single.alias.to_string()]).change("UPDATE", &scan, single.filter.as_ref(), &values, &sorted, single.limit.as_ref())?;
+                        let block = Explainer::new(self, Way::Unknown).change("UPDATE", &scan, single.filter.as_ref(), &values, &sorted, single.limit.as_ref())?;
                         tree = tree::change(&block, &single.table.def().name);
                         Shown::Change(block)
                     }
                     BoundUpdate::Multi(multi) => {
-                        let (shown, lines) = self.shown_query(&multi.query, Some(("UPDATE", &multi.targets))).await?;
+                        let (shown, lines) = self.shown_query(&multi.query, Some(("UPDATE", multi.targets.as_slice()))).await?;
                         tree = lines;
                         Shown::Query(shown)
                     }
@@ -88,12 +88,12 @@ impl Session {
                     BoundDelete::Single(single) => {
                         let scan = scan_of(&single.table, &single.alias, &single.indexes);
                         let sorted: Vec<&Expr> = single.order_by.iter().map(|key| &key.expr).collect();
-                        let block = Explainer::new(self, Way::Unknown).changing("DELETE", vec![single.alias.to_string()]).change("DELETE", &scan, single.filter.as_ref(), &[], &sorted, single.limit.as_ref())?;
+                        let block = Explainer::new(self, Way::Unknown).change("DELETE", &scan, single.filter.as_ref(), &[], &sorted, single.limit.as_ref())?;
                         tree = tree::change(&block, &single.table.def().name);
                         Shown::Change(block)
                     }
                     BoundDelete::Multi { targets, query, .. } => {
-                        let (shown, lines) = self.shown_query(query, Some(("DELETE", targets))).await?;
+                        let (shown, lines) = self.shown_query(query, Some(("DELETE", targets.as_slice()))).await?;
                         tree = lines;
                         Shown::Query(shown)
                     }
@@ -138,8 +138,12 @@ impl Session {
 
     /// A query whose tables are open, and its lines in FORMAT=TREE. `changed`: what a statement does to tables of it.
     async fn shown_query(&mut self, bound: &BoundQuery, changed: Option<(&'static str, &[UpdateTarget])>) -> Result<(Query, Vec<String>), Failure> {
-        let (verb, targets) = changed.unwrap_or(("", &[]));
-        let aliases: Vec<String> = targets.iter().filter_map(|target| bound.rel.fields.get(target.row.start)).map(|field| field.table.to_string()).collect();
+        let (verb, targets) = changed.unwrap_or_default();
+        let alias = |target: &UpdateTarget| match &bind::root(&bound.rel, target.row.start)?.0.kind {
+            RelKind::Scan { alias, .. } => Some(alias.to_string()),
+            _ => None,
+        };
+        let aliases: Vec<String> = targets.iter().filter_map(alias).collect();
         // What is changed by several tables' rows is found by DataFusion.
         let fast = if changed.is_none() { self.compile_fast(bound)? } else { None };
         if let Some(fast) = &fast {

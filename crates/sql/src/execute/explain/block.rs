@@ -366,7 +366,7 @@ impl<'a> Explainer<'a> {
                 _ => None,
             };
             let workers = match (self.way, scan) {
-                (Way::Engine(explained), Some(scan)) if scan.divided => Some(explained.workers),
+                (Way::Engine(explained), Some(scan)) if scan.divided && explained.workers > 1 => Some(explained.workers),
                 _ => None,
             };
             let change = self.changed.1.iter().any(|alias| *alias == leaf.alias()).then_some(self.changed.0);

@@ -62,6 +62,8 @@ struct Level {
 /// How one table of a join is read, as EXPLAIN shows it.
 pub(crate) struct JoinStep<'a> {
     pub alias: &'a str,
+    /// Where its fields begin in the row of all tables, which stand there as FROM names them.
+    pub first_field: usize,
     /// const, eq_ref, ref, range, index or ALL.
     pub kind: &'static str,
     /// The index, and how many of its parts are used.
@@ -158,6 +160,7 @@ impl JoinSource {
         };
         JoinStep {
             alias: &level.alias,
+            first_field: level.fields.start,
             kind,
             key: (kind != "ALL").then(|| (&table.indexes[level.index], matched)),
             refs,

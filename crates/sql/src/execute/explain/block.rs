@@ -319,7 +319,7 @@ impl<'a> Explainer<'a> {
         let scans: Vec<Option<(usize, ShownScan)>> = sources.leaves.iter().map(|leaf| self.take_scan(leaf.rel)).collect();
         let mut order: Vec<usize> = (0..sources.leaves.len()).collect();
         if !steps.is_empty() {
-            order.sort_by_key(|i| steps.iter().position(|step| step.alias == sources.leaves[*i].alias()));
+            order.sort_by_key(|i| steps.iter().position(|step| step.first_field == sources.leaves[*i].fields().start));
         } else if scans.iter().all(Option::is_some) {
             order.sort_by_key(|i| scans[*i].as_ref().map(|(at, _)| *at));
         }
@@ -340,7 +340,7 @@ impl<'a> Explainer<'a> {
             }
             let derived = derived[i].take();
             let scan = scans[i].as_ref().map(|(_, scan)| scan);
-            let step = steps.iter().find(|step| step.alias == leaf.alias());
+            let step = steps.iter().find(|step| step.first_field == leaf.fields().start);
             let access = match &leaf.rel.kind {
                 RelKind::Scan { table, indexes, columns, .. } => {
                     let chosen = match (&reading, step, scan) {

@@ -127,7 +127,9 @@ impl<'r> Sources<'r> {
     fn ask(&mut self, predicate: &'r Expr, outputs: &[Expr], row: &[Field], on: Option<usize>) {
         self.asked.push((predicate, row.to_vec()));
         let on = on.map(|first| first..self.leaves.len());
-        let over = predicate.conjuncts().iter().filter_map(|c| c.clone().over(outputs));
+        // A condition that always holds is none.
+        let asked = predicate.conjuncts().iter().filter(|c| c.as_literal().is_none() || c.is_never());
+        let over = asked.filter_map(|c| c.clone().over(outputs));
         self.conditions.extend(over.map(|expr| Condition { expr, on: on.clone() }));
     }
 

@@ -7,14 +7,60 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, displayable};
+use highkey_table::TableId;
 
 use super::parallel::SerialReason;
 use super::scan::ScanExec;
 use super::through::Through;
 
+/// A plan as EXPLAIN shows it.
+pub struct Explained {
+    /// FORMAT=TREE.
+    pub lines: Vec<String>,
+    /// Its scans, in the order in which `lines` has them.
+    pub scans: Vec<ShownScan>,
+    /// Threads that it would run on.
+    pub workers: usize,
+    /// Some groups are collected in a table of all of them.
+    pub collects_groups: bool,
+}
+
+/// How a plan reads a base table.
+#[derive(Clone)]
+pub struct ShownScan {
+    pub table: TableId,
+    pub alias: String,
+    /// Position of the index whose ranges are read; `None`: the whole table.
+    pub index: Option<usize>,
+    /// An estimate of the rows that are read.
+    pub rows: u64,
+    /// Several threads share it.
+    pub divided: bool,
+    /// Indexes by which rows may be looked up instead, if a join has few keys.
+    pub lookups: Vec<usize>,
+}
+
+pub(super) fn explained(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Explained {
+    let mut explained = Explained { lines: tree(plan, degree), scans: Vec::new(), workers: degree.unwrap_or(1), collects_groups: false };
+    look_into(plan, &mut explained);
+    explained
+}
+
+fn look_into(plan: &dyn ExecutionPlan, explained: &mut Explained) {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        explained.scans.push(scan.shown());
+    }
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        explained.collects_groups |= !aggregate.group_expr().is_empty() && *aggregate.input_order_mode() == InputOrderMode::Linear;
+    }
+    for child in plan.children() {
+        look_into(child.as_ref(), explained);
+    }
+}
+
 /// One line per operator, indented by depth. Projections, batching and exchange operators are not shown: MySQL has no lines for them.
 /// The first line says on how many threads, or why on one.
-pub(super) fn tree(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Vec<String> {
+fn tree(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Vec<String> {
     let mut lines = vec![match degree {
         Ok(workers) => format!("-> Parallel execute ({workers} workers)"),
         Err(reason) => format!("-> Serial execute ({})", reason.explanation()),

@@ -46,6 +46,7 @@ mod yielding;
 pub use activity::QueryActivity;
 pub use context::{QueryContext, killed_error};
 pub use engine::{EngineOptions, QueryEngine};
+pub use explain::{Explained, ShownScan};
 pub use parallel::{ParallelSettings, SerialReason};
 pub use stream::RowStream;
 
@@ -298,13 +299,13 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
     Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 
-/// The plan of `bound` as EXPLAIN FORMAT=TREE prints it, one line per operator.
-pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Vec<String>, MySqlError> {
+/// The plan of `bound`, which is not run.
+pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Explained, MySqlError> {
     let engine = cx.engine.clone();
     let (killed, interruption) = (cx.killed.clone(), cx.interruption.clone());
     let mut task = engine.handle().spawn(async move {
         let shared = Shared::new(cx, &bound.rel, true);
-        physical(&shared, bound.rel).await.map(|plan| explain::tree(plan.physical.as_ref(), plan.degree))
+        physical(&shared, bound.rel).await.map(|plan| explain::explained(plan.physical.as_ref(), plan.degree))
     });
     let explained = tokio::select! {
         explained = &mut task => explained,
@@ -315,7 +316,7 @@ pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Vec<String>,
         }
     };
     match explained {
-        Ok(Ok(lines)) => Ok(lines),
+        Ok(Ok(explained)) => Ok(explained),
         Ok(Err(error)) => Err(to_mysql(&error)),
         Err(_) => Err(to_mysql(&DataFusionError::Internal("the query panicked while it was planned".into()))),
     }

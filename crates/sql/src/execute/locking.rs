@@ -53,7 +53,7 @@ pub(crate) enum LockingRows {
 impl Session {
     /// The best index for a condition over a row whose field i is table column `columns[i]`; the whole table if none answers.
     pub(crate) fn access(&mut self, table: &Arc<Table>, columns: &[usize], choice: &IndexChoice, filter: Option<&Expr>) -> Result<Access, MySqlError> {
-        if let Some(Value::Int(0) | Value::Null) = filter.and_then(Expr::as_literal) {
+        if filter.is_some_and(Expr::is_never) {
             return Ok(Access { index: 0, ranges: Vec::new(), unique: false, residual: filter.cloned() });
         }
         let sorted = filter.and_then(|filter| sorted_lists(filter, &mut self.state));

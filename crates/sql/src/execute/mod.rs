@@ -10,7 +10,6 @@ mod create_table;
 mod ddl;
 mod delete;
 mod explain;
-mod explain_json;
 mod histogram;
 mod insert;
 mod insert_select;

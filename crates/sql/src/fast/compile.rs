@@ -40,8 +40,14 @@ impl FastQuery {
         }
         let mut stages = Vec::new();
         let mut rel = &bound.rel;
+        let mut is_empty = false;
         let source = loop {
             match &rel.kind {
+                // No row is asked for.
+                RelKind::Filter { predicate, .. } if predicate.is_never() => {
+                    is_empty = true;
+                    break Source::Rows(Vec::new());
+                }
                 _ if is_join(rel) => break Source::Rows(Vec::new()),
                 RelKind::Filter { input, predicate } => {
                     runs_here(predicate)?;
@@ -89,7 +95,7 @@ impl FastQuery {
         stages.reverse();
         let forced = executor == Executor::Fast;
         let mut query = FastQuery { source, stages, budget: BUDGET };
-        let faster = if is_join(rel) { query.join(rel, estimate)? } else { query.shape()? };
+        let faster = if is_empty { true } else if is_join(rel) { query.join(rel, estimate)? } else { query.shape()? };
         if forced {
             query.budget = u64::MAX;
         }

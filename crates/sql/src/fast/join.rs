@@ -62,11 +62,12 @@ struct Level {
 /// How one table of a join is read, as EXPLAIN shows it.
 pub(crate) struct JoinStep<'a> {
     pub alias: &'a str,
+    /// Where its fields begin in the row of all tables, which stand there as FROM names them.
+    pub first_field: usize,
     /// const, eq_ref, ref, range, index or ALL.
     pub kind: &'static str,
     /// The index, and how many of its parts are used.
     pub key: Option<(&'a IndexDef, usize)>,
-    pub table: &'a TableDef,
     /// What the parts are compared with, where they are equal to something.
     pub refs: Vec<String>,
     pub rows: u64,
@@ -159,9 +160,9 @@ impl JoinSource {
         };
         JoinStep {
             alias: &level.alias,
+            first_field: level.fields.start,
             kind,
             key: (kind != "ALL").then(|| (&table.indexes[level.index], matched)),
-            table,
             refs,
             rows: level.reads.round().max(1.0) as u64,
             residual: level.residual.is_some() || level.after.is_some(),
@@ -405,7 +406,7 @@ fn bounds_of(access: &IndexAccess) -> impl Iterator<Item = &Expr> {
 }
 
 /// An estimate of the rows that an access reads, by the distinct values of the index.
-fn rows_of(table: &Table, access: Option<&IndexAccess>) -> f64 {
+pub(crate) fn rows_of(table: &Table, access: Option<&IndexAccess>) -> f64 {
     let total = table.row_count_estimate().unwrap_or(0).max(1) as f64;
     let Some(access) = access else { return total };
     let ranges = access.ranges.len() as f64;

@@ -12,7 +12,7 @@ use highkey_types::{KeyPart, Value, cast::CastContext};
 
 use join::JoinSource;
 
-pub(crate) use join::JoinStep;
+pub(crate) use join::{JoinStep, rows_of};
 
 use crate::plan::{Aggregate, Expr, IndexAccess, IndexChoice, LockSpec, SortKey};
 
@@ -55,13 +55,32 @@ struct TableSource {
     lock: Option<LockSpec>,
 }
 
+/// How a query comes to its rows, as EXPLAIN shows it.
+pub(crate) enum Reading<'a> {
+    /// They are constants, or there are none.
+    Constants,
+    /// An index knows the answer: how many entries it has, or what is at one of its ends.
+    Counted,
+    /// Those of one table that `access` finds, or all in the order of an index.
+    Table { index: usize, access: Option<&'a IndexAccess>, backward: bool },
+    /// Those of several tables, in the order in which they are read.
+    Join(Vec<JoinStep<'a>>),
+}
+
 impl FastQuery {
-    /// How its tables are read, if it is a join.
-    pub(crate) fn join_steps(&self) -> Option<Vec<JoinStep<'_>>> {
+    /// How its rows are read.
+    pub(crate) fn reading(&self) -> Reading<'_> {
         match &self.source {
-            Source::Join(join) => Some(join.steps()),
-            _ => None,
+            Source::Rows(_) => Reading::Constants,
+            Source::Table(source) => Reading::Table { index: source.index, access: source.access.as_ref(), backward: source.backward },
+            Source::Join(join) => Reading::Join(join.steps()),
+            Source::Count(_) | Source::Extreme { .. } => Reading::Counted,
         }
+    }
+
+    /// Rows are sorted: no index gives them in their order.
+    pub(crate) fn sorts(&self) -> bool {
+        self.stages.iter().any(|stage| matches!(stage, Stage::Sort(_)))
     }
 
     /// How EXPLAIN FORMAT=TREE shows its join, if it is one.

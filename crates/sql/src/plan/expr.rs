@@ -229,6 +229,11 @@ impl Expr {
         }
     }
 
+    /// A condition that no row satisfies, whatever it holds.
+    pub fn is_never(&self) -> bool {
+        matches!(self.as_literal(), Some(Value::Int(0) | Value::Null))
+    }
+
     /// Its values may have more digits than its type, which whatever is computed from them sees: a quotient of exact numbers, and
     /// arithmetic over one. Only the evaluator keeps them (`expr::eval`); a column has the digits of its type.
     pub fn has_hidden_digits(&self) -> bool {

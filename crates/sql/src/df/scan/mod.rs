@@ -43,6 +43,7 @@ use super::activity::ScanActivity;
 use super::context::Shared;
 use super::error::user;
 use super::give_way::{GiveWay, Pace};
+use super::explain::ShownScan;
 use super::repr::scalar;
 use super::sideways::JoinKeys;
 use crate::bind::ROW_KEY;
@@ -312,6 +313,19 @@ impl ScanExec {
 
     pub fn row_estimate(&self) -> usize {
         self.source.row_estimate()
+    }
+
+    /// As EXPLAIN's other formats are told of it.
+    pub fn shown(&self) -> ShownScan {
+        let source = &self.source;
+        ShownScan {
+            table: source.table.id(),
+            alias: source.alias.clone(),
+            index: source.access.rows.map(|_| source.access.index),
+            rows: source.row_estimate() as u64,
+            divided: self.properties.output_partitioning().partition_count() > 1,
+            lookups: self.by_keys.iter().filter_map(|keys| keys.index).collect(),
+        }
     }
 
     /// True if the rows of each partition come in the order of a column: it is the first of the index, and its values sort as Arrow's do.

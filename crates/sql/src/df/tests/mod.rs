@@ -157,7 +157,7 @@ impl Fixture {
     pub fn explain(&self, sql: &str) -> Result<Vec<String>, MySqlError> {
         let bound = self.bind(sql)?;
         let context = self.context();
-        self.runtime.block_on(explain(bound, context))
+        self.runtime.block_on(explain(bound, context)).map(|explained| explained.lines)
     }
 
     /// Asserts the answer: rows separated by `;`, cells by `|`.

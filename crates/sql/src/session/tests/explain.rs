@@ -42,7 +42,7 @@ async fn json_has_mysqls_shape() {
     let joined = "ordering_operation/grouping_operation/nested_loop";
     let paths = [0, 1].map(|i| format!("{joined}/{i}/table/attached_condition"));
     let found = at(&mut c, grouped, &[&paths[0], &paths[1], "ordering_operation/using_filesort"]).await;
-    assert_eq!(found, [r#""(`d`.`t`.`c` > 1)""#, r#""((`d`.`u`.`z` = 2) and (`d`.`u`.`a` = `d`.`t`.`a`))""#, "true"]);
+    assert_eq!(found, [r#""(`d`.`t`.`c` > 1)""#, r#""((`d`.`u`.`a` = `d`.`t`.`a`) and (`d`.`u`.`z` = 2))""#, "true"]);
     let outer = "SELECT t.a FROM t LEFT JOIN u ON u.a = t.a AND u.z = 1 AND t.c = 2 WHERE t.b = 'x' AND u.z IS NULL";
     let found = at(&mut c, outer, &["nested_loop/0/table/key", "nested_loop/1/table/attached_condition"]).await;
     assert_eq!(found[0], r#""kb""#);
@@ -58,6 +58,120 @@ async fn json_has_mysqls_shape() {
     assert_eq!(at(&mut c, "UPDATE t SET c = 1 WHERE b = 'a'", &["table/update", "table/key"]).await, ["true", r#""kb""#]);
     assert_eq!(at(&mut c, "INSERT INTO t SELECT z, z, z FROM u", &["table/insert", "insert_from/table/table_name"]).await, ["true", r#""u""#]);
     assert_eq!(c.error("EXPLAIN ANALYZE FORMAT=JSON SELECT 1").await.0, 1235);
+}
+
+/// The lines, each from `table` on, without `partitions`; NULL is `-`.
+async fn lines(c: &mut Client, sql: &str) -> Vec<String> {
+    let rows = c.rows(&format!("EXPLAIN {sql}")).await;
+    let line = |row: &Vec<String>| (2..12).filter(|i| *i != 3).map(|i| if row[i] == "NULL" { "-" } else { row[i].as_str() }).collect::<Vec<_>>().join(" ");
+    rows.iter().map(line).collect()
+}
+
+/// 500 rows in `many`, ten for each `a`.
+async fn many(server: &Server) -> Client {
+    let mut c = client(server).await;
+    c.ok("CREATE TABLE many (id INT PRIMARY KEY, a INT NOT NULL, b VARCHAR(10), c INT, KEY ka (a), KEY kbc (b, c))").await;
+    let rows: Vec<String> = (0..500).map(|i| format!("({i}, {}, 'b{}', {i})", i / 10, i % 7)).collect();
+    c.ok(&format!("INSERT INTO many VALUES {}", rows.join(", "))).await;
+    c
+}
+
+#[tokio::test]
+async fn the_fast_path_shows_the_index_that_it_reads() {
+    let server = Server::new();
+    let mut c = many(&server).await;
+    for (condition, line) in [
+        ("WHERE id = 5", "many const PRIMARY PRIMARY 4 const 1 100.00 -"),
+        ("WHERE id IN (1, 2, 3) AND a = 4", "many range PRIMARY,ka PRIMARY 4 - 3 33.33 Using where"),
+        ("WHERE c = 1", "many ALL - - - - 500 10.00 Using where"),
+        ("WHERE id IS NULL", "- - - - - - - - Impossible WHERE"),
+        ("LIMIT 0", "- - - - - - - - Zero limit"),
+        ("ORDER BY id", "many ALL - - - - 500 100.00 -"),
+        ("ORDER BY a LIMIT 3", "many index - ka 4 - 500 100.00 -"),
+        ("ORDER BY c LIMIT 3", "many ALL - - - - 500 100.00 Using filesort"),
+    ] {
+        assert_eq!(lines(&mut c, &format!("SELECT * FROM many {condition}")).await, [line], "{condition}");
+    }
+    // What is read is an estimate.
+    for (condition, begins) in [
+        ("WHERE a = 5", "many ref ka ka 4 const "),
+        ("WHERE b = 'b1'", "many ref kbc kbc 43 const "),
+        ("WHERE b = 'b1' AND c = 8", "many ref kbc kbc 48 const,const "),
+        ("WHERE b = 'b1' AND c > 8", "many range kbc kbc 48 - "),
+        ("WHERE id > 490", "many range PRIMARY PRIMARY 4 - "),
+    ] {
+        let found = lines(&mut c, &format!("SELECT * FROM many {condition}")).await;
+        assert!(found.len() == 1 && found[0].starts_with(begins), "{condition}: {found:?}");
+    }
+    for sql in ["SELECT COUNT(*) FROM many", "SELECT MAX(a) FROM many"] {
+        assert_eq!(lines(&mut c, sql).await, ["- - - - - - - - Select tables optimized away"], "{sql}");
+    }
+    assert_eq!(lines(&mut c, "SELECT * FROM t x, u y").await.len(), 2);
+    let tree = c.value("EXPLAIN FORMAT=TREE SELECT c FROM many WHERE id = 4 ORDER BY id").await;
+    let expected = "-> Fast path\n    -> Project: many.c\n        -> Project: many.c, many.id\n            -> Single-row index lookup on many using PRIMARY  (cost=0.10 rows=1)\n";
+    assert_eq!(tree, expected);
+}
+
+#[tokio::test]
+async fn blocks_have_numbers() {
+    let server = Server::new();
+    let mut c = many(&server).await;
+    let ids = async |c: &mut Client, sql: &str| {
+        let rows = c.rows(&format!("EXPLAIN {sql}")).await;
+        rows.iter().map(|row| format!("{} {} {}", row[0], row[1], row[2])).collect::<Vec<_>>()
+    };
+    let all = "SELECT (SELECT MAX(z) FROM u WHERE u.a = t.a), d.k FROM (SELECT a, COUNT(*) k FROM many GROUP BY a) d JOIN t ON t.a = d.a WHERE t.c < (SELECT COUNT(*) FROM many)";
+    let found = ids(&mut c, all).await;
+    assert_eq!(found, ["1 PRIMARY <derived3>", "1 PRIMARY t", "4 SUBQUERY many", "3 DERIVED many", "2 DEPENDENT SUBQUERY u"]);
+    let recursive = "WITH RECURSIVE q AS (SELECT 1 i UNION ALL SELECT i + 1 FROM q WHERE i < 5) SELECT q.i, t.a FROM q JOIN t ON t.a = q.i";
+    assert_eq!(ids(&mut c, recursive).await, ["1 PRIMARY <derived2>", "1 PRIMARY t", "2 DERIVED NULL", "3 UNION q"]);
+    assert_eq!(ids(&mut c, "VALUES ROW(1, 2)").await, ["1 SIMPLE NULL"]);
+    assert_eq!(ids(&mut c, "SELECT * FROM (VALUES ROW(1, 2)) v JOIN t").await.last().unwrap(), "2 DERIVED NULL");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datafusions_joins_and_threads_are_shown() {
+    let server = Server::new();
+    let mut c = many(&server).await;
+    c.ok("SET highkey_executor = 'DATAFUSION', parallel_cost_threshold = 0, force_parallel_execute = ON, parallel_default_dop = 2").await;
+    let joined = lines(&mut c, "SELECT COUNT(*) FROM many x JOIN many y ON y.c = x.c").await;
+    assert!(joined[1].ends_with("Using where; Using join buffer (hash join)"), "{joined:?}");
+    assert!(joined.iter().all(|line| line.contains(" ALL ")), "{joined:?}");
+    let grouped = lines(&mut c, "SELECT c % 7, COUNT(*) FROM many GROUP BY 1").await;
+    assert!(grouped[0].ends_with("Using temporary"), "{grouped:?}");
+    let serial = lines(&mut c, "SELECT /*+ NO_PQ */ c % 7, COUNT(*) FROM many GROUP BY 1").await;
+    assert_eq!(serial, ["many ALL - - - - 500 100.00 Using temporary"]);
+}
+
+#[tokio::test]
+async fn what_writes_shows_how_it_finds_its_rows() {
+    let server = Server::new();
+    let mut c = many(&server).await;
+    assert_eq!(lines(&mut c, "UPDATE many SET c = 1 WHERE id = 5").await, ["many const PRIMARY PRIMARY 4 const 1 100.00 -"]);
+    assert_eq!(lines(&mut c, "DELETE FROM many WHERE id IN (1, 2) AND c = 1").await, ["many range PRIMARY PRIMARY 4 - 2 50.00 Using where"]);
+    let changed = c.rows("EXPLAIN UPDATE many JOIN t ON t.a = many.id SET many.c = 1").await;
+    let mut kinds: Vec<[&str; 2]> = changed.iter().map(|row| [row[1].as_str(), row[2].as_str()]).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, [["SIMPLE", "t"], ["UPDATE", "many"]]);
+    let subquery = c.rows("EXPLAIN UPDATE t SET c = (SELECT MAX(z) FROM u WHERE u.a = t.a) WHERE a = 1").await;
+    assert_eq!(subquery.iter().map(|row| format!("{} {} {} {}", row[0], row[1], row[2], row[8])).collect::<Vec<_>>(), ["1 UPDATE t const", "2 DEPENDENT SUBQUERY u d.t.a"]);
+    let tree = c.value("EXPLAIN FORMAT=TREE UPDATE many SET c = 1 WHERE id = 5 AND c = 2").await;
+    assert_eq!(tree, "-> UPDATE many\n    -> Filter: ((`d`.`many`.`id` = 5) and (`d`.`many`.`c` = 2))\n        -> Single-row index lookup on many using PRIMARY  (cost=0.10 rows=1)\n");
+    let paths = ["ordering_operation/using_filesort", "ordering_operation/table/delete", "ordering_operation/table/access_type"];
+    assert_eq!(at(&mut c, "DELETE FROM many WHERE c = 1 ORDER BY b LIMIT 2", &paths).await, ["true", "true", r#""ALL""#]);
+    assert_eq!(at(&mut c, "UPDATE t SET c = (SELECT MAX(z) FROM u)", &["update_value_subqueries/0/query_block/select_id"]).await, ["2"]);
+}
+
+#[tokio::test]
+async fn json_tells_costs_of_the_rows_that_are_read() {
+    let server = Server::new();
+    let mut c = many(&server).await;
+    let cost = ["cost_info/query_cost", "table/cost_info/read_cost", "table/cost_info/eval_cost", "table/cost_info/prefix_cost", "table/rows_produced_per_join"];
+    assert_eq!(at(&mut c, "SELECT * FROM many WHERE c = 1", &cost).await, [r#""50.00""#, r#""45.00""#, r#""5.00""#, r#""50.00""#, "50"]);
+    assert_eq!(at(&mut c, "SELECT * FROM many WHERE id IS NULL", &["message", "cost_info"]).await, [r#""Impossible WHERE""#, ""]);
+    let key = ["table/possible_keys", "table/used_key_parts", "table/key_length", "table/ref"];
+    let found = at(&mut c, "SELECT * FROM many WHERE b = 'b1' AND c = 8", &key).await;
+    assert_eq!(found, [r#"["kbc"]"#, r#"["b", "c"]"#, r#""48""#, r#"["const", "const"]"#]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

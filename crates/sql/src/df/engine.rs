@@ -152,6 +152,10 @@ impl QueryEngine {
         config.options_mut().execution.perfect_hash_join_small_build_threshold = (self.memory.limit() / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);
         // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
         config.options_mut().execution.sort_spill_reservation_bytes = (self.memory.limit() / 64).min(10 << 20);
+        if spilling {
+            // Batches that are sorted as one give texts that point into all of them: each batch of the result is counted with the buffers of all.
+            config.options_mut().execution.sort_in_place_threshold_bytes = 0;
+        }
         SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(if spilling { self.small_shares.clone() } else { self.environment.clone() })

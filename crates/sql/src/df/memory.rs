@@ -53,16 +53,18 @@ impl QueryMemory {
     }
 
     /// What an operator that can do with less may have beside others, and the bytes in use up to which it may have more. Those are operators that spill,
-    /// and merges of what was spilled, which read more files at a time the more they get.
+    /// and merges of what was spilled, which read more files at a time the more they get: the two below a merge join leave room for the sort above it.
     fn share(&self, consumer: &MemoryConsumer) -> Option<(usize, usize)> {
         let limit = self.limit();
-        let (least, free) = match consumer.name() {
-            name if name.starts_with("ExternalSorterMerge") => (2 * LEAST_SHARE, limit / 4 * 3),
+        let least = match consumer.name() {
+            name if name.starts_with("ExternalSorterMerge") => 2 * LEAST_SHARE,
+            // A merge join spills the rows of a key, though it does not say so.
+            name if name.starts_with("SMJStream") => LEAST_SHARE,
             _ if !consumer.can_spill() => return None,
-            name if name.contains("AggregateStream") => (LEAST_GROUPS, limit / 2),
-            _ => (LEAST_SHARE, limit / 2),
+            name if name.contains("AggregateStream") => LEAST_GROUPS,
+            _ => LEAST_SHARE,
         };
-        Some(((limit / self.part).max(least), free))
+        Some(((limit / self.part).max(least), limit / 2))
     }
 
     pub fn in_use(&self) -> MemoryUse {

@@ -102,7 +102,7 @@ impl QueryEngine {
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(memory.clone())).with_disk_manager_builder(disk).build().map_err(std::io::Error::other)?;
         // The same files, so that their space is counted together.
-        let small_shares = RuntimeEnv { memory_pool: Arc::new(memory.with_part(SMALL_SHARES)), ..environment.clone() };
+        let small_shares = RuntimeEnv { memory_pool: Arc::new(memory.for_spilling(SMALL_SHARES)), ..environment.clone() };
         let (environment, small_shares) = (Arc::new(environment), Arc::new(small_shares));
         let mut config = SessionConfig::new();
         let settings = config.options_mut();

@@ -258,9 +258,7 @@ impl Lowerer {
         let double = |kind: AggregateKind| maybe_distinct(kind, vec![self.value_as(&args[0], &ColumnType::double(), scope)?]);
         Ok(match func {
             AggregateFunc::CountStar => Call::new(count_udaf(), vec![lit(1i64)]),
-            AggregateFunc::Count if args.len() == 1 && !distinct => {
-                Call::new(count_udaf(), vec![self.value(&args[0], scope)?])
-            }
+            AggregateFunc::Count if args.len() == 1 && !distinct => Call::new(count_udaf(), vec![self.value(&args[0], scope)?]),
             AggregateFunc::Count => {
                 let keys = args.iter().map(|a| self.group_key(a, scope)).collect::<Result<Vec<_>>>()?;
                 let key = if let [key] = &keys[..] { key.clone() } else { apply(KernelFunction::udf(Kernel::RowKey, None), keys) };

@@ -59,15 +59,19 @@ impl OnTheWay for TightTexts {
 /// More rows than this are not kept as the first ones of an order, but sorted with all others: that spills.
 const MOST_FIRST_ROWS: usize = 1024;
 
-/// Sorts of a plan that spills: they count the buffers of each batch, though it may share them with others.
+/// Sorts of a plan that spills: they count the buffers of each batch, though it may share them with others. So does whatever reads what they give, whose
+/// texts are in the buffers of all runs that were merged.
 pub(super) fn sorts_that_spill(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
         let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
         let input = Through::over(sort.input().clone(), Arc::new(TightTexts));
         let sorted = replace_children_if_necessary(node.clone(), vec![input])?;
-        let Some(first) = sort.fetch().filter(|first| *first > MOST_FIRST_ROWS) else { return Ok(Transformed::yes(sorted)) };
-        let Some(all) = sorted.with_fetch(None) else { return Ok(Transformed::yes(sorted)) };
-        Ok(Transformed::yes(Arc::new(LocalLimitExec::new(all, first)) as _))
+        let most = sort.fetch().filter(|first| *first > MOST_FIRST_ROWS);
+        let sorted: Arc<dyn ExecutionPlan> = match most.and_then(|first| Some((first, sorted.with_fetch(None)?))) {
+            Some((first, all)) => Arc::new(LocalLimitExec::new(all, first)),
+            None => sorted,
+        };
+        Ok(Transformed::yes(Through::over(sorted, Arc::new(TightTexts))))
     })
     .data()
 }

@@ -104,7 +104,7 @@ impl QueryEngine {
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(memory.clone())).with_disk_manager_builder(disk).build().map_err(std::io::Error::other)?;
         // The same files, so that their space is counted together.
-        let small_shares = RuntimeEnv { memory_pool: Arc::new(memory.with_part(SMALL_SHARES)), ..environment.clone() };
+        let small_shares = RuntimeEnv { memory_pool: Arc::new(memory.for_spilling(SMALL_SHARES)), ..environment.clone() };
         let (environment, small_shares) = (Arc::new(environment), Arc::new(small_shares));
         let mut config = SessionConfig::new();
         let settings = config.options_mut();
@@ -156,6 +156,10 @@ impl QueryEngine {
         config.options_mut().execution.perfect_hash_join_small_build_threshold = (self.memory.limit() / DIRECT_PART / 4).clamp(LEAST_DIRECT, MOST_DIRECT);
         // What a sort keeps back for merging its spilled runs; DataFusion's 10 MB would be all of a small pool.
         config.options_mut().execution.sort_spill_reservation_bytes = (self.memory.limit() / 64).min(10 << 20);
+        if spilling {
+            // Batches that are sorted as one give texts that point into all of them: each batch of the result is counted with the buffers of all.
+            config.options_mut().execution.sort_in_place_threshold_bytes = 0;
+        }
         SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(if spilling { self.small_shares.clone() } else { self.environment.clone() })

@@ -16,6 +16,23 @@ impl std::fmt::Display for UserError {
 
 impl std::error::Error for UserError {}
 
+/// The memory pool refused, in words that no operator of DataFusion knows.
+#[derive(Debug)]
+struct OutOfMemory(String);
+
+impl std::fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+/// Ends the attempt at a query whose operator would otherwise go on with less memory.
+pub(super) fn out_of_memory(message: String) -> DataFusionError {
+    DataFusionError::External(Box::new(OutOfMemory(message)))
+}
+
 /// Wraps a MySQL error so that it survives DataFusion.
 pub(super) fn user(error: MySqlError) -> DataFusionError {
     DataFusionError::External(Box::new(UserError(error)))
@@ -40,17 +57,24 @@ pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
     if is_out_of_space(error) {
         return MySqlError { code: 1114, sqlstate: "HY000", message: "The table '#highkey_tmp' is full".into() };
     }
-    match error.find_root() {
-        DataFusionError::ResourcesExhausted(message) => {
-            MySqlError { code: 1038, sqlstate: "HY001", message: format!("Out of memory for the query, consider increasing parallel_memory_limit: {message}") }
-        }
-        other => MySqlError { code: 1105, sqlstate: "HY000", message: format!("Query execution failed: {}", first_line(&other.to_string())) },
+    if let Some(message) = refusal(error) {
+        return MySqlError { code: 1038, sqlstate: "HY001", message: format!("Out of memory for the query, consider increasing parallel_memory_limit: {message}") };
     }
+    MySqlError { code: 1105, sqlstate: "HY000", message: format!("Query execution failed: {}", first_line(&error.find_root().to_string())) }
 }
 
 /// The memory pool refused an operator that cannot spill.
 pub(super) fn is_out_of_memory(error: &DataFusionError) -> bool {
-    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) && !is_out_of_space(error)
+    refusal(error).is_some() && !is_out_of_space(error)
+}
+
+/// What the memory pool said.
+fn refusal(error: &DataFusionError) -> Option<&str> {
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(message) => Some(message.as_str()),
+        DataFusionError::External(inner) => inner.downcast_ref::<OutOfMemory>().map(|refused| refused.0.as_str()),
+        _ => None,
+    }
 }
 
 /// Spill files have reached `highkey_temp_space_limit` or filled the disk. Writers of such files wrap errors of other kinds, so only the text tells.

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
+use super::error::out_of_memory;
+
 /// One limit for all operators, first come first served, but an operator that can spill gets no more than its share once half of the memory is in use:
 /// it then spills while those that cannot still find memory. Pools with different shares may count into the same total.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub(super) struct QueryMemory {
     limit: Arc<AtomicUsize>,
     /// An operator that can spill gets this part of the limit.
     part: usize,
+    /// For plans of operators that spill.
+    spilling: bool,
 }
 
 /// Bytes that an operator may always have, so that a tiny limit still lets a sort hold some batches.
@@ -35,12 +39,12 @@ pub(crate) struct MemoryUse {
 impl QueryMemory {
     /// `part`: an operator that can spill gets so much of the limit at most: 2 is half of it.
     pub fn new(limit: usize, part: usize) -> QueryMemory {
-        QueryMemory { used: Arc::default(), refused: Arc::default(), limit: Arc::new(AtomicUsize::new(limit)), part }
+        QueryMemory { used: Arc::default(), refused: Arc::default(), limit: Arc::new(AtomicUsize::new(limit)), part, spilling: false }
     }
 
-    /// The same memory, with another share for operators that can spill.
-    pub fn with_part(&self, part: usize) -> QueryMemory {
-        QueryMemory { part, ..self.clone() }
+    /// The same memory for plans of operators that spill, with another share for each.
+    pub fn for_spilling(&self, part: usize) -> QueryMemory {
+        QueryMemory { part, spilling: true, ..self.clone() }
     }
 
     pub fn limit(&self) -> usize {
@@ -53,16 +57,18 @@ impl QueryMemory {
     }
 
     /// What an operator that can do with less may have beside others, and the bytes in use up to which it may have more. Those are operators that spill,
-    /// and merges of what was spilled, which read more files at a time the more they get.
+    /// and merges of what was spilled, which read more files at a time the more they get: the two below a merge join leave room for the sort above it.
     fn share(&self, consumer: &MemoryConsumer) -> Option<(usize, usize)> {
         let limit = self.limit();
-        let (least, free) = match consumer.name() {
-            name if name.starts_with("ExternalSorterMerge") => (2 * LEAST_SHARE, limit / 4 * 3),
+        let least = match consumer.name() {
+            name if name.starts_with("ExternalSorterMerge") => 2 * LEAST_SHARE,
+            // A merge join spills the rows of a key, though it does not say so.
+            name if name.starts_with("SMJStream") => LEAST_SHARE,
             _ if !consumer.can_spill() => return None,
-            name if name.contains("AggregateStream") => (LEAST_GROUPS, limit / 2),
-            _ => (LEAST_SHARE, limit / 2),
+            name if name.contains("AggregateStream") => LEAST_GROUPS,
+            _ => LEAST_SHARE,
         };
-        Some(((limit / self.part).max(least), free))
+        Some(((limit / self.part).max(least), limit / 2))
     }
 
     pub fn in_use(&self) -> MemoryUse {
@@ -71,13 +77,19 @@ impl QueryMemory {
 
     fn refuse(&self, reservation: &MemoryReservation, additional: usize) -> DataFusionError {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        DataFusionError::ResourcesExhausted(format!(
+        let consumer = reservation.consumer();
+        let message = format!(
             "{} asked for {additional} bytes more than its {}; {} of {} bytes are in use",
-            reservation.consumer().name(),
+            consumer.name(),
             reservation.size(),
             self.used.load(Ordering::Relaxed),
             self.limit()
-        ))
+        );
+        // It would read its inner side again, which exchanges between threads do not allow: that is for a plan on one.
+        if !self.spilling && !consumer.can_spill() && consumer.name().starts_with("NestedLoopJoin") {
+            return out_of_memory(message);
+        }
+        DataFusionError::ResourcesExhausted(message)
     }
 }
 
@@ -95,6 +107,9 @@ impl MemoryPool for QueryMemory {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        if additional == 0 {
+            return Ok(());
+        }
         let limit = self.limit();
         let too_much = |(share, free)| reservation.size() + additional > share && self.used.load(Ordering::Relaxed) + additional > free;
         if self.share(reservation.consumer()).is_some_and(too_much) {

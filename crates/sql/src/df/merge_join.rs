@@ -1,22 +1,27 @@
-//! Joins that fit any memory: a hash join keeps one side in memory and cannot spill it, a merge join sorts both sides and can.
+//! Joins that fit any memory: a hash join keeps one side in memory and cannot spill it, a merge join sorts both sides and can. So does one without
+//! conditions; a nested-loop join reads a file of its inner side, part by part, and all of the other side for each.
 
 use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
-use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 
-/// Replaces hash joins by merge joins: the plan of a query's second attempt, after the first one ran out of memory.
+/// Replaces hash joins by merge joins, and those without conditions by nested-loop joins: the plan of a query's second attempt, after the first one ran out of memory.
 #[derive(Debug)]
 pub(super) struct JoinsBySorting;
 
 impl PhysicalOptimizerRule for JoinsBySorting {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
+            if let Some(join) = node.downcast_ref::<CrossJoinExec>() {
+                let pairs = NestedLoopJoinExec::try_new(join.left().clone(), join.right().clone(), None, &JoinType::Inner, None)?;
+                return Ok(Transformed::yes(Arc::new(pairs) as Arc<dyn ExecutionPlan>));
+            }
             let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
             let on = join.on().to_vec();
             let order = vec![SortOptions::default(); on.len()];
@@ -41,4 +46,10 @@ impl PhysicalOptimizerRule for JoinsBySorting {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// True if a plan that spills must run on one thread: a nested-loop join reads its inner side a second time, which an exchange does not give twice, and
+/// tells which of those rows had no partner by the rows of one thread.
+pub(super) fn reads_again(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    plan.exists(|node| Ok(node.is::<NestedLoopJoinExec>()))
 }

@@ -69,6 +69,7 @@ use compact::sorts_that_spill;
 use context::Shared;
 use error::{is_out_of_memory, to_mysql, user};
 use lower::Lowerer;
+use merge_join::reads_again;
 use sorted_groups::sorted_groups;
 use yielding::yielding;
 
@@ -279,8 +280,12 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
     let pass_keys = |physical| if once { sideways::pass_keys(physical) } else { Ok(physical) };
     if !shared.in_order() {
         let degree = shared.degree(cost, true).await;
-        let state = shared.planned(shared.threads(degree), plan);
-        let physical = state.create_physical_plan(plan).await?;
+        let mut state = shared.planned(shared.threads(degree), plan);
+        let mut physical = state.create_physical_plan(plan).await?;
+        if shared.is_spilling() && reads_again(&physical)? {
+            state = shared.planned(1, plan);
+            physical = state.create_physical_plan(plan).await?;
+        }
         shared.check_killed()?;
         if degree.is_ok() || in_order::changes_order(&physical)? {
             shared.watch_order();

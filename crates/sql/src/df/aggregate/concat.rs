@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
@@ -19,49 +20,120 @@ enum Form {
     JsonObject,
 }
 
-/// Two byte strings per row: order key and text, or object key and JSON.
-type Entry = (Box<[u8]>, Box<[u8]>);
-/// What it takes beside its strings.
-const ENTRY_BYTES: usize = size_of::<Entry>();
+/// Rows that any such aggregate has had. The states of a group come back from spill files in any order; the numbers of its rows tell which were first.
+static ROWS: AtomicU64 = AtomicU64::new(0);
+
+/// A row: order key and text, or object key and JSON.
+#[derive(Debug)]
+struct Entry {
+    key: Box<[u8]>,
+    row: u64,
+    text: Box<[u8]>,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        size_of::<Entry>() + self.key.len() + self.text.len()
+    }
+}
+
+/// A group's rows so far, as many as may show in its result.
+#[derive(Debug)]
+struct Group {
+    entries: Vec<Entry>,
+    /// Bytes of their texts and the separators between them.
+    length: u64,
+    /// Beyond this length, those behind the end of the result are dropped.
+    most: u64,
+}
+
+impl Group {
+    fn new(longest: u64) -> Group {
+        Group { entries: Vec::new(), length: 0, most: longest.saturating_mul(2) }
+    }
+
+    fn sort(&mut self) {
+        self.entries.sort_by(|a, b| a.key.cmp(&b.key).then(a.row.cmp(&b.row)));
+    }
+
+    /// Drops what does not show in a result of `longest` bytes; returns what it took.
+    fn cut(&mut self, separator: usize, longest: u64) -> usize {
+        self.sort();
+        self.length = 0;
+        let mut shown = 0;
+        for entry in &self.entries {
+            if shown > 0 {
+                self.length += separator as u64;
+            }
+            self.length += entry.text.len() as u64;
+            shown += 1;
+            if self.length > longest {
+                break;
+            }
+        }
+        self.most = self.length.saturating_add(longest);
+        self.entries.drain(shown..).map(|entry| entry.bytes()).sum()
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Concat {
     form: Form,
-    entries: Vec<Vec<Entry>>,
+    groups: Vec<Group>,
     bytes: usize,
 }
 
 impl Concat {
     pub fn text(separator: Arc<str>, max_bytes: u64, binary: bool) -> Concat {
-        Concat { form: Form::Text { separator, max_bytes, binary }, entries: Vec::new(), bytes: 0 }
+        Concat { form: Form::Text { separator, max_bytes, binary }, groups: Vec::new(), bytes: 0 }
     }
 
     pub fn json_array() -> Concat {
-        Concat { form: Form::JsonArray, entries: Vec::new(), bytes: 0 }
+        Concat { form: Form::JsonArray, groups: Vec::new(), bytes: 0 }
     }
 
     pub fn json_object() -> Concat {
-        Concat { form: Form::JsonObject, entries: Vec::new(), bytes: 0 }
+        Concat { form: Form::JsonObject, groups: Vec::new(), bytes: 0 }
     }
 
-    fn add(&mut self, group: usize, key: &[u8], text: &[u8]) {
-        self.bytes += key.len() + text.len() + ENTRY_BYTES;
-        self.entries[group].push((key.into(), text.into()));
+    fn add(&mut self, group: usize, key: &[u8], row: u64, text: &[u8]) {
+        let entry = Entry { key: key.into(), row, text: text.into() };
+        self.bytes += entry.bytes();
+        let group = &mut self.groups[group];
+        let (separator, longest) = self.form.limits();
+        if !group.entries.is_empty() {
+            group.length += separator as u64;
+        }
+        group.length += text.len() as u64;
+        group.entries.push(entry);
+        if group.length > group.most {
+            self.bytes -= group.cut(separator, longest);
+        }
+    }
+}
+
+impl Form {
+    /// Bytes of a separator, and of the longest result.
+    fn limits(&self) -> (usize, u64) {
+        match self {
+            Form::Text { separator, max_bytes, .. } => (separator.len(), *max_bytes),
+            Form::JsonArray | Form::JsonObject => (0, u64::MAX),
+        }
     }
 
-    fn result(&self, entries: &mut [Entry]) -> Option<Vec<u8>> {
-        if entries.is_empty() {
+    fn result(&self, group: &mut Group) -> Option<Vec<u8>> {
+        if group.entries.is_empty() {
             return None;
         }
         let mut out = Vec::new();
-        match &self.form {
+        match self {
             Form::Text { separator, max_bytes, binary } => {
-                entries.sort_by(|a, b| a.0.cmp(&b.0));
-                for (i, (_, text)) in entries.iter().enumerate() {
+                group.sort();
+                for (i, entry) in group.entries.iter().enumerate() {
                     if i > 0 {
                         out.extend_from_slice(separator.as_bytes());
                     }
-                    out.extend_from_slice(text);
+                    out.extend_from_slice(&entry.text);
                     if out.len() as u64 > *max_bytes {
                         let mut end = *max_bytes as usize;
                         // Text is cut between characters.
@@ -74,19 +146,21 @@ impl Concat {
                 }
             }
             Form::JsonArray => {
-                entries.sort_by(|a, b| a.0.cmp(&b.0));
+                group.sort();
                 out.push(b'[');
-                for (i, (_, json)) in entries.iter().enumerate() {
+                for (i, entry) in group.entries.iter().enumerate() {
                     if i > 0 {
                         out.extend_from_slice(b", ");
                     }
-                    out.extend_from_slice(json);
+                    out.extend_from_slice(&entry.text);
                 }
                 out.push(b']');
             }
             Form::JsonObject => {
+                group.entries.sort_by_key(|entry| entry.row);
                 // MySQL's object: the last of equal keys, ordered by length, then bytes.
-                let members: BTreeMap<(usize, &[u8]), &[u8]> = entries.iter().map(|(key, json)| ((key.len(), key.as_ref()), json.as_ref())).collect();
+                let members: BTreeMap<(usize, &[u8]), &[u8]> =
+                    group.entries.iter().map(|entry| ((entry.key.len(), entry.key.as_ref()), entry.text.as_ref())).collect();
                 out.push(b'{');
                 for (i, ((_, key), json)) in members.iter().enumerate() {
                     if i > 0 {
@@ -110,12 +184,19 @@ fn element(array: &str) -> &str {
     array.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or("null")
 }
 
+/// The numbers of the next rows, the first of them.
+fn number(rows: usize) -> u64 {
+    ROWS.fetch_add(rows as u64, Ordering::Relaxed)
+}
+
 impl GroupState for Concat {
     fn resize(&mut self, len: usize) {
-        self.entries.resize_with(len, Vec::new);
+        let (_, longest) = self.form.limits();
+        self.groups.resize_with(len, || Group::new(longest));
     }
 
     fn update(&mut self, args: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let first = number(groups.len());
         match self.form {
             Form::JsonObject => {
                 let (keys, values) = (args[0].as_string_view(), args[1].as_string_view());
@@ -123,7 +204,7 @@ impl GroupState for Concat {
                     if keys.is_null(row) {
                         return Err(user(null_object_key()));
                     }
-                    self.add(group, keys.value(row).as_bytes(), element(values.value(row)).as_bytes());
+                    self.add(group, keys.value(row).as_bytes(), first + row as u64, element(values.value(row)).as_bytes());
                 }
             }
             Form::Text { binary: true, .. } => {
@@ -131,7 +212,7 @@ impl GroupState for Concat {
                 let orders: Option<&BinaryViewArray> = args.get(1).and_then(|a| a.as_binary_view_opt());
                 for (row, &group) in groups.iter().enumerate().filter(|(row, _)| blobs.is_valid(*row)) {
                     let order = orders.filter(|o| o.is_valid(row)).map_or(&[][..], |o| o.value(row));
-                    self.add(group, order, blobs.value(row));
+                    self.add(group, order, first + row as u64, blobs.value(row));
                 }
             }
             _ => {
@@ -141,9 +222,9 @@ impl GroupState for Concat {
                 for (row, &group) in groups.iter().enumerate() {
                     let order = orders.filter(|o| o.is_valid(row)).map_or(&[][..], |o| o.value(row));
                     if json {
-                        self.add(group, order, element(texts.value(row)).as_bytes());
+                        self.add(group, order, first + row as u64, element(texts.value(row)).as_bytes());
                     } else if texts.is_valid(row) {
-                        self.add(group, order, texts.value(row).as_bytes());
+                        self.add(group, order, first + row as u64, texts.value(row).as_bytes());
                     }
                 }
             }
@@ -155,27 +236,25 @@ impl GroupState for Concat {
         let blobs = states[0].as_binary_view();
         for (i, &group) in groups.iter().enumerate() {
             let mut blob = blobs.value(i);
-            let mut part = || {
-                let (len, rest) = blob.split_first_chunk::<4>()?;
-                let (bytes, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
+            while let Some((row, rest)) = blob.split_first_chunk::<8>() {
                 blob = rest;
-                Some(bytes)
-            };
-            while let (Some(key), Some(text)) = (part(), part()) {
-                self.add(group, key, text);
+                let mut part = || {
+                    let (len, rest) = blob.split_first_chunk::<4>()?;
+                    let (bytes, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
+                    blob = rest;
+                    Some(bytes)
+                };
+                let (Some(key), Some(text)) = (part(), part()) else { break };
+                self.add(group, key, u64::from_le_bytes(*row), text);
             }
         }
         Ok(())
     }
 
     fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
-        let mut results = Vec::with_capacity(len);
-        for group in 0..len {
-            let mut entries = std::mem::take(&mut self.entries[group]);
-            results.push(self.result(&mut entries));
-            self.entries[group] = entries;
-        }
-        if matches!(self.form, Form::Text { binary: true, .. }) {
+        let form = &self.form;
+        let results: Vec<Option<Vec<u8>>> = self.groups[..len].iter_mut().map(|group| form.result(group)).collect();
+        if matches!(form, Form::Text { binary: true, .. }) {
             return Ok(Arc::new(BinaryViewArray::from_iter(results)));
         }
         let mut out = StringViewBuilder::with_capacity(len);
@@ -186,10 +265,11 @@ impl GroupState for Concat {
     fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
         let mut out = BinaryViewBuilder::with_capacity(len);
         let mut blob = Vec::new();
-        for entries in &self.entries[..len] {
+        for group in &self.groups[..len] {
             blob.clear();
-            for (key, text) in entries {
-                for part in [key.as_ref(), text.as_ref()] {
+            for Entry { key, row, text } in &group.entries {
+                blob.extend_from_slice(&row.to_le_bytes());
+                for part in [key, text] {
                     blob.extend_from_slice(&(part.len() as u32).to_le_bytes());
                     blob.extend_from_slice(part);
                 }
@@ -200,7 +280,7 @@ impl GroupState for Concat {
     }
 
     fn forget(&mut self, len: usize) {
-        self.bytes -= self.entries.drain(..len).flatten().map(|(key, text)| key.len() + text.len() + ENTRY_BYTES).sum::<usize>();
+        self.bytes -= self.groups.drain(..len).flat_map(|group| group.entries).map(|entry| entry.bytes()).sum::<usize>();
     }
 
     fn partial_types(&self) -> Vec<DataType> {
@@ -208,6 +288,6 @@ impl GroupState for Concat {
     }
 
     fn bytes(&self) -> usize {
-        self.bytes + self.entries.capacity() * size_of::<Vec<Entry>>()
+        self.bytes + self.groups.capacity() * size_of::<Group>()
     }
 }

@@ -7,7 +7,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, UInt
 use datafusion::arrow::compute;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 
 use super::GroupState;
 
@@ -23,13 +23,15 @@ pub(super) struct Distinct {
     seen: Vec<HashSet<Box<[u8]>>>,
     kept: Vec<Vec<u8>>,
     bytes: usize,
+    /// The order of the rows shows, and they have it: their states must not come back from spill files in another one.
+    in_order: bool,
 }
 
 impl Distinct {
     /// `inputs` are the types of the key and of `inner`'s arguments.
-    pub fn new(inner: Box<dyn GroupState>, inputs: &[DataType]) -> Result<Distinct> {
+    pub fn new(inner: Box<dyn GroupState>, inputs: &[DataType], in_order: bool) -> Result<Distinct> {
         let rows = RowConverter::new(inputs.iter().map(|ty| SortField::new(ty.clone())).collect())?;
-        Ok(Distinct { inner, rows, seen: Vec::new(), kept: Vec::new(), bytes: 0 })
+        Ok(Distinct { inner, rows, seen: Vec::new(), kept: Vec::new(), bytes: 0, in_order })
     }
 }
 
@@ -89,6 +91,10 @@ impl GroupState for Distinct {
     }
 
     fn partial(&mut self, len: usize) -> Result<Vec<ArrayRef>> {
+        if self.in_order {
+            // The query is planned again, with DISTINCT by sorting.
+            return Err(DataFusionError::ResourcesExhausted("groups of DISTINCT rows in their order do not spill".into()));
+        }
         let mut out = BinaryViewBuilder::with_capacity(len);
         self.kept[..len].iter().for_each(|blob| out.append_value(blob));
         // The inner state is not part of it, but its groups are forgotten with these.

@@ -97,7 +97,11 @@ impl AggregateKind {
             AggregateKind::Concat { separator, max_bytes, binary } => Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary)),
             AggregateKind::JsonArray => Box::new(concat::Concat::json_array()),
             AggregateKind::JsonObject => Box::new(concat::Concat::json_object()),
-            AggregateKind::Distinct(inner) => Box::new(distinct::Distinct::new(inner.state(&inputs[1..], output)?, inputs)?),
+            AggregateKind::Distinct(inner) => {
+                // These run in order (`parallel`), so on one thread, where only what spills is a partial state.
+                let in_order = matches!(**inner, AggregateKind::Concat { .. } | AggregateKind::Variance { .. });
+                Box::new(distinct::Distinct::new(inner.state(&inputs[1..], output)?, inputs, in_order)?)
+            }
         })
     }
 

@@ -10,9 +10,13 @@ use datafusion::common::Result;
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::logical_expr::expr::{AggregateFunction, Case};
-use datafusion::logical_expr::logical_plan::{Aggregate as AggregatePlan, Sort as SortPlan};
-use datafusion::logical_expr::{AggregateUDF, Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, SortExpr, binary_expr, lit};
+use datafusion::functions_window::lead_lag::lag_udwf;
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{AggregateFunction, Case, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::logical_plan::{Aggregate as AggregatePlan, Sort as SortPlan, Window};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, SortExpr, WindowFrame, WindowFunctionDefinition, WindowUDF, binary_expr, lit,
+};
 use highkey_types::{ColumnType, TypeKind, Value, errors};
 
 use super::dependent::dependent;
@@ -40,6 +44,23 @@ pub(in crate::df) struct Call {
     pub udaf: Arc<AggregateUDF>,
     pub args: Vec<DfExpr>,
     pub distinct: bool,
+    /// DISTINCT: the aggregate of rows of which no two have the same key. The key is the first argument; the others are the aggregate's own, or
+    /// the key is where there are none.
+    of_distinct: Option<Arc<AggregateUDF>>,
+}
+
+impl Call {
+    fn new(udaf: Arc<AggregateUDF>, args: Vec<DfExpr>) -> Call {
+        Call { udaf, args, distinct: false, of_distinct: None }
+    }
+}
+
+/// A column of numbers: of each row among those of its group that have its key, or NULL.
+struct Numbered {
+    key: DfExpr,
+    /// The column that `key` is.
+    column: DfExpr,
+    number: String,
 }
 
 impl Lowerer {
@@ -76,9 +97,10 @@ impl Lowerer {
         let (mut keys, mut group_keys) = (Vec::new(), Vec::new());
         let mut aggregates = Vec::new();
         let mut columns = Vec::new();
-        let mut add = |call: Call, args: Vec<DfExpr>, hint: &str| {
+        let mut add = |call: Call, args: Vec<DfExpr>, filter: Option<DfExpr>, hint: &str| {
             let name = self.shared.name(hint);
-            let function = DfExpr::AggregateFunction(AggregateFunction::new_udf(call.udaf, args, call.distinct, None, Vec::new(), None));
+            let filter = filter.map(Box::new);
+            let function = DfExpr::AggregateFunction(AggregateFunction::new_udf(call.udaf, args, call.distinct, filter, Vec::new(), None));
             aggregates.push(function.alias(name.clone()));
             Lowerer::named(name)
         };
@@ -87,7 +109,7 @@ impl Lowerer {
                 let value = input.push(self, group.value.unwrap_or(group.key), "value");
                 // All rows of the group have the same: their order does not show.
                 let first = Udaf::udaf(AggregateKind::First(OrderWatch::default()), data_type(&group.ty));
-                columns.push(add(Call { udaf: first, args: Vec::new(), distinct: false }, vec![value], "group"));
+                columns.push(add(Call::new(first, Vec::new()), vec![value], None, "group"));
                 continue;
             }
             let key = input.push(self, group.key, "key");
@@ -97,31 +119,76 @@ impl Lowerer {
                 Some(value) => {
                     let value = input.push(self, value, "value");
                     let output = data_type(&group.ty);
-                    let first = Call { udaf: Udaf::udaf(AggregateKind::First(self.shared.order.clone()), output), args: Vec::new(), distinct: false };
-                    columns.push(add(first, vec![value], "group"));
+                    let first = Call::new(Udaf::udaf(AggregateKind::First(self.shared.order.clone()), output), Vec::new());
+                    columns.push(add(first, vec![value], None, "group"));
                 }
             }
             if !keys.contains(&key) {
                 keys.push(key);
             }
         }
-        for call in calls {
-            let args = call
-                .args
-                .iter()
-                .map(|arg| match arg {
-                    DfExpr::Literal(..) => arg.clone(),
-                    _ => input.push(self, arg.clone(), "arg"),
-                })
-                .collect();
-            columns.push(add(call, args, "agg"));
+        let argument = |input: &mut Projecting, arg: &DfExpr| match arg {
+            DfExpr::Literal(..) => arg.clone(),
+            _ => input.push(self, arg.clone(), "arg"),
+        };
+        let mut numbered: Vec<Numbered> = Vec::new();
+        for mut call in calls {
+            let Some(of_distinct) = call.of_distinct.take().filter(|_| self.shared.is_spilling()) else {
+                let args = call.args.iter().map(|arg| argument(&mut input, arg)).collect();
+                columns.push(add(call, args, None, "agg"));
+                continue;
+            };
+            let key = &call.args[0];
+            let at = numbered.iter().position(|known| known.key == *key).unwrap_or_else(|| {
+                numbered.push(Numbered { key: key.clone(), column: input.push(self, key.clone(), "key"), number: self.shared.name("number") });
+                numbered.len() - 1
+            });
+            let Numbered { column, number, .. } = &numbered[at];
+            let own = &call.args[usize::from(call.args.len() > 1)..];
+            let args = own.iter().map(|arg| if arg == key { column.clone() } else { argument(&mut input, arg) }).collect();
+            let first = binary_expr(Lowerer::named(number.clone()), Operator::Eq, lit(1u64));
+            let filter = first.and(DfExpr::IsNotNull(Box::new(column.clone())));
+            columns.push(add(Call::new(of_distinct, Vec::new()), args, Some(filter), "agg"));
         }
         let plan = if input.is_empty() { plan } else { input.over(plan)? };
+        let plan = self.with_numbers(plan, &keys, &numbered)?;
         let one_row = keys.is_empty();
         let plan = LogicalPlan::Aggregate(AggregatePlan::try_new(Arc::new(plan), keys, aggregates)?);
         // DataFusion moves a condition that reads no column below the aggregates, where it takes rows from them, but never the row that they give.
         let plan = if one_row { LogicalPlanBuilder::from(plan).limit(0, Some(1))?.build()? } else { plan };
         Ok((Lowered { plan, columns }, group_keys))
+    }
+
+    /// DISTINCT where memory ran out: `plan` with the numbers that tell which rows are the first of their group with a key. Rows are sorted by it, which
+    /// spills, where the aggregate would keep all keys of a group. Where their order shows, they are numbered in it, and come back into it.
+    fn with_numbers(&self, mut plan: LogicalPlan, groups: &[DfExpr], numbered: &[Numbered]) -> Result<LogicalPlan> {
+        if numbered.is_empty() {
+            return Ok(plan);
+        }
+        let among_equals = |key: &DfExpr, order: Vec<SortExpr>| {
+            let mut partition = groups.to_vec();
+            if !partition.contains(key) {
+                partition.push(key.clone());
+            }
+            window(row_number_udwf(), Vec::new(), partition, order)
+        };
+        if !self.shared.in_order() {
+            for Numbered { column, number, .. } in numbered {
+                plan = windows(plan, vec![among_equals(column, Vec::new()).alias(number.clone())])?;
+            }
+            return Ok(plan);
+        }
+        let place = self.shared.name("place");
+        let by_place = || vec![SortExpr::new(Lowerer::named(place.clone()), true, false)];
+        plan = windows(plan, vec![window(row_number_udwf(), Vec::new(), Vec::new(), Vec::new()).alias(place.clone())])?;
+        let mut own = Vec::new();
+        for Numbered { column, number, .. } in numbered {
+            let name = self.shared.name("number");
+            plan = windows(plan, vec![among_equals(column, by_place()).alias(name.clone())])?;
+            // The row's own number, from a window that needs its rows in their order: a mere sort below a grouping would be left out.
+            own.push(window(lag_udwf(), vec![Lowerer::named(name), lit(0i64)], Vec::new(), by_place()).alias(number.clone()));
+        }
+        windows(plan, own)
     }
 
     /// ROLLUP in one pass: each row goes once into every level, and the level is a group key. Level k has the last k groups
@@ -178,25 +245,24 @@ impl Lowerer {
     /// An aggregate's function and its arguments in the form that it wants.
     pub fn call(&self, func: AggregateFunc, distinct: bool, args: &[Expr], order_by: &[SortKey], ty: &ExprType, scope: &Scope) -> Result<Call> {
         let output = data_type(&ty.ty);
-        let own = |kind: AggregateKind, args: Vec<DfExpr>| Call { udaf: Udaf::udaf(kind, output.clone()), args, distinct: false };
+        let own = |kind: AggregateKind, args: Vec<DfExpr>| Call::new(Udaf::udaf(kind, output.clone()), args);
         let maybe_distinct = |kind: AggregateKind, values: Vec<DfExpr>| -> Result<Call> {
             if !distinct {
                 return Ok(own(kind, values));
             }
             let mut all = vec![self.group_key(&args[0], scope)?];
             all.extend(values);
-            Ok(own(AggregateKind::Distinct(Box::new(kind)), all))
+            let of_distinct = Some(Udaf::udaf(kind.clone(), output.clone()));
+            Ok(Call { of_distinct, ..own(AggregateKind::Distinct(Box::new(kind)), all) })
         };
         let double = |kind: AggregateKind| maybe_distinct(kind, vec![self.value_as(&args[0], &ColumnType::double(), scope)?]);
         Ok(match func {
-            AggregateFunc::CountStar => Call { udaf: count_udaf(), args: vec![lit(1i64)], distinct: false },
-            AggregateFunc::Count if args.len() == 1 && !distinct => {
-                Call { udaf: count_udaf(), args: vec![self.value(&args[0], scope)?], distinct: false }
-            }
+            AggregateFunc::CountStar => Call::new(count_udaf(), vec![lit(1i64)]),
+            AggregateFunc::Count if args.len() == 1 && !distinct => Call::new(count_udaf(), vec![self.value(&args[0], scope)?]),
             AggregateFunc::Count => {
                 let keys = args.iter().map(|a| self.group_key(a, scope)).collect::<Result<Vec<_>>>()?;
                 let key = if let [key] = &keys[..] { key.clone() } else { apply(KernelFunction::udf(Kernel::RowKey, None), keys) };
-                Call { udaf: count_udaf(), args: vec![key], distinct }
+                Call { distinct, of_distinct: distinct.then(count_udaf), ..Call::new(count_udaf(), vec![key]) }
             }
             AggregateFunc::Sum | AggregateFunc::Avg => {
                 let mean = func == AggregateFunc::Avg;
@@ -222,7 +288,7 @@ impl Lowerer {
                     Repr::Json => own(AggregateKind::TextExtreme { order: TextOrder::Json, max, watch: self.shared.order.clone() }, vec![value]),
                     Repr::Enum | Repr::Set => own(AggregateKind::MemberExtreme { ty: ty.ty.clone(), max, watch: self.shared.order.clone() }, vec![value]),
                     Repr::Double => own(AggregateKind::DoubleExtreme { max, watch: self.shared.order.clone() }, vec![value]),
-                    _ => Call { udaf: if max { max_udaf() } else { min_udaf() }, args: vec![value], distinct: false },
+                    _ => Call::new(if max { max_udaf() } else { min_udaf() }, vec![value]),
                 }
             }
             AggregateFunc::BitAnd | AggregateFunc::BitOr | AggregateFunc::BitXor => {
@@ -280,4 +346,16 @@ impl Lowerer {
         let ty = ExprType::new(ColumnType::new(TypeKind::Json));
         self.value(&Expr { kind: ExprKind::Call { func: FuncId::JsonArray, args: vec![expr.clone()] }, ty }, scope)
     }
+}
+
+fn window(function: Arc<WindowUDF>, args: Vec<DfExpr>, partition_by: Vec<DfExpr>, order_by: Vec<SortExpr>) -> DfExpr {
+    let window_frame = WindowFrame::new((!order_by.is_empty()).then_some(false));
+    DfExpr::WindowFunction(Box::new(WindowFunction {
+        fun: WindowFunctionDefinition::WindowUDF(function),
+        params: WindowFunctionParams { args, partition_by, order_by, window_frame, filter: None, null_treatment: None, distinct: false },
+    }))
+}
+
+fn windows(plan: LogicalPlan, functions: Vec<DfExpr>) -> Result<LogicalPlan> {
+    Ok(LogicalPlan::Window(Window::try_new(functions, Arc::new(plan))?))
 }

@@ -396,6 +396,75 @@ async fn long_texts_spill_and_nobody_waits_for_ever() {
     }
 }
 
+/// The answers with the least memory are those with the default, on one thread and on several, and memory was refused on the way.
+async fn same_with_the_least_memory(c: &mut Client, queries: &[&str]) {
+    for sql in queries {
+        c.ok("SET GLOBAL parallel_memory_limit = 1073741824").await;
+        let (rows, _) = both(c, sql).await;
+        c.ok("SET GLOBAL parallel_memory_limit = 16777216").await;
+        let refused = counter(c, "PQ_memory_refused").await;
+        let answers = tokio::time::timeout(std::time::Duration::from_secs(120), both(c, sql)).await;
+        let (small, _) = answers.unwrap_or_else(|_| panic!("it waits: {sql}"));
+        assert_eq!(small, rows, "{sql}");
+        assert!(counter(c, "PQ_memory_refused").await > refused, "it fits: {sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn aggregates_of_more_rows_than_fit_have_the_same_answers() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE l (id INT PRIMARY KEY, g INT, n INT, s VARCHAR(1300))").await;
+    c.ok("INSERT INTO l SELECT id, id % 700, id * 7919 % 5003, CONCAT(REPEAT(MD5(id % 9001), 40), id % 9001) FROM t WHERE id < 12000").await;
+    c.ok("SET SESSION group_concat_max_len = 200000").await;
+    same_with_the_least_memory(
+        &mut c,
+        &[
+            "SELECT COUNT(DISTINCT s, CONCAT(s, id)), COUNT(*) FROM l",
+            "SELECT COUNT(DISTINCT s), COUNT(DISTINCT CONCAT(s, 'x')), COUNT(DISTINCT s, n), SUM(n), COUNT(DISTINCT NULLIF(s, s)) FROM l",
+            "SELECT SUM(DISTINCT id / 7e0), AVG(DISTINCT n / 3e0), STD(DISTINCT n), COUNT(DISTINCT s, CONCAT(s, id)), GROUP_CONCAT(DISTINCT n % 9) FROM l",
+            "SELECT g % 2, COUNT(DISTINCT s), SUM(DISTINCT n), COUNT(n) FROM l GROUP BY g % 2 WITH ROLLUP",
+            "SELECT CRC32(GROUP_CONCAT(DISTINCT s ORDER BY s DESC)), CRC32(GROUP_CONCAT(DISTINCT s)) FROM l",
+            "SELECT SUM(CRC32(c)), SUM(LENGTH(c)) FROM (SELECT g, GROUP_CONCAT(s) c FROM l GROUP BY g) x",
+            "SELECT SUM(CRC32(c)), SUM(LENGTH(c)) FROM (SELECT g, GROUP_CONCAT(s ORDER BY n % 3) c FROM l GROUP BY g) x",
+            "SELECT SUM(CRC32(c)), SUM(LENGTH(c)) FROM (SELECT g, GROUP_CONCAT(DISTINCT s) c FROM l GROUP BY g) x",
+            "SELECT SUM(CRC32(c)), SUM(LENGTH(c)) FROM (SELECT g, JSON_ARRAYAGG(s) c FROM l GROUP BY g) x",
+            "SELECT SUM(CRC32(c)), SUM(LENGTH(c)) FROM (SELECT g, JSON_OBJECTAGG(LEFT(s, 1), CONCAT(s, id)) c FROM l GROUP BY g) x",
+        ],
+    )
+    .await;
+    // Only what shows is kept of a list.
+    c.ok("SET SESSION group_concat_max_len = 3000").await;
+    let cut = c.rows("SELECT GROUP_CONCAT(s), GROUP_CONCAT(s ORDER BY n DESC, id SEPARATOR '--'), GROUP_CONCAT(id ORDER BY n) FROM l").await;
+    c.ok("SET GLOBAL parallel_memory_limit = 1073741824").await;
+    c.ok("SET SESSION group_concat_max_len = 100000000").await;
+    let whole = "SELECT LEFT(GROUP_CONCAT(s), 3000), LEFT(GROUP_CONCAT(s ORDER BY n DESC, id SEPARATOR '--'), 3000), LEFT(GROUP_CONCAT(id ORDER BY n), 3000) FROM l";
+    assert_eq!(cut, c.rows(whole).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_of_more_rows_than_fit_have_the_same_answers() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE l (id INT PRIMARY KEY, n INT, s VARCHAR(1300))").await;
+    c.ok("INSERT INTO l SELECT id, id % 977, CONCAT(REPEAT(MD5(id), 30), id) FROM t WHERE id < 12000").await;
+    c.ok("CREATE TABLE few (id INT PRIMARY KEY, n INT, s MEDIUMTEXT)").await;
+    c.ok("INSERT INTO few SELECT id, id, REPEAT(MD5(id), 300) FROM t WHERE id < 2500").await;
+    same_with_the_least_memory(
+        &mut c,
+        &[
+            "SELECT COUNT(*), SUM(LENGTH(b.s)), SUM(a.n) FROM l a LEFT JOIN l b ON a.s = b.s AND b.n < 900",
+            "SELECT COUNT(*), SUM(n * r % 1000) FROM \
+             (SELECT a.n, ROW_NUMBER() OVER (ORDER BY CONCAT(b.s, a.s), a.id) r FROM l a JOIN l b ON a.s = b.s) x",
+            "SELECT COUNT(*), SUM(LENGTH(a.s)), SUM(LENGTH(b.s)) FROM few a LEFT JOIN few b ON a.n < b.n AND a.n > b.n - 3 AND b.n % 2 = 0",
+            "SELECT COUNT(*), SUM(LENGTH(s)) FROM few a WHERE NOT EXISTS (SELECT * FROM few b WHERE a.n < b.n AND a.n > b.n - 3 AND a.s < b.s)",
+            "SELECT COUNT(*), SUM(LENGTH(a.s) * m + LENGTH(b.s)) FROM (SELECT CONCAT(s, n) s, MAX(n) m FROM few GROUP BY CONCAT(s, n)) a \
+             JOIN (SELECT CONCAT(s, n) s, MIN(n) n FROM few GROUP BY CONCAT(s, n)) b ON a.m < b.n AND a.m > b.n - 3",
+        ],
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_spilling_query_is_stopped_within_a_second() {
     let server = Server::new();

@@ -76,8 +76,21 @@ impl Binder<'_> {
         self.scope().aliases.clear();
 
         let groups = std::mem::take(&mut self.scope().groups);
-        let aggregates = std::mem::take(&mut self.scope().aggregates);
+        let mut aggregates = std::mem::take(&mut self.scope().aggregates);
         let mut windows = std::mem::take(&mut self.scope().windows);
+        if groups.is_empty() && !aggregates.is_empty() && aggregates.iter().all(|a| a.func == AggregateFunc::AnyValue) {
+            // ANY_VALUE alone makes no group: it is its argument.
+            let of_windows = windows.iter_mut().flat_map(|w| w.args.iter_mut().chain(&mut w.partition_by).chain(w.order_by.iter_mut().map(|k| &mut k.expr)));
+            let all = items.iter_mut().chain(&mut having).chain(keys.iter_mut().map(|k| &mut k.expr)).chain(of_windows);
+            for expr in all {
+                expr.walk_mut(&mut |e| {
+                    if let ExprKind::AggregateRef(index) = e.kind {
+                        *e = aggregates[index].args[0].clone();
+                    }
+                });
+            }
+            aggregates.clear();
+        }
         let determined = if groups.is_empty() && aggregates.is_empty() { Vec::new() } else { self.determined(&groups, &rel, filter.as_ref()) };
         if let Some(filter) = filter {
             rel = rel.filter(filter);

@@ -3,10 +3,10 @@
 use highkey_types::{MySqlError, Str, Value};
 
 use super::binder::{Binder, Result};
-use super::errors;
 use super::group::{Grouping, Place, place_rollup_set};
 use super::merge::has_members;
 use super::scope::{Clause, FromScope, Scope, is_column, same_expr, same_name};
+use super::{TableSource, errors};
 use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
 use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
 
@@ -212,6 +212,11 @@ impl Binder<'_> {
         }
     }
 
+    /// Whether a field of FROM is a base table's column: not one of a view, of a derived table or of information_schema.
+    fn is_of_base(&self, field: &Field) -> bool {
+        !field.schema.is_empty() && matches!(self.cx.table(&field.schema, &field.org_table), Ok(TableSource::Base(_)))
+    }
+
     pub fn select_items(&mut self, select: &ast::Select) -> Result<(Vec<Expr>, Vec<Field>)> {
         let mut items = Vec::new();
         let mut fields = Vec::new();
@@ -249,9 +254,12 @@ impl Binder<'_> {
                 SelectItem::Expr { expr, name, .. } => {
                     let bound = self.in_clause(Clause::FieldList, |b| b.expr(expr))?;
                     let field = match (&expr.kind, bound.as_column()) {
-                        (Ast::Column(_), Some(index)) => {
-                            let source = &self.scope().from.fields[index];
-                            Field { name: Str::from(name.as_str()), invisible: false, ..source.clone() }
+                        (Ast::Column(column), Some(index)) => {
+                            let source = self.scope().from.fields[index].clone();
+                            // A base table's column is named as it is written, any other as it was defined.
+                            let defined = column.column == *name && *source.name != **name && !self.is_of_base(&source);
+                            let name = if defined { source.name.clone() } else { Str::from(name.as_str()) };
+                            Field { name, invisible: false, ..source }
                         }
                         _ => Field::computed(name.as_str(), bound.ty.clone()),
                     };

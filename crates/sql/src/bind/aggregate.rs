@@ -69,7 +69,7 @@ impl Binder<'_> {
             _ => self.aggregate_type(func, &mut args)?,
         };
         if func == AggregateFunc::GroupConcat {
-            let text = if args.len() == 1 { args.pop().expect("one argument") } else { self.call(FuncId::Concat, args)? };
+            let text = if args.len() == 1 { self.bits_as_bytes(args.pop().expect("one argument")) } else { self.call(FuncId::Concat, args)? };
             let length = self.cx.group_concat_max_len().min(u64::from(u32::MAX)) as u32;
             let (collation, coercibility) = super::collation::of(&text.ty, self.cx.collation());
             ty = ExprType::text(length / collation.charset.max_bytes().max(1) as u32, collation, true).with_coercibility(coercibility);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use highkey_types::{IntervalUnit, MySqlError, Str, Value};
+use highkey_types::{Collation, IntervalUnit, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::compare::comparison;
@@ -78,6 +78,9 @@ impl Binder<'_> {
         if matches!(func, FuncId::Coalesce | FuncId::Greatest | FuncId::Least) {
             return self.merging_call(func, args);
         }
+        if func.reads_text() {
+            args = args.into_iter().enumerate().map(|(i, arg)| if func.reads_number_as_text(i) { self.bits_as_bytes(arg) } else { arg }).collect();
+        }
         let strings: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
         let collation = if func.merges_collations() {
             super::collation::aggregate(&strings, self.cx.collation(), func.compares_strings(), &func.name().to_ascii_lowercase())?
@@ -97,17 +100,27 @@ impl Binder<'_> {
         };
         let ty = result_type(func, &mut args, &typing)?;
         if func.reads_text() {
-            args = args.into_iter().map(|arg| self.shown(arg)).collect();
+            args = args.into_iter().enumerate().map(|(i, arg)| if arg.ty.ty.is_number() && !func.reads_number_as_text(i) { arg } else { self.shown(arg) }).collect();
         }
         Ok(self.folder.fold(Expr::call(func, args, ty)))
     }
 
-    /// A moment or time of day with digits of a second as the text that shows them; any other value as it is.
+    /// What shows more than its value has, as the text that shows it: a moment or time of day with digits of a second, a YEAR, a number with ZEROFILL.
+    /// Any other value as it is.
     pub fn shown(&self, expr: Expr) -> Expr {
-        if !expr.ty.ty.is_temporal() || expr.ty.ty.fsp() == 0 {
+        let ty = &expr.ty.ty;
+        let padded = ty.kind == TypeKind::Year || (ty.zerofill && ty.is_integer());
+        if !padded && (!ty.is_temporal() || ty.fsp() == 0) {
             return expr;
         }
         let ty = ExprType::text(expr.ty.char_length(), self.cx.collation(), expr.ty.nullable).with_coercibility(expr.ty.coercibility);
+        self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
+    }
+
+    /// BIT as the bytes that it is where a string is wanted; any other value as it is.
+    pub fn bits_as_bytes(&self, expr: Expr) -> Expr {
+        let TypeKind::Bit(bits) = expr.ty.ty.kind else { return expr };
+        let ty = ExprType::text(u32::from(bits).div_ceil(8), Collation::binary(), expr.ty.nullable).with_coercibility(expr.ty.coercibility);
         self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
     }
 
@@ -221,7 +234,7 @@ impl Binder<'_> {
         } else {
             let refs: Vec<&Expr> = args.iter().collect();
             let merged = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
-            if merged.ty.is_integer() || matches!(merged.ty.kind, highkey_types::TypeKind::Decimal { .. }) { merged } else { ExprType::double(true) }
+            if merged.ty.is_integer() || matches!(merged.ty.kind, TypeKind::Decimal { .. }) { merged } else { ExprType::double(true) }
         };
         let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
         Ok(self.folder.fold(Expr::call(func, args, ExprType::bigint(false))))

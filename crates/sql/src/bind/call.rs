@@ -161,7 +161,10 @@ impl Binder<'_> {
             ("NULLIF", [left, right]) => {
                 let value = self.expr(left)?;
                 let other = self.expr(right)?;
-                let equal = comparison(CompareOp::Eq, value.clone(), other, &self.folder)?;
+                // A hexadecimal literal against a number is a number.
+                let compared = if other.ty.ty.is_number() { self.as_number(left, value.clone()) } else { value.clone() };
+                let other = if compared.ty.ty.is_number() { self.as_number(right, other) } else { other };
+                let equal = comparison(CompareOp::Eq, compared, other, &self.folder)?;
                 let value = members_as_text(value);
                 let ty = value.ty.clone().with_nullable(true);
                 let null = Expr { ty: ty.clone(), ..Expr::null() };
@@ -226,8 +229,8 @@ impl Binder<'_> {
 
     /// FIELD and INTERVAL compare all arguments in one domain: strings, integers or doubles.
     fn field_like(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
-        let ty = if func == FuncId::Field && args.iter().all(|a| a.ty.ty.is_string()) {
-            let refs: Vec<&Expr> = args.iter().collect();
+        let refs: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
+        let ty = if func == FuncId::Field && !refs.is_empty() && refs.iter().all(|a| a.ty.ty.is_string()) {
             let (collation, coercibility) = super::collation::aggregate(&refs, self.cx.collation(), true, "field")?;
             let length = args.iter().map(|a| a.ty.char_length()).max().unwrap_or(0);
             ExprType::text(length, collation, true).with_coercibility(coercibility)

@@ -306,7 +306,7 @@ impl Binder<'_> {
             let (left, right_bound) = (self.expr(left)?, self.expr(right)?);
             // One binary string makes hexadecimal literals strings too; otherwise they are numbers.
             let binary = left.ty.ty.is_binary() && (shift || right_bound.ty.ty.is_binary());
-            if binary { vec![left, right_bound] } else { vec![left, self.operand(right)?] }
+            if binary && !shift { vec![left, right_bound] } else { vec![left, self.operand(right)?] }
         };
         self.call(func, args)
     }
@@ -370,7 +370,8 @@ impl Binder<'_> {
         }
     }
 
-    fn as_number(&self, syntax: &ast::Expr, bound: Expr) -> Expr {
+    /// A hexadecimal or bit literal as a number, anything else as it is bound.
+    pub fn as_number(&self, syntax: &ast::Expr, bound: Expr) -> Expr {
         match &syntax.kind {
             Ast::Literal(literal) => self.numeric_literal(literal).unwrap_or(bound),
             _ => bound,

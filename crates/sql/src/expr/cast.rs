@@ -3,7 +3,7 @@
 use highkey_types::{Charset, ColumnType, Decimal, MySqlError, Str, TypeKind, Value, json};
 
 use super::EvalContext;
-use super::convert::{to_bytes, to_date, to_datetime, to_decimal, to_f64, to_i64, to_text, to_time, to_u64, warn};
+use super::convert::{to_bytes, to_decimal, to_f64, to_fuzzy_datetime, to_i64, to_text, to_time, to_u64, warn};
 
 /// CAST of a value of type `from` to a type, as [`crate::plan::ExprKind::Cast`] does it. The character set of `from` decides the value's bytes.
 pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnType, cx: &mut dyn EvalContext) -> Result<Value, MySqlError> {
@@ -31,12 +31,12 @@ pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnTyp
             },
         },
         K::Binary(_) | K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob => Value::Bytes(encoded(&value, from)),
-        K::Date => optional(to_date(&value, cx), Value::Date),
-        K::DateTime(fsp) | K::Timestamp(fsp) => match to_datetime(&value, cx) {
+        K::Date => optional(to_fuzzy_datetime(&value, cx), |moment| Value::Date(moment.date)),
+        K::DateTime(fsp) | K::Timestamp(fsp) => match to_fuzzy_datetime(&value, cx) {
             Some(moment) => optional(round_datetime(moment, *fsp, cx), Value::DateTime),
             None => Value::Null,
         },
-        K::Time(fsp) => optional(to_time(&value, cx), |t| Value::Time(t.round(*fsp))),
+        K::Time(fsp) => optional(to_time(&value, cx), |t| Value::Time(if cx.sql_mode().time_truncate_fractional { t.truncate(*fsp) } else { t.round(*fsp) })),
         K::Json => to_json(value, from)?,
         K::Null => value,
     })

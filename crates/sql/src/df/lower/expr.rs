@@ -220,6 +220,11 @@ impl Lowerer {
         if left.has_hidden_digits() || right.has_hidden_digits() {
             return Ok(None);
         }
+        // A string that is no date is the zero date, as only the row evaluator knows. For equality NULL will do.
+        let dates = matches!(by, CompareBy::Date | CompareBy::DateTime);
+        if dates && op != CompareOp::Eq && (left.ty.ty.is_string() || right.ty.ty.is_string()) {
+            return Ok(None);
+        }
         let Some(form) = key_form(by, &[left, right]) else { return Ok(None) };
         let operator = operator(op);
         Ok(Some(binary_expr(self.key(left, form, scope)?, operator, self.key(right, form, scope)?)))

@@ -61,6 +61,10 @@ impl Binder<'_> {
                     .ok_or_else(|| errors::unknown_column(&position.to_string(), "order clause"))?;
             }
         }
+        // MySQL keeps the distinct rows in a tree, and gives them in its order.
+        if func == AggregateFunc::GroupConcat && call.distinct && order_by.is_empty() {
+            order_by = args.iter().map(|expr| SortKey { expr: expr.clone(), desc: false }).collect();
+        }
         let mut ty = match func {
             // A group's extreme of a column is kept in a column of that type; which one it is, the text says.
             AggregateFunc::Min | AggregateFunc::Max if args[0].as_column().is_some_and(|column| self.scope().kept_members.contains(&column)) => {
@@ -121,6 +125,10 @@ impl Binder<'_> {
                 let argument = &mut args[0];
                 if argument.ty.ty.is_binary() {
                     argument.ty.clone().with_nullable(false)
+                } else if matches!(argument.ty.ty.kind, TypeKind::Decimal { .. } | TypeKind::Float | TypeKind::Double) {
+                    // The bits of a negative number, as the operators take them.
+                    *argument = self.call(FuncId::BitOr, vec![argument.clone(), Expr::int(0)])?;
+                    ExprType::ubigint(false)
                 } else {
                     *argument = coerce(argument.clone(), &ExprType::ubigint(argument.ty.nullable));
                     ExprType::ubigint(false)

@@ -13,6 +13,9 @@ use crate::plan::{
     Aggregate, AggregateFunc, Expr, ExprKind, ExprType, FrameBoundary, SortKey, WindowExpr, WindowFrame, WindowFunc,
 };
 
+/// What errors call a window.
+const UNNAMED: &str = "<unnamed window>";
+
 impl Binder<'_> {
     pub fn aggregate(&mut self, call: &AggregateCall) -> Result<Expr> {
         match &call.over {
@@ -215,6 +218,9 @@ impl Binder<'_> {
             }
             WindowFunc::Ntile => {
                 self.arguments(call, &args, 1, 1)?;
+                if is_no_count(&args[0]) {
+                    return Err(errors::wrong_arguments("ntile"));
+                }
                 args[0] = coerce(args[0].clone(), &ExprType::ubigint(args[0].ty.nullable));
                 ExprType::ubigint(true)
             }
@@ -243,6 +249,9 @@ impl Binder<'_> {
             }
             WindowFunc::NthValue => {
                 self.arguments(call, &args, 2, 2)?;
+                if is_no_count(&args[1]) {
+                    return Err(errors::wrong_arguments("nth_value"));
+                }
                 args[0] = members_as_text(args[0].clone());
                 args[0].ty.clone().with_nullable(true)
             }
@@ -255,7 +264,13 @@ impl Binder<'_> {
         };
         let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
         let order_by = self.sort_keys(&spec.order_by)?;
+        if spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr)).any(|expr| ordinal(expr).is_some()) {
+            return Err(highkey_types::errors::window_illegal_order_by(UNNAMED));
+        }
         let frame = spec.frame.as_ref().map(|f| self.frame(f)).transpose()?;
+        if let Some(frame) = &frame {
+            check_range(frame, &order_by)?;
+        }
         // Ranking functions ignore the frame.
         let frame = frame.filter(|_| matches!(func, WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue | WindowFunc::Aggregate(_)));
         Ok(WindowExpr { func, args, distinct: false, partition_by, order_by, frame, ty })
@@ -267,13 +282,18 @@ impl Binder<'_> {
 
     fn frame(&mut self, frame: &ast::Frame) -> Result<WindowFrame> {
         let (start, end) = (self.frame_bound(&frame.start)?, self.frame_bound(&frame.end)?);
-        let backwards = matches!(start, FrameBoundary::UnboundedFollowing) || matches!(end, FrameBoundary::UnboundedPreceding);
+        if matches!(start, FrameBoundary::UnboundedFollowing) {
+            return Err(highkey_types::errors::window_frame_start_illegal(UNNAMED));
+        }
+        if matches!(end, FrameBoundary::UnboundedPreceding) {
+            return Err(highkey_types::errors::window_frame_end_illegal(UNNAMED));
+        }
         let crossed = matches!(
             (&start, &end),
             (FrameBoundary::CurrentRow, FrameBoundary::Preceding(..)) | (FrameBoundary::Following(..), FrameBoundary::CurrentRow | FrameBoundary::Preceding(..))
         );
-        if backwards || crossed {
-            return Err(MySqlError::with_message(3586, "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type"));
+        if crossed {
+            return Err(highkey_types::errors::window_frame_illegal(UNNAMED));
         }
         Ok(WindowFrame { rows: frame.rows, start, end })
     }
@@ -299,6 +319,30 @@ impl Binder<'_> {
             }
         })
     }
+}
+
+/// RANGE with an offset: it is added to one key, a number, or as INTERVAL to a moment, a date or a time of day.
+fn check_range(frame: &WindowFrame, order_by: &[SortKey]) -> Result<()> {
+    if frame.rows {
+        return Ok(());
+    }
+    for bound in [&frame.start, &frame.end] {
+        let (FrameBoundary::Preceding(_, unit) | FrameBoundary::Following(_, unit)) = bound else { continue };
+        let [key] = order_by else { return Err(highkey_types::errors::window_range_frame_order_type(UNNAMED)) };
+        let ty = &key.expr.ty.ty;
+        match (ty.is_temporal(), ty.is_number(), unit) {
+            (true, _, None) => return Err(highkey_types::errors::window_range_frame_temporal_type(UNNAMED)),
+            (false, true, Some(_)) => return Err(highkey_types::errors::window_range_frame_numeric_type(UNNAMED)),
+            (false, false, _) => return Err(highkey_types::errors::window_range_frame_order_type(UNNAMED)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A literal that is no positive number.
+fn is_no_count(expr: &Expr) -> bool {
+    matches!(expr.as_literal(), Some(Value::Int(n)) if *n <= 0)
 }
 
 fn same_aggregate(a: &Aggregate, b: &Aggregate) -> bool {

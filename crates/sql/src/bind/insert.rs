@@ -186,7 +186,7 @@ impl Binder<'_> {
     }
 
     /// DEFAULT(column) as an expression.
-    fn default_value(&mut self, def: &TableDef, column: usize) -> Result<crate::plan::Expr> {
+    pub fn default_value(&mut self, def: &TableDef, column: usize) -> Result<crate::plan::Expr> {
         use crate::plan::{Expr, ExprType};
         let target = &def.columns[column];
         let ty = ExprType::column(target.ty.clone(), target.nullable);

@@ -28,6 +28,11 @@ impl Binder<'_> {
                 }
             }
         }
+        for (i, (window, _)) in select.windows.iter().enumerate() {
+            if select.windows[..i].iter().any(|(before, _)| same_name(before, window)) {
+                return Err(highkey_types::errors::window_duplicate_name(window));
+            }
+        }
         let mut scope = Scope::new(names);
         scope.named_windows = select.windows.clone();
         scope.rollup = select.rollup;

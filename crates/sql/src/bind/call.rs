@@ -109,10 +109,18 @@ impl Binder<'_> {
     /// Any other value as it is.
     pub fn shown(&self, expr: Expr) -> Expr {
         let ty = &expr.ty.ty;
-        let padded = ty.kind == TypeKind::Year || (ty.zerofill && ty.is_integer());
-        if !padded && (!ty.is_temporal() || ty.fsp() == 0) {
+        if ty.kind == TypeKind::Year || (ty.zerofill && ty.is_integer()) { self.as_text(expr) } else { self.shown_moment(expr) }
+    }
+
+    /// The same of what is stored into a string column, which takes a number by its digits.
+    pub fn shown_moment(&self, expr: Expr) -> Expr {
+        if !expr.ty.ty.is_temporal() || expr.ty.ty.fsp() == 0 {
             return expr;
         }
+        self.as_text(expr)
+    }
+
+    fn as_text(&self, expr: Expr) -> Expr {
         let ty = ExprType::text(expr.ty.char_length(), self.cx.collation(), expr.ty.nullable).with_coercibility(expr.ty.coercibility);
         self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
     }

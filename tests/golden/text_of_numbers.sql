@@ -29,6 +29,7 @@ INSERT INTO t VALUES (0.1), (0.30000000000000004);
 SELECT d FROM t ORDER BY d;
 DROP TABLE t;
 SELECT NULLIF(0, x'4142'), NULLIF(5, b'101'), NULLIF(x'41', 65), FIELD('abc', '', NULL), FIELD('b', NULL, 'a', 'B'), FIELD(NULL, NULL), FIELD(2, NULL, 1, 2);
+SELECT HEX(QUOTE(x'00FF27')), QUOTE('a''b\\\\c'), QUOTE(NULL);
 SELECT HEX(_binary'abc' << x'0008'), HEX(_binary'abc' >> b'100'), HEX(_binary'abc' << 4);
 CREATE TABLE t (id INT PRIMARY KEY, g INT, v VARCHAR(10), n INT, de DECIMAL(8, 2), e ENUM('z', 'a'));
 INSERT INTO t VALUES (1, 1, 'b', 10, -1.5, 'z'), (2, 1, 'a', 2, -2.5, 'a'), (3, 1, 'B', 10, 3, 'z'), (4, 2, 'z', 3, 4, NULL), (5, 2, 'y', 9, NULL, 'a'), (6, 2, 'z', 1, 7, 'z'), (7, 1, 'c', -1, 0, 'a'), (8, 1, NULL, 5, 1, 'z');

@@ -38,9 +38,7 @@ pub(crate) fn order(by: CompareBy, left: &Value, right: &Value, cx: &mut dyn Eva
         (CompareBy::Date, Value::Date(a), Value::Date(b)) => Some(a.cmp(b)),
         (CompareBy::DateTime, Value::DateTime(a), Value::DateTime(b)) => Some(a.cmp(b)),
         // A parameter may bring a time of day to a date.
-        (CompareBy::Date, Value::Date(a), Value::Text(_) | Value::DateTime(_)) => {
-            Some(DateTime::from(*a).cmp(&moment(right, cx)?))
-        }
+        (CompareBy::Date, Value::Date(a), Value::Text(_) | Value::DateTime(_)) => Some(DateTime::from(*a).cmp(&moment(right, cx)?)),
         (CompareBy::Date, Value::Text(_) | Value::DateTime(_), Value::Date(b)) => Some(moment(left, cx)?.cmp(&DateTime::from(*b))),
         (CompareBy::Date | CompareBy::DateTime | CompareBy::Time, a, b) if a.is_number() || b.is_number() => numeric(left, right, cx),
         (CompareBy::Date, _, _) => Some(moment(left, cx)?.date.cmp(&moment(right, cx)?.date)),

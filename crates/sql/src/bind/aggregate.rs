@@ -263,17 +263,36 @@ impl Binder<'_> {
             }
         };
         let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
-        let order_by = self.sort_keys(&spec.order_by)?;
+        let mut order_by = self.sort_keys(&spec.order_by)?;
         if spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr)).any(|expr| ordinal(expr).is_some()) {
             return Err(highkey_types::errors::window_illegal_order_by(UNNAMED));
         }
         let frame = spec.frame.as_ref().map(|f| self.frame(f)).transpose()?;
         if let Some(frame) = &frame {
             check_range(frame, &order_by)?;
+            self.widen_key(frame, &mut order_by)?;
         }
         // Ranking functions ignore the frame.
         let frame = frame.filter(|_| matches!(func, WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue | WindowFunc::Aggregate(_)));
         Ok(WindowExpr { func, args, distinct: false, partition_by, order_by, frame, ty })
+    }
+
+    /// The key of RANGE in a type that can tell it from the key plus an offset with a fraction.
+    fn widen_key(&self, frame: &WindowFrame, order_by: &mut [SortKey]) -> Result<()> {
+        let numbers = [&frame.start, &frame.end].into_iter().filter_map(|bound| match bound {
+            FrameBoundary::Preceding(offset, None) | FrameBoundary::Following(offset, None) => Some(offset),
+            _ => None,
+        });
+        let fractions: Vec<&Expr> = numbers.filter(|offset| !offset.ty.ty.is_integer()).collect();
+        if let [key] = order_by
+            && !frame.rows
+            && !fractions.is_empty()
+        {
+            let values: Vec<&Expr> = std::iter::once(&key.expr).chain(fractions).collect();
+            let ty = merge(&values, self.cx.collation(), "range")?;
+            key.expr = coerce(key.expr.clone(), &ty);
+        }
+        Ok(())
     }
 
     fn arguments(&self, call: &AggregateCall, args: &[Expr], least: usize, most: usize) -> Result<()> {
@@ -301,7 +320,11 @@ impl Binder<'_> {
     fn frame_bound(&mut self, bound: &ast::FrameBound) -> Result<FrameBoundary> {
         let mut offset = |expr: &ast::Expr| -> Result<(Expr, Option<highkey_types::IntervalUnit>)> {
             match &expr.kind {
-                Ast::DateArith { value, unit, .. } => Ok((self.expr(value)?, Some(*unit))),
+                Ast::DateArith { value, unit, .. } => {
+                    let amount = self.expr(value)?;
+                    let whole = amount.as_literal().and_then(Value::as_str).and_then(|text| text.trim().parse::<i64>().ok());
+                    Ok((whole.map_or(amount, Expr::int), Some(*unit)))
+                }
                 _ => Ok((self.expr(expr)?, None)),
             }
         };

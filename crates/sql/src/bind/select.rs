@@ -10,6 +10,26 @@ use super::{TableSource, errors};
 use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
 use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
 
+/// The tables of information_schema that MySQL has as views that it merges.
+const MERGED_SCHEMA_VIEWS: &[&str] = &[
+    "character_sets",
+    "check_constraints",
+    "collation_character_set_applicability",
+    "collations",
+    "column_statistics",
+    "columns",
+    "events",
+    "parameters",
+    "partitions",
+    "referential_constraints",
+    "routines",
+    "schemata",
+    "statistics",
+    "tables",
+    "triggers",
+    "views",
+];
+
 /// What surrounds a SELECT in its query.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'q> {
@@ -59,9 +79,9 @@ impl Binder<'_> {
         let (items, fields) = if select.rollup {
             let groups = self.group_items(select, None)?;
             self.scope().groups = groups;
-            self.select_items(select)?
+            self.select_items(select, &rel)?
         } else {
-            let (items, fields) = self.select_items(select)?;
+            let (items, fields) = self.select_items(select, &rel)?;
             let groups = self.group_items(select, Some((&items, &fields)))?;
             self.scope().groups = groups;
             (items, fields)
@@ -217,12 +237,21 @@ impl Binder<'_> {
         }
     }
 
-    /// Whether a field of FROM is a base table's column: not one of a view, of a derived table or of information_schema.
-    fn is_of_base(&self, field: &Field) -> bool {
-        !field.schema.is_empty() && matches!(self.cx.table(&field.schema, &field.org_table), Ok(TableSource::Base(_)))
+    /// Whether a column of FROM is named in the result as it was defined, however it is written: one of what MySQL merges, which are views, also those of
+    /// information_schema, and derived tables. A view that is being defined names its columns as they are written.
+    fn is_named_as_defined(&self, from: &Rel, index: usize) -> bool {
+        let field = &from.fields[index];
+        let source = (!field.schema.is_empty()).then(|| self.cx.table(&field.schema, &field.org_table));
+        match source {
+            _ if self.defining => false,
+            Some(Ok(TableSource::Base(_))) => false,
+            Some(Ok(TableSource::Virtual(table))) => MERGED_SCHEMA_VIEWS.contains(&&*table.name),
+            _ => from.is_of_merged(index),
+        }
     }
 
-    pub fn select_items(&mut self, select: &ast::Select) -> Result<(Vec<Expr>, Vec<Field>)> {
+    /// `from`: what FROM gives.
+    pub fn select_items(&mut self, select: &ast::Select, from: &Rel) -> Result<(Vec<Expr>, Vec<Field>)> {
         let mut items = Vec::new();
         let mut fields = Vec::new();
         for item in &select.items {
@@ -261,8 +290,7 @@ impl Binder<'_> {
                     let field = match (&expr.kind, bound.as_column()) {
                         (Ast::Column(column), Some(index)) => {
                             let source = self.scope().from.fields[index].clone();
-                            // A base table's column is named as it is written, any other as it was defined.
-                            let defined = column.column == *name && *source.name != **name && !self.is_of_base(&source);
+                            let defined = column.column == *name && *source.name != **name && self.is_named_as_defined(from, index);
                             let name = if defined { source.name.clone() } else { Str::from(name.as_str()) };
                             Field { name, invisible: false, ..source }
                         }

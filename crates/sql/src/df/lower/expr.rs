@@ -531,9 +531,10 @@ fn text_collation(collation: &'static Collation) -> &'static Collation {
     if collation.charset == highkey_types::Charset::Binary { Collation::utf8mb4() } else { collation }
 }
 
-/// Whether strings are compared as dates: one that is none is the zero date, as the row evaluator knows.
+/// Whether strings that differ from row to row are compared as dates: one that is none is the zero date, as the row evaluator knows.
 fn reads_dates(by: CompareBy, left: &Expr, right: &Expr) -> bool {
-    matches!(by, CompareBy::Date | CompareBy::DateTime) && (left.ty.ty.is_string() || right.ty.ty.is_string())
+    let reads = |side: &Expr| side.ty.ty.is_string() && !side.is_constant();
+    matches!(by, CompareBy::Date | CompareBy::DateTime) && (reads(left) || reads(right))
 }
 
 /// The MySQL type of a plain comparison form.

@@ -98,7 +98,7 @@ impl Stats {
             frames_free: free as u64,
             frames_dirty: dirty as u64,
             next_txn_id: system.status.next_id().0,
-            purged_txn_id: system.history.next().map_or(u64::MAX, |id| id.0).min(system.status.low_water().0),
+            purged_txn_id: system.history.next_id().map_or(u64::MAX, |id| id.0).min(system.status.low_water().0),
             log_end: system.store.wal.end().0,
             log_written: system.store.wal.written().0,
             log_durable: system.store.wal.durable().0,

@@ -121,10 +121,24 @@ fn plain_or_exponential(scientific: &str) -> String {
     }
 }
 
+/// A finite double with `digits` digits behind the point. Zeros follow the shortest digits that read back equal: the double says no more.
+pub fn double_to_fixed(v: f64, digits: usize) -> String {
+    let mut text = v.to_string();
+    let fraction = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    if fraction > digits {
+        return format!("{v:.digits$}");
+    }
+    if fraction == 0 && digits > 0 {
+        text.push('.');
+    }
+    text.extend(std::iter::repeat_n('0', digits - fraction));
+    text
+}
+
 /// `FLOAT(M,D)` prints D digits, other floats as they need.
 fn fixed_or(v: f64, ty: &ColumnType, free: impl FnOnce() -> String) -> String {
     match ty.float_digits {
-        Some((_, digits)) if v.is_finite() => format!("{v:.*}", usize::from(digits)),
+        Some((_, digits)) if v.is_finite() => double_to_fixed(v, usize::from(digits)),
         _ => free(),
     }
 }
@@ -195,6 +209,8 @@ mod tests {
         assert_eq!(cell(Value::UInt(42), zerofill), "00042");
         assert_eq!(cell(Value::Decimal("0.333333333".parse().unwrap()), ColumnType::decimal(5, 4)), "0.3333");
         assert_eq!(cell(Value::Double(1234.5678), ColumnType { float_digits: Some((10, 2)), ..ColumnType::double() }), "1234.57");
+        assert_eq!(cell(Value::Double(1.0 / 3.0), ColumnType { float_digits: Some((22, 20)), ..ColumnType::double() }), "0.33333333333333330000");
+        assert_eq!(cell(Value::Double(1e23), ColumnType { float_digits: Some((22, 1)), ..ColumnType::double() }), "100000000000000000000000.0");
         assert_eq!(cell(Value::UInt(0), ColumnType::new(TypeKind::Year)), "0000");
         assert_eq!(cell(Value::Int(i64::MIN), ColumnType::bigint()), "-9223372036854775808");
         assert!(!Value::Null.to_text(&ColumnType::bigint(), &mut Vec::new()));

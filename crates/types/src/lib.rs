@@ -26,7 +26,7 @@ pub use collation::Collation;
 pub use compare::{compare, null_safe_eq};
 pub use decimal::{Decimal, I256, ParsedDecimal};
 pub use errors::{Level, MySqlError, Warning};
-pub use format::{display_text, double_to_string, float_to_string, string_literal};
+pub use format::{display_text, double_to_fixed, double_to_string, float_to_string, string_literal};
 pub use store::{SqlMode, StoreContext, store};
 pub use temporal::{
     Date, DateRules, DateTime, Interval, IntervalUnit, ParsedDateTime, ParsedTime, Time, TimeZone, Trouble, UtcMoment,

@@ -13,6 +13,9 @@ use crate::plan::{
     Aggregate, AggregateFunc, Expr, ExprKind, ExprType, FrameBoundary, SortKey, WindowExpr, WindowFrame, WindowFunc,
 };
 
+/// What errors call a window.
+const UNNAMED: &str = "<unnamed window>";
+
 impl Binder<'_> {
     pub fn aggregate(&mut self, call: &AggregateCall) -> Result<Expr> {
         match &call.over {
@@ -61,6 +64,10 @@ impl Binder<'_> {
                     .ok_or_else(|| errors::unknown_column(&position.to_string(), "order clause"))?;
             }
         }
+        // MySQL keeps the distinct rows in a tree, and gives them in its order.
+        if func == AggregateFunc::GroupConcat && call.distinct && order_by.is_empty() {
+            order_by = args.iter().map(|expr| SortKey { expr: expr.clone(), desc: false }).collect();
+        }
         let mut ty = match func {
             // A group's extreme of a column is kept in a column of that type; which one it is, the text says.
             AggregateFunc::Min | AggregateFunc::Max if args[0].as_column().is_some_and(|column| self.scope().kept_members.contains(&column)) => {
@@ -69,7 +76,7 @@ impl Binder<'_> {
             _ => self.aggregate_type(func, &mut args)?,
         };
         if func == AggregateFunc::GroupConcat {
-            let text = if args.len() == 1 { args.pop().expect("one argument") } else { self.call(FuncId::Concat, args)? };
+            let text = if args.len() == 1 { self.bits_as_bytes(args.pop().expect("one argument")) } else { self.call(FuncId::Concat, args)? };
             let length = self.cx.group_concat_max_len().min(u64::from(u32::MAX)) as u32;
             let (collation, coercibility) = super::collation::of(&text.ty, self.cx.collation());
             ty = ExprType::text(length / collation.charset.max_bytes().max(1) as u32, collation, true).with_coercibility(coercibility);
@@ -121,6 +128,10 @@ impl Binder<'_> {
                 let argument = &mut args[0];
                 if argument.ty.ty.is_binary() {
                     argument.ty.clone().with_nullable(false)
+                } else if matches!(argument.ty.ty.kind, TypeKind::Decimal { .. } | TypeKind::Float | TypeKind::Double) {
+                    // The bits of a negative number, as the operators take them.
+                    *argument = self.call(FuncId::BitOr, vec![argument.clone(), Expr::int(0)])?;
+                    ExprType::ubigint(false)
                 } else {
                     *argument = coerce(argument.clone(), &ExprType::ubigint(argument.ty.nullable));
                     ExprType::ubigint(false)
@@ -207,6 +218,9 @@ impl Binder<'_> {
             }
             WindowFunc::Ntile => {
                 self.arguments(call, &args, 1, 1)?;
+                if is_no_count(&args[0]) {
+                    return Err(errors::wrong_arguments("ntile"));
+                }
                 args[0] = coerce(args[0].clone(), &ExprType::ubigint(args[0].ty.nullable));
                 ExprType::ubigint(true)
             }
@@ -235,6 +249,9 @@ impl Binder<'_> {
             }
             WindowFunc::NthValue => {
                 self.arguments(call, &args, 2, 2)?;
+                if is_no_count(&args[1]) {
+                    return Err(errors::wrong_arguments("nth_value"));
+                }
                 args[0] = members_as_text(args[0].clone());
                 args[0].ty.clone().with_nullable(true)
             }
@@ -246,11 +263,36 @@ impl Binder<'_> {
             }
         };
         let partition_by = spec.partition_by.iter().map(|e| self.expr(e)).collect::<Result<Vec<_>>>()?;
-        let order_by = self.sort_keys(&spec.order_by)?;
+        let mut order_by = self.sort_keys(&spec.order_by)?;
+        if spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr)).any(|expr| ordinal(expr).is_some()) {
+            return Err(highkey_types::errors::window_illegal_order_by(UNNAMED));
+        }
         let frame = spec.frame.as_ref().map(|f| self.frame(f)).transpose()?;
+        if let Some(frame) = &frame {
+            check_range(frame, &order_by)?;
+            self.widen_key(frame, &mut order_by)?;
+        }
         // Ranking functions ignore the frame.
         let frame = frame.filter(|_| matches!(func, WindowFunc::FirstValue | WindowFunc::LastValue | WindowFunc::NthValue | WindowFunc::Aggregate(_)));
         Ok(WindowExpr { func, args, distinct: false, partition_by, order_by, frame, ty })
+    }
+
+    /// The key of RANGE in a type that can tell it from the key plus an offset with a fraction.
+    fn widen_key(&self, frame: &WindowFrame, order_by: &mut [SortKey]) -> Result<()> {
+        let numbers = [&frame.start, &frame.end].into_iter().filter_map(|bound| match bound {
+            FrameBoundary::Preceding(offset, None) | FrameBoundary::Following(offset, None) => Some(offset),
+            _ => None,
+        });
+        let fractions: Vec<&Expr> = numbers.filter(|offset| !offset.ty.ty.is_integer()).collect();
+        if let [key] = order_by
+            && !frame.rows
+            && !fractions.is_empty()
+        {
+            let values: Vec<&Expr> = std::iter::once(&key.expr).chain(fractions).collect();
+            let ty = merge(&values, self.cx.collation(), "range")?;
+            key.expr = coerce(key.expr.clone(), &ty);
+        }
+        Ok(())
     }
 
     fn arguments(&self, call: &AggregateCall, args: &[Expr], least: usize, most: usize) -> Result<()> {
@@ -259,13 +301,18 @@ impl Binder<'_> {
 
     fn frame(&mut self, frame: &ast::Frame) -> Result<WindowFrame> {
         let (start, end) = (self.frame_bound(&frame.start)?, self.frame_bound(&frame.end)?);
-        let backwards = matches!(start, FrameBoundary::UnboundedFollowing) || matches!(end, FrameBoundary::UnboundedPreceding);
+        if matches!(start, FrameBoundary::UnboundedFollowing) {
+            return Err(highkey_types::errors::window_frame_start_illegal(UNNAMED));
+        }
+        if matches!(end, FrameBoundary::UnboundedPreceding) {
+            return Err(highkey_types::errors::window_frame_end_illegal(UNNAMED));
+        }
         let crossed = matches!(
             (&start, &end),
             (FrameBoundary::CurrentRow, FrameBoundary::Preceding(..)) | (FrameBoundary::Following(..), FrameBoundary::CurrentRow | FrameBoundary::Preceding(..))
         );
-        if backwards || crossed {
-            return Err(MySqlError::with_message(3586, "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type"));
+        if crossed {
+            return Err(highkey_types::errors::window_frame_illegal(UNNAMED));
         }
         Ok(WindowFrame { rows: frame.rows, start, end })
     }
@@ -273,7 +320,11 @@ impl Binder<'_> {
     fn frame_bound(&mut self, bound: &ast::FrameBound) -> Result<FrameBoundary> {
         let mut offset = |expr: &ast::Expr| -> Result<(Expr, Option<highkey_types::IntervalUnit>)> {
             match &expr.kind {
-                Ast::DateArith { value, unit, .. } => Ok((self.expr(value)?, Some(*unit))),
+                Ast::DateArith { value, unit, .. } => {
+                    let amount = self.expr(value)?;
+                    let whole = amount.as_literal().and_then(Value::as_str).and_then(|text| text.trim().parse::<i64>().ok());
+                    Ok((whole.map_or(amount, Expr::int), Some(*unit)))
+                }
                 _ => Ok((self.expr(expr)?, None)),
             }
         };
@@ -291,6 +342,30 @@ impl Binder<'_> {
             }
         })
     }
+}
+
+/// RANGE with an offset: it is added to one key, a number, or as INTERVAL to a moment, a date or a time of day.
+fn check_range(frame: &WindowFrame, order_by: &[SortKey]) -> Result<()> {
+    if frame.rows {
+        return Ok(());
+    }
+    for bound in [&frame.start, &frame.end] {
+        let (FrameBoundary::Preceding(_, unit) | FrameBoundary::Following(_, unit)) = bound else { continue };
+        let [key] = order_by else { return Err(highkey_types::errors::window_range_frame_order_type(UNNAMED)) };
+        let ty = &key.expr.ty.ty;
+        match (ty.is_temporal(), ty.is_number(), unit) {
+            (true, _, None) => return Err(highkey_types::errors::window_range_frame_temporal_type(UNNAMED)),
+            (false, true, Some(_)) => return Err(highkey_types::errors::window_range_frame_numeric_type(UNNAMED)),
+            (false, false, _) => return Err(highkey_types::errors::window_range_frame_order_type(UNNAMED)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A literal that is no positive number.
+fn is_no_count(expr: &Expr) -> bool {
+    matches!(expr.as_literal(), Some(Value::Int(n)) if *n <= 0)
 }
 
 fn same_aggregate(a: &Aggregate, b: &Aggregate) -> bool {

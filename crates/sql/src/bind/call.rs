@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use highkey_types::{IntervalUnit, MySqlError, Str, Value};
+use highkey_types::{Collation, IntervalUnit, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::compare::comparison;
@@ -78,6 +78,9 @@ impl Binder<'_> {
         if matches!(func, FuncId::Coalesce | FuncId::Greatest | FuncId::Least) {
             return self.merging_call(func, args);
         }
+        if func.reads_text() {
+            args = args.into_iter().enumerate().map(|(i, arg)| if func.reads_number_as_text(i) { self.bits_as_bytes(arg) } else { arg }).collect();
+        }
         let strings: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
         let collation = if func.merges_collations() {
             super::collation::aggregate(&strings, self.cx.collation(), func.compares_strings(), &func.name().to_ascii_lowercase())?
@@ -97,17 +100,35 @@ impl Binder<'_> {
         };
         let ty = result_type(func, &mut args, &typing)?;
         if func.reads_text() {
-            args = args.into_iter().map(|arg| self.shown(arg)).collect();
+            args = args.into_iter().enumerate().map(|(i, arg)| if arg.ty.ty.is_number() && !func.reads_number_as_text(i) { arg } else { self.shown(arg) }).collect();
         }
         Ok(self.folder.fold(Expr::call(func, args, ty)))
     }
 
-    /// A moment or time of day with digits of a second as the text that shows them; any other value as it is.
+    /// What shows more than its value has, as the text that shows it: a moment or time of day with digits of a second, a YEAR, a number with ZEROFILL.
+    /// Any other value as it is.
     pub fn shown(&self, expr: Expr) -> Expr {
+        let ty = &expr.ty.ty;
+        if ty.kind == TypeKind::Year || (ty.zerofill && ty.is_integer()) { self.as_text(expr) } else { self.shown_moment(expr) }
+    }
+
+    /// The same of what is stored into a string column, which takes a number by its digits.
+    pub fn shown_moment(&self, expr: Expr) -> Expr {
         if !expr.ty.ty.is_temporal() || expr.ty.ty.fsp() == 0 {
             return expr;
         }
+        self.as_text(expr)
+    }
+
+    fn as_text(&self, expr: Expr) -> Expr {
         let ty = ExprType::text(expr.ty.char_length(), self.cx.collation(), expr.ty.nullable).with_coercibility(expr.ty.coercibility);
+        self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
+    }
+
+    /// BIT as the bytes that it is where a string is wanted; any other value as it is.
+    pub fn bits_as_bytes(&self, expr: Expr) -> Expr {
+        let TypeKind::Bit(bits) = expr.ty.ty.kind else { return expr };
+        let ty = ExprType::text(u32::from(bits).div_ceil(8), Collation::binary(), expr.ty.nullable).with_coercibility(expr.ty.coercibility);
         self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
     }
 
@@ -148,7 +169,10 @@ impl Binder<'_> {
             ("NULLIF", [left, right]) => {
                 let value = self.expr(left)?;
                 let other = self.expr(right)?;
-                let equal = comparison(CompareOp::Eq, value.clone(), other, &self.folder)?;
+                // A hexadecimal literal against a number is a number.
+                let compared = if other.ty.ty.is_number() { self.as_number(left, value.clone()) } else { value.clone() };
+                let other = if compared.ty.ty.is_number() { self.as_number(right, other) } else { other };
+                let equal = comparison(CompareOp::Eq, compared, other, &self.folder)?;
                 let value = members_as_text(value);
                 let ty = value.ty.clone().with_nullable(true);
                 let null = Expr { ty: ty.clone(), ..Expr::null() };
@@ -213,15 +237,15 @@ impl Binder<'_> {
 
     /// FIELD and INTERVAL compare all arguments in one domain: strings, integers or doubles.
     fn field_like(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
-        let ty = if func == FuncId::Field && args.iter().all(|a| a.ty.ty.is_string()) {
-            let refs: Vec<&Expr> = args.iter().collect();
+        let refs: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
+        let ty = if func == FuncId::Field && !refs.is_empty() && refs.iter().all(|a| a.ty.ty.is_string()) {
             let (collation, coercibility) = super::collation::aggregate(&refs, self.cx.collation(), true, "field")?;
             let length = args.iter().map(|a| a.ty.char_length()).max().unwrap_or(0);
             ExprType::text(length, collation, true).with_coercibility(coercibility)
         } else {
             let refs: Vec<&Expr> = args.iter().collect();
             let merged = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
-            if merged.ty.is_integer() || matches!(merged.ty.kind, highkey_types::TypeKind::Decimal { .. }) { merged } else { ExprType::double(true) }
+            if merged.ty.is_integer() || matches!(merged.ty.kind, TypeKind::Decimal { .. }) { merged } else { ExprType::double(true) }
         };
         let args = args.into_iter().map(|a| coerce(a, &ty)).collect();
         Ok(self.folder.fold(Expr::call(func, args, ExprType::bigint(false))))

@@ -90,8 +90,8 @@ fn unify_classes(classes: (Class, Class), left: &mut Expr, right: &mut Expr, fol
         (Date | DateTime | Time, Date | DateTime | Time) => CompareBy::DateTime,
         (Date | DateTime, Text) => temporal_literal(left, right, folder),
         (Text, Date | DateTime) => temporal_literal(right, left, folder),
-        (Time, Text) => time_literal(right, folder),
-        (Text, Time) => time_literal(left, folder),
+        (Time, Text) => time_and_text(left, right, folder),
+        (Text, Time) => time_and_text(right, left, folder),
         (Int, Text) => integer_literal(left, right),
         (Text, Int) => integer_literal(right, left),
         (Int | Decimal, temporal @ (Date | DateTime | Time)) | (temporal @ (Date | DateTime | Time), Int | Decimal) => {
@@ -138,14 +138,26 @@ fn temporal_literal(temporal: &Expr, text: &mut Expr, folder: &Folder<'_>) -> Co
     CompareBy::DateTime
 }
 
-fn time_literal(text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
-    if let ExprKind::Literal(value) = &text.kind
-        && let Some(time) = folder.quietly(|cx| cast::to_time(value, cx))
-    {
-        let ty = highkey_types::ColumnType::new(TypeKind::Time(6));
-        *text = Expr::literal(Value::Time(time), ExprType::column(ty, false));
+/// A TIME against a string: a column with a time of day against a constant that is one compares as times, as MySQL stores constants into the column first;
+/// all else as strings.
+fn time_and_text(time: &mut Expr, text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
+    if is_column(time) {
+        match &text.kind {
+            ExprKind::Literal(value) => {
+                if let Some(stored) = folder.quietly(|cx| cast::to_time(value, cx)) {
+                    *text = Expr::literal(Value::Time(stored), ExprType::column(ColumnType::new(TypeKind::Time(6)), false));
+                    return CompareBy::Time;
+                }
+            }
+            ExprKind::UserVar(_) => return CompareBy::Time,
+            _ if text.is_constant() => return CompareBy::Time,
+            _ => {}
+        }
     }
-    CompareBy::Time
+    let collation = text.ty.ty.collation;
+    let ty = ExprType::text(time.ty.char_length(), collation, time.ty.nullable).with_coercibility(time.ty.coercibility);
+    *time = folder.fold(Expr { kind: ExprKind::Cast(Box::new(time.clone())), ty });
+    CompareBy::Text(collation)
 }
 
 /// An integer column against a string: an integer if the string is one, as MySQL stores constants into the column first.

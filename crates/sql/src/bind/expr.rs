@@ -4,9 +4,8 @@ use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::compare::{Comparison, between, comparison, comparison_of_text, unify_list};
-use super::errors;
 use super::merge::{as_bytes, coerce, merge};
-use super::{collation, literal};
+use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
 use crate::parse::ast::{self, BinaryOp, ExprKind as Ast, UnaryOp};
 use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType, SubqueryKind};
@@ -151,7 +150,8 @@ impl Binder<'_> {
             Ast::Function(function) => self.function(function),
             Ast::Aggregate(call) => self.aggregate(call),
             Ast::Row(_) => Err(errors::operand_columns(1)),
-            Ast::Default(_) => Err(MySqlError::with_message(1221, "Incorrect usage of DEFAULT and expression")),
+            Ast::Default(Some(column)) => self.default_of(column),
+            Ast::Default(None) => Err(MySqlError::with_message(1221, "Incorrect usage of DEFAULT and expression")),
             Ast::Values(column) => match self.scope().values_base {
                 Some(base) => {
                     let scope = self.scope();
@@ -167,6 +167,20 @@ impl Binder<'_> {
                 }
             },
         }
+    }
+
+    /// DEFAULT(column): what a base table's column holds if nothing is given.
+    fn default_of(&mut self, column: &ast::ColumnRef) -> Result<Expr> {
+        let bound = self.column(column)?;
+        let field = bound.as_column().and_then(|index| self.scope().from.fields.get(index).cloned());
+        if let Some(field) = field
+            && !field.schema.is_empty()
+            && let TableSource::Base(table) = self.cx.table(&field.schema, &field.org_table)?
+            && let Some(position) = table.def().column(&field.org_name)
+        {
+            return self.default_value(table.def(), position);
+        }
+        Err(highkey_types::errors::no_default_for_field(&column.column))
     }
 
     /// An expression used for its truth.
@@ -306,7 +320,7 @@ impl Binder<'_> {
             let (left, right_bound) = (self.expr(left)?, self.expr(right)?);
             // One binary string makes hexadecimal literals strings too; otherwise they are numbers.
             let binary = left.ty.ty.is_binary() && (shift || right_bound.ty.ty.is_binary());
-            if binary { vec![left, right_bound] } else { vec![left, self.operand(right)?] }
+            if binary && !shift { vec![left, right_bound] } else { vec![left, self.operand(right)?] }
         };
         self.call(func, args)
     }
@@ -370,7 +384,8 @@ impl Binder<'_> {
         }
     }
 
-    fn as_number(&self, syntax: &ast::Expr, bound: Expr) -> Expr {
+    /// A hexadecimal or bit literal as a number, anything else as it is bound.
+    pub fn as_number(&self, syntax: &ast::Expr, bound: Expr) -> Expr {
         match &syntax.kind {
             Ast::Literal(literal) => self.numeric_literal(literal).unwrap_or(bound),
             _ => bound,

@@ -1,4 +1,6 @@
-//! Constant folding: what literals alone decide is decided at bind time, unless it would warn or fail.
+//! Constant folding: what literals alone decide is decided at bind time, unless it would warn or fail, or depends on the time.
+
+use std::cell::Cell;
 
 use highkey_types::{Collation, Date, SqlMode, TimeZone, Value, Warning, cast::CastContext};
 
@@ -17,6 +19,8 @@ struct Surroundings<'a> {
     cx: &'a dyn BindContext,
     warnings: usize,
     random: Option<(u32, u32)>,
+    /// What was evaluated depends on the time, as a TIME that becomes a date does.
+    asked_time: Cell<bool>,
 }
 
 impl EvalContext for Surroundings<'_> {
@@ -29,6 +33,7 @@ impl EvalContext for Surroundings<'_> {
     }
 
     fn now_micros(&self) -> i64 {
+        self.asked_time.set(true);
         0
     }
 
@@ -56,7 +61,7 @@ impl<'a> Folder<'a> {
         self.cx.user_var(name).map(|(value, _)| value)
     }
 
-    /// The literal that `expr` is, if it is made of literals and neither fails nor warns; else itself.
+    /// The literal that `expr` is, if it is made of literals, neither fails nor warns and does not ask what time it is; else itself.
     pub fn fold(&self, expr: Expr) -> Expr {
         if matches!(expr.kind, ExprKind::Literal(_)) || expr.children().iter().any(|c| !matches!(c.kind, ExprKind::Literal(_))) || !expr.is_foldable() {
             return expr;
@@ -65,11 +70,11 @@ impl<'a> Folder<'a> {
         if matches!(&expr.kind, ExprKind::Call { func: FuncId::Div, .. }) {
             return expr;
         }
-        let mut surroundings = Surroundings { cx: self.cx, warnings: 0, random: None };
+        let mut surroundings = Surroundings { cx: self.cx, warnings: 0, random: None, asked_time: Cell::new(false) };
         match eval(&expr, &[], &mut surroundings) {
             // Of COALESCE a string becomes a number without the warning that a literal gives.
             Ok(Value::Text(text)) if matches!(&expr.kind, ExprKind::Call { func: FuncId::Coalesce, .. }) && text.parse::<f64>().is_err() => expr,
-            Ok(value) if surroundings.warnings == 0 => {
+            Ok(value) if surroundings.warnings == 0 && !surroundings.asked_time.get() => {
                 let nullable = value.is_null();
                 Expr { kind: ExprKind::Literal(value), ty: expr.ty.with_nullable(nullable) }
             }

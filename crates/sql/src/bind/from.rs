@@ -314,22 +314,25 @@ impl Binder<'_> {
         }
     }
 
-    /// The condition of USING and NATURAL; the shared columns come first in `*` and once.
+    /// The condition of USING and NATURAL. In `*` the shared columns come first and once, then the rest of the side that they are of, then that of the other;
+    /// of a RIGHT JOIN that side is the right one.
     fn join_shared(&mut self, pairs: &[(usize, usize)], kind: ast::JoinKind, width: usize, fields: &[Field], scope: &mut FromScope) -> Result<Option<Expr>> {
         let mut parts = Vec::new();
-        let mut first = Vec::new();
+        let mut shown = Vec::new();
         for (l, r) in pairs {
             let r = r + width;
             let left = Expr::column(*l, fields[*l].ty.clone());
             let right = Expr::column(r, fields[r].ty.clone());
             parts.push(comparison(CompareOp::Eq, left, right, &self.folder)?);
-            let (shown, other) = if kind == ast::JoinKind::Right { (r, *l) } else { (*l, r) };
-            first.push(shown);
+            let (of_first, other) = if kind == ast::JoinKind::Right { (r, *l) } else { (*l, r) };
+            shown.push(of_first);
             scope.hidden.push(other);
-            scope.star.retain(|i| *i != other && *i != shown);
+            scope.star.retain(|i| *i != other);
         }
-        first.append(&mut scope.star);
-        scope.star = first;
+        if kind == ast::JoinKind::Right {
+            scope.star.sort_by_key(|i| *i < width);
+        }
+        scope.star.sort_by_key(|i| !shown.contains(i));
         Ok(Expr::and(parts))
     }
 }

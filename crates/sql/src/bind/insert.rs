@@ -131,7 +131,7 @@ impl Binder<'_> {
         let outputs = rel.fields.iter().enumerate().map(|(i, field)| {
             let output = Expr::column(i, field.ty.clone());
             match columns.get(i) {
-                Some(column) if shows((field, column)) => self.shown(output),
+                Some(column) if shows((field, column)) => self.shown_moment(output),
                 Some(column) if recodes((field, column)) => as_bytes(output, &self.folder),
                 _ => output,
             }
@@ -181,12 +181,12 @@ impl Binder<'_> {
                 format!("The value specified for generated column '{}' in table '{}' is not allowed.", target.name, def.name),
             ));
         }
-        let value = if target.ty.is_string() { self.shown(value) } else { value };
+        let value = if target.ty.is_string() { self.shown_moment(value) } else { value };
         Ok(AssignedValue::Expr(if target.ty.is_binary() { as_bytes(value, &self.folder) } else { value }))
     }
 
     /// DEFAULT(column) as an expression.
-    fn default_value(&mut self, def: &TableDef, column: usize) -> Result<crate::plan::Expr> {
+    pub fn default_value(&mut self, def: &TableDef, column: usize) -> Result<crate::plan::Expr> {
         use crate::plan::{Expr, ExprType};
         let target = &def.columns[column];
         let ty = ExprType::column(target.ty.clone(), target.nullable);

@@ -65,7 +65,7 @@ pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: 
     } else {
         let (collation, coercibility) = collation::aggregate(&typed, connection, false, operation)?;
         let length = typed.iter().map(|e| e.ty.char_length()).max().unwrap_or(0);
-        let binary = classes.contains(&Class::Binary);
+        let binary = classes.contains(&Class::Binary) || typed.iter().any(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_)));
         let collation = if binary { Collation::binary() } else { collation };
         return Ok(ExprType::text(length, collation, nullable).with_coercibility(coercibility.min(Coercibility::Coercible)));
     };

@@ -3,12 +3,32 @@
 use highkey_types::{MySqlError, Str, Value};
 
 use super::binder::{Binder, Result};
-use super::errors;
 use super::group::{Grouping, Place, place_rollup_set};
 use super::merge::has_members;
 use super::scope::{Clause, FromScope, Scope, is_column, same_expr, same_name};
+use super::{TableSource, errors};
 use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
 use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
+
+/// The tables of information_schema that MySQL has as views that it merges.
+const MERGED_SCHEMA_VIEWS: &[&str] = &[
+    "character_sets",
+    "check_constraints",
+    "collation_character_set_applicability",
+    "collations",
+    "column_statistics",
+    "columns",
+    "events",
+    "parameters",
+    "partitions",
+    "referential_constraints",
+    "routines",
+    "schemata",
+    "statistics",
+    "tables",
+    "triggers",
+    "views",
+];
 
 /// What surrounds a SELECT in its query.
 #[derive(Clone, Copy)]
@@ -26,6 +46,11 @@ impl Binder<'_> {
                 if !from.fields.iter().any(|f| super::scope::same_table(&f.table, table)) {
                     return Err(MySqlError::with_message(3568, format!("Unresolved table name `{table}` in locking clause.")));
                 }
+            }
+        }
+        for (i, (window, _)) in select.windows.iter().enumerate() {
+            if select.windows[..i].iter().any(|(before, _)| same_name(before, window)) {
+                return Err(highkey_types::errors::window_duplicate_name(window));
             }
         }
         let mut scope = Scope::new(names);
@@ -54,9 +79,9 @@ impl Binder<'_> {
         let (items, fields) = if select.rollup {
             let groups = self.group_items(select, None)?;
             self.scope().groups = groups;
-            self.select_items(select)?
+            self.select_items(select, &rel)?
         } else {
-            let (items, fields) = self.select_items(select)?;
+            let (items, fields) = self.select_items(select, &rel)?;
             let groups = self.group_items(select, Some((&items, &fields)))?;
             self.scope().groups = groups;
             (items, fields)
@@ -76,8 +101,21 @@ impl Binder<'_> {
         self.scope().aliases.clear();
 
         let groups = std::mem::take(&mut self.scope().groups);
-        let aggregates = std::mem::take(&mut self.scope().aggregates);
+        let mut aggregates = std::mem::take(&mut self.scope().aggregates);
         let mut windows = std::mem::take(&mut self.scope().windows);
+        if groups.is_empty() && !aggregates.is_empty() && aggregates.iter().all(|a| a.func == AggregateFunc::AnyValue) {
+            // ANY_VALUE alone makes no group: it is its argument.
+            let of_windows = windows.iter_mut().flat_map(|w| w.args.iter_mut().chain(&mut w.partition_by).chain(w.order_by.iter_mut().map(|k| &mut k.expr)));
+            let all = items.iter_mut().chain(&mut having).chain(keys.iter_mut().map(|k| &mut k.expr)).chain(of_windows);
+            for expr in all {
+                expr.walk_mut(&mut |e| {
+                    if let ExprKind::AggregateRef(index) = e.kind {
+                        *e = aggregates[index].args[0].clone();
+                    }
+                });
+            }
+            aggregates.clear();
+        }
         let determined = if groups.is_empty() && aggregates.is_empty() { Vec::new() } else { self.determined(&groups, &rel, filter.as_ref()) };
         if let Some(filter) = filter {
             rel = rel.filter(filter);
@@ -199,7 +237,21 @@ impl Binder<'_> {
         }
     }
 
-    pub fn select_items(&mut self, select: &ast::Select) -> Result<(Vec<Expr>, Vec<Field>)> {
+    /// Whether a column of FROM is named in the result as it was defined, however it is written: one of what MySQL merges, which are views, also those of
+    /// information_schema, and derived tables. A view that is being defined names its columns as they are written.
+    fn is_named_as_defined(&self, from: &Rel, index: usize) -> bool {
+        let field = &from.fields[index];
+        let source = (!field.schema.is_empty()).then(|| self.cx.table(&field.schema, &field.org_table));
+        match source {
+            _ if self.defining => false,
+            Some(Ok(TableSource::Base(_))) => false,
+            Some(Ok(TableSource::Virtual(table))) => MERGED_SCHEMA_VIEWS.contains(&&*table.name),
+            _ => from.is_of_merged(index),
+        }
+    }
+
+    /// `from`: what FROM gives.
+    pub fn select_items(&mut self, select: &ast::Select, from: &Rel) -> Result<(Vec<Expr>, Vec<Field>)> {
         let mut items = Vec::new();
         let mut fields = Vec::new();
         for item in &select.items {
@@ -236,9 +288,11 @@ impl Binder<'_> {
                 SelectItem::Expr { expr, name, .. } => {
                     let bound = self.in_clause(Clause::FieldList, |b| b.expr(expr))?;
                     let field = match (&expr.kind, bound.as_column()) {
-                        (Ast::Column(_), Some(index)) => {
-                            let source = &self.scope().from.fields[index];
-                            Field { name: Str::from(name.as_str()), invisible: false, ..source.clone() }
+                        (Ast::Column(column), Some(index)) => {
+                            let source = self.scope().from.fields[index].clone();
+                            let defined = column.column == *name && *source.name != **name && self.is_named_as_defined(from, index);
+                            let name = if defined { source.name.clone() } else { Str::from(name.as_str()) };
+                            Field { name, invisible: false, ..source }
                         }
                         _ => Field::computed(name.as_str(), bound.ty.clone()),
                     };

@@ -72,12 +72,18 @@ pub fn resolve_type(ty: &DataType, default: &'static Collation, column: &str) ->
     if result.is_text() || matches!(result.kind, TypeKind::Enum(_) | TypeKind::Set(_)) {
         result.collation = text;
     }
+    if ty.width.is_some_and(|width| width > 255) {
+        return Err(MySqlError::with_message(1439, format!("Display width out of range for column '{column}' (max = 255)")));
+    }
     let numeric = result.is_integer() || result.is_real() || matches!(result.kind, TypeKind::Decimal { .. });
     result.unsigned = numeric && (ty.unsigned || ty.zerofill || ty.kind == K::Serial);
     result.zerofill = numeric && ty.zerofill;
     result.width = match (&ty.kind, ty.zerofill) {
         (K::Bool, _) if !ty.unsigned => 1,
-        (_, true) if result.is_integer() => result.display_length() as u8,
+        (_, true) if result.is_integer() => match ty.width.unwrap_or(0) {
+            0 => result.display_length() as u8,
+            width => width as u8,
+        },
         _ => 0,
     };
     if let K::Float { precision: Some(m), scale: Some(d) } | K::Double { precision: Some(m), scale: Some(d) } = ty.kind {

@@ -243,7 +243,7 @@ impl Binder<'_> {
         let (bound, scope) = self.within(Scope::new(names), |binder| {
             binder.scope().clause = Some(Clause::Where);
             let filter = select.filter.as_ref().map(|f| binder.condition(f)).transpose()?;
-            let (items, fields) = binder.select_items(select)?;
+            let (items, fields) = binder.select_items(select, &rel)?;
             Ok((filter, items, fields))
         })?;
         let (filter, items, fields) = bound;

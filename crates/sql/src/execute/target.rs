@@ -106,6 +106,10 @@ impl RowRules {
     pub fn store(&self, state: &mut SessionState, column: usize, value: Value, ignore: bool, row: u64) -> Result<Value, MySqlError> {
         let def = &self.columns()[column];
         state.check_strict()?;
+        if def.ty.kind == TypeKind::Json {
+            // Only of JSON errors tell the table too.
+            return state.store(value, &def.ty, &format!("{}.{}", self.def.name, def.name), ignore, row);
+        }
         state.store(value, &def.ty, &def.name, ignore, row)
     }
 

@@ -3,7 +3,7 @@
 use highkey_types::{Charset, ColumnType, Decimal, MySqlError, Str, TypeKind, Value, json};
 
 use super::EvalContext;
-use super::convert::{to_bytes, to_date, to_datetime, to_decimal, to_f64, to_i64, to_text, to_time, to_u64, warn};
+use super::convert::{to_bytes, to_decimal, to_f64, to_fuzzy_datetime, to_i64, to_text, to_time, to_u64, warn};
 
 /// CAST of a value of type `from` to a type, as [`crate::plan::ExprKind::Cast`] does it. The character set of `from` decides the value's bytes.
 pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnType, cx: &mut dyn EvalContext) -> Result<Value, MySqlError> {
@@ -31,12 +31,12 @@ pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnTyp
             },
         },
         K::Binary(_) | K::VarBinary(_) | K::TinyBlob | K::Blob | K::MediumBlob | K::LongBlob => Value::Bytes(encoded(&value, from)),
-        K::Date => optional(to_date(&value, cx), Value::Date),
-        K::DateTime(fsp) | K::Timestamp(fsp) => match to_datetime(&value, cx) {
+        K::Date => optional(to_fuzzy_datetime(&value, cx), |moment| Value::Date(moment.date)),
+        K::DateTime(fsp) | K::Timestamp(fsp) => match to_fuzzy_datetime(&value, cx) {
             Some(moment) => optional(round_datetime(moment, *fsp, cx), Value::DateTime),
             None => Value::Null,
         },
-        K::Time(fsp) => optional(to_time(&value, cx), |t| Value::Time(t.round(*fsp))),
+        K::Time(fsp) => optional(to_time(&value, cx), |t| Value::Time(if cx.sql_mode().time_truncate_fractional { t.truncate(*fsp) } else { t.round(*fsp) })),
         K::Json => to_json(value, from)?,
         K::Null => value,
     })
@@ -86,13 +86,14 @@ fn year(value: &Value, cx: &mut dyn EvalContext) -> Value {
     }
 }
 
-/// The text of a value whose type says how many digits it shows: of a second, or behind the point.
+/// The text of a value whose type says how many digits it shows: of a second, behind the point, or in all.
 fn shown(value: &Value, from: Option<&ColumnType>) -> Option<String> {
     let from = from?;
-    let digits = matches!(
-        (value, &from.kind),
-        (Value::DateTime(_), TypeKind::DateTime(_) | TypeKind::Timestamp(_)) | (Value::Time(_), TypeKind::Time(_)) | (Value::Decimal(_), TypeKind::Decimal { .. })
-    );
+    let digits = match (value, &from.kind) {
+        (Value::DateTime(_), TypeKind::DateTime(_) | TypeKind::Timestamp(_)) | (Value::Time(_), TypeKind::Time(_)) | (Value::Decimal(_), TypeKind::Decimal { .. }) => true,
+        (Value::Int(_) | Value::UInt(_), kind) => *kind == TypeKind::Year || (from.zerofill && from.is_integer()),
+        _ => false,
+    };
     if !digits {
         return None;
     }
@@ -105,10 +106,21 @@ fn shown(value: &Value, from: Option<&ColumnType>) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
+/// The bytes of a BIT.
+fn bits(value: &Value, from: Option<&ColumnType>) -> Option<Vec<u8>> {
+    let from = from.filter(|from| matches!(from.kind, TypeKind::Bit(_)))?;
+    let mut bytes = Vec::new();
+    value.to_text(from, &mut bytes);
+    Some(bytes)
+}
+
 /// Bytes of a string in its own character set.
 fn encoded(value: &Value, from: Option<&ColumnType>) -> Vec<u8> {
     if let Some(text) = shown(value, from) {
         return text.into_bytes();
+    }
+    if let Some(bytes) = bits(value, from) {
+        return bytes;
     }
     match (value, from) {
         (Value::Text(text) | Value::Enum(_, text) | Value::Set(_, text), Some(ty)) => ty.charset().encode(text).into_owned(),
@@ -121,13 +133,16 @@ fn text_of(value: &Value, charset: Charset, from: Option<&ColumnType>) -> Result
     if let Some(text) = shown(value, from) {
         return Ok(text.into());
     }
-    match value {
-        Value::Text(text) => Ok(text.clone()),
-        Value::Bytes(bytes) => match charset.decode(bytes) {
-            Ok(text) => Ok(Str::from(&*text)),
-            Err(at) => Err(bytes[at.min(bytes.len())..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect()),
-        },
-        _ => Ok(Str::from(&*to_text(value).unwrap_or_default())),
+    let bits = bits(value, from);
+    let bytes = match (value, &bits) {
+        (_, Some(bits)) => bits,
+        (Value::Bytes(bytes), None) => bytes,
+        (Value::Text(text), None) => return Ok(text.clone()),
+        _ => return Ok(Str::from(&*to_text(value).unwrap_or_default())),
+    };
+    match charset.decode(bytes) {
+        Ok(text) => Ok(Str::from(&*text)),
+        Err(at) => Err(bytes[at.min(bytes.len())..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect()),
     }
 }
 

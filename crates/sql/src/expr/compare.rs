@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use highkey_types::{Collation, Value, compare};
+use highkey_types::{Collation, DateTime, Value, compare};
 
 use super::EvalContext;
-use super::convert::{converting, to_bytes, to_compared_time, to_datetime, to_date, to_decimal, to_f64};
+use super::convert::{converting, to_bytes, to_compared_time, to_datetime, to_decimal, to_f64};
 use crate::plan::{CompareBy, CompareOp};
 
 /// A comparison: `None` is NULL.
@@ -38,13 +38,11 @@ pub(crate) fn order(by: CompareBy, left: &Value, right: &Value, cx: &mut dyn Eva
         (CompareBy::Date, Value::Date(a), Value::Date(b)) => Some(a.cmp(b)),
         (CompareBy::DateTime, Value::DateTime(a), Value::DateTime(b)) => Some(a.cmp(b)),
         // A parameter may bring a time of day to a date.
-        (CompareBy::Date, Value::Date(a), Value::Text(_) | Value::DateTime(_)) => {
-            Some(to_datetime(&Value::Date(*a), cx)?.cmp(&to_datetime(right, cx)?))
-        }
-        (CompareBy::Date, Value::Text(_) | Value::DateTime(_), Value::Date(_)) => Some(to_datetime(left, cx)?.cmp(&to_datetime(right, cx)?)),
+        (CompareBy::Date, Value::Date(a), Value::Text(_) | Value::DateTime(_)) => Some(DateTime::from(*a).cmp(&moment(right, cx)?)),
+        (CompareBy::Date, Value::Text(_) | Value::DateTime(_), Value::Date(b)) => Some(moment(left, cx)?.cmp(&DateTime::from(*b))),
         (CompareBy::Date | CompareBy::DateTime | CompareBy::Time, a, b) if a.is_number() || b.is_number() => numeric(left, right, cx),
-        (CompareBy::Date, _, _) => Some(to_date(left, cx)?.cmp(&to_date(right, cx)?)),
-        (CompareBy::DateTime, _, _) => Some(to_datetime(left, cx)?.cmp(&to_datetime(right, cx)?)),
+        (CompareBy::Date, _, _) => Some(moment(left, cx)?.date.cmp(&moment(right, cx)?.date)),
+        (CompareBy::DateTime, _, _) => Some(moment(left, cx)?.cmp(&moment(right, cx)?)),
         (CompareBy::Time, _, _) => Some(to_compared_time(left, cx)?.cmp(&to_compared_time(right, cx)?)),
         (CompareBy::Int | CompareBy::Decimal, _, _) => numeric(left, right, cx),
         (CompareBy::Json | CompareBy::Dynamic, _, _) => {
@@ -52,6 +50,12 @@ pub(crate) fn order(by: CompareBy, left: &Value, right: &Value, cx: &mut dyn Eva
             converting(cx, |c| compare(left, right, collation, c))
         }
     }
+}
+
+/// What a value is among moments. A string that is none is the zero date, with a warning.
+fn moment(value: &Value, cx: &mut dyn EvalContext) -> Option<DateTime> {
+    let found = to_datetime(value, cx);
+    if found.is_none() && matches!(value, Value::Text(_) | Value::Bytes(_) | Value::Enum(..) | Value::Set(..)) { Some(DateTime::default()) } else { found }
 }
 
 fn exact(value: &Value) -> bool {

@@ -113,10 +113,15 @@ pub(crate) fn to_datetime(value: &Value, cx: &mut dyn EvalContext) -> Option<Dat
     }
 }
 
-/// A moment whose date may have zero parts whatever sql_mode says: what YEAR(), DATE_FORMAT() and the like take.
+/// A moment whose date may have zero parts whatever sql_mode says: what YEAR(), DATE_FORMAT(), CAST and the like take. A string may be the zero date only if
+/// sql_mode lets it, a number always.
 pub(crate) fn to_fuzzy_datetime(value: &Value, cx: &mut dyn EvalContext) -> Option<DateTime> {
     match value {
-        Value::Text(_) | Value::Int(_) | Value::UInt(_) | Value::Bytes(_) => converting(cx, |c| {
+        Value::Text(_) | Value::Bytes(_) => converting(cx, |c| {
+            c.mode.no_zero_in_date = false;
+            cast::to_datetime(value, c)
+        }),
+        Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) | Value::Decimal(_) => converting(cx, |c| {
             c.mode.no_zero_date = false;
             c.mode.no_zero_in_date = false;
             cast::to_datetime(value, c)

@@ -74,6 +74,8 @@ pub(super) fn date_add(args: &[Value], subtract: bool, types: &Types<'_>, cx: &m
                 Value::Date(_) => false,
                 Value::DateTime(_) | Value::Time(_) => true,
                 Value::Int(n) => *n > 99_999_999,
+                Value::Decimal(n) => n.to_f64() > 99_999_999.0,
+                Value::Double(n) => *n > 99_999_999.0,
                 other => to_text(other).is_some_and(|t| t.trim().len() > 10 && t.trim().bytes().skip(1).any(|b| matches!(b, b' ' | b'T' | b':'))),
             };
             if unit.has_time() || had_time {
@@ -107,19 +109,16 @@ pub(super) fn extract(args: &[Value], cx: &mut dyn EvalContext) -> Result<Value>
     };
     let days_too = matches!(unit, U::DayHour | U::DayMinute | U::DaySecond | U::DayMicrosecond);
     let dates = matches!(unit, U::Year | U::Quarter | U::Month | U::Week | U::Day | U::YearMonth);
+    // A string with a date counts by its time of day, and by its day where that is asked for. Any other string is a time of day, whose hours may be many.
+    let date_like = matches!(&args[1], Value::Text(text) if text.trim().len() > 10 && text.trim().bytes().skip(1).any(|b| b == b'-'));
     if !dates && !days_too {
-        // A string with a date counts by its time of day.
-        let date_like = to_text(&args[1]).is_some_and(|t| t.trim().len() > 10 && t.contains('-'));
-        let time = match &args[1] {
-            Value::Text(_) if date_like => to_datetime(&args[1], cx).map(|d| d.time()),
-            other => to_time(other, cx),
-        };
+        let time = if date_like { to_datetime(&args[1], cx).map(|d| d.time()) } else { to_time(&args[1], cx) };
         return Ok(time.map_or(Value::Null, of_time));
     }
-    if let (true, Value::Time(t)) = (days_too, &args[1]) {
-        let (hours, sign) = (i64::from(t.hours()), if t.is_negative() { -1 } else { 1 });
-        let n = packed_day(unit, hours / 24, hours % 24, i64::from(t.minutes()), i64::from(t.seconds()), i64::from(t.subsec_micros()));
-        return Ok(Value::Int(n * sign));
+    if days_too && !date_like && matches!(&args[1], Value::Time(_) | Value::Text(_)) {
+        let Some(t) = to_time(&args[1], cx) else { return Ok(Value::Null) };
+        let n = packed_day(unit, 0, t.hours().into(), t.minutes().into(), t.seconds().into(), t.subsec_micros().into());
+        return Ok(Value::Int(if t.is_negative() { -n } else { n }));
     }
     let Some(moment) = to_fuzzy_datetime(&args[1], cx) else { return Ok(Value::Null) };
     let date = moment.date;
@@ -364,16 +363,16 @@ fn from_numbers(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn Ev
         FuncId::FromDays => Date::from_days(first).map_or(Value::Date(Date::default()), Value::Date),
         FuncId::PeriodAdd => {
             let months = to_i64(&args[1], cx).unwrap_or(0);
-            Value::Int(period(months_of(first)?.saturating_add(months)))
+            Value::Int(period(months_of(first, func)?.saturating_add(months)))
         }
-        _ => Value::Int(months_of(first)? - months_of(to_i64(&args[1], cx).unwrap_or(0))?),
+        _ => Value::Int(months_of(first, func)? - months_of(to_i64(&args[1], cx).unwrap_or(0), func)?),
     })
 }
 
-/// Months since year 0 of a period YYMM or YYYYMM.
-fn months_of(period: i64) -> Result<i64> {
+/// Months since year 0 of a period YYMM or YYYYMM, an argument of `func`.
+fn months_of(period: i64, func: FuncId) -> Result<i64> {
     if period <= 0 || !(1..=12).contains(&(period % 100)) {
-        return Err(MySqlError::with_message(1210, "Incorrect arguments to period_add"));
+        return Err(MySqlError::with_message(1210, format!("Incorrect arguments to {}", func.name().to_ascii_lowercase())));
     }
     let year = period / 100;
     let year = if year < 70 { year + 2000 } else if year < 100 { year + 1900 } else { year };
@@ -398,17 +397,24 @@ fn clamp_time(micros: i128, cx: &mut dyn EvalContext) -> Time {
     Time { micros: micros.clamp(-most, most) as i64 }
 }
 
-/// Whether a value is a moment (has a date) rather than a duration.
+/// Whether a value is a moment (has a date and a time of day) rather than a duration, which a string is that is only a date.
 fn has_date(value: &Value) -> bool {
     match value {
         Value::Date(_) | Value::DateTime(_) => true,
         Value::Time(_) => false,
-        Value::Int(n) => n.unsigned_abs() > 8_385_959,
+        Value::Int(n) => n.unsigned_abs() >= 10_000_000_000,
+        Value::Decimal(n) => n.to_f64().abs() >= 1e10,
+        Value::Double(n) => n.abs() >= 1e10,
         _ => to_text(value).is_some_and(|t| {
             let t = t.trim();
-            t.len() >= 8 && t.as_bytes()[1..].contains(&b'-')
+            t.len() >= 12 && t.as_bytes()[1..].contains(&b'-')
         }),
     }
+}
+
+/// A moment and microseconds; `None` before year 1 and after year 9999.
+fn moved(moment: DateTime, micros: i64) -> Option<DateTime> {
+    moment.add(&Interval::from_micros(micros)).filter(|sum| !sum.date.has_zero_part())
 }
 
 fn time_arithmetic(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
@@ -418,10 +424,11 @@ fn time_arithmetic(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
             return Ok(time.map_or(Value::Null, Value::Time));
         }
         FuncId::TimestampFunc => {
+            let Some(time) = args.get(1) else { return Ok(to_fuzzy_datetime(&args[0], cx).map_or(Value::Null, Value::DateTime)) };
             let Some(moment) = to_datetime(&args[0], cx) else { return Ok(Value::Null) };
-            return Ok(match args.get(1) {
-                None => Value::DateTime(moment),
-                Some(time) => match to_time(time, cx).and_then(|t| moment.add(&Interval::from_micros(t.micros))) {
+            return Ok(match time {
+                Value::Text(_) | Value::Int(_) | Value::Decimal(_) | Value::Double(_) if has_date(time) => Value::Null,
+                time => match to_time(time, cx).and_then(|t| moved(moment, t.micros)) {
                     Some(sum) => Value::DateTime(sum),
                     None => Value::Null,
                 },
@@ -454,7 +461,7 @@ fn time_arithmetic(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
     let micros = if func == FuncId::SubTime { -duration.micros } else { duration.micros };
     let text = !types.result.ty.is_temporal();
     if has_date(&args[0]) {
-        let Some(sum) = to_datetime(&args[0], cx).and_then(|d| d.add(&Interval::from_micros(micros))) else { return Ok(Value::Null) };
+        let Some(sum) = to_datetime(&args[0], cx).and_then(|d| moved(d, micros)) else { return Ok(Value::Null) };
         return Ok(if text { Value::from(sum.format(if sum.micros > 0 { 6 } else { 0 })) } else { Value::DateTime(sum) });
     }
     let Some(time) = to_time(&args[0], cx) else { return Ok(Value::Null) };

@@ -114,7 +114,7 @@ fn format_number(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) ->
         let n = to_f64(&args[0], cx).unwrap_or(0.0);
         let scaled = n * 10f64.powi(digits);
         let rounded = if scaled.is_finite() { scaled.round_ties_even() / 10f64.powi(digits) } else { n };
-        format!("{rounded:.*}", digits as usize)
+        highkey_types::double_to_fixed(rounded, digits as usize)
     };
     let (sign, number) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),

@@ -174,7 +174,7 @@ fn round_double(value: f64, digits: i32, truncate: bool) -> f64 {
         return 0.0;
     }
     let scaled = if digits < 0 { value / unit } else { value * unit };
-    if digits >= 0 && scaled.is_infinite() {
+    if digits >= 0 && !scaled.is_finite() {
         return value;
     }
     let whole = if truncate { scaled.trunc() } else { scaled.round_ties_even() };

@@ -215,7 +215,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
             }
             string(rest.to_vec(), types)
         }
-        F::Quote => return Ok(quote(&args[0])),
+        F::Quote => string(quote(&args[0]), types),
         F::Repeat => {
             let count = to_i64(&args[1], cx).unwrap_or(0).max(0) as usize;
             let bytes = to_bytes(&args[0]).unwrap_or_default();
@@ -309,20 +309,20 @@ fn pad(func: FuncId, args: &[Value], binary: bool, cx: &mut dyn EvalContext) -> 
     })
 }
 
-fn quote(value: &Value) -> Value {
-    let Some(text) = to_text(value) else { return Value::from("NULL") };
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('\'');
-    for c in text.chars() {
-        match c {
-            '\\' | '\'' => out.extend(['\\', c]),
-            '\0' => out.push_str("\\0"),
-            '\u{1a}' => out.push_str("\\Z"),
-            _ => out.push(c),
+fn quote(value: &Value) -> Vec<u8> {
+    let Some(bytes) = to_bytes(value) else { return b"NULL".to_vec() };
+    let mut out = Vec::with_capacity(bytes.len() + 2);
+    out.push(b'\'');
+    for byte in bytes.iter() {
+        match byte {
+            b'\\' | b'\'' => out.extend([b'\\', *byte]),
+            0 => out.extend(b"\\0"),
+            0x1A => out.extend(b"\\Z"),
+            _ => out.push(*byte),
         }
     }
-    out.push('\'');
-    Value::from(out)
+    out.push(b'\'');
+    out
 }
 
 /// MySQL's SOUNDEX: vowels dropped first, duplicates after, at least four characters, any length.

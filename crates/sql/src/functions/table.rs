@@ -83,6 +83,18 @@ impl FuncId {
         )
     }
 
+    /// Of a function that reads text: its i-th argument is text even if it is a number that shows more than its digits (YEAR, ZEROFILL, BIT).
+    pub(crate) fn reads_number_as_text(self, i: usize) -> bool {
+        use FuncId::*;
+        match self {
+            Hex => false,
+            Elt | ExportSet | MakeSet => i > 0,
+            Concat | ConcatWs | FindInSet | Instr | Replace | Strcmp => true,
+            Locate | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr | SubstringIndex => i < 2,
+            _ => i == 0,
+        }
+    }
+
     /// It computes with decimals: its arguments keep the digits beyond their types' scale.
     pub(crate) fn is_arithmetic(self) -> bool {
         use FuncId::*;

@@ -6,17 +6,17 @@ use super::parser::{Parser, Result};
 impl Parser<'_> {
     /// A column's type with its attributes (UNSIGNED, CHARACTER SET, COLLATE …).
     pub(super) fn data_type(&mut self) -> Result<DataType> {
-        let mut ty = DataType { kind: DataTypeKind::Int, unsigned: false, zerofill: false, charset: None, collation: None, binary: false };
+        let mut ty = DataType { kind: DataTypeKind::Int, unsigned: false, zerofill: false, width: None, charset: None, collation: None, binary: false };
         let Some(word) = self.word() else { return self.fail() };
         let word = word.to_ascii_uppercase();
         self.advance();
         use DataTypeKind as K;
         ty.kind = match word.as_str() {
-            "TINYINT" | "INT1" => self.integer_type(K::TinyInt)?,
-            "SMALLINT" | "INT2" => self.integer_type(K::SmallInt)?,
-            "MEDIUMINT" | "INT3" | "MIDDLEINT" => self.integer_type(K::MediumInt)?,
-            "INT" | "INTEGER" | "INT4" => self.integer_type(K::Int)?,
-            "BIGINT" | "INT8" => self.integer_type(K::BigInt)?,
+            "TINYINT" | "INT1" => self.integer_type(K::TinyInt, &mut ty)?,
+            "SMALLINT" | "INT2" => self.integer_type(K::SmallInt, &mut ty)?,
+            "MEDIUMINT" | "INT3" | "MIDDLEINT" => self.integer_type(K::MediumInt, &mut ty)?,
+            "INT" | "INTEGER" | "INT4" => self.integer_type(K::Int, &mut ty)?,
+            "BIGINT" | "INT8" => self.integer_type(K::BigInt, &mut ty)?,
             "BOOL" | "BOOLEAN" => K::Bool,
             "SERIAL" => K::Serial,
             "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => {
@@ -95,9 +95,10 @@ impl Parser<'_> {
         Ok(ty)
     }
 
-    /// An integer type; a display width is read and dropped, as MySQL 8.0.17 deprecates it.
-    fn integer_type(&mut self, kind: DataTypeKind) -> Result<DataTypeKind> {
-        match self.parenthesised_integer()? {
+    /// An integer type and its display width, which shows only with ZEROFILL and in `tinyint(1)`.
+    fn integer_type(&mut self, kind: DataTypeKind, ty: &mut DataType) -> Result<DataTypeKind> {
+        ty.width = self.parenthesised_integer()?;
+        match ty.width {
             Some(1) if kind == DataTypeKind::TinyInt => Ok(DataTypeKind::Bool),
             _ => Ok(kind),
         }

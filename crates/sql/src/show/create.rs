@@ -11,7 +11,12 @@ use crate::session::{Account, SessionState};
 /// The statement that would make `table`, for SHOW CREATE TABLE.
 pub fn table(state: &SessionState, table: &Table) -> String {
     let quoting = state.variables.bool("sql_quote_show_create");
-    let name = |n: &str| if quoting { quote(n) } else { n.to_owned() };
+    let ansi = state.config.parse.ansi_quotes;
+    let name = |n: &str| match quoting {
+        true if ansi => format!("\"{}\"", n.replace('"', "\"\"")),
+        true => quote(n),
+        false => n.to_owned(),
+    };
     statement(table, &name(&table.def().name), &name, hidden_key(state, table.def()))
 }
 

@@ -74,7 +74,7 @@ impl History {
     }
 
     /// The transaction whose changes are next.
-    pub fn next(&self) -> Option<TxnId> {
+    pub fn next_id(&self) -> Option<TxnId> {
         self.queue.lock().front().map(|committed| committed.id)
     }
 

@@ -8,6 +8,9 @@ use super::{DAY_MICROS, Date, Interval, MICROS, Time, push_fraction, push2, roun
 /// `to_days` of 1970-01-01.
 const EPOCH_DAYS: i64 = 719_528;
 
+/// `to_days` of the day before 0001-01-01.
+const DAYS_OF_YEAR_0: i128 = 365;
+
 /// A date with a time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DateTime {
@@ -108,10 +111,15 @@ impl DateTime {
             + i128::from(interval.seconds);
         let total = i128::from(result.day_micros()) + sign * (seconds * i128::from(MICROS) + i128::from(interval.micros));
         let days = i128::from(result.date.to_days()) + total.div_euclid(i128::from(DAY_MICROS));
-        if !(1..=i128::from(MAX_DAYS)).contains(&days) {
+        if !(0..=i128::from(MAX_DAYS)).contains(&days) {
             return None;
         }
-        DateTime::from_day_number_micros(days as i64, total.rem_euclid(i128::from(DAY_MICROS)) as i64)
+        let micros = total.rem_euclid(i128::from(DAY_MICROS)) as i64;
+        // Year 0 has no days to count: what falls into it is the zero date.
+        if days <= DAYS_OF_YEAR_0 {
+            return Some(DateTime::at(Date::default(), micros));
+        }
+        DateTime::from_day_number_micros(days as i64, micros)
     }
 
     /// YYYYMMDDhhmmss.

@@ -122,7 +122,7 @@ impl Interval {
     }
 
     /// From `INTERVAL 'text' unit`: any non-digits separate the numbers of a composite unit, missing leading numbers
-    /// are 0, and microseconds are read as a fraction.  `None`: a number too large.
+    /// are 0, and microseconds are read as a fraction, even if they are the only number.  `None`: a number too large, or more of them than the unit has.
     pub fn parse(text: &str, unit: IntervalUnit) -> Option<Interval> {
         let text = text.trim_start();
         let negative = text.starts_with('-');
@@ -137,24 +137,28 @@ impl Interval {
             let number = crate::Decimal::parse_prefix(text.as_bytes()).value.abs().to_u64()?;
             return Some(Interval::from_parts(negative, &[number], unit));
         }
+        let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
+        let separators = |text: &[u8]| text.iter().take_while(|b| !b.is_ascii_digit()).count();
         let mut numbers = Vec::with_capacity(count);
-        let mut rest = text.as_bytes();
+        let mut rest = &text.as_bytes()[separators(text.as_bytes())..];
         let mut last_digits = 0;
         while numbers.len() < count {
-            let skip = rest.iter().take_while(|b| !b.is_ascii_digit()).count();
-            rest = &rest[skip..];
-            if rest.is_empty() {
-                break;
-            }
-            last_digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+            last_digits = digits(rest);
             let mut number = 0u64;
             for digit in &rest[..last_digits] {
                 number = number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
             }
             numbers.push(number);
             rest = &rest[last_digits..];
+            rest = &rest[separators(rest)..];
+            if rest.is_empty() {
+                break;
+            }
         }
-        if unit.has_micros() && numbers.len() == count && last_digits < 6 {
+        if !rest.is_empty() {
+            return None;
+        }
+        if unit.has_micros() && last_digits < 6 {
             *numbers.last_mut()? *= 10u64.pow(6 - last_digits as u32);
         }
         while numbers.len() < count {
@@ -211,7 +215,11 @@ mod tests {
         assert_eq!(add(at(2018, 12, 31), "1 1:1:1", IntervalUnit::DaySecond).unwrap(), "2019-01-01 01:01:01");
         assert_eq!(add(at(2018, 12, 31), "1.5", IntervalUnit::Second).unwrap(), "2018-12-31 00:00:01.500000");
         assert_eq!(add(at(2018, 12, 31), "1.5", IntervalUnit::SecondMicrosecond).unwrap(), "2018-12-31 00:00:01.500000");
+        assert_eq!(add(at(2018, 12, 31), "1", IntervalUnit::DayMicrosecond).unwrap(), "2018-12-31 00:00:00.100000");
+        assert_eq!(Interval::parse("1:2:3", IntervalUnit::HourMinute), None);
         assert_eq!(add(at(9999, 12, 31), "1", IntervalUnit::Day), None);
+        assert_eq!(add(at(1, 1, 1), "-1", IntervalUnit::Second).unwrap(), "0000-00-00 23:59:59");
+        assert_eq!(add(at(1, 1, 1), "-367", IntervalUnit::Day), None);
         assert_eq!(add(at(2018, 5, 1), "1-2", IntervalUnit::YearMonth).unwrap(), "2019-07-01 00:00:00");
         assert_eq!(add(at(2018, 5, 1), "1", IntervalUnit::Quarter).unwrap(), "2018-08-01 00:00:00");
     }

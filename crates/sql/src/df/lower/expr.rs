@@ -146,6 +146,7 @@ impl Lowerer {
                     (false, true) => DfExpr::IsNotFalse(truth),
                 })
             }
+            ExprKind::Compare { by, left, right, .. } if reads_dates(*by, left, right) => self.wrapped(expr, scope, true),
             ExprKind::Compare { op, by, left, right } => match self.native_compare(*op, *by, left, right, scope)? {
                 Some(comparison) => Ok(comparison),
                 None => self.wrapped(expr, scope, true),
@@ -181,11 +182,22 @@ impl Lowerer {
             conjuncts.sort_by_key(|c| !matches!(c.kind, ExprKind::Compare { op: CompareOp::Eq, .. }));
             others = conjuncts.split_off(NATIVE_PARTS);
         }
-        let mut conditions = conjuncts.into_iter().map(|c| self.condition(c, scope)).collect::<Result<Vec<_>>>()?;
+        let mut conditions = conjuncts.into_iter().map(|c| self.conjunct(c, scope)).collect::<Result<Vec<_>>>()?;
         if let Some(others) = Expr::and(others.into_iter().cloned()) {
             conditions.push(self.wrapped(&others, scope, true)?);
         }
         Ok(conditions)
+    }
+
+    /// A condition for which NULL is as good as false: joins find rows by a date that equals a string too.
+    fn conjunct(&self, expr: &Expr, scope: &Scope) -> Result<DfExpr> {
+        if let ExprKind::Compare { op: CompareOp::Eq, by, left, right } = &expr.kind
+            && reads_dates(*by, left, right)
+            && let Some(equal) = self.native_compare(CompareOp::Eq, *by, left, right, scope)?
+        {
+            return Ok(equal);
+        }
+        self.condition(expr, scope)
     }
 
     /// The truth of a value: numbers other than zero.
@@ -517,6 +529,12 @@ pub(in crate::df) fn key_hides_value(ty: &ColumnType) -> bool {
 /// A collation for text whatever the comparison's is: `binary` is not one.
 fn text_collation(collation: &'static Collation) -> &'static Collation {
     if collation.charset == highkey_types::Charset::Binary { Collation::utf8mb4() } else { collation }
+}
+
+/// Whether strings that differ from row to row are compared as dates: one that is none is the zero date, as the row evaluator knows.
+fn reads_dates(by: CompareBy, left: &Expr, right: &Expr) -> bool {
+    let reads = |side: &Expr| side.ty.ty.is_string() && !side.is_constant();
+    matches!(by, CompareBy::Date | CompareBy::DateTime) && (reads(left) || reads(right))
 }
 
 /// The MySQL type of a plain comparison form.

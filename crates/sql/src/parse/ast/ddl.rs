@@ -31,6 +31,8 @@ pub struct DataType {
     pub unsigned: bool,
     /// ZEROFILL (implies UNSIGNED).
     pub zerofill: bool,
+    /// Display width of an integer type.
+    pub width: Option<u32>,
     /// CHARACTER SET of this column.
     pub charset: Option<String>,
     /// COLLATE of this column.

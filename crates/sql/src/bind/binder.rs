@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Table, View};
+use highkey_table::{Privileges, Table, View};
 use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::fold::Folder;
+use super::privileges::Below;
 use super::scope::Scope;
 use super::view::Conditions;
 use super::{BindContext, errors};
@@ -55,6 +56,16 @@ pub(super) struct Binder<'a> {
     pub loaded: Option<(Vec<Str>, &'static Collation)>,
     /// What names have been found to be, for a view's text.
     pub names: Option<Box<ResolvedNames>>,
+    /// Names ask for nothing of the account.
+    pub trusted: bool,
+    /// Any of these lets FROM name a table; what of it may be read is asked for each column.
+    pub readable: Privileges,
+    /// What the account may do with all the tables that an exposed view reads: see `Below`.
+    pub granted: Privileges,
+    /// The same of the view that was bound last.
+    pub granted_below: Privileges,
+    /// The views that have been exposed.
+    pub below: Vec<Below>,
     /// How many of the expressions around the current one are being bound once more.
     repeating: usize,
     /// Expressions bound once more.
@@ -89,6 +100,11 @@ impl<'a> Binder<'a> {
             merges: false,
             loaded: None,
             names: None,
+            trusted: false,
+            readable: Privileges::SELECT,
+            granted: Privileges::ALL,
+            granted_below: Privileges::ALL,
+            below: Vec::new(),
             repeating: 0,
             repeated: 0,
             copied: 0,
@@ -150,6 +166,7 @@ impl<'a> Binder<'a> {
                 if let Some(index) = scope.find(name)?
                     && scope.groups.iter().any(|g| g.as_column() == Some(index))
                 {
+                    self.check_field(Privileges::SELECT, &scope.from.fields[index])?;
                     return Ok(Expr::column(index, scope.from.fields[index].ty.clone()));
                 }
                 if let Some(expr) = scope.find_alias(name)? {
@@ -157,6 +174,7 @@ impl<'a> Binder<'a> {
                 }
             }
             if let Some(index) = scope.find(name)? {
+                self.check_field(Privileges::SELECT, &scope.from.fields[index])?;
                 let ty = scope.from.fields[index].ty.clone();
                 let kind = if depth == 0 { ExprKind::Column(index) } else { ExprKind::Outer { depth, index } };
                 return Ok(Expr { kind, ty });

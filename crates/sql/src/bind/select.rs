@@ -216,6 +216,7 @@ impl Binder<'_> {
                         items.push(Expr::column(*i, field.ty.clone()));
                         fields.push(field);
                     }
+                    self.check_star(&fields[before..])?;
                     self.note_star(*at, &fields[before..]);
                 }
                 SelectItem::QualifiedStar { name, at } => {
@@ -231,6 +232,7 @@ impl Binder<'_> {
                     if items.len() == before {
                         return Err(errors::unknown_table(&name.to_string()));
                     }
+                    self.check_star(&fields[before..])?;
                     self.note_star(*at, &fields[before..]);
                 }
                 SelectItem::Expr { expr, name, .. } => {

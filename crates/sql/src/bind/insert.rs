@@ -29,7 +29,7 @@ impl Binder<'_> {
         let def = target.table.def().clone();
         let empty = matches!(&insert.source, InsertSource::Values(rows) if rows.iter().all(Vec::is_empty));
         let columns = target.columns(insert.columns.as_deref(), empty)?;
-        self.check_filled(&insert.table, insert.columns.is_some(), columns.iter().map(|column| &target.fields[*column]))?;
+        self.check_filled(&insert.table, insert.columns.as_ref().is_some_and(|listed| !listed.is_empty()), columns.iter().map(|column| &target.fields[*column]))?;
         if !insert.ignore {
             self.check_view_defaults(&target, &columns)?;
         }
@@ -106,7 +106,7 @@ impl Binder<'_> {
         }
         let first = chosen.first().copied().unwrap_or(0);
         let Some((Rel { kind: RelKind::Scan { table, .. }, .. }, _)) = columns.get(first).and_then(|(_, place)| *place) else { return Err(not_insertable) };
-        let unnamed = |f| Field { name: Str::from(""), schema: def.schema.clone(), org_table: def.name.clone(), ..f };
+        let unnamed = |f: Field| Field { name: Str::from(""), schema: def.schema.clone(), org_table: def.name.clone(), ..f };
         let mut fields: Vec<Field> = table_fields(table.def(), &def.name).into_iter().map(unnamed).collect();
         let mut visible = Vec::new();
         for ((field, _), (scan, column)) in columns.iter().zip(&places) {

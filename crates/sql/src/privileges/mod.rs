@@ -18,7 +18,7 @@ use std::sync::Arc;
 use highkey_table::{Catalog, Grants, Privileges, UserDef};
 use highkey_types::{Collation, MySqlError, errors};
 
-pub use text::{account, grant_statements};
+pub use text::{account, column_cell, grant_statements};
 
 /// Tables of performance_schema that every account may read.
 const WORLD_READABLE: [&str; 4] = ["global_status", "global_variables", "session_status", "session_variables"];

@@ -74,6 +74,11 @@ impl SessionState {
         if access.sees_table(&schema, table) { Ok(()) } else { Err(access.table_denied("SELECT", table)) }
     }
 
+    /// Something may be done with the table: it is listed.
+    pub(crate) fn sees_table(&self, schema: &str, table: &str) -> bool {
+        self.access().is_none_or(|access| access.sees_table(schema, table))
+    }
+
     /// Error 1227 unless the account has the privilege ON *.*; `name` is its name.
     pub(crate) fn check_global(&self, wanted: Privileges, name: &str) -> Result<(), MySqlError> {
         self.access().map_or(Ok(()), |access| access.check_global(wanted, name))

@@ -2,6 +2,7 @@
 
 use highkey_table::{Privileges, UserDef};
 
+use super::Access;
 use crate::parse::print::quote;
 
 /// `` `user`@`host` ``, as SHOW GRANTS names an account.
@@ -12,6 +13,12 @@ fn quoted(account: &UserDef) -> String {
 /// `'user'@'host'`, as information_schema names an account.
 pub fn account(user: &str, host: &str) -> String {
     format!("'{user}'@'{host}'")
+}
+
+/// What may be done with a column, as SHOW FULL COLUMNS and information_schema say it; `None`: it is not to be seen.
+pub fn column_cell(access: Option<&Access>, schema: &str, table: &str, column: &str) -> Option<String> {
+    let granted = access.map_or(Privileges::OF_COLUMN, |access| access.column(schema, table, column).within(Privileges::OF_COLUMN));
+    if granted.is_empty() { None } else { Some(granted.names().collect::<Vec<_>>().join(",").to_lowercase()) }
 }
 
 /// What SHOW GRANTS shows of an account.

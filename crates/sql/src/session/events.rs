@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use highkey_binlog::RowMetadata;
-use highkey_table::{Binlog, BinlogOptions, DdlContext, EventSource, GtidChoice, LoggedStatement};
+use highkey_table::{Binlog, BinlogOptions, DdlContext, EventSource, GtidChoice, LoggedStatement, Privileges};
 use highkey_types::{MySqlError, Str, Value};
 
 use super::instance::Replica;

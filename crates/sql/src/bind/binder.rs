@@ -7,7 +7,7 @@ use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::fold::Folder;
 use super::privileges::Below;
-use super::scope::Scope;
+use super::scope::{Clause, Scope};
 use super::view::Conditions;
 use super::{BindContext, errors};
 use crate::parse::ast::{self, ColumnRef};
@@ -185,6 +185,9 @@ impl<'a> Binder<'a> {
             {
                 return Ok(expr);
             }
+        }
+        if clause != Clause::Having.name() {
+            self.check_unknown(name)?;
         }
         Err(errors::unknown_column(&name.to_string(), clause))
     }

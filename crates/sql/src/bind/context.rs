@@ -57,6 +57,10 @@ pub trait BindContext {
     fn access(&self) -> Option<&Access> {
         None
     }
+    /// The statement is EXPLAIN, which tells what is in views.
+    fn explains(&self) -> bool {
+        false
+    }
     /// What an account may do; `None`: everything.
     fn access_of(&self, _user: &str, _host: &str) -> Option<Arc<Access>> {
         None

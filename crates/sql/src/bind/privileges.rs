@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Privileges, Table, View};
-use highkey_types::Str;
+use highkey_table::{Privileges, Table, View, ViewDef};
+use highkey_types::{MySqlError, Str};
 
 use super::binder::{Binder, Result};
 use super::errors;
 use super::scope::{same_name, same_table};
 use super::view::invalid_view;
-use crate::parse::ast::{self, ObjectName};
+use crate::parse::ast::{self, ColumnRef, ObjectName};
 use crate::plan::Field;
 use crate::privileges::Access;
 
@@ -84,6 +84,29 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// EXPLAIN shows what a view reads to who may see its text: error 1345.
+    pub fn check_explained(&self, view: &ViewDef) -> Result<()> {
+        match self.access() {
+            Some(access) if self.cx.explains() && !access.table(&view.schema, &view.name).has(Privileges::SHOW_VIEW) => {
+                Err(MySqlError::with_message(1345, "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A name that no table of FROM has: error 1143 beside a table of which not all may be read, as for a column that is there.
+    pub fn check_unknown(&self, name: &ColumnRef) -> Result<()> {
+        let (Some(access), Some(scope)) = (self.access(), self.scopes.last()) else { return Ok(()) };
+        let hides = |field: &&Field| {
+            let named = name.table.as_ref().is_none_or(|table| same_table(&field.table, table));
+            named && !field.schema.is_empty() && !access.table(&field.schema, &field.org_table).has(Privileges::SELECT)
+        };
+        match scope.from.fields.iter().find(hides) {
+            Some(field) => access.check_column(Privileges::SELECT, &field.schema, &field.org_table, &name.column),
+            None => Ok(()),
+        }
     }
 
     /// What is behind a view that rows are changed through, by its name in the statement: error 1356, if the one that the view works for may not do so.

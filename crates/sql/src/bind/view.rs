@@ -76,6 +76,10 @@ impl BindContext for ViewContext<'_> {
         if self.view.invoker { self.cx.access() } else { self.definer.as_deref() }
     }
 
+    fn explains(&self) -> bool {
+        self.cx.explains()
+    }
+
     fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {
         self.cx.access_of(user, host)
     }
@@ -178,6 +182,7 @@ impl Binder<'_> {
         if !def.invoker && !self.cx.has_account(&def.definer.0, &def.definer.1) {
             return Err(MySqlError::with_message(1449, format!("The user specified as a definer ('{}'@'{}') does not exist", def.definer.0, def.definer.1)));
         }
+        self.check_explained(def)?;
         let query = crate::parse::parse_query(&def.text).map_err(|_| invalid_view(def))?;
         let definer = if def.invoker { None } else { self.cx.access_of(&def.definer.0, &def.definer.1) };
         let cx = ViewContext { cx: self.cx, view: def, definer };

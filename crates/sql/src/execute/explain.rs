@@ -23,6 +23,7 @@ impl Session {
             let name = if format == ExplainFormat::Json { "JSON" } else { "TRADITIONAL" };
             return Err(error::not_supported(&format!("EXPLAIN ANALYZE with FORMAT={name}")).into());
         }
+        self.state.explaining = true;
         if format == ExplainFormat::Json {
             let block = self.explain_json(statement).await?;
             let mut text = String::new();

@@ -66,6 +66,8 @@ pub struct SessionState {
     random_states: HashMap<usize, Option<(u32, u32)>>,
     /// What the account may do; `None`: everything.
     access: Option<Arc<Access>>,
+    /// The running statement is EXPLAIN.
+    pub explaining: bool,
     /// Of the accounts, as `access` was made of them.
     accounts_version: u64,
 }
@@ -98,6 +100,7 @@ impl SessionState {
             tables_refused: None,
             random_states: HashMap::new(),
             access: None,
+            explaining: false,
             accounts_version: 0,
         };
         state.load_access();
@@ -148,10 +151,8 @@ impl SessionState {
         let database = self.instance.database();
         // Read before the accounts are: what changes between comes once more.
         self.accounts_version = database.accounts_version();
-        self.access = match &self.client {
-            client if client.unrestricted => None,
-            client => Access::of(&database.catalog(), &client.account_user, &client.account_host, &client.client_host),
-        };
+        let client = &self.client;
+        self.access = if client.unrestricted { None } else { Access::of(&database.catalog(), &client.account_user, &client.account_host, &client.client_host) };
     }
 
     /// Takes over what a query changed in its copy of this state.
@@ -189,6 +190,7 @@ impl SessionState {
     pub fn begin_statement(&mut self, keep_diagnostics: bool) {
         self.now_micros = self.config.timestamp_micros.unwrap_or_else(clock_micros);
         self.refresh_access();
+        self.explaining = false;
         self.explicit_insert_id = None;
         self.strict_dml = false;
         self.strict_error = None;
@@ -384,6 +386,10 @@ impl BindContext for SessionState {
 
     fn access(&self) -> Option<&Access> {
         SessionState::access(self)
+    }
+
+    fn explains(&self) -> bool {
+        self.explaining
     }
 
     fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {

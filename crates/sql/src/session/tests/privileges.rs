@@ -1,7 +1,5 @@
 //! What accounts may do: answers of MySQL 8.0.12.
 
-use highkey_types::MySqlError;
-
 use super::*;
 
 impl Server {

@@ -15,7 +15,7 @@ mod text;
 
 use std::sync::Arc;
 
-use highkey_table::{Catalog, Grants, Privileges, UserDef};
+use highkey_table::{Catalog, DYNAMIC_PRIVILEGES, Grants, Privileges, UserDef};
 use highkey_types::{Collation, MySqlError, errors};
 
 pub use text::{account, column_cell, grant_statements};
@@ -45,8 +45,8 @@ impl Access {
                 grants: Grants::default(),
             })
         });
-        let all = Grants::all();
-        let everything = account.grants.global.has(all.global) && all.dynamic.keys().all(|name| account.grants.dynamic.get(name) == Some(&true));
+        let Grants { global, dynamic, .. } = &account.grants;
+        let everything = global.has(Privileges::ALL.and(Privileges::GRANT)) && DYNAMIC_PRIVILEGES.iter().all(|name| dynamic.get(*name) == Some(&true));
         if everything { None } else { Some(Arc::new(Access { account, client_host: client_host.to_owned() })) }
     }
 

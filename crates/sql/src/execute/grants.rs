@@ -161,6 +161,8 @@ impl Session {
             Level::Schema(pattern) => Err(access.schema_denied(pattern)),
             Level::Table((schema, table)) => {
                 access.check_table(needed, schema, table)?;
+                let of_columns = wanted.columns.values().fold(Privileges::NONE, |all, privileges| all.and(*privileges));
+                access.check_any_column(of_columns, schema, table)?;
                 wanted.columns.iter().try_for_each(|(column, privileges)| access.check_column(*privileges, schema, table, column))
             }
         }

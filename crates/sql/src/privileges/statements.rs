@@ -54,7 +54,7 @@ impl SessionState {
                     };
                 }
                 // Columns do not do: the text shows all of them.
-                if access.table(&schema, table).has_any(Privileges::OF_TABLE) { Ok(()) } else { Err(access.table_denied("SHOW", table)) }
+                if access.table(&schema, table).has_any(Privileges::OF_TABLE.and(Privileges::GRANT)) { Ok(()) } else { Err(access.table_denied("SHOW", table)) }
             }
             ShowWhat::CreateUser(user) if !self.is_own(user) => access.check_schema(Privileges::SELECT, "mysql"),
             ShowWhat::Grants { user: Some(user) } if !self.is_own(user) => access.check_table(Privileges::SELECT, "mysql", "user"),
@@ -92,14 +92,16 @@ impl SessionState {
         let wanted = if create.select.is_some() { Privileges::CREATE.and(Privileges::INSERT) } else { Privileges::CREATE };
         access.check_table(wanted, &schema, table)?;
         if let Some(like) = &create.like {
-            self.check_named(access, Privileges::SELECT, like)?;
+            let (schema, table) = self.named(like)?;
+            access.check_any_column(Privileges::SELECT, &schema, table)?;
         }
         create.foreign_keys.iter().try_for_each(|key| self.check_parent(access, &schema, &key.parent))
     }
 
     /// The parent of a foreign key; without a schema it is the child's.
     fn check_parent(&self, access: &Access, schema: &str, parent: &ObjectName) -> Result<(), MySqlError> {
-        access.check_table(Privileges::REFERENCES, parent.schema.as_deref().unwrap_or(schema), &parent.name)
+        let schema = parent.schema.as_deref().unwrap_or(schema);
+        if access.table(schema, &parent.name).has(Privileges::REFERENCES) { Ok(()) } else { Err(access.table_denied("REFERENCES", &format!("{schema}.{}", parent.name))) }
     }
 
     fn check_create_view(&self, access: &Access, view: &CreateView) -> Result<(), MySqlError> {
@@ -133,7 +135,10 @@ impl SessionState {
             Maintenance::Check | Maintenance::Checksum => Privileges::SELECT,
             _ => Privileges::SELECT.and(Privileges::INSERT),
         };
-        tables.iter().try_for_each(|name| self.check_named(access, wanted, name))
+        tables.iter().try_for_each(|name| {
+            let (schema, table) = self.named(name)?;
+            access.check_any_column(wanted, &schema, table)
+        })
     }
 }
 

@@ -27,11 +27,13 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-/// Prepares a server as `privileges.recorded` says; the statements that follow there with their answers.
-async fn recorded() -> (Server, Vec<(&'static str, &'static str)>) {
+const RECORDED: [(&str, &str); 2] = [("u", include_str!("privileges_u.recorded")), ("w", include_str!("privileges_w.recorded"))];
+
+/// Prepares a server as a recording says; the statements that follow there with their answers.
+async fn recorded((user, text): (&str, &'static str)) -> (Server, Vec<(&'static str, &'static str)>) {
     let server = Server::new();
     let mut root = server.connect();
-    let (setup, asked) = include_str!("privileges.recorded").split_once("-- u\n").unwrap();
+    let (setup, asked) = text.split_once(&format!("-- {user}\n")).unwrap();
     for sql in setup.lines().filter(|line| !line.starts_with('#') && !line.starts_with("--")) {
         root.ok(sql).await;
     }
@@ -40,13 +42,15 @@ async fn recorded() -> (Server, Vec<(&'static str, &'static str)>) {
 
 #[tokio::test]
 async fn what_may_not_be_done_is_refused_as_by_mysql() {
-    let (server, asked) = recorded().await;
-    let mut u = server.connect_as("u");
     let mut others = Vec::new();
-    for (sql, expected) in asked {
-        let found = told(&u.run(sql).await);
-        if found != expected {
-            others.push(format!("{sql}\n  MySQL: {expected}\n  here:  {found}"));
+    for recording in RECORDED {
+        let (server, asked) = recorded(recording).await;
+        let mut client = server.connect_as(recording.0);
+        for (sql, expected) in asked {
+            let found = told(&client.run(sql).await);
+            if found != expected {
+                others.push(format!("{sql}\n  MySQL: {expected}\n  here:  {found}"));
+            }
         }
     }
     assert!(others.is_empty(), "{}", others.join("\n"));
@@ -54,7 +58,7 @@ async fn what_may_not_be_done_is_refused_as_by_mysql() {
 
 #[tokio::test]
 async fn lists_leave_out_what_may_not_be_seen() {
-    let (server, _) = recorded().await;
+    let (server, _) = recorded(RECORDED[0]).await;
     let mut u = server.connect_as("u");
     assert_eq!(u.rows("SHOW DATABASES").await, table("d|information_schema"));
     u.ok("USE d").await;

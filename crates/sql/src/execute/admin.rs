@@ -45,7 +45,7 @@ impl Session {
         let process = self.state.instance.process(id).ok_or_else(|| error::err(1094, format!("Unknown thread id: {id}")))?;
         if process.snapshot().user != self.state.client.user
             && let Some(access) = self.state.access()
-            && !access.has_dynamic("CONNECTION_ADMIN")
+            && !access.has_dynamic_or_super("CONNECTION_ADMIN")
         {
             return Err(errors::kill_denied_error(id).into());
         }

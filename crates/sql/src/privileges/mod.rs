@@ -59,9 +59,14 @@ impl Access {
         self.grants().global
     }
 
-    /// The dynamic privilege, or SUPER, which has been all of them.
+    /// The dynamic privilege.
     pub fn has_dynamic(&self, name: &str) -> bool {
-        self.grants().dynamic.contains_key(name) || self.global().has(Privileges::SUPER)
+        self.grants().dynamic.contains_key(name)
+    }
+
+    /// The dynamic privilege, or SUPER, which was split into most of them.
+    pub fn has_dynamic_or_super(&self, name: &str) -> bool {
+        self.has_dynamic(name) || self.global().has(Privileges::SUPER)
     }
 
     /// It may grant the dynamic privilege.
@@ -132,7 +137,7 @@ impl Access {
 
     /// Error 1227, unless it has SUPER or the dynamic privilege.
     pub fn check_dynamic(&self, name: &str) -> Result<(), MySqlError> {
-        if self.has_dynamic(name) { Ok(()) } else { Err(errors::specific_access_denied_error(format!("SUPER or {name}"))) }
+        if self.has_dynamic_or_super(name) { Ok(()) } else { Err(errors::specific_access_denied_error(format!("SUPER or {name}"))) }
     }
 
     /// Error 1044.

@@ -48,16 +48,28 @@ impl Privileges {
     pub const EVENT: Privileges = Privileges(1 << 26);
     pub const TRIGGER: Privileges = Privileges(1 << 27);
 
-    /// What ALL means ON *.*: everything but GRANT OPTION.
-    pub const ALL: Privileges = Privileges((1 << 31) - 1 - (1 << 10));
-    /// What ALL means ON schema.*.
-    pub const OF_SCHEMA: Privileges = Privileges(
-        Privileges::OF_TABLE.0 | 1 << 16 | 1 << 17 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 26,
-    );
-    /// What ALL means ON schema.table.
-    pub const OF_TABLE: Privileges = Privileges(0b1111 | 1 << 4 | 1 << 5 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 21 | 1 << 22 | 1 << 27);
     /// What can be granted for columns.
-    pub const OF_COLUMN: Privileges = Privileges(0b111 | 1 << 11);
+    pub const OF_COLUMN: Privileges = Privileges::SELECT.and(Privileges::INSERT).and(Privileges::UPDATE).and(Privileges::REFERENCES);
+    /// What ALL means ON schema.table.
+    pub const OF_TABLE: Privileges = Privileges::OF_COLUMN
+        .and(Privileges::DELETE)
+        .and(Privileges::CREATE)
+        .and(Privileges::DROP)
+        .and(Privileges::INDEX)
+        .and(Privileges::ALTER)
+        .and(Privileges::CREATE_VIEW)
+        .and(Privileges::SHOW_VIEW)
+        .and(Privileges::TRIGGER);
+    /// What ALL means ON schema.*.
+    pub const OF_SCHEMA: Privileges = Privileges::OF_TABLE
+        .and(Privileges::CREATE_TEMPORARY)
+        .and(Privileges::LOCK_TABLES)
+        .and(Privileges::EXECUTE)
+        .and(Privileges::CREATE_ROUTINE)
+        .and(Privileges::ALTER_ROUTINE)
+        .and(Privileges::EVENT);
+    /// What ALL means ON *.*: everything but GRANT OPTION.
+    pub const ALL: Privileges = Privileges((1 << NAMES.len()) - 1).without(Privileges::GRANT);
 
     /// Both together.
     pub const fn and(self, other: Privileges) -> Privileges {
@@ -100,7 +112,7 @@ impl Privileges {
 
     /// The names, in the order in which MySQL lists them.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        NAMES.iter().enumerate().filter(move |(bit, _)| self.0 & 1 << *bit != 0).map(|(_, name)| *name)
+        NAMES.iter().enumerate().filter(move |(bit, _)| self.0 & (1 << *bit) != 0).map(|(_, name)| *name)
     }
 }
 

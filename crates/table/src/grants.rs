@@ -69,7 +69,7 @@ impl Privileges {
         .and(Privileges::ALTER_ROUTINE)
         .and(Privileges::EVENT);
     /// What ALL means ON *.*: everything but GRANT OPTION.
-    pub const ALL: Privileges = Privileges((1 << NAMES.len()) - 1).without(Privileges::GRANT);
+    pub const ALL: Privileges = Privileges((1u32 << NAMES.len()) - 1).without(Privileges::GRANT);
 
     /// Both together.
     pub const fn and(self, other: Privileges) -> Privileges {
@@ -107,7 +107,7 @@ impl Privileges {
             "GRANT" => return None,
             name => name,
         };
-        NAMES.iter().position(|known| *known == name).map(|bit| Privileges(1 << bit))
+        NAMES.iter().position(|known| *known == name).map(|bit| Privileges(1u32 << bit))
     }
 
     /// The names, in the order in which MySQL lists them.

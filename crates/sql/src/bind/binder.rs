@@ -58,6 +58,8 @@ pub(super) struct Binder<'a> {
     pub names: Option<Box<ResolvedNames>>,
     /// Names ask for nothing of the account.
     pub trusted: bool,
+    /// The query to be bound next is EXISTS's: see `Scope::star_unread`.
+    pub star_unread: bool,
     /// Any of these lets FROM name a table; what of it may be read is asked for each column.
     pub readable: Privileges,
     /// What the account may do with all the tables that an exposed view reads: see `Below`.
@@ -101,6 +103,7 @@ impl<'a> Binder<'a> {
             loaded: None,
             names: None,
             trusted: false,
+            star_unread: false,
             readable: Privileges::SELECT,
             granted: Privileges::ALL,
             granted_below: Privileges::ALL,

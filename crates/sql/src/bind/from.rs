@@ -99,9 +99,7 @@ impl Binder<'_> {
                 }
                 // A derived table is computed before anything changes.
                 let changing = self.changing.take();
-                let readable = std::mem::replace(&mut self.readable, Privileges::SELECT);
                 let rel = self.query_expression(query);
-                self.readable = readable;
                 self.changing = changing;
                 self.merges = true;
                 let mut rel = rel?;

@@ -40,7 +40,7 @@ END
 
 "$BIN/highkey-sim" crash --binary "$BIN/highkey" --datadir "$WORK/source" --port $PORT --cycles "$CYCLES" --seed "$SEED" --load-ms-max 1500 --no-one-phase \
     --before-load "bash $WORK/settle $PORT" \
-    --setup "SET sql_log_bin=0" --setup "CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'" --setup "SET sql_log_bin=1" \
+    --setup "SET sql_log_bin=0" --setup "CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'" --setup "GRANT REPLICATION SLAVE ON *.* TO repl@'%'" --setup "SET sql_log_bin=1" \
     -- "${OPTIONS[@]}" || { tail -30 "$WORK/source.log"; exit 1; }
 
 "$BIN/highkey" serve --datadir "$WORK/source" --port $PORT "${OPTIONS[@]}" >>"$WORK/source.log" 2>&1 &

@@ -70,7 +70,7 @@ for POINT in AFTER_SYNC AFTER_COMMIT; do
     rm -rf "$WORK/source"
     # Set up without a replica, and so without waiting.
     start_source
-    sql $PORT "SET GLOBAL rpl_semi_sync_source_enabled=0; SET sql_log_bin=0; CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'; SET sql_log_bin=1; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)"
+    sql $PORT "SET GLOBAL rpl_semi_sync_source_enabled=0; SET sql_log_bin=0; CREATE USER repl@'%' IDENTIFIED WITH mysql_native_password BY 'repl'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'; SET sql_log_bin=1; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)"
     sql $PORT "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'; SET GLOBAL rpl_semi_sync_master_enabled=1"
     start_mariadb $REPLICA --server-id=2 --rpl-semi-sync-slave-enabled=ON
     sql $REPLICA "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=$PORT, MASTER_USER='repl', MASTER_PASSWORD='repl', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=no,

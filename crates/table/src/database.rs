@@ -28,6 +28,7 @@ pub struct Database {
     publishing: Mutex<()>,
     /// Counts published catalogs: a snapshot taken at epoch e sees the trees of every table published up to e.
     epoch: AtomicU64,
+    accounts_version: AtomicU64,
     pub(crate) metadata_locks: Arc<MetadataLocks>,
     server_uuid: Uuid,
     binlog: Option<Arc<Binlog>>,
@@ -101,6 +102,7 @@ impl Database {
             catalog: ArcSwap::from_pointee(catalog),
             publishing: Mutex::new(()),
             epoch: AtomicU64::new(0),
+            accounts_version: AtomicU64::new(0),
             metadata_locks,
             server_uuid,
             binlog,
@@ -130,6 +132,16 @@ impl Database {
     /// The committed definitions at this moment. Does not lock.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
+    }
+
+    /// Another number after every change of an account: what was read of accounts under the same number is still so.
+    pub fn accounts_version(&self) -> u64 {
+        self.accounts_version.load(Ordering::Acquire)
+    }
+
+    /// To be called after the changed accounts have been published.
+    pub(crate) fn note_accounts_changed(&self) {
+        self.accounts_version.fetch_add(1, Ordering::Release);
     }
 
     pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {

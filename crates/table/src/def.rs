@@ -5,6 +5,8 @@ use std::time::SystemTime;
 use highkey_storage::IndexId;
 use highkey_types::{Collation, ColumnType, Str, Value};
 
+use crate::grants::Grants;
+
 /// A table's identity: constant over renames, rebuilds and truncation, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u64);
@@ -325,6 +327,9 @@ pub struct UserDef {
     pub authentication_string: String,
     pub password_expired: bool,
     pub account_locked: bool,
+    /// What it may do. Records from before there were grants do not say: those accounts could do everything.
+    #[serde(default = "Grants::all")]
+    pub grants: Grants,
 }
 
 /// Names of columns and indexes compare without case.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use highkey_storage::Isolation;
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, errors};
 
 use crate::catalog::keys;
 use crate::database::Database;
 use crate::ddl::DdlContext;
 use crate::def::UserDef;
 use crate::error;
+use crate::grants::Grants;
 use crate::high_water;
 use crate::transaction::HeldLocks;
 
@@ -23,13 +24,31 @@ impl Database {
         self.store_user(cx, user)
     }
 
-    /// ALTER USER, SET PASSWORD: replaces the account's record. Error 1396 if there is none.
+    /// ALTER USER, SET PASSWORD: replaces the account's record but for its grants. Error 1396 if there is none.
     pub async fn alter_user(self: &Arc<Self>, cx: &DdlContext, user: UserDef) -> Result<(), MySqlError> {
         let _locks = self.lock_accounts(cx).await?;
-        if self.catalog().user(&user.user, &user.host).is_none() {
+        let Some(current) = self.catalog().user(&user.user, &user.host) else {
             return Err(error::user_operation("ALTER USER", &user.user, &user.host));
-        }
-        self.store_user(cx, user)
+        };
+        self.store_user(cx, UserDef { grants: current.grants.clone(), ..user })
+    }
+
+    /// GRANT and REVOKE: `change` edits what the account may do. Error 1141 if there is no such account.
+    pub async fn change_grants(
+        self: &Arc<Self>,
+        cx: &DdlContext,
+        user: &str,
+        host: &str,
+        change: impl FnOnce(&mut Grants) -> Result<(), MySqlError>,
+    ) -> Result<(), MySqlError> {
+        let _locks = self.lock_accounts(cx).await?;
+        let Some(current) = self.catalog().user(user, host) else {
+            return Err(errors::nonexisting_grant(user, host));
+        };
+        let mut changed = (*current).clone();
+        change(&mut changed.grants)?;
+        changed.grants.tidy();
+        self.store_user(cx, changed)
     }
 
     /// DROP USER. Error 1396 if there is no such account.
@@ -42,6 +61,7 @@ impl Database {
         high_water::remove(&mut txn, self.catalog_index(), &keys::user(user, host))?;
         cx.commit(self, txn)?;
         self.publish(|catalog, _| catalog.remove_user(user, host));
+        self.note_accounts_changed();
         Ok(())
     }
 
@@ -51,6 +71,7 @@ impl Database {
         high_water::put(&mut txn, self.catalog_index(), &keys::user(&user.user, &user.host), &record)?;
         cx.commit(self, txn)?;
         self.publish(|catalog, _| catalog.put_user(user));
+        self.note_accounts_changed();
         Ok(())
     }
 

@@ -147,6 +147,7 @@ fn definitions_survive_a_reopen() {
         authentication_string: "*X".into(),
         password_expired: false,
         account_locked: false,
+        grants: Grants::default(),
     };
     block_on(db.create_user(&cx(), user.clone())).unwrap();
     assert_eq!(block_on(db.create_user(&cx(), user)).unwrap_err().code, 1396);

@@ -165,6 +165,7 @@ pub async fn identify(
         client_address: peer.address.clone(),
         account_user: account.user.clone(),
         account_host: account.host.clone(),
+        unrestricted: false,
         password_expired: account.password_expired,
         flags: ClientFlags {
             found_rows: capabilities.contains(CapabilityFlags::CLIENT_FOUND_ROWS),

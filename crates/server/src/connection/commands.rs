@@ -210,11 +210,14 @@ pub async fn serve(
                     }
                 }
             }
-            Command::RegisterReplica(replica) => {
-                let host = String::from_utf8_lossy(replica.host).into_owned();
-                session.register_replica(replica.server_id, host, replica.port);
-                plain_ok(wire, session).await.map(Ok)?
-            }
+            Command::RegisterReplica(replica) => match session.check_follows() {
+                Ok(()) => {
+                    let host = String::from_utf8_lossy(replica.host).into_owned();
+                    session.register_replica(replica.server_id, host, replica.port);
+                    plain_ok(wire, session).await.map(Ok)?
+                }
+                Err(e) => Err(e),
+            },
             Command::BinlogDump(request) => match dump::serve(server, wire, session, &request).boxed().await? {
                 // The stream ended as the replica had asked for.
                 Ok(()) => {

@@ -121,6 +121,9 @@ struct Dump<'s> {
 
 /// Streams until the client goes (`Err` of io), asks for no more than there is (`Ok(Ok)`), or something is wrong.
 pub async fn serve(server: &Server, wire: &mut Wire, session: &Session, request: &DumpRequest<'_>) -> io::Result<Result<(), MySqlError>> {
+    if let Err(e) = session.check_follows() {
+        return Ok(Err(e));
+    }
     let Some(binlog) = server.instance.database().binlog().cloned() else { return Ok(Err(fatal("Binary log is not open"))) };
     let known = match request.gtids.map(GtidSet::decode).transpose() {
         Ok(known) => known,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Table, View};
+use highkey_table::{Privileges, Table, View};
 use highkey_types::{Collation, MySqlError, Str, Value};
 
 use super::fold::Folder;
-use super::scope::Scope;
+use super::privileges::Below;
+use super::scope::{Clause, Scope};
 use super::view::Conditions;
 use super::{BindContext, errors};
 use crate::parse::ast::{self, ColumnRef};
@@ -55,6 +56,18 @@ pub(super) struct Binder<'a> {
     pub loaded: Option<(Vec<Str>, &'static Collation)>,
     /// What names have been found to be, for a view's text.
     pub names: Option<Box<ResolvedNames>>,
+    /// Names ask for nothing of the account.
+    pub trusted: bool,
+    /// The query to be bound next is EXISTS's: see `Scope::star_unread`.
+    pub star_unread: bool,
+    /// Any of these lets FROM name a table; what of it may be read is asked for each column.
+    pub readable: Privileges,
+    /// What the account may do with all the tables that an exposed view reads: see `Below`.
+    pub granted: Privileges,
+    /// The same of the view that was bound last.
+    pub granted_below: Privileges,
+    /// The views that have been exposed.
+    pub below: Vec<Below>,
     /// How many of the expressions around the current one are being bound once more.
     repeating: usize,
     /// Expressions bound once more.
@@ -89,6 +102,12 @@ impl<'a> Binder<'a> {
             merges: false,
             loaded: None,
             names: None,
+            trusted: false,
+            star_unread: false,
+            readable: Privileges::SELECT,
+            granted: Privileges::ALL,
+            granted_below: Privileges::ALL,
+            below: Vec::new(),
             repeating: 0,
             repeated: 0,
             copied: 0,
@@ -150,6 +169,7 @@ impl<'a> Binder<'a> {
                 if let Some(index) = scope.find(name)?
                     && scope.groups.iter().any(|g| g.as_column() == Some(index))
                 {
+                    self.check_field(Privileges::SELECT, &scope.from.fields[index])?;
                     return Ok(Expr::column(index, scope.from.fields[index].ty.clone()));
                 }
                 if let Some(expr) = scope.find_alias(name)? {
@@ -157,6 +177,7 @@ impl<'a> Binder<'a> {
                 }
             }
             if let Some(index) = scope.find(name)? {
+                self.check_field(Privileges::SELECT, &scope.from.fields[index])?;
                 let ty = scope.from.fields[index].ty.clone();
                 let kind = if depth == 0 { ExprKind::Column(index) } else { ExprKind::Outer { depth, index } };
                 return Ok(Expr { kind, ty });
@@ -167,6 +188,9 @@ impl<'a> Binder<'a> {
             {
                 return Ok(expr);
             }
+        }
+        if clause != Clause::Having.name() {
+            self.check_unknown(name)?;
         }
         Err(errors::unknown_column(&name.to_string(), clause))
     }

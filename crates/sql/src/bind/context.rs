@@ -6,6 +6,7 @@ use highkey_table::{Table, View};
 use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
 
 use crate::plan::{ExprType, VirtualTable};
+use crate::privileges::Access;
 
 /// A table that a name stands for.
 #[derive(Clone)]
@@ -51,6 +52,18 @@ pub trait BindContext {
     /// There is such an account.
     fn has_account(&self, _user: &str, _host: &str) -> bool {
         true
+    }
+    /// What the one may do for whom the names are looked up: the session's account, or the definer of a view for what is in it. `None`: everything.
+    fn access(&self) -> Option<&Access> {
+        None
+    }
+    /// The statement is EXPLAIN, which tells what is in views.
+    fn explains(&self) -> bool {
+        false
+    }
+    /// What an account may do; `None`: everything.
+    fn access_of(&self, _user: &str, _host: &str) -> Option<Arc<Access>> {
+        None
     }
     /// sql_mode is strict.
     fn strict(&self) -> bool {

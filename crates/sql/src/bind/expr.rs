@@ -81,7 +81,7 @@ impl Binder<'_> {
                 self.call(FuncId::JsonMemberOf, vec![array, self.folder.fold(super::json::truth_as_json(value))])
             }
             Ast::Exists { query, negated } => {
-                let plan = self.subquery_plan(query)?;
+                let plan = self.exists_plan(query)?;
                 Ok(self.subquery(SubqueryKind::Exists { negated: *negated }, plan, ExprType::boolean(false)))
             }
             Ast::Subquery(query) => self.scalar_subquery(query),
@@ -254,7 +254,7 @@ impl Binder<'_> {
             }
             UnaryOp::Not => match &operand.kind {
                 Ast::Exists { query, negated } => {
-                    let plan = self.subquery_plan(query)?;
+                    let plan = self.exists_plan(query)?;
                     Ok(self.subquery(SubqueryKind::Exists { negated: !negated }, plan, ExprType::boolean(false)))
                 }
                 Ast::InQuery { expr, query, negated } => self.in_query(expr, query, !negated),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{IndexKind, Table, TableDef, View};
+use highkey_table::{IndexKind, Privileges, Table, TableDef, View};
 use highkey_types::{MySqlError, Str, column_flags};
 
 use super::binder::{Binder, Result};
@@ -81,6 +81,7 @@ impl Binder<'_> {
                 if !partitions.is_empty() {
                     return Err(MySqlError::with_message(1747, "PARTITION () clause on non partitioned table"));
                 }
+                self.check_read(name, alias.as_deref().unwrap_or(&name.name), locks)?;
                 if self.exposing
                     && let Some(view) = self.named_view(name)?
                     && let Some(exposed) = self.exposed_ref(&view, alias.as_deref().unwrap_or(&name.name))?
@@ -321,6 +322,8 @@ impl Binder<'_> {
         let mut shown = Vec::new();
         for (l, r) in pairs {
             let r = r + width;
+            self.check_field(Privileges::SELECT, &fields[*l])?;
+            self.check_field(Privileges::SELECT, &fields[r])?;
             let left = Expr::column(*l, fields[*l].ty.clone());
             let right = Expr::column(r, fields[r].ty.clone());
             parts.push(comparison(CompareOp::Eq, left, right, &self.folder)?);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Table, TableDef};
+use highkey_table::{Privileges, Table, TableDef};
 use highkey_types::{Charset, Collation, MySqlError, Str};
 
 use super::binder::{Binder, Result};
@@ -18,13 +18,18 @@ use crate::plan::{Expr, Field, Rel, RelKind};
 impl Binder<'_> {
     pub fn insert(&mut self, insert: &ast::Insert) -> Result<BoundInsert> {
         self.operation = if insert.replace { "REPLACE" } else { "INSERT" };
-        let target = self.row_target(&insert.table, insert.columns.as_deref())?;
+        let mut wanted = if insert.replace { Privileges::INSERT.and(Privileges::DELETE) } else { Privileges::INSERT };
+        if !insert.on_duplicate.is_empty() {
+            wanted = wanted.and(Privileges::UPDATE);
+        }
+        let target = self.row_target(&insert.table, insert.columns.as_deref(), wanted)?;
         if !insert.partitions.is_empty() {
             return Err(MySqlError::with_message(1747, "PARTITION () clause on non partitioned table"));
         }
         let def = target.table.def().clone();
         let empty = matches!(&insert.source, InsertSource::Values(rows) if rows.iter().all(Vec::is_empty));
         let columns = target.columns(insert.columns.as_deref(), empty)?;
+        self.check_filled(&insert.table, insert.columns.as_ref().is_some_and(|listed| !listed.is_empty()), columns.iter().map(|column| &target.fields[*column]))?;
         if !insert.ignore {
             self.check_view_defaults(&target, &columns)?;
         }
@@ -55,8 +60,14 @@ impl Binder<'_> {
         Ok(BoundInsert { table: target.table, replace: insert.replace, ignore: insert.ignore, columns, source, on_duplicate, check: target.check, views, hints })
     }
 
-    /// What rows are put into: a table, or one behind a view. `listed`: the columns that the statement names.
-    fn row_target(&mut self, name: &ast::ObjectName, listed: Option<&[ColumnRef]>) -> Result<RowTarget> {
+    /// The columns that rows are made of: each one has to be granted if the statement lists them, or else the table.
+    fn check_filled<'f>(&self, name: &ast::ObjectName, listed: bool, mut columns: impl Iterator<Item = &'f Field>) -> Result<()> {
+        if listed { columns.try_for_each(|field| self.check_field(Privileges::INSERT, field)) } else { self.check_all_columns(Privileges::INSERT, name) }
+    }
+
+    /// What rows are put into: a table, or one behind a view. `listed`: the columns that the statement names; `wanted`: what it does with rows.
+    fn row_target(&mut self, name: &ast::ObjectName, listed: Option<&[ColumnRef]>, wanted: Privileges) -> Result<RowTarget> {
+        self.check_change(wanted, name)?;
         self.check_locked(name, &name.name, false)?;
         let Some(view) = self.named_view(name)? else {
             let table = self.target_table(name)?;
@@ -68,6 +79,7 @@ impl Binder<'_> {
         let full_name = format!("{}.{}", def.schema, def.name);
         let not_insertable = MySqlError::with_message(1471, format!("The target table {} of the {} is not insertable-into", def.name, self.operation));
         let Some(exposed) = self.exposed_view(&view, &def.name)? else { return Err(not_insertable) };
+        self.check_through(wanted, &def.name)?;
         let check = self.single_target(&exposed, def, self.operation)?.and_then(|target| target.check);
         let columns: Vec<(&Field, Option<(&Rel, usize)>)> =
             exposed.scope.star.iter().map(|i| (&exposed.scope.fields[*i], root(&exposed.rel, *i).filter(|(scan, _)| matches!(scan.kind, RelKind::Scan { .. })))).collect();
@@ -94,11 +106,13 @@ impl Binder<'_> {
         }
         let first = chosen.first().copied().unwrap_or(0);
         let Some((Rel { kind: RelKind::Scan { table, .. }, .. }, _)) = columns.get(first).and_then(|(_, place)| *place) else { return Err(not_insertable) };
-        let mut fields: Vec<Field> = table_fields(table.def(), &def.name).into_iter().map(|f| Field { name: Str::from(""), ..f }).collect();
+        let unnamed = |f: Field| Field { name: Str::from(""), schema: def.schema.clone(), org_table: def.name.clone(), ..f };
+        let mut fields: Vec<Field> = table_fields(table.def(), &def.name).into_iter().map(unnamed).collect();
         let mut visible = Vec::new();
         for ((field, _), (scan, column)) in columns.iter().zip(&places) {
             if *scan == places[first].0 {
                 fields[*column].name = field.name.clone();
+                fields[*column].org_name = field.name.clone();
                 visible.push(*column);
             }
         }
@@ -255,6 +269,7 @@ impl Binder<'_> {
             let mut bound = Vec::new();
             for assignment in &insert.on_duplicate {
                 let column = target.column(&assignment.column)?;
+                binder.check_field(Privileges::UPDATE, &target.fields[column])?;
                 bound.push((column, binder.assigned(&assignment.value, def, column)?));
             }
             Ok(bound)
@@ -269,7 +284,8 @@ impl Binder<'_> {
             LoadTarget::Variable(_) => None,
         });
         let listed: Vec<ColumnRef> = listed.collect();
-        let target = self.row_target(&load.table, (!load.targets.is_empty()).then_some(&listed))?;
+        let wanted = if load.duplicates == ast::LoadDuplicates::Replace { Privileges::INSERT.and(Privileges::DELETE) } else { Privileges::INSERT };
+        let target = self.row_target(&load.table, (!load.targets.is_empty()).then_some(&listed), wanted)?;
         self.check_locked(&load.table, &load.table.name, true)?;
         let def = target.table.def().clone();
         let targets = if load.targets.is_empty() {
@@ -286,6 +302,8 @@ impl Binder<'_> {
                 })
                 .collect::<Result<Vec<_>>>()?
         };
+        let filled = targets.iter().filter_map(|t| if let BoundLoadTarget::Column(column) = t { Some(&target.fields[*column]) } else { None });
+        self.check_filled(&load.table, !load.targets.is_empty(), filled)?;
         if load.format.is_fixed() {
             let is_long = |t: &BoundLoadTarget| matches!(t, BoundLoadTarget::Column(c) if def.columns[*c].ty.is_blob());
             if load.format.line_terminator.is_empty() && targets.iter().any(is_long) {
@@ -309,6 +327,7 @@ impl Binder<'_> {
             let mut bound = Vec::new();
             for assignment in &load.assignments {
                 let column = target.column(&assignment.column)?;
+                binder.check_field(Privileges::INSERT, &target.fields[column])?;
                 bound.push((column, binder.assigned(&assignment.value, &def, column)?));
             }
             Ok(bound)

@@ -17,6 +17,7 @@ mod insert;
 mod json;
 mod literal;
 mod merge;
+mod privileges;
 mod query;
 mod scope;
 mod select;
@@ -93,14 +94,21 @@ pub fn bind_default(literal: &ast::Expr, ty: &ColumnType, cx: &dyn BindContext) 
 
 /// Binds an expression over a table's columns in definition order (generated columns, CHECK, expression defaults). `number` as for `bind_fields_expr`.
 pub fn bind_table_expr(expr: &ast::Expr, table: &TableDef, number: bool, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
-    bind_fields_expr(expr, &from::table_fields(table, &table.name), number, cx)
+    bind_over(expr, &from::table_fields(table, &table.name), number, true, cx)
 }
 
 /// Binds an expression over `fields` (SHOW … WHERE). `number`: one that is nothing but a hexadecimal or bit literal is a number, not bytes; so it is in
 /// conditions and for columns of numbers.
 pub fn bind_fields_expr(expr: &ast::Expr, fields: &[Field], number: bool, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
+    bind_over(expr, fields, number, false, cx)
+}
+
+/// `trusted`: it is part of a definition, which who uses the table need not be allowed to read.
+fn bind_over(expr: &ast::Expr, fields: &[Field], number: bool, trusted: bool, cx: &dyn BindContext) -> Result<Expr, MySqlError> {
     let scope = Scope { clause: Some(Clause::Where), ..Scope::new(FromScope::of(fields.to_vec())) };
-    Binder::new(cx).within(scope, |binder| if number { binder.condition(expr) } else { binder.expr(expr) }).map(|(bound, _)| bound)
+    let mut binder = Binder::new(cx);
+    binder.trusted = trusted;
+    binder.within(scope, |binder| if number { binder.condition(expr) } else { binder.expr(expr) }).map(|(bound, _)| bound)
 }
 
 /// The expressions that a table's definition holds as text, bound over its columns in definition order.

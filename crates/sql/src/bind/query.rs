@@ -1,5 +1,6 @@
 //! Query expressions: WITH, set operations, VALUES, TABLE, and what surrounds them.
 
+use highkey_table::Privileges;
 use highkey_types::{MySqlError, Str, TypeKind};
 
 use super::binder::{Binder, CteBinding, Result};
@@ -49,13 +50,24 @@ impl Binder<'_> {
         rel
     }
 
+    /// EXISTS asks for rows: nothing of what its `*` stands for is read.
+    pub fn exists_plan(&mut self, query: &ast::Query) -> Result<Rel> {
+        let plain = query.with.is_none() && query.order_by.is_empty();
+        self.star_unread = plain && matches!(&query.body, QueryBody::Select(select) if select.group_by.is_empty() && select.having.is_none());
+        let plan = self.subquery_plan(query);
+        self.star_unread = false;
+        plan
+    }
+
     /// A query with its WITH, ORDER BY and LIMIT.
     pub fn query_expression(&mut self, query: &ast::Query) -> Result<Rel> {
         crate::stack::ensure(|| {
             let visible = self.ctes.len();
             let exposing = std::mem::take(&mut self.exposing);
+            let readable = std::mem::replace(&mut self.readable, Privileges::SELECT);
             let result = self.define_ctes(query.with.as_ref()).and_then(|()| self.query_body(query));
             self.exposing = exposing;
+            self.readable = readable;
             self.ctes.truncate(visible);
             result
         })

@@ -78,6 +78,8 @@ pub(super) struct Scope {
     pub rollup: bool,
     /// It has a GROUP BY: these columns of ENUM and SET keep their type in MIN and MAX.
     pub kept_members: Vec<usize>,
+    /// Nothing of what its `*` stands for is read.
+    pub star_unread: bool,
     /// HAVING prefers what is grouped or selected over FROM.
     pub aliases_first: bool,
     /// The row of ON DUPLICATE KEY UPDATE's VALUES(): first position of the new row.

@@ -40,6 +40,7 @@ pub(super) struct Surroundings<'q> {
 
 impl Binder<'_> {
     pub fn select(&mut self, select: &ast::Select, around: Surroundings<'_>) -> Result<Rel> {
+        let star_unread = std::mem::take(&mut self.star_unread);
         let (from, names) = self.from_clause(&select.from, around.locks)?;
         for lock in around.locks {
             for table in &lock.of {
@@ -56,6 +57,7 @@ impl Binder<'_> {
         let mut scope = Scope::new(names);
         scope.named_windows = select.windows.clone();
         scope.rollup = select.rollup;
+        scope.star_unread = star_unread;
         if !select.group_by.is_empty() {
             scope.kept_members = (0..from.fields.len()).filter(|&i| has_members(&from.fields[i].ty) && !from.is_of_merged(i)).collect();
         }
@@ -268,6 +270,9 @@ impl Binder<'_> {
                         items.push(Expr::column(*i, field.ty.clone()));
                         fields.push(field);
                     }
+                    if !self.scope().star_unread {
+                        self.check_star(&fields[before..])?;
+                    }
                     self.note_star(*at, &fields[before..]);
                 }
                 SelectItem::QualifiedStar { name, at } => {
@@ -282,6 +287,9 @@ impl Binder<'_> {
                     }
                     if items.len() == before {
                         return Err(errors::unknown_table(&name.to_string()));
+                    }
+                    if !self.scope().star_unread {
+                        self.check_star(&fields[before..])?;
                     }
                     self.note_star(*at, &fields[before..]);
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::Table;
+use highkey_table::{Privileges, Table};
 use highkey_types::{MySqlError, Str};
 
 use super::binder::{Binder, Result};
@@ -22,12 +22,14 @@ struct Restriction {
 }
 
 impl Binder<'_> {
-    /// The one table that a statement changes, by its name or a view's. None for a view of several tables.
-    fn change_target(&mut self, name: &ObjectName, alias: &str) -> Result<Option<Target>> {
+    /// The one table that a statement changes, by its name or a view's; `wanted` is what that takes. None for a view of several tables.
+    fn change_target(&mut self, name: &ObjectName, alias: &str, wanted: Privileges) -> Result<Option<Target>> {
+        self.check_change(wanted, name)?;
         self.check_locked(name, alias, false)?;
         if let Some(view) = self.named_view(name)? {
             let exposed = self.exposed_view(&view, alias)?;
             let exposed = exposed.ok_or_else(|| not_updatable(alias, self.operation))?;
+            self.check_through(wanted, alias)?;
             return self.single_target(&exposed, view.def(), self.operation);
         }
         let table = self.target_table(name)?;
@@ -41,7 +43,7 @@ impl Binder<'_> {
         let hints = super::hints::hints(&update.hints);
         if let ([TableRef::Table { name, alias, index_hints, .. }], None) = (update.tables.as_slice(), &update.with) {
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
-            let Some(target) = self.change_target(name, &alias)? else {
+            let Some(target) = self.change_target(name, &alias, Privileges::UPDATE)? else {
                 if !update.order_by.is_empty() || update.limit.is_some() {
                     let clause = if update.order_by.is_empty() { "LIMIT" } else { "ORDER BY" };
                     return Err(MySqlError::with_message(1221, format!("Incorrect usage of UPDATE and {clause}")));
@@ -59,6 +61,7 @@ impl Binder<'_> {
                     let position = binder.scope().find(&assignment.column)?;
                     let position = position.ok_or_else(|| errors::unknown_column(&assignment.column.to_string(), "field list"))?;
                     let column = target.column(position)?;
+                    binder.check_field(Privileges::UPDATE, &target.scope.fields[position])?;
                     let value = match binder.assigned(&assignment.value, &def, column)? {
                         AssignedValue::Expr(expr) => AssignedValue::Expr(target.over_table(expr)?),
                         AssignedValue::Default => AssignedValue::Default,
@@ -98,7 +101,9 @@ impl Binder<'_> {
     fn multi_update(&mut self, update: &ast::Update, hints: Hints) -> Result<MultiUpdate> {
         let locks = shared_locks();
         self.exposing = true;
+        self.readable = Privileges::SELECT.and(Privileges::UPDATE);
         let from = self.from_clause(&update.tables, &locks);
+        self.readable = Privileges::SELECT;
         self.exposing = false;
         let (from, names) = from?;
         if self.exposed.iter().any(Conditions::has_check) {
@@ -122,6 +127,7 @@ impl Binder<'_> {
                 if several {
                     return Err(one_base_only(&bases[base]));
                 }
+                binder.check_field(Privileges::UPDATE, &binder.scopes[binder.scopes.len() - 1].from.fields[position])?;
                 let value = binder.assigned(&assignment.value, bases[base].table.def(), column)?;
                 assignments.push((base, column, value));
             }
@@ -134,6 +140,9 @@ impl Binder<'_> {
             from = from.filter(filter);
         }
         let chosen: Vec<usize> = (0..bases.len()).filter(|b| assignments.iter().any(|(base, ..)| base == b)).collect();
+        for base in &chosen {
+            self.check_through(Privileges::UPDATE, &bases[*base].alias)?;
+        }
         let (mut exprs, mut fields, mut targets) = self.target_rows(&mut from, &bases, &chosen)?;
         for (base, column, value) in assignments {
             let target = chosen.iter().position(|c| *c == base).expect("chosen above");
@@ -191,7 +200,7 @@ impl Binder<'_> {
         let hints = super::hints::hints(&delete.hints);
         if let ([TableRef::Table { name, alias, index_hints, .. }], true, None) = (delete.tables.as_slice(), delete.targets.is_empty(), &delete.with) {
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
-            let Some(target) = self.change_target(name, &alias)? else { return Err(delete_from_join(name, self.cx.current_schema())) };
+            let Some(target) = self.change_target(name, &alias, Privileges::DELETE)? else { return Err(delete_from_join(name, self.cx.current_schema())) };
             let table = target.table.clone();
             let indexes = index_choice(&table, index_hints)?;
             self.changing = Some((table.clone(), alias.clone()));
@@ -236,6 +245,9 @@ impl Binder<'_> {
             if !chosen.contains(&base) {
                 chosen.push(base);
             }
+        }
+        for base in &chosen {
+            self.check_target(Privileges::DELETE, &bases[*base].alias, &bases[*base].table)?;
         }
         let (exprs, fields, targets) = self.target_rows(&mut from, &bases, &chosen)?;
         let query = self.dml_query(from.project(exprs, fields), hints);

@@ -7,16 +7,20 @@ use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
 
 use super::binder::{Binder, Result};
 use super::from::rename;
+use super::privileges::Below;
 use super::scope::{Clause, FromScope, Scope};
 use super::{BindContext, TableSource, ViewCheck};
 use crate::parse::ast::{self, QueryBody};
 use crate::parse::print::{self, ResolvedColumn, ResolvedNames};
 use crate::plan::{Expr, ExprKind, ExprType, Field, LockSpec, Rel, RelKind};
+use crate::privileges::Access;
 
 /// The surroundings of a view's own query: the session's, but what its names and literals mean is the view's.
 struct ViewContext<'a> {
     cx: &'a dyn BindContext,
     view: &'a ViewDef,
+    /// What the view's definer may do; `None`: everything.
+    definer: Option<Arc<Access>>,
 }
 
 impl BindContext for ViewContext<'_> {
@@ -66,6 +70,18 @@ impl BindContext for ViewContext<'_> {
 
     fn has_account(&self, user: &str, host: &str) -> bool {
         self.cx.has_account(user, host)
+    }
+
+    fn access(&self) -> Option<&Access> {
+        if self.view.invoker { self.cx.access() } else { self.definer.as_deref() }
+    }
+
+    fn explains(&self) -> bool {
+        self.cx.explains()
+    }
+
+    fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {
+        self.cx.access_of(user, host)
     }
 }
 
@@ -145,15 +161,15 @@ pub(super) fn prevented(alias: &str, operation: &str, target: &str) -> MySqlErro
     MySqlError::with_message(1443, format!("The definition of table '{alias}' prevents operation {operation} on table '{target}'."))
 }
 
-fn invalid_view(view: &ViewDef) -> MySqlError {
+pub(super) fn invalid_view(view: &ViewDef) -> MySqlError {
     MySqlError::with_message(
         1356,
         format!("View '{}.{}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them", view.schema, view.name),
     )
 }
 
-/// Errors of a view's own query that mean that the view is no longer what it was.
-const LOST: &[u16] = &[1046, 1049, 1051, 1054, 1064, 1109, 1146, 1305, 1356];
+/// Errors of a view's own query that mean that the view is no longer what it was, or that its definer may no longer what it does.
+const LOST: &[u16] = &[1046, 1049, 1051, 1054, 1064, 1109, 1142, 1143, 1146, 1305, 1356];
 
 impl Binder<'_> {
     /// Binds a view's own query by `f`.
@@ -166,14 +182,17 @@ impl Binder<'_> {
         if !def.invoker && !self.cx.has_account(&def.definer.0, &def.definer.1) {
             return Err(MySqlError::with_message(1449, format!("The user specified as a definer ('{}'@'{}') does not exist", def.definer.0, def.definer.1)));
         }
+        self.check_explained(def)?;
         let query = crate::parse::parse_query(&def.text).map_err(|_| invalid_view(def))?;
-        let cx = ViewContext { cx: self.cx, view: def };
+        let definer = if def.invoker { None } else { self.cx.access_of(&def.definer.0, &def.definer.1) };
+        let cx = ViewContext { cx: self.cx, view: def, definer };
         let mut inner = Binder::new(&cx);
         inner.next_recursion = self.next_recursion;
         inner.expanding = self.expanding.clone();
         inner.expanding.push(name);
         let bound = crate::stack::ensure(|| f(&mut inner, &query));
         self.next_recursion = inner.next_recursion;
+        self.granted_below = inner.granted;
         self.views.push(view.clone());
         self.views.append(&mut inner.views);
         bound.map_err(|e| if LOST.contains(&e.code) { invalid_view(def) } else { e })
@@ -218,6 +237,10 @@ impl Binder<'_> {
         if def.algorithm != ViewAlgorithm::TempTable
             && let Some(exposed) = self.in_view(view, |binder, query| binder.exposed_query(query, def, alias))?
         {
+            let granted = self.granted_below;
+            // Those of a view inside a view are among what the outer one reads.
+            self.granted = self.granted.within(granted);
+            self.below.push(Below { alias: Str::from(alias), view: view.clone(), granted });
             return Ok(Some(exposed));
         }
         // It may be no view at all any more.
@@ -264,7 +287,7 @@ impl Binder<'_> {
         let mut exprs: Vec<Expr> = rel.fields.iter().enumerate().map(|(i, f)| Expr::column(i, f.ty.clone())).collect();
         let mut fields: Vec<Field> = rel.fields.iter().map(|f| Field { name: Str::from(""), ..f.clone() }).collect();
         for (field, item) in named.fields.into_iter().zip(items) {
-            fields.push(Field { ty: item.ty.clone(), ..field });
+            fields.push(Field { ty: item.ty.clone(), org_table: def.name.clone(), ..field });
             exprs.push(item);
         }
         for field in &mut fields {

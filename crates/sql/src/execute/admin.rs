@@ -13,6 +13,11 @@ use crate::show;
 
 impl Session {
     pub(crate) fn use_database(&mut self, name: &str) -> Result<(), MySqlError> {
+        if let Some(access) = self.state.access()
+            && !access.sees_schema(name)
+        {
+            return Err(access.schema_denied(name));
+        }
         let schema = show::known_schema(&self.state, Some(name))?;
         self.state.process.set_db(Some(&schema));
         let collation = show::schemas(&self.state).iter().find(|(n, _)| *n == schema).map(|(_, c)| *c);
@@ -38,6 +43,12 @@ impl Session {
         let value = expr::eval(&bound, &[], &mut self.state)?;
         let id = self.state.with_cast(|cx| highkey_types::cast::to_u64(&value, cx)).unwrap_or(0);
         let process = self.state.instance.process(id).ok_or_else(|| error::err(1094, format!("Unknown thread id: {id}")))?;
+        if process.snapshot().user != self.state.client.user
+            && let Some(access) = self.state.access()
+            && !access.has_dynamic_or_super("CONNECTION_ADMIN")
+        {
+            return Err(errors::kill_denied_error(id).into());
+        }
         process.interrupt(if query_only { Interruption::Query } else { Interruption::Connection });
         if id == self.state.client.connection_id {
             return Err(highkey_types::errors::query_interrupted().into());

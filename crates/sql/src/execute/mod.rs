@@ -10,6 +10,7 @@ mod create_table;
 mod ddl;
 mod delete;
 mod explain;
+mod grants;
 mod histogram;
 mod insert;
 mod insert_select;
@@ -129,7 +130,7 @@ fn is_definition(statement: &Statement) -> bool {
     matches!(
         statement,
         CreateTable(_) | DropTable(_) | CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. }
-            | AlterDatabase { .. } | DropDatabase { .. } | CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. }
+            | AlterDatabase { .. } | DropDatabase { .. } | CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_)
     )
 }
 
@@ -137,6 +138,7 @@ impl Session {
     /// Runs a statement.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         self.check_password(statement)?;
+        self.check_privileges(statement)?;
         let commits = commits_first(statement);
         self.check_xa(statement, commits)?;
         if self.check_gtid(statement, commits)? {
@@ -151,8 +153,6 @@ impl Session {
             self.forget_next_transaction();
             if is_definition(statement) {
                 self.check_transaction_writable()?;
-            }
-            if is_definition(statement) || matches!(statement, Statement::Grant(_) | Statement::Revoke(_)) {
                 self.check_definition(statement)?;
                 self.begin_change(true).await?;
             }
@@ -186,8 +186,8 @@ impl Session {
             Statement::DropProgram { kind, if_exists, name } => self.drop_program(*kind, *if_exists, name),
             Statement::RenameUser(renames) => self.rename_user(renames).await,
             Statement::SetPassword { user, password } => self.set_password(user.as_ref(), password).await,
-            Statement::Grant(grant) => self.grant(grant, true),
-            Statement::Revoke(grant) => self.grant(grant, false),
+            Statement::Grant(grant) => self.grant(grant, true).await,
+            Statement::Revoke(grant) => self.grant(grant, false).await,
             Statement::Begin { consistent_snapshot, access } => {
                 self.begin(*consistent_snapshot, *access).await?;
                 Ok(Outcome::ok())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use highkey_table::{Snapshot, Table, View};
+use highkey_table::{Privileges, Snapshot, Table, View};
 use highkey_types::{MySqlError, Value};
 use parking_lot::Mutex;
 
@@ -405,6 +405,9 @@ impl Session {
     }
 
     async fn query_into(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, into: &IntoTarget) -> Result<Outcome, Failure> {
+        if !matches!(into, IntoTarget::Variables(_)) {
+            self.state.check_global(Privileges::FILE, "FILE")?;
+        }
         match into {
             IntoTarget::Variables(names) => {
                 if names.len() != bound.fields().len() {

@@ -1,18 +1,18 @@
-//! CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT and REVOKE.
+//! CREATE, ALTER, DROP and RENAME USER, SET PASSWORD.
 
 use std::sync::Arc;
 
-use highkey_table::{DdlContext, UserDef};
+use highkey_table::{DdlContext, Grants, UserDef};
 use highkey_types::{MySqlError, errors, string_literal};
 
 use super::{Failure, Outcome};
-use crate::parse::ast::{Grant, Statement, UserName, UserOptions, UserSpec};
+use crate::parse::ast::{Statement, UserName, UserOptions, UserSpec};
 use crate::variables::SqlModes;
 use crate::session::{Session, authentication_string, check_plugin, error};
 
 impl Session {
     /// The account that a name means: CURRENT_USER() is the connection's own.
-    fn account_name(&self, name: &UserName) -> (String, String) {
+    pub(super) fn account_name(&self, name: &UserName) -> (String, String) {
         if name.current {
             (self.state.client.account_user.clone(), self.state.client.account_host.clone())
         } else {
@@ -22,7 +22,7 @@ impl Session {
 
     /// One account is one transaction, and statements may name several: a replica's position goes with none of them. The binary log gets
     /// `text`.
-    fn account_context(&self, text: String) -> DdlContext {
+    pub(super) fn account_context(&self, text: String) -> DdlContext {
         let cx = match self.replica {
             // The applier tells the statement as one.
             Some(_) => self.unlogged_ddl_context(),
@@ -59,7 +59,7 @@ impl Session {
         if passes { Ok(()) } else { Err(errors::must_change_password()) }
     }
 
-    fn find_account(&self, user: &str, host: &str) -> Option<Arc<UserDef>> {
+    pub(super) fn find_account(&self, user: &str, host: &str) -> Option<Arc<UserDef>> {
         self.state.instance.database().catalog().user(user, host)
     }
 
@@ -80,7 +80,7 @@ impl Session {
                 continue;
             }
             let plugin = spec.plugin.clone().unwrap_or_else(|| self.state.instance.global_text("default_authentication_plugin"));
-            let mut def = UserDef { user, host, plugin, authentication_string: String::new(), password_expired: false, account_locked: false };
+            let mut def = UserDef { user, host, plugin, authentication_string: String::new(), password_expired: false, account_locked: false, grants: Grants::default() };
             self.apply_authentication(&mut def, spec)?;
             apply_options(&mut def, options);
             wanted.push(def);
@@ -225,30 +225,9 @@ impl Session {
         }
         Ok(())
     }
-
-    /// Every account has all privileges, so that granting says what is true already and revoking cannot be done.
-    pub(crate) fn grant(&mut self, grant: &Grant, granting: bool) -> Result<Outcome, Failure> {
-        if grant.roles {
-            return Err(error::not_supported("roles").into());
-        }
-        if !granting {
-            return Err(error::not_supported("REVOKE (accounts have all privileges)").into());
-        }
-        for name in &grant.users {
-            let (user, host) = self.account_name(name);
-            if self.find_account(&user, &host).is_none() {
-                return Err(error::err(1410, "You are not allowed to create a user with GRANT").into());
-            }
-        }
-        let all = grant.privileges.iter().any(|p| p.starts_with("ALL") || p == "USAGE") && matches!(grant.on, Some((None, None)) | None);
-        if !all {
-            self.state.push_warning(error::warning(1235, "Highkey has no privileges narrower than ALL ON *.*: the account has all of them already"));
-        }
-        Ok(Outcome::ok())
-    }
 }
 
-fn quoted_account(user: &str, host: &str) -> String {
+pub(super) fn quoted_account(user: &str, host: &str) -> String {
     format!("{}@{}", string_literal(user), string_literal(host))
 }
 

@@ -1,6 +1,6 @@
 //! information_schema, the few tables of performance_schema and sys that clients read, and mysql.user: tables whose rows are made when a query asks.
 //!
-//! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `locks.rs` those about transactions and their locks,
+//! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `privileges.rs` those of what is granted, `locks.rs` those about transactions and their locks,
 //! `threads.rs` those about connections and metadata locks, `indexes.rs` and `waits.rs` those of our own tables and of the statement digests. Tables about what Highkey does not have (triggers, routines,
 //! events, partitions) are there and empty, because tools join them.
 
@@ -8,6 +8,7 @@ mod definitions;
 mod histograms;
 mod indexes;
 mod locks;
+mod privileges;
 mod rows;
 mod threads;
 mod waits;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, ReferenceAction, Table, TableDef, View};
+use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, locks, threads, waits};
+use super::{histograms, indexes, locks, privileges, threads, waits};
 use crate::execute;
 use crate::plan::{VirtualTable, Wanted};
+use crate::privileges::column_cell;
 use crate::replica;
 use crate::session::{ProcessEntry, SessionState, stage_name};
 use crate::show;
@@ -23,6 +24,9 @@ pub(super) fn u(n: impl Into<u64>) -> Value {
 }
 
 pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
+    if let ("information_schema", "innodb_trx" | "highkey_commit_anatomy" | "highkey_latch_waits") = (&*table.schema, &*table.name) {
+        state.check_global(Privileges::PROCESS, "PROCESS")?;
+    }
     Ok(match (&*table.schema, &*table.name) {
         ("information_schema", "character_sets") => Charset::ALL.iter().map(|c| character_set(*c)).collect(),
         ("information_schema", "collations") => Collation::all().iter().map(|c| collation(c)).collect(),
@@ -46,7 +50,10 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "highkey_commit_anatomy") => waits::commit_anatomy(state),
         ("information_schema", "highkey_latch_waits") => waits::latches(state),
         ("information_schema", "innodb_trx") => locks::transactions(state)?,
-        ("information_schema", "user_privileges") => user_privileges(state),
+        ("information_schema", "user_privileges") => privileges::of_users(state),
+        ("information_schema", "schema_privileges") => privileges::of_schemas(state),
+        ("information_schema", "table_privileges") => privileges::of_tables(state),
+        ("information_schema", "column_privileges") => privileges::of_columns(state),
         ("performance_schema", "data_locks") => locks::data_locks(state)?,
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
@@ -63,7 +70,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "global_status") => show::status_rows(state, true),
         ("performance_schema", "session_status") => show::status_rows(state, false),
         ("mysql", "user") => users(state),
-        // What Highkey does not have: triggers, routines, events, narrower privileges.
+        // What Highkey does not have: triggers, routines, events.
         _ => Vec::new(),
     })
 }
@@ -113,29 +120,30 @@ fn plugins() -> Vec<Vec<Value>> {
 }
 
 fn schemata(state: &SessionState) -> Vec<Vec<Value>> {
-    show::schemas(state)
+    show::seen_schemas(state)
         .into_iter()
         .map(|(name, collation)| vec![t("def"), t(name), t(collation.charset.name()), t(collation.name), Value::Null, t("NO")])
         .collect()
 }
 
-/// The tables asked about, by schema and name.
+/// The tables asked about that may be seen, by schema and name.
 pub(super) fn wanted_tables(state: &SessionState, wanted: &Wanted) -> Vec<Arc<Table>> {
     let catalog = state.instance.database().catalog();
     let schemas = catalog.schemas().into_iter().filter(|schema| wanted.schema(&schema.name));
-    schemas.flat_map(|schema| catalog.tables(&schema.name)).filter(|table| wanted.table(&table.def().name)).collect()
+    schemas.flat_map(|schema| catalog.tables(&schema.name)).filter(|table| wanted.table(&table.def().name) && state.sees_table(&table.def().schema, &table.def().name)).collect()
 }
 
-/// The views asked about, by schema and name.
+/// The views asked about that may be seen, by schema and name.
 fn wanted_views(state: &SessionState, wanted: &Wanted) -> Vec<Arc<View>> {
     let catalog = state.instance.database().catalog();
     let schemas = catalog.schemas().into_iter().filter(|schema| wanted.schema(&schema.name));
-    schemas.flat_map(|schema| catalog.views(&schema.name)).filter(|view| wanted.table(&view.def().name)).collect()
+    schemas.flat_map(|schema| catalog.views(&schema.name)).filter(|view| wanted.table(&view.def().name) && state.sees_table(&view.def().schema, &view.def().name)).collect()
 }
 
 fn views(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     let row = |view: Arc<View>| {
         let def = view.def();
+        let shows_text = state.access().is_none_or(|access| access.table(&def.schema, &def.name).has(Privileges::SHOW_VIEW));
         let check = match def.check {
             CheckOption::None => "NONE",
             CheckOption::Local => "LOCAL",
@@ -145,7 +153,7 @@ fn views(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
             t("def"),
             t(&def.schema),
             t(&def.name),
-            t(&def.text),
+            t(if shows_text { &*def.text } else { "" }),
             t(check),
             t(if def.updatable { "YES" } else { "NO" }),
             t(format!("{}@{}", def.definer.0, def.definer.1)),
@@ -203,7 +211,7 @@ fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
         rows.push(row);
     }
     for schema in ["information_schema", "performance_schema"] {
-        for table in super::tables_of(schema) {
+        for table in super::tables_of(schema).into_iter().filter(|table| state.sees_table(schema, &table.name)) {
             let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t("SYSTEM VIEW"), Value::Null, Value::Int(10), Value::Null];
             row.extend((0..5).map(|_| u(0u64)));
             row.push(u(0u64));
@@ -243,11 +251,14 @@ pub fn wall_clock(state: &SessionState, moment: SystemTime) -> DateTime {
 }
 
 fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
+    let cell = |schema: &str, table: &str, column: &str| column_cell(state.access(), schema, table, column);
     let mut rows = each_table(state, wanted, |state, table, rows| {
         let def = table.def();
         let hidden = show::hidden_key(state, def);
         for (i, column) in def.columns.iter().enumerate().filter(|(i, _)| Some(*i) != hidden) {
-            rows.push(column_row(def, i, column));
+            if let Some(privileges) = cell(&def.schema, &def.name, &column.name) {
+                rows.push(column_row(def, i, column, &privileges));
+            }
         }
     });
     for view in wanted_views(state, wanted) {
@@ -255,19 +266,21 @@ fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
         let columns = execute::view::columns(state, &view).unwrap_or_default();
         for (i, column) in columns.iter().enumerate() {
             let def = view.def();
+            let Some(privileges) = cell(&def.schema, &def.name, &column.name) else { continue };
             let default = column_default(column).map_or(Value::Null, t);
             let mut row = vec![t("def"), t(&def.schema), t(&def.name), t(&column.name), u(i as u64 + 1), default];
-            row.extend(type_cells(column, ""));
+            row.extend(type_cells(column, "", &privileges));
             rows.push(row);
         }
     }
     for schema in ["information_schema", "performance_schema"] {
         for table in super::tables_of(schema) {
             for (i, (name, ty, nullable)) in table.columns.iter().enumerate() {
+                let Some(privileges) = cell(schema, &table.name, name) else { continue };
                 let mut def = ColumnDef::new(name, ty.clone());
                 def.nullable = *nullable;
                 let mut row = vec![t("def"), t(schema), t(super::shown_name(&table)), t(name), u(i as u64 + 1), Value::Null];
-                row.extend(type_cells(&def, ""));
+                row.extend(type_cells(&def, "", &privileges));
                 rows.push(row);
             }
         }
@@ -275,14 +288,14 @@ fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     rows
 }
 
-fn column_row(def: &TableDef, position: usize, column: &ColumnDef) -> Vec<Value> {
+fn column_row(def: &TableDef, position: usize, column: &ColumnDef, privileges: &str) -> Vec<Value> {
     let mut row = vec![t("def"), t(&def.schema), t(&def.name), t(&column.name), u(position as u64 + 1), column_default(column).map_or(Value::Null, t)];
-    row.extend(type_cells(column, column_key(def, position)));
+    row.extend(type_cells(column, column_key(def, position), privileges));
     row
 }
 
 /// From IS_NULLABLE on.
-fn type_cells(column: &ColumnDef, key: &str) -> Vec<Value> {
+fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec<Value> {
     let ty = &column.ty;
     let full = ty.to_string();
     let base = full.split(['(', ' ']).next().unwrap_or("").to_owned();
@@ -325,7 +338,7 @@ fn type_cells(column: &ColumnDef, key: &str) -> Vec<Value> {
         t(full),
         t(key),
         t(column_extra(column)),
-        t("select,insert,update,references"),
+        t(privileges),
         t(&column.comment),
         t(column.generated.as_ref().map_or("", |g| &g.expr)),
         Value::Null,
@@ -496,15 +509,6 @@ fn partitions(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value
     row.push(Value::DateTime(wall_clock(state, def.created_at)));
     row.extend([Value::Null, Value::Null, Value::Null, t(""), t(""), Value::Null]);
     rows.push(row);
-}
-
-fn user_privileges(state: &SessionState) -> Vec<Vec<Value>> {
-    state
-        .instance
-        .accounts()
-        .iter()
-        .flat_map(|a| show::PRIVILEGES.iter().map(|p| vec![t(format!("'{}'@'{}'", a.user, a.host)), t("def"), t(p), t("YES")]).collect::<Vec<_>>())
-        .collect()
 }
 
 fn users(state: &SessionState) -> Vec<Vec<Value>> {

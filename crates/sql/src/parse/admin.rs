@@ -237,14 +237,11 @@ impl Parser<'_> {
         self.expect_kw("GRANT")?;
         let mut grant = self.privileges("TO")?;
         if self.kw("WITH") {
-            while let Some(word) = self.any_kw(&["GRANT", "ADMIN", "MAX_QUERIES_PER_HOUR", "MAX_UPDATES_PER_HOUR", "MAX_CONNECTIONS_PER_HOUR", "MAX_USER_CONNECTIONS"]) {
-                if matches!(word, "GRANT" | "ADMIN") {
-                    self.expect_kw("OPTION")?;
-                    grant.grant_option = true;
-                } else {
-                    self.integer()?;
-                }
+            if self.any_kw(&["GRANT", "ADMIN"]).is_none() {
+                return self.fail();
             }
+            self.expect_kw("OPTION")?;
+            grant.grant_option = true;
         }
         Ok(Statement::Grant(Box::new(grant)))
     }
@@ -279,10 +276,8 @@ impl Parser<'_> {
             if privilege == "GRANT OPTION" {
                 grant.grant_option = true;
             }
-            if self.is_sym("(") {
-                self.parenthesised_list(Self::ident)?;
-            }
-            grant.privileges.push(privilege);
+            let columns = if self.is_sym("(") { self.parenthesised_list(Self::ident)? } else { Vec::new() };
+            grant.privileges.push(GrantedPrivilege { name: privilege, columns });
             if !self.sym(",") {
                 break;
             }
@@ -302,13 +297,11 @@ impl Parser<'_> {
                 (Some(String::new()), None)
             });
         } else {
-            grant.roles = grant.privileges != ["ALL PRIVILEGES", "GRANT OPTION"];
+            let names: Vec<&str> = grant.privileges.iter().map(|privilege| privilege.name.as_str()).collect();
+            grant.roles = !matches!(names.as_slice(), ["ALL" | "ALL PRIVILEGES", "GRANT OPTION"]);
         }
         self.expect_kw(direction)?;
-        grant.users = self.list(|p| {
-            let user = p.user_name()?;
-            Ok(p.user_authentication(user)?.name)
-        })?;
+        grant.users = self.list(Self::user_name)?;
         Ok(grant)
     }
 

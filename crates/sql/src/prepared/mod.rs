@@ -77,6 +77,8 @@ struct Settings {
     executor: Executor,
     /// Literals with an offset are folded under it.
     time_zone: Str,
+    /// Binding has checked what the accounts, the session's and those of views, may do.
+    accounts: u64,
 }
 
 impl Settings {
@@ -91,6 +93,7 @@ impl Settings {
             division: config.div_precision_increment,
             executor: config.executor,
             time_zone: config.events.time_zone.clone(),
+            accounts: session.state.accounts_version(),
         }
     }
 }

@@ -67,7 +67,7 @@ pub struct Applier {
 
 impl Applier {
     pub fn new(instance: Arc<Instance>) -> Applier {
-        let client = ClientInfo { connection_id: instance.next_connection_id(), user: "system user".into(), ..ClientInfo::default() };
+        let client = ClientInfo { connection_id: instance.next_connection_id(), user: "system user".into(), unrestricted: true, ..ClientInfo::default() };
         let mut session = Session::new(instance, client);
         session.replica = Some(Default::default());
         let mut applier = Applier { session, tables: MappedTables::default(), lock_wait_limit: None, text: None };

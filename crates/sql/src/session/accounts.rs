@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Database, UserDef};
+use highkey_table::{Database, Grants, UserDef};
 use highkey_types::MySqlError;
 use sha1::Digest as _;
 
@@ -79,6 +79,7 @@ pub async fn bootstrap_root(database: &Arc<Database>) -> Result<bool, MySqlError
         authentication_string: String::new(),
         password_expired: false,
         account_locked: false,
+        grants: Grants::all(),
     };
     database.create_user(&highkey_table::DdlContext::default(), root).await?;
     Ok(true)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use highkey_binlog::RowMetadata;
-use highkey_table::{Binlog, BinlogOptions, DdlContext, EventSource, GtidChoice, LoggedStatement};
+use highkey_table::{Binlog, BinlogOptions, DdlContext, EventSource, GtidChoice, LoggedStatement, Privileges};
 use highkey_types::{MySqlError, Str, Value};
 
 use super::instance::Replica;
@@ -66,6 +66,11 @@ impl SessionState {
 }
 
 impl Session {
+    /// Error 1227 unless the account may read the binary log, as replicas do.
+    pub fn check_follows(&self) -> Result<(), MySqlError> {
+        self.state.check_global(Privileges::REPLICATION_SLAVE, "REPLICATION SLAVE")
+    }
+
     /// COM_REGISTER_SLAVE: for SHOW REPLICAS, until the connection ends.
     pub fn register_replica(&self, server_id: u32, host: String, port: u16) {
         let uuid = ["replica_uuid", "slave_uuid"].iter().find_map(|name| self.user_variable(name));

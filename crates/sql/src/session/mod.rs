@@ -86,6 +86,8 @@ pub struct ClientInfo {
     /// CURRENT_USER(): the account that matched.
     pub account_user: String,
     pub account_host: String,
+    /// No account: the server's own work, which may do everything.
+    pub unrestricted: bool,
     /// Until it has another password it may run nothing but what gives it one, and SET.
     pub password_expired: bool,
     pub flags: ClientFlags,
@@ -609,6 +611,7 @@ impl Session {
 
     /// COM_INIT_DB and the database of the handshake.
     pub fn init_db(&mut self, database: &str) -> Result<(), MySqlError> {
+        self.state.refresh_access();
         self.use_database(database)
     }
 

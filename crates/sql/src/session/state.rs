@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use highkey_table::{SessionLocks, TableName, WaitKind};
+use highkey_table::{Privileges, SessionLocks, TableName, WaitKind};
 use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
 
 use super::config::Config;
@@ -22,6 +22,7 @@ use crate::information_schema;
 use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::{ExprType, Subquery};
+use crate::privileges::Access;
 use crate::variables::{self, Scope, SqlModes, Values};
 
 /// A session without its transaction and prepared statements. A query on other threads evaluates in a copy (`absorb` brings it back).
@@ -64,6 +65,12 @@ pub struct SessionState {
     /// No table may be read or changed: the state of the session's transaction in two phases.
     pub tables_refused: Option<&'static str>,
     random_states: HashMap<usize, Option<(u32, u32)>>,
+    /// What the account may do; `None`: everything.
+    access: Option<Arc<Access>>,
+    /// The running statement is EXPLAIN.
+    pub explaining: bool,
+    /// Of the accounts, as `access` was made of them.
+    accounts_version: u64,
 }
 
 impl SessionState {
@@ -98,7 +105,11 @@ impl SessionState {
             strict_error: None,
             tables_refused: None,
             random_states: HashMap::new(),
+            access: None,
+            explaining: false,
+            accounts_version: 0,
         };
+        state.load_access();
         state.apply_client_collation();
         state
     }
@@ -123,6 +134,31 @@ impl SessionState {
         }
         values.set(variables::find("collation_connection").expect("in the table"), variables::VarValue::Text(collation.name.into()));
         self.refresh();
+    }
+
+    /// What the session's account may do; `None`: everything.
+    pub fn access(&self) -> Option<&Access> {
+        self.access.as_deref()
+    }
+
+    /// Another number if `access` may be another one; of the accounts of views' definers too.
+    pub fn accounts_version(&self) -> u64 {
+        self.accounts_version
+    }
+
+    /// Grants are in force from the next statement on.
+    pub fn refresh_access(&mut self) {
+        if self.instance.database().accounts_version() != self.accounts_version {
+            self.load_access();
+        }
+    }
+
+    fn load_access(&mut self) {
+        let database = self.instance.database();
+        // Read before the accounts are: what changes between comes once more.
+        self.accounts_version = database.accounts_version();
+        let client = &self.client;
+        self.access = if client.unrestricted { None } else { Access::of(&database.catalog(), &client.account_user, &client.account_host, &client.client_host) };
     }
 
     /// Takes over what a query changed in its copy of this state.
@@ -159,6 +195,8 @@ impl SessionState {
     /// A new statement begins: its clock, and no conditions unless it is about them.
     pub fn begin_statement(&mut self, keep_diagnostics: bool) {
         self.now_micros = self.config.timestamp_micros.unwrap_or_else(clock_micros);
+        self.refresh_access();
+        self.explaining = false;
         self.explicit_insert_id = None;
         self.strict_dml = false;
         self.strict_error = None;
@@ -355,6 +393,18 @@ impl BindContext for SessionState {
 
     fn has_account(&self, user: &str, host: &str) -> bool {
         self.instance.database().catalog().user(user, host).is_some()
+    }
+
+    fn access(&self) -> Option<&Access> {
+        SessionState::access(self)
+    }
+
+    fn explains(&self) -> bool {
+        self.explaining
+    }
+
+    fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {
+        Access::of(&self.instance.database().catalog(), user, host, &self.client.client_host)
     }
 
     fn collation(&self) -> &'static Collation {
@@ -563,6 +613,7 @@ impl EvalContext for SessionState {
     }
 
     fn load_file(&mut self, path: &str) -> Option<Vec<u8>> {
+        self.check_global(Privileges::FILE, "FILE").ok()?;
         let path = super::files::resolve(self, path).ok()?;
         let bytes = std::fs::read(path).ok()?;
         (bytes.len() as u64 <= self.config.max_allowed_packet).then_some(bytes)

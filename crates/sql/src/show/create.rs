@@ -1,12 +1,12 @@
 //! SHOW CREATE TABLE, DATABASE and USER: the text that would make the thing again.
 
-use highkey_table::{ColumnDef, Default, IndexKind, SchemaDef, Table, TableDef};
+use highkey_table::{ColumnDef, Default, IndexKind, SchemaDef, Table, TableDef, UserDef};
 use highkey_types::{TypeKind, Value, string_literal};
 
 use super::facts::hidden_key;
 use crate::information_schema;
 use crate::parse::print::quote;
-use crate::session::{Account, SessionState};
+use crate::session::SessionState;
 
 /// The statement that would make `table`, for SHOW CREATE TABLE.
 pub fn table(state: &SessionState, table: &Table) -> String {
@@ -150,11 +150,11 @@ pub fn database(schema: &SchemaDef, if_not_exists: bool) -> String {
 }
 
 /// The statement that would make an account.
-pub fn user(account: &Account) -> String {
+pub fn user(account: &UserDef) -> String {
     let hash = if account.authentication_string.is_empty() {
         String::new()
     } else {
-        format!(" AS {}", string_literal(&String::from_utf8_lossy(&account.authentication_string)))
+        format!(" AS {}", string_literal(&account.authentication_string))
     };
     format!(
         "CREATE USER {}@{} IDENTIFIED WITH '{}'{hash} REQUIRE NONE PASSWORD EXPIRE{} ACCOUNT {} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT",
@@ -162,6 +162,6 @@ pub fn user(account: &Account) -> String {
         string_literal(&account.host),
         account.plugin,
         if account.password_expired { "" } else { " DEFAULT" },
-        if account.locked { "LOCK" } else { "UNLOCK" },
+        if account.account_locked { "LOCK" } else { "UNLOCK" },
     )
 }

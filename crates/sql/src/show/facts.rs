@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use highkey_table::{IndexKind, PAGE_BYTES, Table, TableDef, WaitKind};
+use highkey_table::{IndexKind, PAGE_BYTES, Privileges, Table, TableDef, WaitKind};
 use highkey_types::{Collation, Str, TypeKind, Value};
 
 use crate::df::SerialReason;
@@ -28,6 +28,11 @@ pub fn schemas(state: &SessionState) -> Vec<(Str, &'static Collation)> {
     }
     schemas.sort_by(|a, b| a.0.cmp(&b.0));
     schemas
+}
+
+/// Those of the schemas in which the session may do something.
+pub fn seen_schemas(state: &SessionState) -> Vec<(Str, &'static Collation)> {
+    schemas(state).into_iter().filter(|(name, _)| state.access().is_none_or(|access| access.sees_schema(name))).collect()
 }
 
 /// Estimated size of a table.
@@ -125,10 +130,41 @@ pub fn sort_length(collation: &Collation) -> u64 {
     }
 }
 
-/// Privileges that an account here has: there is one level only, all of them.
-pub const PRIVILEGES: &[&str] = &[
-    "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "SHUTDOWN", "PROCESS", "FILE", "INDEX", "ALTER", "SHOW DATABASES", "SUPER",
-    "LOCK TABLES", "CREATE USER",
+/// The static privileges as SHOW PRIVILEGES tells of them: name, what they are for, comment.
+pub const PRIVILEGES: &[(&str, &str, &str)] = &[
+    ("Alter", "Tables", "To alter the table"),
+    ("Alter routine", "Functions,Procedures", "To alter or drop stored functions/procedures"),
+    ("Create", "Databases,Tables,Indexes", "To create new databases and tables"),
+    ("Create routine", "Databases", "To use CREATE FUNCTION/PROCEDURE"),
+    ("Create role", "Server Admin", "To create new roles"),
+    ("Create temporary tables", "Databases", "To use CREATE TEMPORARY TABLE"),
+    ("Create view", "Tables", "To create new views"),
+    ("Create user", "Server Admin", "To create new users"),
+    ("Delete", "Tables", "To delete existing rows"),
+    ("Drop", "Databases,Tables", "To drop databases, tables, and views"),
+    ("Drop role", "Server Admin", "To drop roles"),
+    ("Event", "Server Admin", "To create, alter, drop and execute events"),
+    ("Execute", "Functions,Procedures", "To execute stored routines"),
+    ("File", "File access on server", "To read and write files on the server"),
+    ("Grant option", "Databases,Tables,Functions,Procedures", "To give to other users those privileges you possess"),
+    ("Index", "Tables", "To create or drop indexes"),
+    ("Insert", "Tables", "To insert data into tables"),
+    ("Lock tables", "Databases", "To use LOCK TABLES (together with SELECT privilege)"),
+    ("Process", "Server Admin", "To view the plain text of currently executing queries"),
+    ("Proxy", "Server Admin", "To make proxy user possible"),
+    ("References", "Databases,Tables", "To have references on tables"),
+    ("Reload", "Server Admin", "To reload or refresh tables, logs and privileges"),
+    ("Replication client", "Server Admin", "To ask where the slave or master servers are"),
+    ("Replication slave", "Server Admin", "To read binary log events from the master"),
+    ("Select", "Tables", "To retrieve rows from table"),
+    ("Show databases", "Server Admin", "To see all databases with SHOW DATABASES"),
+    ("Show view", "Tables", "To see views with SHOW CREATE VIEW"),
+    ("Shutdown", "Server Admin", "To shut down the server"),
+    ("Super", "Server Admin", "To use KILL thread, SET GLOBAL, CHANGE MASTER, etc."),
+    ("Trigger", "Tables", "To use triggers"),
+    ("Create tablespace", "Server Admin", "To create/alter/drop tablespaces"),
+    ("Update", "Tables", "To update existing rows"),
+    ("Usage", "Server Admin", "No privileges - allow connect only"),
 ];
 
 /// Name and value of the variables that are true here, as SHOW VARIABLES shows them.
@@ -371,7 +407,12 @@ impl ProcessRow {
     }
 }
 
-/// All connections by id.
+/// All connections by id that the session may see.
 pub fn processes(state: &SessionState) -> Vec<ProcessRow> {
-    state.instance.processes().all().iter().map(|p| ProcessRow(p.snapshot())).collect()
+    state.instance.processes().all().iter().map(|p| p.snapshot()).filter(|p| sees_process(state, &p.user)).map(ProcessRow).collect()
+}
+
+/// The connections of a user: one's own, or all with PROCESS.
+pub fn sees_process(state: &SessionState, user: &str) -> bool {
+    user == state.client.user || state.check_global(Privileges::PROCESS, "PROCESS").is_ok()
 }

@@ -9,7 +9,7 @@ mod innodb;
 
 use std::sync::Arc;
 
-use highkey_table::{Table, View};
+use highkey_table::{DYNAMIC_PRIVILEGES, Table, UserDef, View};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -18,13 +18,15 @@ use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, VariableScope};
 use crate::plan::{ExprType, Field};
+use crate::privileges::{column_cell, grant_statements};
 use crate::replica;
 use crate::session::error::{self, err};
 use crate::session::SessionState;
 
 pub use create::definition;
 pub use crate::parse::print::quote;
-pub use facts::{PRIVILEGES, engines, hidden_key, index_names, index_rows, processes, schemas, sort_length, status_rows, table_size, variable_rows};
+use facts::PRIVILEGES;
+pub use facts::{engines, hidden_key, index_names, index_rows, processes, schemas, seen_schemas, sees_process, sort_length, status_rows, table_size, variable_rows};
 
 /// A result set made in memory.
 pub struct Answer {
@@ -60,6 +62,7 @@ fn u(n: impl Into<u64>) -> Value {
 
 /// Runs a SHOW.
 pub fn show(state: &mut SessionState, show: &Show) -> Result<Answer, MySqlError> {
+    state.check_show(show)?;
     let mut answer = make(state, &show.what, show.filter.as_ref())?;
     match &show.filter {
         None => {}
@@ -97,7 +100,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
     };
     Ok(match what {
         ShowWhat::Databases => {
-            let rows = schemas(state).into_iter().map(|(name, _)| vec![Value::Text(name)]).collect();
+            let rows = seen_schemas(state).into_iter().map(|(name, _)| vec![Value::Text(name)]).collect();
             renamed(Answer::new("Database s64", rows), heading("Database".into()))
         }
         ShowWhat::Tables { full, schema } => {
@@ -109,7 +112,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         ShowWhat::OpenTables { schema } => {
             let schema = known_schema(state, schema.as_deref())?;
             let tables = state.instance.database().catalog().tables(&schema);
-            let rows = tables.iter().map(|table| vec![t(&schema), t(&table.def().name), Value::Int(0), Value::Int(0)]).collect();
+            let rows = tables.iter().filter(|table| state.sees_table(&schema, &table.def().name)).map(|table| vec![t(&schema), t(&table.def().name), Value::Int(0), Value::Int(0)]).collect();
             Answer::new("Database s64;Table s64;In_use i;Name_locked i", rows)
         }
         ShowWhat::TableStatus { schema } => {
@@ -117,6 +120,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             let tables = state.instance.database().catalog().tables(&schema);
             let mut rows: Vec<Vec<Value>> = tables.iter().map(|table| table_status(state, table)).collect();
             rows.extend(state.instance.database().catalog().views(&schema).iter().map(|view| view_status(state, view)));
+            rows.retain(|row| row[0].as_str().is_some_and(|name| state.sees_table(&schema, name)));
             rows.sort_by(|a, b| a[0].as_str().cmp(&b[0].as_str()));
             Answer::new(
                 "Name s64;Engine s64?;Version u?;Row_format s10?;Rows u?;Avg_row_length u?;Data_length u?;Max_data_length u?;Index_length u?;Data_free u?;Auto_increment u?;Create_time d?;Update_time d?;Check_time d?;Collation s64?;Checksum u?;Create_options s255?;Comment s2048",
@@ -183,7 +187,8 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::Grants { user } => grants(state, user.as_ref())?,
         ShowWhat::Privileges => {
-            let rows = PRIVILEGES.iter().map(|p| vec![t(p), t("Server Admin,Databases,Tables"), t("Granted to every account")]).collect();
+            let dynamic = DYNAMIC_PRIVILEGES.iter().map(|name| (*name, "Server Admin", ""));
+            let rows = PRIVILEGES.iter().copied().chain(dynamic).map(|(name, context, comment)| vec![t(name), t(context), t(comment)]).collect();
             Answer::new("Privilege s32;Context s64;Comment s128", rows)
         }
         ShowWhat::Plugins => {
@@ -241,6 +246,7 @@ fn renamed(mut answer: Answer, name: String) -> Answer {
 
 /// DESCRIBE table [column | pattern].
 pub fn describe(state: &mut SessionState, name: &ObjectName, column: Option<&str>) -> Result<Answer, MySqlError> {
+    state.check_described(name)?;
     let mut answer = columns(state, name, false)?;
     if let Some(pattern) = column {
         let collation = Collation::by_name("utf8mb4_general_ci").unwrap_or_else(Collation::utf8mb4);
@@ -264,6 +270,7 @@ fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)
         _ => "SYSTEM VIEW",
     };
     names.extend(information_schema::tables_of(schema).iter().map(|t| (information_schema::shown_name(t), kind)));
+    names.retain(|(name, _)| state.sees_table(schema, name));
     names.sort();
     names
 }
@@ -322,13 +329,14 @@ fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer
     let schema = state.schema_of(name.schema.as_deref())?;
     let mut rows = Vec::new();
     let mut push = |column: &highkey_table::ColumnDef, key: &str| {
+        let Some(privileges) = column_cell(state.access(), &schema, &name.name, &column.name) else { return };
         let nullable = t(if column.nullable { "YES" } else { "NO" });
         let default = information_schema::column_default(column).map_or(Value::Null, t);
         let extra = t(information_schema::column_extra(column));
         if full {
             let collates = column.ty.is_text() || matches!(column.ty.kind, highkey_types::TypeKind::Enum(_) | highkey_types::TypeKind::Set(_));
             let collation = if collates { t(column.ty.collation.name) } else { Value::Null };
-            rows.push(vec![t(&column.name), t(column.ty.to_string()), collation, nullable, t(key), default, extra, t("select,insert,update,references"), t(&column.comment)]);
+            rows.push(vec![t(&column.name), t(column.ty.to_string()), collation, nullable, t(key), default, extra, t(privileges), t(&column.comment)]);
         } else {
             rows.push(vec![t(&column.name), t(column.ty.to_string()), nullable, t(key), default, extra]);
         }
@@ -386,29 +394,20 @@ fn conditions(state: &SessionState, limit: Option<(u64, u64)>, errors_only: bool
     Answer::new("Level s7;Code n;Message s512", rows)
 }
 
-/// The accounts' privileges: every account has all of them.
+/// What an account may do; `None` is the session's own.
 fn grants(state: &SessionState, user: Option<&UserName>) -> Result<Answer, MySqlError> {
-    let (name, host) = match user {
-        Some(user) => {
-            let account = account(state, user)?;
-            (account.user, account.host)
-        }
-        None => (state.client.account_user.clone(), state.client.account_host.clone()),
-    };
-    let heading = format!("Grants for {name}@{host}");
-    let row = vec![t(format!("GRANT ALL PRIVILEGES ON *.* TO {}@{} WITH GRANT OPTION", quote(&name), quote(&host)))];
-    Ok(renamed(Answer::new("Grants s1024", vec![row]), heading))
+    let own = UserName { current: true, user: String::new(), host: String::new() };
+    let account = account(state, user.unwrap_or(&own))?;
+    let rows = grant_statements(&account).into_iter().map(|line| vec![t(line)]).collect();
+    Ok(renamed(Answer::new("Grants s1024", rows), format!("Grants for {}@{}", account.user, account.host)))
 }
 
 /// The account that a user name means, or 1141.
-fn account(state: &SessionState, user: &UserName) -> Result<crate::session::Account, MySqlError> {
+fn account(state: &SessionState, user: &UserName) -> Result<Arc<UserDef>, MySqlError> {
     let (name, host) = if user.current { (&state.client.account_user, &state.client.account_host) } else { (&user.user, &user.host) };
-    state
-        .instance
-        .accounts()
-        .into_iter()
-        .find(|a| a.user == *name && a.host.eq_ignore_ascii_case(host))
-        .ok_or_else(|| err(1141, format!("There is no such grant defined for user '{name}' on host '{host}'")))
+    let users = state.instance.database().catalog().users();
+    let found = users.into_iter().find(|a| a.user == *name && a.host.eq_ignore_ascii_case(host));
+    found.ok_or_else(|| highkey_types::errors::nonexisting_grant(name, host))
 }
 
 /// SHOW ENGINE INNODB STATUS. There is nothing to say of MUTEX and LOGS.

@@ -9,6 +9,7 @@ use highkey_storage::{Bounds, Direction, Engine, Isolation, LeafRows, Rng, Syste
 use super::{Catalog, keys, record};
 use crate::database::OpenError;
 use crate::def::{TableId, UserDef};
+use crate::grants::Grants;
 use crate::high_water::put;
 use crate::histogram;
 use crate::metadata_lock::MetadataLocks;
@@ -177,6 +178,7 @@ fn write_first(engine: &Engine) -> Result<(), OpenError> {
         authentication_string: String::new(),
         password_expired: false,
         account_locked: false,
+        grants: Grants::all(),
     };
     let root_record = serde_json::to_vec(&root).expect("an account has string keys only");
     let mut txn = engine.begin(Isolation::ReadCommitted);

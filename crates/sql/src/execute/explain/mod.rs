@@ -43,6 +43,7 @@ impl Session {
             let name = if format == ExplainFormat::Json { "JSON" } else { "TRADITIONAL" };
             return Err(error::not_supported(&format!("EXPLAIN ANALYZE with FORMAT={name}")).into());
         }
+        self.state.explaining = true;
         // What it waits for until its tables are open counts too.
         let began = Instant::now();
         if analyze {

@@ -95,11 +95,20 @@ pub struct UserOptions {
     pub other: Vec<String>,
 }
 
+/// A privilege of GRANT or REVOKE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantedPrivilege {
+    /// Its name in upper case, with one space between words.
+    pub name: String,
+    /// The columns that it is for; empty: all that there are.
+    pub columns: Vec<String>,
+}
+
 /// GRANT and REVOKE.
 #[derive(Debug, Clone)]
 pub struct Grant {
-    /// Privileges in upper case, with column lists dropped; roles as names when `roles`.
-    pub privileges: Vec<String>,
+    /// Privileges; roles by name when `roles`.
+    pub privileges: Vec<GrantedPrivilege>,
     /// This grants roles, not privileges.
     pub roles: bool,
     /// ON: schema (`None` is `*`) and table (`None` is `*`).

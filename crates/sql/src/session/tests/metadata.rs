@@ -63,6 +63,7 @@ async fn an_account_whose_password_has_expired_may_only_change_it() {
     let server = Server::new();
     let mut root = server.connect();
     root.ok("CREATE USER u IDENTIFIED BY 'secret' PASSWORD EXPIRE").await;
+    root.ok("GRANT CREATE USER ON *.* TO u").await;
     assert!(server.instance.account("u", "h").unwrap().password_expired);
     let mut c = server.connect();
     c.session.state.client.account_user = "u".into();

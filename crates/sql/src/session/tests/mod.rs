@@ -18,6 +18,7 @@ mod optimize;
 mod patterns;
 mod parallel;
 mod prepared;
+mod privileges;
 mod progress;
 mod replay;
 mod row_locks;

@@ -176,6 +176,8 @@ async fn views_that_meet_themselves_or_lack_their_definer_are_refused() {
     assert_eq!(c.error("ALTER VIEW v AS SELECT a FROM w").await.0, 1462);
     c.ok("CREATE USER x").await;
     c.ok("CREATE DEFINER = x VIEW y AS SELECT a FROM t").await;
+    assert_eq!(c.error("SELECT COUNT(*) FROM y").await.0, 1356);
+    c.ok("GRANT SELECT ON d.t TO x").await;
     assert_eq!(c.value("SELECT COUNT(*) FROM y").await, "500");
     c.ok("DROP USER x").await;
     assert_eq!(c.error("SELECT * FROM y").await.0, 1449);

@@ -1,0 +1,276 @@
+//! GRANT and REVOKE.
+
+use std::collections::BTreeMap;
+
+use highkey_table::{DYNAMIC_PRIVILEGES, Grants, Privileges, TableName};
+use highkey_types::{MySqlError, errors};
+
+use super::users::quoted_account;
+use super::{Failure, Outcome};
+use crate::information_schema;
+use crate::parse::ast::Grant;
+use crate::session::{Session, error};
+use crate::show::quote;
+
+/// What privileges are granted on.
+enum Level {
+    Global,
+    /// A schema's name, or a pattern.
+    Schema(String),
+    Table(TableName),
+}
+
+/// What a statement grants or revokes.
+struct Wanted {
+    level: Level,
+    privileges: Privileges,
+    /// Privileges by column.
+    columns: BTreeMap<String, Privileges>,
+    dynamic: Vec<String>,
+}
+
+impl Session {
+    pub(crate) async fn grant(&mut self, grant: &Grant, granting: bool) -> Result<Outcome, Failure> {
+        if grant.roles {
+            return Err(error::not_supported("roles").into());
+        }
+        let Some(on) = &grant.on else {
+            return if granting { Err(errors::syntax_error().into()) } else { self.revoke_all(grant).await };
+        };
+        let wanted = self.wanted(grant, on)?;
+        self.check_grantor(&wanted)?;
+        if granting {
+            self.check_granted_on(&wanted)?;
+        }
+        let accounts: Vec<(String, String)> = grant.users.iter().map(|name| self.account_name(name)).collect();
+        if let Some((user, host)) = accounts.iter().find(|(user, host)| self.find_account(user, host).is_none()) {
+            return Err(if granting { errors::cant_create_user_with_grant() } else { errors::nonexisting_grant(user, host) }.into());
+        }
+        if wanted.privileges.has(Privileges::SUPER) && grant.privileges.iter().any(|privilege| privilege.name == "SUPER") {
+            self.state.push_warning(error::warning(1287, "The SUPER privilege identifier is deprecated"));
+        }
+        for (user, host) in accounts {
+            let cx = self.account_context(statement(grant, &wanted.level, granting, &user, &host));
+            let change = |grants: &mut Grants| if granting { wanted.add_to(grants) } else { wanted.take_from(grants, &user, &host) };
+            self.state.instance.database().clone().change_grants(&cx, &user, &host, change).await?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// REVOKE ALL PRIVILEGES, GRANT OPTION FROM: error 1269 if some account is not there, after the others have lost theirs.
+    async fn revoke_all(&mut self, grant: &Grant) -> Result<Outcome, Failure> {
+        self.state.check_global(Privileges::CREATE_USER, "CREATE USER")?;
+        let mut missing = false;
+        for name in &grant.users {
+            let (user, host) = self.account_name(name);
+            if self.find_account(&user, &host).is_none() {
+                missing = true;
+                continue;
+            }
+            let cx = self.account_context(format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {}", quoted_account(&user, &host)));
+            let forget = |grants: &mut Grants| {
+                *grants = Grants::default();
+                Ok(())
+            };
+            self.state.instance.database().clone().change_grants(&cx, &user, &host, forget).await?;
+        }
+        if missing { Err(errors::revoke_grants().into()) } else { Ok(Outcome::ok()) }
+    }
+
+    fn level(&self, on: &(Option<String>, Option<String>)) -> Result<Level, MySqlError> {
+        // `ON *` and `ON t` mean the current schema.
+        let schema = |name: &str| if name.is_empty() { self.state.require_database().map(|schema| schema.to_string()) } else { Ok(name.to_owned()) };
+        Ok(match on {
+            (None, None) => Level::Global,
+            (None, Some(_)) => return Err(errors::syntax_error()),
+            (Some(name), None) => Level::Schema(schema(name)?),
+            (Some(name), Some(table)) => Level::Table((schema(name)?.as_str().into(), table.as_str().into())),
+        })
+    }
+
+    /// What the names of privileges mean at their level. Errors 1144, 1149, 1221 and 3619 for what cannot be granted there.
+    fn wanted(&self, grant: &Grant, on: &(Option<String>, Option<String>)) -> Result<Wanted, MySqlError> {
+        let mut wanted = Wanted { level: self.level(on)?, privileges: Privileges::NONE, columns: BTreeMap::new(), dynamic: Vec::new() };
+        let (is_global, of_level) = match &wanted.level {
+            Level::Global => (true, Privileges::ALL),
+            Level::Schema(_) => (false, Privileges::OF_SCHEMA),
+            Level::Table(_) => (false, Privileges::OF_TABLE),
+        };
+        for privilege in &grant.privileges {
+            let name = privilege.name.as_str();
+            match Privileges::by_name(name) {
+                _ if matches!(name, "ALL" | "ALL PRIVILEGES") => {
+                    wanted.privileges = wanted.privileges.and(of_level);
+                    if is_global {
+                        wanted.dynamic.extend(DYNAMIC_PRIVILEGES.iter().map(|name| (*name).to_owned()));
+                    }
+                }
+                _ if name == "USAGE" => {}
+                _ if name == "PROXY" => return Err(error::not_supported("PROXY")),
+                Some(bit) if privilege.columns.is_empty() => wanted.privileges = wanted.privileges.and(bit),
+                Some(bit) if Privileges::OF_COLUMN.has(bit) => {
+                    for column in &privilege.columns {
+                        let granted = wanted.columns.entry(column.clone()).or_default();
+                        *granted = granted.and(bit);
+                    }
+                }
+                Some(_) => return Err(errors::syntax_error()),
+                None if !is_global => return Err(errors::illegal_privilege_level(name)),
+                None if DYNAMIC_PRIVILEGES.contains(&name) => wanted.dynamic.push(name.to_owned()),
+                None => return Err(errors::syntax_error()),
+            }
+        }
+        if grant.grant_option {
+            wanted.privileges = wanted.privileges.and(Privileges::GRANT);
+        }
+        let beyond = !wanted.privileges.without(of_level.and(Privileges::GRANT)).is_empty();
+        let schema: Option<&str> = match &wanted.level {
+            Level::Global => None,
+            Level::Schema(schema) => Some(schema),
+            Level::Table((schema, _)) => Some(schema),
+        };
+        if let Some(schema) = schema.filter(|schema| schema.eq_ignore_ascii_case("information_schema")) {
+            let client = &self.state.client;
+            return Err(errors::dbaccess_denied_error(&client.account_user, &client.account_host, schema));
+        }
+        match &wanted.level {
+            Level::Schema(_) if beyond => return Err(errors::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES")),
+            Level::Table(_) if beyond => return Err(errors::illegal_grant_for_table()),
+            Level::Global | Level::Schema(_) if !wanted.columns.is_empty() => return Err(errors::illegal_grant_for_table()),
+            _ => {}
+        }
+        Ok(wanted)
+    }
+
+    /// Who grants and revokes has what is granted, and GRANT OPTION for it.
+    fn check_grantor(&self, wanted: &Wanted) -> Result<(), MySqlError> {
+        let Some(access) = self.state.access() else { return Ok(()) };
+        let needed = wanted.privileges.and(Privileges::GRANT);
+        match &wanted.level {
+            Level::Global => {
+                // Dynamic privileges have GRANT OPTION of their own.
+                if (!wanted.privileges.is_empty() || wanted.dynamic.is_empty()) && !access.global().has(needed) {
+                    return Err(access.denied());
+                }
+                if !wanted.dynamic.iter().all(|name| access.may_grant_dynamic(name)) {
+                    return Err(errors::specific_access_denied_error("GRANT OPTION"));
+                }
+                Ok(())
+            }
+            Level::Schema(pattern) if access.schema_pattern(pattern).has(needed) => Ok(()),
+            Level::Schema(pattern) => Err(access.schema_denied(pattern)),
+            Level::Table((schema, table)) => {
+                access.check_table(needed, schema, table)?;
+                let of_columns = wanted.columns.values().fold(Privileges::NONE, |all, privileges| all.and(*privileges));
+                access.check_any_column(of_columns, schema, table)?;
+                wanted.columns.iter().try_for_each(|(column, privileges)| access.check_column(*privileges, schema, table, column))
+            }
+        }
+    }
+
+    /// Errors 1146 and 1054: what is granted on has to be there, unless it is CREATE.
+    fn check_granted_on(&self, wanted: &Wanted) -> Result<(), MySqlError> {
+        let Level::Table((schema, name)) = &wanted.level else { return Ok(()) };
+        let catalog = self.state.instance.database().catalog();
+        let columns: Vec<String> = if let Some(table) = information_schema::find(schema, name) {
+            table.columns.iter().map(|(name, ..)| name.to_string()).collect()
+        } else if let Some(view) = catalog.find_view(schema, name) {
+            super::view::columns(&self.state, &view)?.iter().map(|column| column.name.to_string()).collect()
+        } else if let Some(table) = catalog.find_table(schema, name) {
+            table.def().columns.iter().map(|column| column.name.to_string()).collect()
+        } else if wanted.privileges.has(Privileges::CREATE) && wanted.columns.is_empty() {
+            return Ok(());
+        } else {
+            return Err(errors::no_such_table(schema, name));
+        };
+        match wanted.columns.keys().find(|wanted| !columns.iter().any(|known| known.to_lowercase() == wanted.to_lowercase())) {
+            Some(unknown) => Err(errors::bad_field_error(unknown, name)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Wanted {
+    fn add_to(&self, grants: &mut Grants) -> Result<(), MySqlError> {
+        match &self.level {
+            Level::Global => {
+                grants.global = grants.global.and(self.privileges);
+                let grantable = self.privileges.has(Privileges::GRANT);
+                for name in &self.dynamic {
+                    *grants.dynamic.entry(name.clone()).or_default() |= grantable;
+                }
+            }
+            Level::Schema(pattern) => {
+                let granted = grants.schemas.entry(pattern.clone()).or_default();
+                *granted = granted.and(self.privileges);
+            }
+            Level::Table((schema, table)) => {
+                let granted = grants.tables.entry(schema.to_string()).or_default().entry(table.to_string()).or_default();
+                granted.table = granted.table.and(self.privileges);
+                for (column, privileges) in &self.columns {
+                    let name = known_column(&granted.columns, column);
+                    let of_column = granted.columns.entry(name).or_default();
+                    *of_column = of_column.and(*privileges);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Errors 1141 and 1147 if nothing has been granted there.
+    fn take_from(&self, grants: &mut Grants, user: &str, host: &str) -> Result<(), MySqlError> {
+        match &self.level {
+            Level::Global => {
+                grants.global = grants.global.without(self.privileges);
+                for name in &self.dynamic {
+                    grants.dynamic.remove(name);
+                }
+                if self.privileges.has(Privileges::GRANT) {
+                    grants.dynamic.values_mut().for_each(|grantable| *grantable = false);
+                }
+            }
+            Level::Schema(pattern) => {
+                let granted = grants.schemas.get_mut(pattern).ok_or_else(|| errors::nonexisting_grant(user, host))?;
+                *granted = granted.without(self.privileges);
+            }
+            Level::Table((schema, table)) => {
+                let missing = || errors::nonexisting_table_grant(user, host, table);
+                let granted = grants.tables.get_mut(&**schema).and_then(|tables| tables.get_mut(&**table)).ok_or_else(missing)?;
+                for (column, privileges) in &self.columns {
+                    let name = known_column(&granted.columns, column);
+                    let of_column = granted.columns.get_mut(&name).ok_or_else(missing)?;
+                    *of_column = of_column.without(*privileges);
+                }
+                granted.table = granted.table.without(self.privileges);
+                // What is taken for the table is taken for its columns.
+                granted.columns.values_mut().for_each(|of_column| *of_column = of_column.without(self.privileges));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The column as it is among the grants, whatever its case.
+fn known_column(columns: &BTreeMap<String, Privileges>, column: &str) -> String {
+    columns.keys().find(|known| known.to_lowercase() == column.to_lowercase()).cloned().unwrap_or_else(|| column.to_owned())
+}
+
+/// The statement for one account: what the binary log tells.
+fn statement(grant: &Grant, level: &Level, granting: bool, user: &str, host: &str) -> String {
+    let privilege = |privilege: &crate::parse::ast::GrantedPrivilege| {
+        let columns: Vec<String> = privilege.columns.iter().map(|column| quote(column)).collect();
+        if columns.is_empty() { privilege.name.clone() } else { format!("{} ({})", privilege.name, columns.join(", ")) }
+    };
+    let privileges = grant.privileges.iter().map(privilege).collect::<Vec<_>>().join(", ");
+    let on = match level {
+        Level::Global => "*.*".to_owned(),
+        Level::Schema(pattern) => format!("{}.*", quote(pattern)),
+        Level::Table((schema, table)) => format!("{}.{}", quote(schema), quote(table)),
+    };
+    let account = quoted_account(user, host);
+    if granting {
+        format!("GRANT {privileges} ON {on} TO {account}{}", if grant.grant_option { " WITH GRANT OPTION" } else { "" })
+    } else {
+        format!("REVOKE {privileges} ON {on} FROM {account}")
+    }
+}

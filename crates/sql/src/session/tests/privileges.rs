@@ -1,0 +1,194 @@
+//! What accounts may do: answers of MySQL 8.0.12.
+
+use super::*;
+
+impl Server {
+    /// A connection of `user`@localhost.
+    fn connect_as(&self, user: &str) -> Client {
+        let client = ClientInfo {
+            connection_id: self.instance.next_connection_id(),
+            user: user.into(),
+            client_host: "localhost".into(),
+            client_address: "localhost".into(),
+            account_user: user.into(),
+            account_host: "localhost".into(),
+            collation: 255,
+            ..ClientInfo::default()
+        };
+        Client { session: Session::new(self.instance.clone(), client) }
+    }
+}
+
+/// `ok`, or the error as the recording has it.
+fn told(answer: &Answer) -> String {
+    match answer {
+        Answer::Error(MySqlError { code, message, .. }) => format!("{code} {message}"),
+        _ => "ok".to_owned(),
+    }
+}
+
+const RECORDED: [(&str, &str); 2] = [("u", include_str!("privileges_u.recorded")), ("w", include_str!("privileges_w.recorded"))];
+
+/// Prepares a server as a recording says; the statements that follow there with their answers.
+async fn recorded((user, text): (&str, &'static str)) -> (Server, Vec<(&'static str, &'static str)>) {
+    let server = Server::new();
+    let mut root = server.connect();
+    let (setup, asked) = text.split_once(&format!("-- {user}\n")).unwrap();
+    for sql in setup.lines().filter(|line| !line.starts_with('#') && !line.starts_with("--")) {
+        root.ok(sql).await;
+    }
+    (server, asked.lines().map(|line| line.split_once(" => ").unwrap()).collect())
+}
+
+#[tokio::test]
+async fn what_may_not_be_done_is_refused_as_by_mysql() {
+    let mut others = Vec::new();
+    for recording in RECORDED {
+        let (server, asked) = recorded(recording).await;
+        let mut client = server.connect_as(recording.0);
+        for (sql, expected) in asked {
+            let found = told(&client.run(sql).await);
+            if found != expected {
+                others.push(format!("{sql}\n  MySQL: {expected}\n  here:  {found}"));
+            }
+        }
+    }
+    assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
+#[tokio::test]
+async fn lists_leave_out_what_may_not_be_seen() {
+    let (server, _) = recorded(RECORDED[0]).await;
+    let mut u = server.connect_as("u");
+    assert_eq!(u.rows("SHOW DATABASES").await, table("d|information_schema"));
+    u.ok("USE d").await;
+    assert_eq!(u.rows("SHOW TABLES").await, table("del|ins|s|t|upd|v|vbad|vi"));
+    assert_eq!(
+        u.rows("SHOW GRANTS").await.concat(),
+        [
+            "GRANT USAGE ON *.* TO `u`@`localhost`",
+            "GRANT DELETE ON `d`.`del` TO `u`@`localhost`",
+            "GRANT INSERT ON `d`.`ins` TO `u`@`localhost`",
+            "GRANT SELECT (`id`), INSERT (`id`), UPDATE (`t_id`) ON `d`.`s` TO `u`@`localhost`",
+            "GRANT SELECT ON `d`.`t` TO `u`@`localhost`",
+            "GRANT UPDATE ON `d`.`upd` TO `u`@`localhost`",
+            "GRANT SELECT ON `d`.`v` TO `u`@`localhost`",
+            "GRANT SELECT, SHOW VIEW ON `d`.`vbad` TO `u`@`localhost`",
+            "GRANT SELECT ON `d`.`vi` TO `u`@`localhost`",
+        ]
+    );
+    let columns = "SELECT table_name, column_name, privileges FROM information_schema.columns WHERE table_schema = 'd' AND table_name IN ('del', 'hidden', 'ins', 's', 't', 'upd', 'v') ORDER BY 1, ordinal_position";
+    let expected = "ins id insert|ins h insert|s id select,insert|s t_id update|t id select|t a select|t b select|upd id update|upd h update|upd i update|v id select|v h select";
+    assert_eq!(u.rows(columns).await, table(expected));
+    let tables = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema <> 'information_schema' AND table_schema <> 'performance_schema' ORDER BY 2";
+    assert_eq!(u.rows(tables).await, table("d del|d ins|d s|d t|d upd|d v|d vbad|d vi"));
+    assert_eq!(u.rows("SELECT table_name, view_definition <> '' FROM information_schema.views ORDER BY 1").await, table("v 0|vbad 1|vi 0"));
+    assert_eq!(u.rows("SELECT * FROM information_schema.user_privileges").await, table("'u'@'localhost' def USAGE NO"));
+    assert_eq!(
+        u.rows("SELECT * FROM information_schema.column_privileges").await,
+        table("'u'@'localhost' def d s id SELECT NO|'u'@'localhost' def d s id INSERT NO|'u'@'localhost' def d s t_id UPDATE NO")
+    );
+    assert_eq!(u.rows("SELECT table_name FROM information_schema.table_privileges WHERE privilege_type = 'DELETE'").await, table("del"));
+    assert_eq!(u.value("SELECT LOAD_FILE('/etc/hostname')").await, "NULL");
+    let _other = server.connect();
+    assert_eq!(u.rows("SHOW PROCESSLIST").await.len(), 1);
+}
+
+#[tokio::test]
+async fn grants_are_in_force_from_the_next_statement_on() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)").await;
+    root.ok("INSERT INTO t VALUES (1, 2)").await;
+    root.ok("CREATE USER u@localhost").await;
+    let mut u = server.connect_as("u");
+    let denied = (1142, "SELECT command denied to user 'u'@'localhost' for table 't'".to_owned());
+    let select = "SELECT a FROM d.t WHERE id = 1";
+    assert_eq!(u.error(select).await, denied);
+    root.ok("GRANT SELECT ON d.* TO u@localhost").await;
+    // Often enough for its plan to be kept.
+    for _ in 0..4 {
+        assert_eq!(u.value(select).await, "2");
+    }
+    let prepared = u.session.prepare(select.as_bytes()).await.unwrap();
+    let mut sink = Collector::default();
+    u.session.execute_prepared(prepared.id, &[], false, &mut sink).await.unwrap();
+    root.ok("REVOKE SELECT ON d.* FROM u@localhost").await;
+    assert_eq!(u.error(select).await, denied);
+    u.session.execute_prepared(prepared.id, &[], false, &mut sink).await.unwrap();
+    assert_eq!(sink.answers.iter().map(told).collect::<Vec<_>>(), ["ok".to_owned(), format!("{} {}", denied.0, denied.1)]);
+    // A view's definer may lose what the view lives by.
+    root.ok("CREATE USER w@localhost").await;
+    root.ok("GRANT SELECT ON d.t TO w@localhost").await;
+    root.ok("CREATE DEFINER = w@localhost VIEW v AS SELECT id, a FROM t").await;
+    root.ok("GRANT SELECT, UPDATE ON d.v TO u@localhost").await;
+    let through = "SELECT a FROM d.v WHERE id = 1";
+    for _ in 0..4 {
+        assert_eq!(u.value(through).await, "2");
+    }
+    assert_eq!(u.error("UPDATE d.v SET a = 3").await.0, 1356);
+    root.ok("GRANT UPDATE ON d.t TO w@localhost").await;
+    assert_eq!(u.ok("UPDATE d.v SET a = 3").await.affected_rows, 1);
+    root.ok("REVOKE ALL PRIVILEGES, GRANT OPTION FROM w@localhost").await;
+    assert_eq!(u.error(through).await.0, 1356);
+    root.ok("DROP USER u@localhost").await;
+    assert_eq!(u.error("SELECT a FROM d.t").await, denied);
+}
+
+#[tokio::test]
+async fn what_is_granted_is_shown_and_taken_away() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    for sql in [
+        "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE s (id INT PRIMARY KEY, t_id INT)", "CREATE USER u@localhost", "GRANT SELECT ON d.t TO u@localhost",
+        "GRANT SELECT (id), UPDATE (t_id, id), INSERT ON d.s TO u@localhost", "GRANT SELECT, INSERT ON `e%`.* TO u@localhost WITH GRANT OPTION",
+        "GRANT RELOAD, PROCESS ON *.* TO u@localhost", "GRANT SYSTEM_VARIABLES_ADMIN, BINLOG_ADMIN ON *.* TO u@localhost WITH GRANT OPTION", "GRANT CREATE ON d.nosuch TO u@localhost",
+        "GRANT USAGE ON *.* TO u@localhost",
+    ] {
+        c.ok(sql).await;
+    }
+    assert_eq!(
+        c.rows("SHOW GRANTS FOR u@localhost").await.concat(),
+        [
+            "GRANT RELOAD, PROCESS ON *.* TO `u`@`localhost` WITH GRANT OPTION",
+            "GRANT BINLOG_ADMIN,SYSTEM_VARIABLES_ADMIN ON *.* TO `u`@`localhost` WITH GRANT OPTION",
+            "GRANT SELECT, INSERT ON `e%`.* TO `u`@`localhost` WITH GRANT OPTION",
+            "GRANT CREATE ON `d`.`nosuch` TO `u`@`localhost`",
+            "GRANT SELECT (`id`), INSERT, UPDATE (`id`, `t_id`) ON `d`.`s` TO `u`@`localhost`",
+            "GRANT SELECT ON `d`.`t` TO `u`@`localhost`",
+        ]
+    );
+    for (sql, code, message) in [
+        ("REVOKE UPDATE ON e.* FROM u@localhost", 1141, "There is no such grant defined for user 'u' on host 'localhost'"),
+        ("REVOKE UPDATE ON d.other FROM u@localhost", 1147, "There is no such grant defined for user 'u' on host 'localhost' on table 'other'"),
+        ("REVOKE UPDATE (id) ON d.t FROM u@localhost", 1147, "There is no such grant defined for user 'u' on host 'localhost' on table 't'"),
+        ("REVOKE UPDATE ON *.* FROM nobody@localhost", 1141, "There is no such grant defined for user 'nobody' on host 'localhost'"),
+        ("REVOKE ALL PRIVILEGES, GRANT OPTION FROM nobody@localhost", 1269, "Can't revoke all privileges for one or more of the requested users"),
+        ("GRANT SELECT ON d.missing TO u@localhost", 1146, "Table 'd.missing' doesn't exist"),
+        ("GRANT SELECT (zz) ON d.t TO u@localhost", 1054, "Unknown column 'zz' in 't'"),
+        ("GRANT SELECT ON *.* TO nobody@localhost", 1410, "You are not allowed to create a user with GRANT"),
+        ("GRANT RELOAD ON d.* TO u@localhost", 1221, "Incorrect usage of DB GRANT and GLOBAL PRIVILEGES"),
+        ("GRANT RELOAD ON d.t TO u@localhost", 1144, "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used"),
+        ("GRANT BINLOG_ADMIN ON d.* TO u@localhost", 3619, "Illegal privilege level specified for BINLOG_ADMIN"),
+        ("GRANT NONSENSE ON d.* TO u@localhost", 3619, "Illegal privilege level specified for NONSENSE"),
+        ("GRANT SELECT (id) ON d.* TO u@localhost", 1144, "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used"),
+        ("GRANT SELECT ON information_schema.* TO u@localhost", 1044, "Access denied for user 'root'@'localhost' to database 'information_schema'"),
+        ("SHOW GRANTS FOR nobody@localhost", 1141, "There is no such grant defined for user 'nobody' on host 'localhost'"),
+    ] {
+        assert_eq!(c.error(sql).await, (code, message.to_owned()), "{sql}");
+    }
+    c.ok("REVOKE INSERT, UPDATE ON d.s FROM u@localhost").await;
+    c.ok("REVOKE GRANT OPTION ON `e%`.* FROM u@localhost").await;
+    c.ok("RENAME USER u@localhost TO w@localhost").await;
+    // What an account may do stays when its password changes.
+    c.ok("ALTER USER w@localhost IDENTIFIED BY 'x'").await;
+    assert_eq!(c.rows("SHOW GRANTS FOR w@localhost").await[2..5].concat(), ["GRANT SELECT, INSERT ON `e%`.* TO `w`@`localhost`", "GRANT CREATE ON `d`.`nosuch` TO `w`@`localhost`", "GRANT SELECT (`id`) ON `d`.`s` TO `w`@`localhost`"]);
+    c.ok("REVOKE ALL PRIVILEGES, GRANT OPTION FROM w@localhost").await;
+    assert_eq!(c.rows("SHOW GRANTS FOR w@localhost").await.concat(), ["GRANT USAGE ON *.* TO `w`@`localhost`"]);
+    c.ok("GRANT ALL ON *.* TO w@localhost").await;
+    c.ok("REVOKE SELECT ON *.* FROM w@localhost").await;
+    let shown = c.rows("SHOW GRANTS FOR w@localhost").await.concat();
+    assert!(shown[0].starts_with("GRANT INSERT, UPDATE, DELETE, CREATE, DROP, RELOAD, SHUTDOWN, PROCESS, FILE, REFERENCES, ") && shown[1].starts_with("GRANT BACKUP_ADMIN,BINLOG_ADMIN,"), "{shown:?}");
+    c.ok("DROP USER w@localhost").await;
+    assert_eq!(c.error("SHOW GRANTS FOR w@localhost").await.0, 1141);
+}

@@ -77,7 +77,7 @@ impl Session {
         if missing { Err(errors::revoke_grants().into()) } else { Ok(Outcome::ok()) }
     }
 
-    fn level(&self, on: &(Option<String>, Option<String>)) -> Result<Level, MySqlError> {
+    fn grant_level(&self, on: &(Option<String>, Option<String>)) -> Result<Level, MySqlError> {
         // `ON *` and `ON t` mean the current schema.
         let schema = |name: &str| if name.is_empty() { self.state.require_database().map(|schema| schema.to_string()) } else { Ok(name.to_owned()) };
         Ok(match on {
@@ -90,7 +90,7 @@ impl Session {
 
     /// What the names of privileges mean at their level. Errors 1144, 1149, 1221 and 3619 for what cannot be granted there.
     fn wanted(&self, grant: &Grant, on: &(Option<String>, Option<String>)) -> Result<Wanted, MySqlError> {
-        let mut wanted = Wanted { level: self.level(on)?, privileges: Privileges::NONE, columns: BTreeMap::new(), dynamic: Vec::new() };
+        let mut wanted = Wanted { level: self.grant_level(on)?, privileges: Privileges::NONE, columns: BTreeMap::new(), dynamic: Vec::new() };
         let (is_global, of_level) = match &wanted.level {
             Level::Global => (true, Privileges::ALL),
             Level::Schema(_) => (false, Privileges::OF_SCHEMA),

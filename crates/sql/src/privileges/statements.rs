@@ -222,7 +222,7 @@ impl Session {
             Statement::Maintain { operation, tables, .. } => state.check_maintain(access, *operation, tables),
             Statement::Histogram { tables, .. } => state.check_maintain(access, Maintenance::Analyze, tables),
             Statement::Shutdown => access.check_global(Privileges::SHUTDOWN, "SHUTDOWN"),
-            Statement::Reset | Statement::ResetBinaryLogs => access.check_global(Privileges::RELOAD, "RELOAD"),
+            Statement::Reset | Statement::ResetBinaryLogs { .. } => access.check_global(Privileges::RELOAD, "RELOAD"),
             Statement::PurgeBinaryLogsTo(_) | Statement::PurgeBinaryLogsBefore(_) | Statement::Binlog(_) => access.check_dynamic("BINLOG_ADMIN"),
             Statement::Replica(statement) => match &statement.action {
                 ReplicaAction::Reset { .. } => access.check_global(Privileges::RELOAD, "RELOAD"),

@@ -75,7 +75,7 @@ fn reads_tables(what: &ShowWhat) -> bool {
     use ShowWhat::*;
     matches!(
         what,
-        Databases | Tables { .. } | OpenTables { .. } | TableStatus { .. } | Columns { .. } | Index { .. } | CreateTable(_) | CreateView(_) | Variables { .. } | Status
+        Databases | Tables { .. } | OpenTables { .. } | TableStatus { .. } | Columns { .. } | Index { .. } | CreateTable(_) | CreateView(_) | Variables { .. } | Status { .. }
             | CharacterSet | Collation | Triggers { .. } | Events { .. } | ProcedureStatus | FunctionStatus | Plugins
     )
 }

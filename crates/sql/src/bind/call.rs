@@ -11,7 +11,7 @@ use super::errors;
 use super::merge::{coerce, members_as_text, merge};
 use crate::functions::{FuncId, Typing, result_type};
 use crate::parse::ast::{self, FunctionCall};
-use crate::plan::{CompareOp, Expr, ExprKind, ExprType};
+use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType};
 
 /// Other names of functions.
 const ALIASES: &[(&str, FuncId)] = &[
@@ -87,7 +87,7 @@ impl Binder<'_> {
         } else {
             match args.first() {
                 Some(first) => super::collation::of(&first.ty, self.cx.collation()),
-                None => (self.cx.collation(), crate::plan::Coercibility::Coercible),
+                None => (self.cx.collation(), Coercibility::Coercible),
             }
         };
         let typing = Typing {
@@ -128,7 +128,7 @@ impl Binder<'_> {
     /// BIT as the bytes that it is where a string is wanted; any other value as it is.
     pub fn bits_as_bytes(&self, expr: Expr) -> Expr {
         let TypeKind::Bit(bits) = expr.ty.ty.kind else { return expr };
-        let ty = ExprType::text(u32::from(bits).div_ceil(8), Collation::binary(), expr.ty.nullable).with_coercibility(expr.ty.coercibility);
+        let ty = ExprType::text(u32::from(bits).div_ceil(8), Collation::binary(), expr.ty.nullable).with_coercibility(Coercibility::Implicit);
         self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
     }
 

@@ -161,13 +161,13 @@ mod tests {
         });
         tokio::task::yield_now().await;
         // One that is given up while it waits for a turn takes none with it.
-        let holds = admission.turns.lock().clone().unwrap().acquire_owned().await.unwrap();
+        let holds = admission.turns.lock().clone().unwrap().0.acquire_owned().await.unwrap();
         let given_up = tokio::time::timeout(Duration::from_millis(5), admission.run(pin!(async {}))).await;
         assert!(given_up.is_err());
         drop(holds);
         admission.run(pin!(async { send.send(7).unwrap() })).await;
         assert_eq!(waits.await.unwrap(), Ok(7));
-        let turns = admission.turns.lock().clone().unwrap();
+        let (turns, _) = admission.turns.lock().clone().unwrap();
         admission
             .run(pin!(async {
                 assert_eq!(turns.available_permits(), 0);

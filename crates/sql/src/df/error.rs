@@ -33,6 +33,14 @@ pub(super) fn out_of_memory(message: String) -> DataFusionError {
     DataFusionError::External(Box::new(OutOfMemory(message)))
 }
 
+/// The same of an error that an operator of DataFusion would know; any other as it is.
+pub(super) fn final_refusal(error: DataFusionError) -> DataFusionError {
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(message) if !is_out_of_space(&error) => out_of_memory(message.clone()),
+        _ => error,
+    }
+}
+
 /// Wraps a MySQL error so that it survives DataFusion.
 pub(super) fn user(error: MySqlError) -> DataFusionError {
     DataFusionError::External(Box::new(UserError(error)))

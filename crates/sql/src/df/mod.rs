@@ -69,7 +69,7 @@ use compact::sorts_that_spill;
 use context::Shared;
 use error::{is_out_of_memory, to_mysql, user};
 use lower::Lowerer;
-use merge_join::reads_again;
+use merge_join::{reads_again, refusals_end};
 use sorted_groups::sorted_groups;
 use yielding::yielding;
 
@@ -292,7 +292,7 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
         }
         let physical = pass_keys(yielding(physical)?)?;
         let physical = sorted_groups(physical, !shared.is_spilling())?;
-        let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { physical };
+        let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
         return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let state = shared.planned(1, plan);
@@ -300,7 +300,7 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
     let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
-    let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { physical };
+    let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
     Ok(Physical { physical, context: state.task_ctx(), degree })
 }
 

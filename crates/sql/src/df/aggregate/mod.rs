@@ -289,12 +289,14 @@ impl GroupsAccumulator for ManyGroups {
 struct OneGroup {
     state: Box<dyn GroupState>,
     zeros: Vec<usize>,
+    /// The most bytes that the state has had: DataFusion counts what it grows by and never what it lets go.
+    most: usize,
 }
 
 impl OneGroup {
     fn new(mut state: Box<dyn GroupState>) -> OneGroup {
         state.resize(1);
-        OneGroup { state, zeros: Vec::new() }
+        OneGroup { state, zeros: Vec::new(), most: 0 }
     }
 
     fn groups(&mut self, rows: usize) -> &[usize] {
@@ -308,7 +310,9 @@ impl OneGroup {
 impl Accumulator for OneGroup {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.groups(values[0].len());
-        self.state.update(values, &self.zeros[..values[0].len()])
+        self.state.update(values, &self.zeros[..values[0].len()])?;
+        self.most = self.most.max(self.state.bytes());
+        Ok(())
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -316,7 +320,7 @@ impl Accumulator for OneGroup {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.state.bytes()
+        size_of_val(self) + self.most
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -325,7 +329,9 @@ impl Accumulator for OneGroup {
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         self.groups(states[0].len());
-        self.state.merge(states, &self.zeros[..states[0].len()])
+        self.state.merge(states, &self.zeros[..states[0].len()])?;
+        self.most = self.most.max(self.state.bytes());
+        Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {

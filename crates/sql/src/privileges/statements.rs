@@ -153,14 +153,13 @@ impl Session {
             Statement::CreateTable(create) => state.check_create_table(access, create),
             Statement::CreateView(view) => state.check_create_view(access, view),
             Statement::AlterTable(alter) => {
-                let renames = alter.actions.iter().find_map(|action| if let AlterAction::RenameTable(name) = action { Some(name) } else { None });
-                let wanted = if renames.is_some() { Privileges::ALTER.and(Privileges::DROP) } else { Privileges::ALTER };
-                table(wanted, &alter.name)?;
-                let (schema, _) = state.named(&alter.name)?;
-                if let Some(name) = renames {
-                    let target = name.schema.as_deref().unwrap_or(&schema);
-                    access.check_table(Privileges::CREATE.and(Privileges::INSERT), target, &name.name)?;
+                // The last one counts.
+                let renamed = alter.actions.iter().rev().find_map(|action| if let AlterAction::RenameTable(name) = action { Some(name) } else { None });
+                table(if renamed.is_some() { Privileges::ALTER.and(Privileges::DROP) } else { Privileges::ALTER }, &alter.name)?;
+                if let Some(name) = renamed {
+                    table(Privileges::CREATE.and(Privileges::INSERT), name)?;
                 }
+                let (schema, _) = state.named(&alter.name)?;
                 let mut parents = alter.actions.iter().filter_map(|action| if let AlterAction::AddForeignKey(key) = action { Some(&key.parent) } else { None });
                 parents.try_for_each(|parent| state.check_parent(access, &schema, parent))
             }

@@ -12,9 +12,9 @@ use crate::session::{Session, SessionState};
 use crate::show;
 
 /// Session variables that ask for SYSTEM_VARIABLES_ADMIN.
-const RESTRICTED: [&str; 9] = [
-    "binlog_direct_non_transactional_updates", "binlog_format", "binlog_row_image", "binlog_rows_query_log_events", "explicit_defaults_for_timestamp", "gtid_next",
-    "original_commit_timestamp", "pseudo_thread_id", "sql_log_bin",
+const RESTRICTED: [&str; 12] = [
+    "binlog_direct_non_transactional_updates", "binlog_format", "binlog_row_image", "binlog_rows_query_log_events", "default_collation_for_utf8mb4",
+    "explicit_defaults_for_timestamp", "gtid_next", "histogram_generation_max_mem_size", "original_commit_timestamp", "pseudo_thread_id", "sql_log_bin", "sql_log_off",
 ];
 
 impl SessionState {

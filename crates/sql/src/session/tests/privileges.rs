@@ -192,3 +192,28 @@ async fn what_is_granted_is_shown_and_taken_away() {
     c.ok("DROP USER w@localhost").await;
     assert_eq!(c.error("SHOW GRANTS FOR w@localhost").await.0, 1141);
 }
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn who_administers_connections_passes_read_only_and_init_connect() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (a INT)").await;
+    root.ok("CREATE USER a@localhost").await;
+    root.ok("CREATE USER u@localhost").await;
+    root.ok("GRANT ALL ON d.* TO a@localhost, u@localhost").await;
+    root.ok("GRANT CONNECTION_ADMIN ON *.* TO a@localhost").await;
+    root.ok("SET GLOBAL init_connect = 'nonsense'").await;
+    root.ok("SET GLOBAL read_only = ON").await;
+    let (mut a, mut u) = (server.connect_as("a"), server.connect_as("u"));
+    assert!(a.session.run_init_connect().await.is_ok() && root.session.run_init_connect().await.is_ok());
+    assert!(u.session.run_init_connect().await.is_err());
+    a.ok("INSERT INTO d.t VALUES (1)").await;
+    root.ok("INSERT INTO t VALUES (2)").await;
+    assert_eq!(u.error("INSERT INTO d.t VALUES (3)").await.0, 1290);
+    root.ok("SET GLOBAL super_read_only = ON").await;
+    assert_eq!(a.error("INSERT INTO d.t VALUES (4)").await.0, 1290);
+    for name in ["default_collation_for_utf8mb4", "histogram_generation_max_mem_size", "sql_log_off"] {
+        assert_eq!(u.error(&format!("SET {name} = DEFAULT")).await.0, 1227, "{name}");
+    }
+}

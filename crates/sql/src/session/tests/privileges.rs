@@ -217,3 +217,35 @@ async fn who_administers_connections_passes_read_only_and_init_connect() {
         assert_eq!(u.error(&format!("SET {name} = DEFAULT")).await.0, 1227, "{name}");
     }
 }
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn sys_shows_what_its_readers_may_see() {
+    let server = Server::new();
+    let mut root = server.connect();
+    let lost = |view: &str| -> Result<(), (u16, String)> {
+        let why = "references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";
+        Err((1356, format!("View 'sys.{view}' {why}")))
+    };
+    let process = || -> Result<(), (u16, String)> { Err((1227, "Access denied; you need (at least one of) the PROCESS privilege(s) for this operation".to_owned())) };
+    for (grants, waits, tables) in [
+        (&["SELECT ON sys.*"][..], lost("innodb_lock_waits"), lost("schema_table_lock_waits")),
+        (&["SELECT, PROCESS ON *.*"][..], lost("innodb_lock_waits"), lost("schema_table_lock_waits")),
+        (&["SELECT, EXECUTE ON sys.*", "SELECT ON performance_schema.*"][..], process(), Ok(())),
+        (&["SELECT, EXECUTE, PROCESS ON *.*"][..], Ok(()), Ok(())),
+    ] {
+        root.ok("CREATE USER u@localhost").await;
+        for grant in grants {
+            root.ok(&format!("GRANT {grant} TO u@localhost")).await;
+        }
+        let mut u = server.connect_as("u");
+        for (view, expected) in [("innodb_lock_waits", waits), ("schema_table_lock_waits", tables)] {
+            let found = match u.run(&format!("SELECT * FROM sys.{view}")).await {
+                Answer::Error(e) => Err((e.code, e.message)),
+                _ => Ok(()),
+            };
+            assert_eq!(found, expected, "{grants:?}");
+        }
+        root.ok("DROP USER u@localhost").await;
+    }
+}

@@ -444,7 +444,7 @@ impl Worker {
         match self.applier.statement(&context, query.sql, record.map(|value| (name.as_slice(), value))).await {
             Ok(()) => Ok(true),
             Err(e) if query.error_code != 0 && e.code == query.error_code => Ok(false),
-            Err(e) if first && is_about_account(&query.shown()) && e.code == 1396 => Ok(true),
+            Err(e) if first && may_be_done(&query.shown(), e.code) => Ok(true),
             Err(e @ MySqlError { code: 1205 | 1213, .. }) => Err(plain(e)),
             Err(e) if self.applier.skips(e.code) => {
                 skipped(&e);
@@ -504,10 +504,13 @@ fn branch_statement(event: &Event) -> Result<Option<BranchStatement>> {
 
 /// Statements about accounts are several transactions, each of one account, and none has the position: what a crash leaves between them and the position
 /// is done already when it comes again.
-fn is_about_account(sql: &str) -> bool {
-    let mut words = sql.split_whitespace();
-    let first = words.next().unwrap_or_default().to_ascii_uppercase();
-    matches!(first.as_str(), "CREATE" | "DROP" | "RENAME" | "ALTER") && words.next().is_some_and(|word| word.eq_ignore_ascii_case("USER"))
+fn may_be_done(sql: &str, code: u16) -> bool {
+    let mut words = sql.split_whitespace().map(str::to_ascii_uppercase);
+    match words.next().as_deref() {
+        Some("CREATE" | "DROP" | "RENAME" | "ALTER") => code == 1396 && words.next().as_deref() == Some("USER"),
+        Some("REVOKE") => matches!(code, 1141 | 1147),
+        _ => false,
+    }
 }
 
 fn handler_error(code: u16, kind: RowsKind) -> &'static str {
@@ -532,4 +535,16 @@ fn damaged(what: String) -> Problem {
 
 fn unsupported(what: &str) -> Problem {
     Problem::Failed(1235, format!("This version of Highkey doesn't yet support {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_accounts_answer_once_it_is_done() {
+        assert!(may_be_done("create user a", 1396) && may_be_done("DROP USER a", 1396) && !may_be_done("CREATE TABLE a (a INT)", 1396));
+        assert!(may_be_done("REVOKE SELECT ON d.* FROM a", 1141) && may_be_done("revoke select on d.t from a", 1147));
+        assert!(!may_be_done("REVOKE SELECT ON d.* FROM a", 1045) && !may_be_done("GRANT SELECT ON d.t TO a", 1146) && !may_be_done("", 1396));
+    }
 }

@@ -208,7 +208,7 @@ impl GiveWay {
     }
 
     /// All statements, and reports.
-    fn begun_statements(&self) -> (u64, u64) {
+    pub(crate) fn begun_statements(&self) -> (u64, u64) {
         let reports = self.state.lock().begun;
         (self.statements.get().map_or(0, |statements| statements()), reports)
     }

@@ -49,11 +49,19 @@ impl Session {
         if wanted.privileges.has(Privileges::SUPER) && grant.privileges.iter().any(|privilege| privilege.name == "SUPER") {
             self.state.push_warning(error::warning(1287, "The SUPER privilege identifier is deprecated"));
         }
+        // A replica may do again what a crash has left half done: then the others follow all the same.
+        let mut first = Ok(());
         for (user, host) in accounts {
             let cx = self.account_context(statement(grant, &wanted.level, granting, &user, &host));
             let change = |grants: &mut Grants| if granting { wanted.add_to(grants) } else { wanted.take_from(grants, &user, &host) };
-            self.state.instance.database().clone().change_grants(&cx, &user, &host, change).await?;
+            let changed = self.state.instance.database().clone().change_grants(&cx, &user, &host, change).await;
+            if self.replica.is_none() {
+                changed?;
+            } else {
+                first = first.and(changed);
+            }
         }
+        first?;
         Ok(Outcome::ok())
     }
 

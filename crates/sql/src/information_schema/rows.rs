@@ -23,9 +23,22 @@ pub(super) fn u(n: impl Into<u64>) -> Value {
     Value::UInt(n.into())
 }
 
+/// MySQL's sys has views that work for who reads them, over performance_schema, INNODB_TRX and functions of sys: errors 1356 and 1227.
+fn check_sys(state: &SessionState, name: &str) -> Result<(), MySqlError> {
+    let Some(access) = state.access() else { return Ok(()) };
+    if !access.schema("performance_schema").has(Privileges::SELECT) || !access.schema("sys").has(Privileges::EXECUTE) {
+        let why = "references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";
+        return Err(MySqlError::with_message(1356, format!("View 'sys.{name}' {why}")));
+    }
+    if name.ends_with("innodb_lock_waits") { access.check_global(Privileges::PROCESS, "PROCESS") } else { Ok(()) }
+}
+
 pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
     if let ("information_schema", "innodb_trx" | "highkey_commit_anatomy" | "highkey_latch_waits") = (&*table.schema, &*table.name) {
         state.check_global(Privileges::PROCESS, "PROCESS")?;
+    }
+    if &*table.schema == "sys" {
+        check_sys(state, &table.name)?;
     }
     Ok(match (&*table.schema, &*table.name) {
         ("information_schema", "character_sets") => Charset::ALL.iter().map(|c| character_set(*c)).collect(),

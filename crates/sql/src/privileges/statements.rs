@@ -12,9 +12,9 @@ use crate::session::{Session, SessionState};
 use crate::show;
 
 /// Session variables that ask for SYSTEM_VARIABLES_ADMIN.
-const RESTRICTED: [&str; 9] = [
-    "binlog_direct_non_transactional_updates", "binlog_format", "binlog_row_image", "binlog_rows_query_log_events", "explicit_defaults_for_timestamp", "gtid_next",
-    "original_commit_timestamp", "pseudo_thread_id", "sql_log_bin",
+const RESTRICTED: [&str; 12] = [
+    "binlog_direct_non_transactional_updates", "binlog_format", "binlog_row_image", "binlog_rows_query_log_events", "default_collation_for_utf8mb4",
+    "explicit_defaults_for_timestamp", "gtid_next", "histogram_generation_max_mem_size", "original_commit_timestamp", "pseudo_thread_id", "sql_log_bin", "sql_log_off",
 ];
 
 impl SessionState {
@@ -153,14 +153,13 @@ impl Session {
             Statement::CreateTable(create) => state.check_create_table(access, create),
             Statement::CreateView(view) => state.check_create_view(access, view),
             Statement::AlterTable(alter) => {
-                let renames = alter.actions.iter().find_map(|action| if let AlterAction::RenameTable(name) = action { Some(name) } else { None });
-                let wanted = if renames.is_some() { Privileges::ALTER.and(Privileges::DROP) } else { Privileges::ALTER };
-                table(wanted, &alter.name)?;
-                let (schema, _) = state.named(&alter.name)?;
-                if let Some(name) = renames {
-                    let target = name.schema.as_deref().unwrap_or(&schema);
-                    access.check_table(Privileges::CREATE.and(Privileges::INSERT), target, &name.name)?;
+                // The last one counts.
+                let renamed = alter.actions.iter().rev().find_map(|action| if let AlterAction::RenameTable(name) = action { Some(name) } else { None });
+                table(if renamed.is_some() { Privileges::ALTER.and(Privileges::DROP) } else { Privileges::ALTER }, &alter.name)?;
+                if let Some(name) = renamed {
+                    table(Privileges::CREATE.and(Privileges::INSERT), name)?;
                 }
+                let (schema, _) = state.named(&alter.name)?;
                 let mut parents = alter.actions.iter().filter_map(|action| if let AlterAction::AddForeignKey(key) = action { Some(&key.parent) } else { None });
                 parents.try_for_each(|parent| state.check_parent(access, &schema, parent))
             }

@@ -360,6 +360,12 @@ async fn the_position_is_the_transactions_own() {
     assert_eq!(record(), ["two"]);
     applier.commit(b"position", "three".into(), || ()).await.unwrap();
     assert_eq!(record(), ["three"]);
+    // What has been done for one of them before is done for the other.
+    applier.statement(&cx, b"GRANT SELECT ON d.* TO a, b", None).await.unwrap();
+    client.ok("REVOKE SELECT ON d.* FROM a").await;
+    assert_eq!(applier.statement(&cx, b"REVOKE SELECT ON d.* FROM a, b", None).await.unwrap_err().code, 1141);
+    assert_eq!(client.rows("SHOW GRANTS FOR b").await.concat(), ["GRANT USAGE ON *.* TO `b`@`%`"]);
+    applier.commit(b"position", "three".into(), || ()).await.unwrap();
     // A server that refuses writes takes the source's.
     client.ok("SET GLOBAL super_read_only = ON").await;
     assert_eq!(client.error("DELETE FROM keyed").await.0, 1290);

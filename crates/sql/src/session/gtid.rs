@@ -226,6 +226,7 @@ impl Session {
             Statement::CreateUser { users, .. } | Statement::AlterUser { users, .. } if users.len() > 1 => Err(several_accounts()),
             Statement::DropUser { users, .. } if users.len() > 1 => Err(several_accounts()),
             Statement::RenameUser(renames) if renames.len() > 1 => Err(several_accounts()),
+            Statement::Grant(grant) | Statement::Revoke(grant) if grant.users.len() > 1 => Err(several_accounts()),
             _ => {
                 // It uses the GTID up even if it finds nothing to do.
                 if commits {

@@ -151,7 +151,7 @@ impl Instance {
         instance.database.engine().on_blocking(Box::new(|wait| super::state::blocking(wait)));
         instance.apply_semi_sync();
         let counted = Arc::downgrade(&instance);
-        instance.queries.give_way().count_statements_by(Box::new(move || counted.upgrade().map_or(0, |instance| instance.status.get(StatusCounter::Questions))));
+        instance.queries.give_way().count_statements_by(Box::new(move || counted.upgrade().map_or(0, |instance| instance.counted(StatusCounter::Questions))));
         let told = Arc::downgrade(&instance);
         instance.database.engine().watch_deadlocks(Box::new(move |deadlock| {
             if let Some(instance) = told.upgrade() {
@@ -305,7 +305,7 @@ impl Instance {
 
     /// What all connections have counted, those that have gone too.
     pub fn counted(&self, counter: StatusCounter) -> u64 {
-        self.processes.counted(&self.status).get(counter)
+        self.processes.counted_one(counter, &self.status)
     }
 
     /// All counters as `counted` has them.

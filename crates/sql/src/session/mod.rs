@@ -638,10 +638,10 @@ impl Session {
         Ok(())
     }
 
-    /// Runs `init_connect`. Accounts named root skip it, so that a wrong one can be repaired, and those whose password has expired.
+    /// Runs `init_connect`. Accounts with CONNECTION_ADMIN or SUPER skip it, so that a wrong one can be repaired, and those whose password has expired.
     pub async fn run_init_connect(&mut self) -> Result<(), MySqlError> {
         let sql = self.state.instance.global_text("init_connect");
-        if sql.trim().is_empty() || self.state.client.account_user == "root" || self.must_change_password() {
+        if sql.trim().is_empty() || self.state.administers_connections() || self.must_change_password() {
             return Ok(());
         }
         let multi = std::mem::replace(&mut self.state.client.flags.multi_statements, true);

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use super::error;
-use super::status::Status;
+use super::status::{Status, StatusCounter};
 use crate::df::QueryActivity;
 
 /// Why a running statement was interrupted.
@@ -425,6 +425,12 @@ impl ProcessList {
         all.add_all(sums);
         entries.values().for_each(|entry| all.add_all(&entry.status));
         all
+    }
+
+    /// One counter of `counted`.
+    pub fn counted_one(&self, counter: StatusCounter, sums: &Status) -> u64 {
+        let entries = self.entries.read();
+        entries.values().map(|entry| entry.status.get(counter)).sum::<u64>() + sums.get(counter)
     }
 
     pub fn get(&self, id: u64) -> Option<Arc<ProcessEntry>> {

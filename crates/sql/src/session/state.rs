@@ -141,6 +141,11 @@ impl SessionState {
         self.access.as_deref()
     }
 
+    /// `init_connect` and `read_only` are not for its account: it has CONNECTION_ADMIN or SUPER.
+    pub(super) fn administers_connections(&self) -> bool {
+        self.access().is_none_or(|access| access.has_dynamic_or_super("CONNECTION_ADMIN"))
+    }
+
     /// Another number if `access` may be another one; of the accounts of views' definers too.
     pub fn accounts_version(&self) -> u64 {
         self.accounts_version

@@ -179,7 +179,7 @@ impl Session {
         self.check_server_writable()
     }
 
-    /// Error 1290 if `read_only` or `super_read_only` is set, which a replica's changes pass.
+    /// Error 1290 if `super_read_only` is set, or `read_only` and the account may not pass it. A replica's changes pass both.
     pub(crate) fn check_server_writable(&self) -> Result<(), MySqlError> {
         if self.replica.is_some() {
             return Ok(());
@@ -188,7 +188,7 @@ impl Session {
         if globals.bool("super_read_only") {
             return Err(error::option_prevents("--super-read-only"));
         }
-        if globals.bool("read_only") {
+        if globals.bool("read_only") && !self.state.administers_connections() {
             return Err(error::option_prevents("--read-only"));
         }
         Ok(())

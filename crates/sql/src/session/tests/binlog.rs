@@ -384,6 +384,11 @@ async fn a_gtid_is_used_by_one_transaction() {
     c.ok(&format!("SET GLOBAL gtid_purged = '+{OTHER}:8-9'")).await;
     assert_eq!(c.error(&format!("SET GLOBAL gtid_purged = '+{OTHER}:8'")).await.0, 3546);
     assert_eq!(c.value("SELECT @@gtid_purged").await, format!("{OTHER}:8-9"));
+    // Each account would be a transaction.
+    c.ok("CREATE USER a").await;
+    c.ok("CREATE USER b").await;
+    c.ok(&format!("SET gtid_next = '{OTHER}:30'")).await;
+    assert_eq!(c.error("GRANT SELECT ON d.* TO a, b").await.0, 1235);
 }
 
 /// A session that wants a GTID which another one has waits for the end of that one's transaction.

@@ -163,6 +163,17 @@ async fn rows_that_statements_write_are_counted() {
 }
 
 #[tokio::test]
+async fn reports_are_told_of_statements_of_connections_that_are_there() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let begun = || server.instance.queries().give_way().begun_statements().0;
+    let before = begun();
+    c.ok("DO 1").await;
+    c.ok("DO 2").await;
+    assert_eq!(begun() - before, 2);
+}
+
+#[tokio::test]
 async fn every_kind_of_statement_is_counted() {
     let server = Server::new();
     let mut c = server.client().await;

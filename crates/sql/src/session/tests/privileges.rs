@@ -192,3 +192,60 @@ async fn what_is_granted_is_shown_and_taken_away() {
     c.ok("DROP USER w@localhost").await;
     assert_eq!(c.error("SHOW GRANTS FOR w@localhost").await.0, 1141);
 }
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn who_administers_connections_passes_read_only_and_init_connect() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (a INT)").await;
+    root.ok("CREATE USER a@localhost").await;
+    root.ok("CREATE USER u@localhost").await;
+    root.ok("GRANT ALL ON d.* TO a@localhost, u@localhost").await;
+    root.ok("GRANT CONNECTION_ADMIN ON *.* TO a@localhost").await;
+    root.ok("SET GLOBAL init_connect = 'nonsense'").await;
+    root.ok("SET GLOBAL read_only = ON").await;
+    let (mut a, mut u) = (server.connect_as("a"), server.connect_as("u"));
+    assert!(a.session.run_init_connect().await.is_ok() && root.session.run_init_connect().await.is_ok());
+    assert!(u.session.run_init_connect().await.is_err());
+    a.ok("INSERT INTO d.t VALUES (1)").await;
+    root.ok("INSERT INTO t VALUES (2)").await;
+    assert_eq!(u.error("INSERT INTO d.t VALUES (3)").await.0, 1290);
+    root.ok("SET GLOBAL super_read_only = ON").await;
+    assert_eq!(a.error("INSERT INTO d.t VALUES (4)").await.0, 1290);
+    for name in ["default_collation_for_utf8mb4", "histogram_generation_max_mem_size", "sql_log_off"] {
+        assert_eq!(u.error(&format!("SET {name} = DEFAULT")).await.0, 1227, "{name}");
+    }
+}
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn sys_shows_what_its_readers_may_see() {
+    let server = Server::new();
+    let mut root = server.connect();
+    let lost = |view: &str| -> Result<(), (u16, String)> {
+        let why = "references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";
+        Err((1356, format!("View 'sys.{view}' {why}")))
+    };
+    let process = || -> Result<(), (u16, String)> { Err((1227, "Access denied; you need (at least one of) the PROCESS privilege(s) for this operation".to_owned())) };
+    for (grants, waits, tables) in [
+        (&["SELECT ON sys.*"][..], lost("innodb_lock_waits"), lost("schema_table_lock_waits")),
+        (&["SELECT, PROCESS ON *.*"][..], lost("innodb_lock_waits"), lost("schema_table_lock_waits")),
+        (&["SELECT, EXECUTE ON sys.*", "SELECT ON performance_schema.*"][..], process(), Ok(())),
+        (&["SELECT, EXECUTE, PROCESS ON *.*"][..], Ok(()), Ok(())),
+    ] {
+        root.ok("CREATE USER u@localhost").await;
+        for grant in grants {
+            root.ok(&format!("GRANT {grant} TO u@localhost")).await;
+        }
+        let mut u = server.connect_as("u");
+        for (view, expected) in [("innodb_lock_waits", waits), ("schema_table_lock_waits", tables)] {
+            let found = match u.run(&format!("SELECT * FROM sys.{view}")).await {
+                Answer::Error(e) => Err((e.code, e.message)),
+                _ => Ok(()),
+            };
+            assert_eq!(found, expected, "{grants:?}");
+        }
+        root.ok("DROP USER u@localhost").await;
+    }
+}

@@ -11,6 +11,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, replace_children_if_necessary};
 use futures::{StreamExt, TryStreamExt};
 
@@ -60,9 +61,14 @@ impl OnTheWay for TightTexts {
 const MOST_FIRST_ROWS: usize = 1024;
 
 /// Sorts of a plan that spills: they count the buffers of each batch, though it may share them with others. So does whatever reads what they give, whose
-/// texts are in the buffers of all runs that were merged.
+/// texts are in the buffers of all runs that were merged. So do windows that end with their rows, without counting it.
 pub(super) fn sorts_that_spill(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
+        if node.is::<BoundedWindowAggExec>() {
+            // It keeps the buffers of all batches of a partition, and those of a scan's small batches are nearly empty.
+            let input = Through::over(node.children()[0].clone(), Arc::new(TightTexts));
+            return Ok(Transformed::yes(replace_children_if_necessary(node, vec![input])?));
+        }
         let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
         let input = Through::over(sort.input().clone(), Arc::new(TightTexts));
         let sorted = replace_children_if_necessary(node.clone(), vec![input])?;

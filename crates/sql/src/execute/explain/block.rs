@@ -105,6 +105,18 @@ impl Query {
         }
     }
 
+    /// The number of its last block.
+    pub fn last_id(&self) -> u64 {
+        match self {
+            Query::Select(block) => {
+                let derived = block.tables.iter().filter_map(|table| table.derived.as_deref());
+                let inner = derived.chain(block.subqueries.iter().map(|inner| &inner.query));
+                inner.map(Query::last_id).fold(block.id, u64::max)
+            }
+            Query::Union(union) => union.members.iter().map(Query::last_id).max().unwrap_or(0),
+        }
+    }
+
     fn rows(&self) -> f64 {
         match self {
             Query::Select(block) => block.rows,
@@ -143,8 +155,8 @@ pub(super) struct Explainer<'a> {
     taken: Vec<bool>,
     /// Blocks so far.
     blocks: u64,
-    /// Names of the tables that the statement changes, and how.
-    changed: (&'static str, Vec<String>),
+    /// The scans of the tables that the statement changes, and how.
+    changed: (&'static str, Vec<&'a Rel>),
 }
 
 impl<'a> Explainer<'a> {
@@ -153,9 +165,9 @@ impl<'a> Explainer<'a> {
         Explainer { session, way, taken: vec![false; scans], blocks: 0, changed: ("", Vec::new()) }
     }
 
-    /// The tables of these aliases are changed: UPDATE or DELETE.
-    pub fn changing(mut self, verb: &'static str, aliases: Vec<String>) -> Explainer<'a> {
-        self.changed = (verb, aliases);
+    /// The tables of these scans are changed: UPDATE or DELETE.
+    pub fn changing(mut self, verb: &'static str, scans: Vec<&'a Rel>) -> Explainer<'a> {
+        self.changed = (verb, scans);
         self
     }
 
@@ -197,8 +209,14 @@ impl<'a> Explainer<'a> {
             let row = input_row(operator);
             match &operator.kind {
                 RelKind::Project { exprs, .. } => self.inner(exprs.iter().take(visible), &row, Place::SelectList, outers, &mut subqueries)?,
-                RelKind::Aggregate { aggregates, .. } => self.inner(aggregates.iter().flat_map(|a| &a.args), &row, Place::SelectList, outers, &mut subqueries)?,
-                RelKind::Window { windows, .. } => self.inner(windows.iter().flat_map(|w| &w.args), &row, Place::SelectList, outers, &mut subqueries)?,
+                RelKind::Aggregate { aggregates, .. } => {
+                    let read = aggregates.iter().flat_map(|a| a.args.iter().chain(a.order_by.iter().map(|k| &k.expr)));
+                    self.inner(read, &row, Place::SelectList, outers, &mut subqueries)?;
+                }
+                RelKind::Window { windows, .. } => {
+                    let read = windows.iter().flat_map(|w| w.args.iter().chain(&w.partition_by).chain(w.order_by.iter().map(|k| &k.expr)));
+                    self.inner(read, &row, Place::SelectList, outers, &mut subqueries)?;
+                }
                 _ => {}
             }
         }
@@ -369,7 +387,7 @@ impl<'a> Explainer<'a> {
                 (Way::Engine(explained), Some(scan)) if scan.divided && explained.workers > 1 => Some(explained.workers),
                 _ => None,
             };
-            let change = self.changed.1.iter().any(|alias| *alias == leaf.alias()).then_some(self.changed.0);
+            let change = self.changed.1.iter().any(|scan| std::ptr::eq(*scan, leaf.rel)).then_some(self.changed.0);
             tables.push(ShownTable {
                 name: leaf.alias().to_owned(),
                 access,
@@ -397,9 +415,6 @@ impl<'a> Explainer<'a> {
     /// A statement that finds the rows of one table by itself, to change them. `verb`: UPDATE or DELETE.
     pub fn change(mut self, verb: &'static str, scan: &Rel, filter: Option<&Expr>, values: &[&Expr], sorted: &[&Expr], limit: Option<&Expr>) -> Result<Block, MySqlError> {
         self.blocks = 1;
-        if let RelKind::Scan { alias, .. } = &scan.kind {
-            self.changed = (verb, vec![alias.to_string()]);
-        }
         let filtered = filter.map(|filter| scan.clone().filter(filter.clone()));
         let sources = Sources::of(filtered.as_ref().unwrap_or(scan));
         let mut subqueries = Vec::new();
@@ -413,6 +428,7 @@ impl<'a> Explainer<'a> {
         if message.is_none() {
             let all: Vec<usize> = (0..scan.fields.len()).collect();
             tables = self.tables(&sources, vec![None], &all, &[])?;
+            tables.iter_mut().for_each(|table| table.change = Some(verb));
             if tables.iter().any(|table| table.access.is_empty) {
                 message = Some("Impossible WHERE");
                 tables.clear();
@@ -422,9 +438,9 @@ impl<'a> Explainer<'a> {
         Ok(Block { id: 1, kind: verb, message, operations, tables, subqueries, rows: 0.0 })
     }
 
-    /// The subqueries of the values that INSERT inserts.
-    pub fn values(mut self, values: &[&Expr], row: &[Field]) -> Result<Vec<Inner>, MySqlError> {
-        self.blocks = 1;
+    /// The subqueries of the values that INSERT inserts, behind so many blocks.
+    pub fn values(mut self, values: &[&Expr], row: &[Field], blocks: u64) -> Result<Vec<Inner>, MySqlError> {
+        self.blocks = blocks;
         let mut subqueries = Vec::new();
         self.inner(values.iter().copied(), row, Place::Values, &[], &mut subqueries)?;
         Ok(subqueries)

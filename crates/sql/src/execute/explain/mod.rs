@@ -144,11 +144,7 @@ impl Session {
     /// A query whose tables are open, and its lines in FORMAT=TREE. `changed`: what a statement does to tables of it.
     async fn shown_query(&mut self, bound: &BoundQuery, changed: Option<(&'static str, &[UpdateTarget])>) -> Result<(Query, Vec<String>), Failure> {
         let (verb, targets) = changed.unwrap_or_default();
-        let alias = |target: &UpdateTarget| match &bind::root(&bound.rel, target.row.start)?.0.kind {
-            RelKind::Scan { alias, .. } => Some(alias.to_string()),
-            _ => None,
-        };
-        let aliases: Vec<String> = targets.iter().filter_map(alias).collect();
+        let scans: Vec<&Rel> = targets.iter().filter_map(|target| Some(bind::root(&bound.rel, target.row.start)?.0)).collect();
         // What is changed by several tables' rows is found by DataFusion.
         let fast = if changed.is_none() { self.compile_fast(bound)? } else { None };
         if let Some(fast) = &fast {
@@ -158,7 +154,7 @@ impl Session {
         }
         let cx = self.query_context(&bound.hints);
         let explained = df::explain(bound.clone(), cx).await?;
-        let shown = Explainer::new(self, Way::Engine(&explained)).changing(verb, aliases).statement(&bound.rel)?;
+        let shown = Explainer::new(self, Way::Engine(&explained)).changing(verb, scans).statement(&bound.rel)?;
         Ok((shown, explained.lines))
     }
 
@@ -178,7 +174,7 @@ impl Session {
                 None
             }
         };
-        let values = Explainer::new(self, Way::Unknown).values(&values, &table_fields(&bound.table, &table))?;
+        let values = Explainer::new(self, Way::Unknown).values(&values, &table_fields(&bound.table, &table), source.as_ref().map_or(1, Query::last_id))?;
         Ok(Shown::Insert { verb, table, source, values })
     }
 }

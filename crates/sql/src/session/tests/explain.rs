@@ -127,6 +127,11 @@ async fn blocks_have_numbers() {
     assert_eq!(ids(&mut c, recursive).await, ["1 PRIMARY <derived2>", "1 PRIMARY t", "2 DERIVED NULL", "3 UNION q"]);
     assert_eq!(ids(&mut c, "VALUES ROW(1, 2)").await, ["1 SIMPLE NULL"]);
     assert_eq!(ids(&mut c, "SELECT * FROM (VALUES ROW(1, 2)) v JOIN t").await.last().unwrap(), "2 DERIVED NULL");
+    let inserted = "INSERT INTO t (a) SELECT 1 UNION SELECT 2 ON DUPLICATE KEY UPDATE c = (SELECT MAX(z) FROM u)";
+    assert_eq!(ids(&mut c, inserted).await, ["1 INSERT t", "1 PRIMARY NULL", "2 UNION NULL", "NULL UNION RESULT <union1,2>", "3 SUBQUERY u"]);
+    for sorted in ["RANK() OVER (ORDER BY (SELECT MAX(z) FROM u WHERE u.a = t.a))", "GROUP_CONCAT(b ORDER BY (SELECT MAX(z) FROM u WHERE u.a = t.a))"] {
+        assert_eq!(ids(&mut c, &format!("SELECT {sorted} FROM t")).await, ["1 PRIMARY t", "2 DEPENDENT SUBQUERY u"], "{sorted}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -153,6 +158,12 @@ async fn what_writes_shows_how_it_finds_its_rows() {
     let mut kinds: Vec<[&str; 2]> = changed.iter().map(|row| [row[1].as_str(), row[2].as_str()]).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, [["SIMPLE", "t"], ["UPDATE", "many"]]);
+    // A derived table that is called as the table of the view is not changed.
+    c.ok("CREATE VIEW w AS SELECT * FROM t").await;
+    let changed = c.rows("EXPLAIN UPDATE w JOIN (SELECT a, COUNT(*) AS n FROM u GROUP BY a) t ON t.a = w.a SET w.c = t.n").await;
+    let mut kinds: Vec<[&str; 2]> = changed.iter().map(|row| [row[1].as_str(), row[2].as_str()]).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, [["DERIVED", "u"], ["PRIMARY", "<derived2>"], ["UPDATE", "t"]]);
     let subquery = c.rows("EXPLAIN UPDATE t SET c = (SELECT MAX(z) FROM u WHERE u.a = t.a) WHERE a = 1").await;
     assert_eq!(subquery.iter().map(|row| format!("{} {} {} {}", row[0], row[1], row[2], row[8])).collect::<Vec<_>>(), ["1 UPDATE t const", "2 DEPENDENT SUBQUERY u d.t.a"]);
     let tree = c.value("EXPLAIN FORMAT=TREE UPDATE many SET c = 1 WHERE id = 5 AND c = 2").await;

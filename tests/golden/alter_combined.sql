@@ -770,3 +770,11 @@ SELECT column_name, data_type, is_nullable, column_default, extra FROM informati
 SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index), MAX(is_visible) FROM information_schema.statistics WHERE table_schema = 'golden' AND table_name = 't' GROUP BY index_name ORDER BY index_name;
 SELECT * FROM t;
 DROP TABLE t, u;
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), KEY ka (a(5), id), KEY kb (a(7)));
+INSERT INTO t VALUES (1, '11'), (2, '22');
+ALTER TABLE t MODIFY a TEXT, DROP KEY kb;
+SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE table_schema = 'golden' AND table_name = 't' ORDER BY index_name, seq_in_index;
+ALTER TABLE t MODIFY a INT;
+SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE table_schema = 'golden' AND table_name = 't' ORDER BY index_name, seq_in_index;
+SELECT * FROM t;
+DROP TABLE t;

@@ -37,6 +37,11 @@ impl AutoIncrement {
         AutoIncrement { counter }
     }
 
+    /// The column is of this type.
+    pub(crate) fn set_type(&self, ty: &ColumnType) {
+        self.counter.set_last(largest(ty));
+    }
+
     /// The value that the next plain insert into a column of type `ty` gets, as SHOW TABLE STATUS says.
     pub fn next(&self, ty: &ColumnType) -> u64 {
         self.counter.next().min(largest(ty))

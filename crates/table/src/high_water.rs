@@ -2,7 +2,7 @@
 //!
 //! The catalog holds a mark above every value handed out. A value at or above the mark is handed out only after a
 //! higher mark is durable; marks rise in steps that grow with what is asked for, so that costs one small transaction for
-//! thousands of values. A clean shutdown writes the exact value; a crash skips to the mark.
+//! thousands of values. A clean shutdown writes the exact value; a crash skips to the mark: little of what is left up to the last value that there is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,9 +23,13 @@ pub(crate) struct HighWater {
     /// How far the next mark goes; locked while a mark is written.
     step: Mutex<u64>,
     step_max: u64,
+    /// The last value that there is.
+    last: AtomicU64,
 }
 
 const FIRST_STEP: u64 = 1024;
+/// A crash costs at most one in so many of the values that are left.
+const LEFT_PER_STEP: u64 = 64;
 
 impl HighWater {
     pub(crate) fn new(engine: Engine, catalog: IndexId, key: Vec<u8>, next: u64, step_max: u64) -> HighWater {
@@ -37,7 +41,12 @@ impl HighWater {
             mark: AtomicU64::new(next),
             step: Mutex::new(FIRST_STEP.min(step_max)),
             step_max,
+            last: AtomicU64::new(u64::MAX),
         }
+    }
+
+    pub(crate) fn set_last(&self, last: u64) {
+        self.last.store(last, Ordering::Relaxed);
     }
 
     pub(crate) fn next(&self) -> u64 {
@@ -74,7 +83,8 @@ impl HighWater {
             return Ok(());
         }
         *step = (*step).max(count.saturating_mul(8)).min(self.step_max);
-        let mark = needed.saturating_add(*step);
+        let left = self.last.load(Ordering::Relaxed).saturating_sub(needed);
+        let mark = needed.saturating_add((*step).min(left / LEFT_PER_STEP));
         *step = (*step * 2).min(self.step_max);
         self.write(mark)?;
         self.mark.store(mark, Ordering::Release);

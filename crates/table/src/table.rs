@@ -125,10 +125,14 @@ impl Table {
         trees_epoch: u64,
     ) -> Table {
         let types: Vec<_> = def.columns.iter().map(|c| c.ty.clone()).collect();
+        let auto_column = def.auto_increment_column();
+        if let Some(column) = auto_column {
+            state.auto_increment.set_type(&types[column]);
+        }
         Table {
             layout: Arc::new(RowLayout::new(&types)),
             indexes: (0..def.indexes.len()).map(|i| IndexCodec::new(&def, i)).collect(),
-            auto_column: def.auto_increment_column(),
+            auto_column,
             def: Arc::new(def),
             state,
             lock,

@@ -67,6 +67,33 @@ fn no_value_comes_back_after_a_crash() {
     }
 }
 
+/// A small type has few values, and so has the end of a large one: a crash leaves most of them.
+#[test]
+fn a_crash_does_not_use_up_the_range() {
+    for (kind, unsigned, present) in [(TypeKind::TinyInt, false, 3), (TypeKind::SmallInt, true, 200), (TypeKind::Int, false, i32::MAX as u64 - 500), (TypeKind::BigInt, true, u64::MAX - 500)] {
+        let mut disk = disk(9);
+        let mut last = present;
+        for round in 0..3 {
+            let db = try_open_still(&disk).unwrap();
+            if round == 0 {
+                create_schema(&db, "s").unwrap();
+                counted(&db, kind.clone(), unsigned).auto_increment().note_explicit(present).unwrap();
+            }
+            let r = table(&db, "t").reserve(2, 1, 1).unwrap();
+            assert!(r.count == 2 && r.first > last && r.first - last < 1500, "{kind:?}, {round}: {r:?} after {last}");
+            last = r.first + 1;
+            let after = disk.crash();
+            drop(db);
+            disk = after;
+        }
+        assert!(last - present < 3000 && largest_of(&kind, unsigned) - last > 60, "{kind:?}: {last}");
+    }
+}
+
+fn largest_of(kind: &TypeKind, unsigned: bool) -> u64 {
+    ColumnType { unsigned, ..ColumnType::new(kind.clone()) }.integer_range().unwrap().1
+}
+
 #[test]
 fn a_clean_shutdown_leaves_no_gap() {
     let disk = disk(8);

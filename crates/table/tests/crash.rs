@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::*;
 use highkey_storage::{IndexId, SimDisk};
 use highkey_table::*;
-use highkey_types::{ColumnType, Value};
+use highkey_types::Value;
 
 fn row(id: i64) -> Vec<Value> {
     vec![i(id), i(id % 5), t(&format!("name{id}"))]
@@ -200,7 +200,8 @@ fn a_table_whose_transaction_is_rolled_back_was_never_there() {
     block_on(txn.commit()).unwrap();
     assert!(!made.is_current());
     let found = table(&db, "new");
-    assert_eq!((all(&db, &found).len(), found.row_count_estimate().unwrap(), found.auto_increment().next(&ColumnType::bigint())), (5_000, 5_000, 7));
+    let next = found.auto_increment().next(&found.def().columns[0].ty);
+    assert_eq!((all(&db, &found).len(), found.row_count_estimate().unwrap(), next), (5_000, 5_000, 7));
     check(&db);
     block_on(db.drop_tables(&DdlContext::default(), &[("s".into(), "new".into())], false)).unwrap();
     assert_eq!(catalog(&db), records);

@@ -519,11 +519,12 @@ impl Draft {
         Ok(true)
     }
 
-    /// A key prefix that is no shorter than its column's new length becomes the whole column.
+    /// A key prefix that is no shorter than its column's new length becomes the whole column, and so does one of a type that has none.
     fn shorten_prefixes(&mut self, column: &str, ty: &ColumnType) {
         let length = match ty.kind {
             TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => n,
-            _ => return,
+            _ if ty.is_blob() => return,
+            _ => 0,
         };
         for (_, part) in self.indexes.iter_mut().flat_map(|i| &mut i.parts).filter(|(name, _)| same_name(name, column)) {
             part.prefix = part.prefix.filter(|prefix| *prefix < length);

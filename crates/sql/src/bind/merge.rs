@@ -65,11 +65,20 @@ pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: 
     } else {
         let (collation, coercibility) = collation::aggregate(&typed, connection, false, operation)?;
         let length = typed.iter().map(|e| e.ty.char_length()).max().unwrap_or(0);
-        let binary = classes.contains(&Class::Binary) || typed.iter().any(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_)));
+        let binary = classes.contains(&Class::Binary);
         let collation = if binary { Collation::binary() } else { collation };
         return Ok(ExprType::text(length, collation, nullable).with_coercibility(coercibility.min(Coercibility::Coercible)));
     };
     Ok(ExprType { ty, nullable, coercibility: Coercibility::Numeric, truth: false })
+}
+
+/// The same of values that are chosen among, where BIT beside text is bytes.
+pub(super) fn merge_chosen(exprs: &[&Expr], connection: &'static Collation, operation: &str) -> Result<ExprType, MySqlError> {
+    let mut ty = merge(exprs, connection, operation)?;
+    if ty.ty.is_text() && exprs.iter().any(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_))) {
+        ty = ExprType::text(ty.char_length(), Collation::binary(), ty.nullable).with_coercibility(ty.coercibility);
+    }
+    Ok(ty)
 }
 
 fn rank(kind: &TypeKind) -> u8 {
@@ -156,6 +165,20 @@ pub(super) fn coerce(expr: Expr, to: &ExprType) -> Expr {
         return Expr { ty: to.clone().with_nullable(true), ..expr };
     }
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: to.clone().with_nullable(nullable) }
+}
+
+/// `expr` as a column of type `to` keeps it: of a YEAR, a BIT or a number with ZEROFILL a column of strings takes the digits, not what they show.
+pub(super) fn coerce_stored(expr: Expr, to: &ExprType) -> Expr {
+    let from = &expr.ty.ty;
+    let shows_more = matches!(from.kind, TypeKind::Year | TypeKind::Bit(_)) || (from.zerofill && from.is_integer());
+    let expr = if shows_more && to.ty.is_string() { bare_number(expr) } else { expr };
+    coerce(expr, to)
+}
+
+/// A YEAR, a BIT or an unsigned integer as the number that it is, which shows nothing but its digits.
+pub(super) fn bare_number(expr: Expr) -> Expr {
+    let ty = ExprType::ubigint(expr.ty.nullable).with_coercibility(expr.ty.coercibility);
+    coerce(expr, &ty)
 }
 
 /// Its values are held as UTF-8, and are other bytes in their own character set.

@@ -8,7 +8,7 @@ use highkey_types::{Collation, IntervalUnit, MySqlError, Str, TypeKind, Value};
 use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::errors;
-use super::merge::{coerce, members_as_text, merge, merge_chosen};
+use super::merge::{coerce, members_as_text, merge};
 use crate::functions::{FuncId, Typing, result_type};
 use crate::parse::ast::{self, FunctionCall};
 use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType};
@@ -135,7 +135,7 @@ impl Binder<'_> {
     /// COALESCE, GREATEST and LEAST: all arguments become one type.
     fn merging_call(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
         let refs: Vec<&Expr> = args.iter().collect();
-        let mut ty = merge_chosen(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
+        let mut ty = merge(&refs, self.cx.collation(), &func.name().to_ascii_lowercase())?;
         if func == FuncId::Coalesce {
             ty.nullable = args.iter().all(|a| a.ty.nullable);
         } else if args.iter().any(|a| a.ty.ty.is_temporal()) && ty.ty.is_text() && !args.iter().any(|a| a.ty.ty.is_number()) {

@@ -4,7 +4,7 @@ use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::compare::{Comparison, between, comparison, comparison_of_text, unify_list};
-use super::merge::{as_bytes, coerce, merge_chosen};
+use super::merge::{as_bytes, coerce, merge};
 use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
 use crate::parse::ast::{self, BinaryOp, ExprKind as Ast, UnaryOp};
@@ -543,7 +543,7 @@ impl Binder<'_> {
     /// CASE with its branches brought to one type.
     pub fn make_case(&mut self, branches: Vec<(Expr, Expr)>, otherwise: Option<Expr>, operation: &str) -> Result<Expr> {
         let values: Vec<&Expr> = branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
-        let mut ty = merge_chosen(&values, self.cx.collation(), operation)?;
+        let mut ty = merge(&values, self.cx.collation(), operation)?;
         ty.nullable |= otherwise.is_none();
         let branches = branches.into_iter().map(|(when, then)| (when, coerce(then, &ty))).collect();
         let otherwise = otherwise.map(|e| Box::new(coerce(e, &ty)));

@@ -65,20 +65,11 @@ pub(super) fn merge(exprs: &[&Expr], connection: &'static Collation, operation: 
     } else {
         let (collation, coercibility) = collation::aggregate(&typed, connection, false, operation)?;
         let length = typed.iter().map(|e| e.ty.char_length()).max().unwrap_or(0);
-        let binary = classes.contains(&Class::Binary);
+        let binary = classes.contains(&Class::Binary) || typed.iter().any(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_)));
         let collation = if binary { Collation::binary() } else { collation };
         return Ok(ExprType::text(length, collation, nullable).with_coercibility(coercibility.min(Coercibility::Coercible)));
     };
     Ok(ExprType { ty, nullable, coercibility: Coercibility::Numeric, truth: false })
-}
-
-/// The same of values that are chosen among, where BIT beside text is bytes.
-pub(super) fn merge_chosen(exprs: &[&Expr], connection: &'static Collation, operation: &str) -> Result<ExprType, MySqlError> {
-    let mut ty = merge(exprs, connection, operation)?;
-    if ty.ty.is_text() && exprs.iter().any(|e| matches!(e.ty.ty.kind, TypeKind::Bit(_))) {
-        ty = ExprType::text(ty.char_length(), Collation::binary(), ty.nullable).with_coercibility(ty.coercibility);
-    }
-    Ok(ty)
 }
 
 fn rank(kind: &TypeKind) -> u8 {

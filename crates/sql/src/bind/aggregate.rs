@@ -4,7 +4,7 @@ use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::errors;
-use super::merge::{coerce, members_as_text, merge};
+use super::merge::{bare_number, coerce, coerce_stored, members_as_text, merge};
 use super::scope::{Clause, same_expr};
 use super::select::ordinal;
 use crate::functions::FuncId;
@@ -76,6 +76,10 @@ impl Binder<'_> {
             _ => self.aggregate_type(func, &mut args)?,
         };
         if func == AggregateFunc::GroupConcat {
+            if call.distinct || !order_by.is_empty() {
+                // The rows that are sorted keep BIT as a number.
+                args = args.into_iter().map(|arg| if matches!(arg.ty.ty.kind, TypeKind::Bit(_)) { bare_number(arg) } else { arg }).collect();
+            }
             let text = if args.len() == 1 { self.bits_as_bytes(args.pop().expect("one argument")) } else { self.call(FuncId::Concat, args)? };
             let length = self.cx.group_concat_max_len().min(u64::from(u32::MAX)) as u32;
             let (collation, coercibility) = super::collation::of(&text.ty, self.cx.collation());
@@ -129,8 +133,9 @@ impl Binder<'_> {
                 if argument.ty.ty.is_binary() {
                     argument.ty.clone().with_nullable(false)
                 } else if matches!(argument.ty.ty.kind, TypeKind::Decimal { .. } | TypeKind::Float | TypeKind::Double) {
-                    // The bits of a negative number, as the operators take them.
-                    *argument = self.call(FuncId::BitOr, vec![argument.clone(), Expr::int(0)])?;
+                    // The bits of a signed number.
+                    let signed = coerce(argument.clone(), &ExprType::bigint(argument.ty.nullable));
+                    *argument = self.call(FuncId::BitOr, vec![signed, Expr::int(0)])?;
                     ExprType::ubigint(false)
                 } else {
                     *argument = coerce(argument.clone(), &ExprType::ubigint(argument.ty.nullable));
@@ -238,8 +243,8 @@ impl Binder<'_> {
                     args.push(Expr { ty: args[0].ty.clone().with_nullable(true), ..Expr::null() });
                 }
                 let ty = merge(&[&args[0], &args[2]], self.cx.collation(), "lag")?;
-                args[0] = coerce(args[0].clone(), &ty);
-                args[2] = coerce(args[2].clone(), &ty);
+                args[0] = coerce_stored(args[0].clone(), &ty);
+                args[2] = coerce_stored(args[2].clone(), &ty);
                 ty.with_nullable(true)
             }
             WindowFunc::FirstValue | WindowFunc::LastValue => {

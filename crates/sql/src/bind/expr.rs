@@ -493,6 +493,7 @@ impl Binder<'_> {
 
     fn like(&mut self, expr: &ast::Expr, pattern: &ast::Expr, escape: Option<&ast::Expr>, negated: bool) -> Result<Expr> {
         let (expr, pattern) = (self.expr(expr)?, self.expr(pattern)?);
+        let (expr, pattern) = (self.bits_as_bytes(expr), self.bits_as_bytes(pattern));
         let escape = match escape {
             None => Some('\\'),
             Some(escape) => {

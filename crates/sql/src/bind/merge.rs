@@ -158,6 +158,20 @@ pub(super) fn coerce(expr: Expr, to: &ExprType) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: to.clone().with_nullable(nullable) }
 }
 
+/// `expr` as a column of type `to` keeps it: of a YEAR, a BIT or a number with ZEROFILL a column of strings takes the digits, not what they show.
+pub(super) fn coerce_stored(expr: Expr, to: &ExprType) -> Expr {
+    let from = &expr.ty.ty;
+    let shows_more = matches!(from.kind, TypeKind::Year | TypeKind::Bit(_)) || (from.zerofill && from.is_integer());
+    let expr = if shows_more && to.ty.is_string() { bare_number(expr) } else { expr };
+    coerce(expr, to)
+}
+
+/// A YEAR, a BIT or an unsigned integer as the number that it is, which shows nothing but its digits.
+pub(super) fn bare_number(expr: Expr) -> Expr {
+    let ty = ExprType::ubigint(expr.ty.nullable).with_coercibility(expr.ty.coercibility);
+    coerce(expr, &ty)
+}
+
 /// Its values are held as UTF-8, and are other bytes in their own character set.
 pub(super) fn is_recoded(ty: &ColumnType) -> bool {
     let text = ty.is_text() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_));

@@ -6,7 +6,7 @@ use highkey_types::{MySqlError, Str, TypeKind};
 use super::binder::{Binder, CteBinding, Result};
 use super::errors;
 use super::from::rename;
-use super::merge::{coerce, merge};
+use super::merge::{coerce, coerce_stored, merge};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::select::{Surroundings, ordinal};
 use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
@@ -271,13 +271,16 @@ impl Binder<'_> {
     }
 }
 
+/// Longer strings of a UNION are kept in a BLOB by MySQL, which takes a number by what it shows.
+const LONGEST_SHORT: u32 = 512;
+
 /// `rel` with its columns converted to the types of `fields`.
 fn conform(rel: Rel, fields: &[Field]) -> Rel {
     // Decimals of more than 38 digits are another thing in Arrow.
     let wide = |ty: &ExprType| matches!(ty.ty.kind, TypeKind::Decimal { precision, .. } if precision > 38);
     let conform = |(i, (from, to)): (usize, (&Field, &Field))| {
         let column = Expr::column(i, from.ty.clone());
-        let expr = coerce(column.clone(), &to.ty);
+        let expr = if to.ty.char_length() > LONGEST_SHORT { coerce(column.clone(), &to.ty) } else { coerce_stored(column.clone(), &to.ty) };
         if expr.as_column().is_some() && wide(&from.ty) != wide(&to.ty) { Expr { kind: ExprKind::Cast(Box::new(column)), ty: expr.ty } } else { expr }
     };
     let exprs: Vec<Expr> = rel.fields.iter().zip(fields).enumerate().map(conform).collect();
@@ -299,7 +302,7 @@ fn conform(rel: Rel, fields: &[Field]) -> Rel {
 /// A conversion of a column, of what the column is.
 fn placed(conversion: Expr, value: Expr) -> Expr {
     match conversion.kind {
-        ExprKind::Cast(_) => Expr { kind: ExprKind::Cast(Box::new(value)), ty: conversion.ty },
+        ExprKind::Cast(of) => Expr { kind: ExprKind::Cast(Box::new(placed(*of, value))), ty: conversion.ty },
         _ => Expr { ty: conversion.ty, ..value },
     }
 }

@@ -11,6 +11,10 @@ pub(crate) fn cast_typed(value: Value, from: Option<&ColumnType>, ty: &ColumnTyp
         return Ok(Value::Null);
     }
     use TypeKind as K;
+    let value = match &ty.kind {
+        K::Date | K::DateTime(_) | K::Timestamp(_) | K::Time(_) => bits(&value, from).map_or(value, Value::Bytes),
+        _ => value,
+    };
     Ok(match &ty.kind {
         K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt => {
             if ty.unsigned { optional(to_u64(&value, cx), Value::UInt) } else { optional(to_i64(&value, cx), Value::Int) }

@@ -110,7 +110,7 @@ pub(super) fn extract(args: &[Value], cx: &mut dyn EvalContext) -> Result<Value>
     let days_too = matches!(unit, U::DayHour | U::DayMinute | U::DaySecond | U::DayMicrosecond);
     let dates = matches!(unit, U::Year | U::Quarter | U::Month | U::Week | U::Day | U::YearMonth);
     // A string with a date counts by its time of day, and by its day where that is asked for. Any other string is a time of day, whose hours may be many.
-    let date_like = matches!(&args[1], Value::Text(text) if text.trim().len() > 10 && text.trim().bytes().skip(1).any(|b| b == b'-'));
+    let date_like = matches!(&args[1], Value::Text(text) if is_moment(text));
     if !dates && !days_too {
         let time = if date_like { to_datetime(&args[1], cx).map(|d| d.time()) } else { to_time(&args[1], cx) };
         return Ok(time.map_or(Value::Null, of_time));
@@ -397,6 +397,13 @@ fn clamp_time(micros: i128, cx: &mut dyn EvalContext) -> Time {
     Time { micros: micros.clamp(-most, most) as i64 }
 }
 
+/// Whether a string is a date and a time of day rather than a duration.
+fn is_moment(text: &str) -> bool {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    text.len() >= 12 && (digits >= 12 || text.bytes().skip(1).any(|b| matches!(b, b'-' | b'/')))
+}
+
 /// Whether a value is a moment (has a date and a time of day) rather than a duration, which a string is that is only a date.
 fn has_date(value: &Value) -> bool {
     match value {
@@ -405,10 +412,7 @@ fn has_date(value: &Value) -> bool {
         Value::Int(n) => n.unsigned_abs() >= 10_000_000_000,
         Value::Decimal(n) => n.to_f64().abs() >= 1e10,
         Value::Double(n) => n.abs() >= 1e10,
-        _ => to_text(value).is_some_and(|t| {
-            let t = t.trim();
-            t.len() >= 12 && t.as_bytes()[1..].contains(&b'-')
-        }),
+        _ => to_text(value).is_some_and(|text| is_moment(&text)),
     }
 }
 

@@ -155,11 +155,11 @@ pub fn string_type(length: u32, collation: &'static Collation) -> ColumnType {
     let binary = collation.charset == highkey_types::Charset::Binary;
     let bytes = u64::from(length) * collation.charset.max_bytes() as u64;
     let kind = match (binary, bytes) {
-        (false, 0..=65_535) => TypeKind::VarChar(length),
-        (false, 65_536..=16_777_215) => TypeKind::MediumText,
+        (false, 0..=65_532) => TypeKind::VarChar(length),
+        (false, 65_533..=16_777_215) => TypeKind::MediumText,
         (false, _) => TypeKind::LongText,
-        (true, 0..=65_535) => TypeKind::VarBinary(length),
-        (true, 65_536..=16_777_215) => TypeKind::MediumBlob,
+        (true, 0..=65_532) => TypeKind::VarBinary(length),
+        (true, 65_533..=16_777_215) => TypeKind::MediumBlob,
         (true, _) => TypeKind::LongBlob,
     };
     ColumnType::with_collation(kind, collation)

@@ -152,6 +152,7 @@ impl Lowerer {
                 None => self.wrapped(expr, scope, true),
             },
             ExprKind::In { list, by, .. } if self.must_stop_at_member(list, *by) => self.wrapped(expr, scope, true),
+            ExprKind::In { expr: left, list, by, .. } if list.iter().any(|item| reads_dates(*by, left, item)) => self.wrapped(expr, scope, true),
             ExprKind::In { expr: left, list, by, negated, .. } => match self.native_in(left, list, *by, *negated, scope)? {
                 Some(membership) => Ok(membership),
                 None => self.wrapped(expr, scope, true),

@@ -27,6 +27,9 @@ const LEAST_SHARE: usize = 2 << 20;
 /// The same for groups, whose texts are in blocks of 2 MiB, some of them at a time.
 const LEAST_GROUPS: usize = 13 << 19;
 
+/// What a merge asks for while it goes on, and not to read one file more.
+const LITTLE: usize = 64 << 10;
+
 /// The memory of all queries at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryUse {
@@ -54,6 +57,13 @@ impl QueryMemory {
     /// Another limit, from now on; what is in use stays so. Returns the one before.
     pub fn set_limit(&self, limit: usize) -> usize {
         self.limit.swap(limit, Ordering::Relaxed)
+    }
+
+    /// True if such an operator has had its share and is to do with less. A merge that goes on asks for a little more now and then, which would end it.
+    fn is_too_much(&self, reservation: &MemoryReservation, additional: usize) -> bool {
+        let Some((share, free)) = self.share(reservation.consumer()) else { return false };
+        let goes_on = additional <= LITTLE && reservation.consumer().name().starts_with("ExternalSorterMerge");
+        !goes_on && reservation.size() + additional > share && self.used.load(Ordering::Relaxed) + additional > free
     }
 
     /// What an operator that can do with less may have beside others, and the bytes in use up to which it may have more. Those are operators that spill,
@@ -111,8 +121,7 @@ impl MemoryPool for QueryMemory {
             return Ok(());
         }
         let limit = self.limit();
-        let too_much = |(share, free)| reservation.size() + additional > share && self.used.load(Ordering::Relaxed) + additional > free;
-        if self.share(reservation.consumer()).is_some_and(too_much) {
+        if self.is_too_much(reservation, additional) {
             return Err(self.refuse(reservation, additional));
         }
         let grown = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| used.checked_add(additional).filter(|used| *used <= limit));

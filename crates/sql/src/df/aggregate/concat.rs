@@ -185,7 +185,7 @@ fn element(array: &str) -> &str {
 }
 
 /// The numbers of the next rows, the first of them.
-fn number(rows: usize) -> u64 {
+pub(super) fn next_rows(rows: usize) -> u64 {
     ROWS.fetch_add(rows as u64, Ordering::Relaxed)
 }
 
@@ -196,7 +196,7 @@ impl GroupState for Concat {
     }
 
     fn update(&mut self, args: &[ArrayRef], groups: &[usize]) -> Result<()> {
-        let first = number(groups.len());
+        let first = next_rows(groups.len());
         match self.form {
             Form::JsonObject => {
                 let (keys, values) = (args[0].as_string_view(), args[1].as_string_view());

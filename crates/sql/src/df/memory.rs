@@ -62,11 +62,12 @@ impl QueryMemory {
     /// True if such an operator has had its share and is to do with less. A merge that goes on asks for a little more now and then, which would end it.
     fn is_too_much(&self, reservation: &MemoryReservation, additional: usize) -> bool {
         let Some((share, free)) = self.share(reservation.consumer()) else { return false };
-        // One that has spilled all it had asks for what a batch takes, which it cannot spill before it has it.
-        if reservation.size() == 0 {
+        let name = reservation.consumer().name();
+        // Groups that have spilled all they had ask for what a batch takes, which they cannot spill before they have it.
+        if reservation.size() == 0 && name.contains("AggregateStream") {
             return false;
         }
-        let goes_on = additional <= LITTLE && reservation.consumer().name().starts_with("ExternalSorterMerge");
+        let goes_on = additional <= LITTLE && name.starts_with("ExternalSorterMerge");
         !goes_on && reservation.size() + additional > share && self.used.load(Ordering::Relaxed) + additional > free
     }
 

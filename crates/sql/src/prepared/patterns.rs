@@ -254,7 +254,7 @@ impl Patterns {
             self.options = options;
         }
         let hash = cut.hash(&self.hasher);
-        if !at_once && !self.seen(hash) {
+        if !at_once && !self.seen(hash, 0) {
             return;
         }
         let pattern = Pattern::new(cut, parsed);
@@ -262,7 +262,7 @@ impl Patterns {
             let mut state = self.hasher.build_hasher();
             hash.hash(&mut state);
             pattern.fixed(cut).for_each(|literal| literal.hash(&mut state));
-            if !self.seen(state.finish()) {
+            if !self.seen(state.finish(), 1) {
                 return;
             }
         }
@@ -283,9 +283,10 @@ impl Patterns {
         self.count = 0;
     }
 
-    /// Whether it was seen before; now it has been.
-    fn seen(&mut self, hash: u64) -> bool {
-        let slot = &mut self.seen[hash as usize % SEEN];
+    /// Whether it was seen before; now it has been. A text without its fixed literals and with them have a `half` each: in the same place neither would be
+    /// known for ever.
+    fn seen(&mut self, hash: u64, half: usize) -> bool {
+        let slot = &mut self.seen[half * (SEEN / 2) + hash as usize % (SEEN / 2)];
         std::mem::replace(slot, hash) == hash
     }
 }

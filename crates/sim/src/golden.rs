@@ -354,11 +354,8 @@ pub fn cell(value: &Value, column: &Column) -> String {
                 out
             }),
         },
-        // As clients show them.
-        Value::Int(_) | Value::UInt(_) if column.flags().contains(ColumnFlags::ZEROFILL_FLAG) => {
-            format!("{:0>1$}", number(value), column.column_length() as usize)
-        }
-        Value::Int(_) | Value::UInt(_) => number(value),
+        Value::Int(n) => padded(n.to_string(), column),
+        Value::UInt(n) => padded(n.to_string(), column),
         // A column with a fixed number of decimals is text with that many.
         Value::Float(f) if column.decimals() < 31 => format!("{f:.*}", usize::from(column.decimals())),
         Value::Double(f) if column.decimals() < 31 => fixed(*f, usize::from(column.decimals())),
@@ -375,12 +372,9 @@ pub fn cell(value: &Value, column: &Column) -> String {
     }
 }
 
-fn number(value: &Value) -> String {
-    match value {
-        Value::Int(n) => n.to_string(),
-        Value::UInt(n) => n.to_string(),
-        _ => String::new(),
-    }
+/// An integer as clients show it.
+fn padded(digits: String, column: &Column) -> String {
+    if column.flags().contains(ColumnFlags::ZEROFILL_FLAG) { format!("{digits:0>width$}", width = column.column_length() as usize) } else { digits }
 }
 
 /// With so many digits behind the point, of which those that the number does not have are zeros.

@@ -329,7 +329,7 @@ impl<'a> Planner<'a> {
     /// Its access and conditions read no field of another table's row.
     fn is_fixed(&self, placed: &Placed) -> bool {
         let fields = self.graph.tables[placed.table].fields();
-        placed.access.as_ref().is_none_or(|access| bounds_of(access).all(|bound| bound.columns().iter().all(|field| fields.contains(field))))
+        placed.access.as_ref().is_none_or(|access| access.bounds().all(|bound| bound.columns().iter().all(|field| fields.contains(field))))
     }
 
     /// Rows that are read at a level for each row before it, and how many go on.
@@ -391,18 +391,6 @@ impl<'a> Planner<'a> {
 fn scan_of(rel: &Rel) -> (&Arc<Table>, &IndexChoice) {
     let RelKind::Scan { table, indexes, .. } = &rel.kind else { unreachable!("the graph's tables are scans") };
     (table, indexes)
-}
-
-/// The expressions that an access evaluates.
-fn bounds_of(access: &IndexAccess) -> impl Iterator<Item = &Expr> {
-    use std::ops::Bound::{Excluded, Included, Unbounded};
-    access.ranges.iter().flat_map(|range| {
-        let ends = [&range.lower, &range.upper].into_iter().filter_map(|bound| match bound {
-            Included(e) | Excluded(e) => Some(e),
-            Unbounded => None,
-        });
-        range.prefix.iter().chain(ends)
-    })
 }
 
 /// An estimate of the rows that an access reads, by the distinct values of the index.

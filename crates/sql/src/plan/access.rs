@@ -46,6 +46,19 @@ pub struct IndexAccess {
     pub equalities: usize,
 }
 
+impl IndexAccess {
+    /// The expressions that it evaluates.
+    pub fn bounds(&self) -> impl Iterator<Item = &Expr> {
+        self.ranges.iter().flat_map(|range| {
+            let ends = [&range.lower, &range.upper].into_iter().filter_map(|bound| match bound {
+                Bound::Included(e) | Bound::Excluded(e) => Some(e),
+                Bound::Unbounded => None,
+            });
+            range.prefix.iter().chain(ends)
+        })
+    }
+}
+
 /// A condition on one column.
 enum Sarg<'a> {
     /// `exact`: every row with that key satisfies the condition.

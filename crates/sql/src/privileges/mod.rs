@@ -15,7 +15,7 @@ mod text;
 
 use std::sync::Arc;
 
-use highkey_table::{Catalog, DYNAMIC_PRIVILEGES, Grants, Privileges, UserDef};
+use highkey_table::{Catalog, DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrants, UserDef};
 use highkey_types::{Collation, MySqlError, errors};
 
 pub use text::{account, column_cell, grant_statements};
@@ -99,9 +99,14 @@ impl Access {
         self.global().and(self.grants().schemas.get(pattern).copied().unwrap_or_default())
     }
 
+    /// What has been granted on a table itself.
+    fn of_table(&self, schema: &str, table: &str) -> Option<&TableGrants> {
+        self.grants().tables.get(schema)?.get(table)
+    }
+
     /// What it may do with the whole of a table.
     pub fn table(&self, schema: &str, table: &str) -> Privileges {
-        let granted = self.grants().tables.get(schema).and_then(|tables| tables.get(table)).map(|grants| grants.table).unwrap_or_default();
+        let granted = self.of_table(schema, table).map(|grants| grants.table).unwrap_or_default();
         let world = schema.eq_ignore_ascii_case("performance_schema") && WORLD_READABLE.iter().any(|name| name.eq_ignore_ascii_case(table));
         let readable = if world { Privileges::SELECT } else { Privileges::NONE };
         self.schema(schema).and(granted).and(readable)
@@ -109,14 +114,14 @@ impl Access {
 
     /// What it may do with a column.
     pub fn column(&self, schema: &str, table: &str, column: &str) -> Privileges {
-        let columns = self.grants().tables.get(schema).and_then(|tables| tables.get(table)).map(|grants| &grants.columns);
+        let columns = self.of_table(schema, table).map(|grants| &grants.columns);
         let granted = columns.into_iter().flatten().filter(|(name, _)| name.to_lowercase() == column.to_lowercase());
         granted.fold(self.table(schema, table), |all, (_, granted)| all.and(*granted))
     }
 
     /// What it may do with a table or some column of it.
     pub fn any_column(&self, schema: &str, table: &str) -> Privileges {
-        let columns = self.grants().tables.get(schema).and_then(|tables| tables.get(table)).map(|grants| &grants.columns);
+        let columns = self.of_table(schema, table).map(|grants| &grants.columns);
         columns.into_iter().flatten().fold(self.table(schema, table), |all, (_, granted)| all.and(*granted))
     }
 
@@ -224,8 +229,6 @@ fn matches(pattern: &str, schema: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use highkey_table::TableGrants;
-
     use super::*;
 
     fn access(grants: Grants) -> Access {

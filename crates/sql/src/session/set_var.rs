@@ -58,10 +58,8 @@ impl Session {
             }
         }
         if changed {
-            self.state.refresh();
-            if self.unhinted.variables.iter().any(|(id, _)| id.definition().name == "timestamp") {
-                self.state.now_micros = self.state.config.timestamp_micros.unwrap_or_else(clock_micros);
-            }
+            let clock = self.unhinted.variables.iter().any(|(id, _)| id.definition().name == "timestamp");
+            self.refresh_hinted(clock);
         }
     }
 
@@ -79,6 +77,11 @@ impl Session {
             clock |= id.definition().name == "timestamp";
             values.set(id, value);
         }
+        self.refresh_hinted(clock);
+    }
+
+    /// Brings up to date what follows from the variables. `clock`: `timestamp` is one of those that have changed.
+    fn refresh_hinted(&mut self, clock: bool) {
         self.state.refresh();
         if clock {
             self.state.now_micros = self.state.config.timestamp_micros.unwrap_or_else(clock_micros);

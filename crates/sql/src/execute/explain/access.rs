@@ -106,7 +106,7 @@ impl Session {
         if let Some(found) = &found {
             rows = rows_of(table, Some(found)).round() as u64;
             // The values of other rows are not known.
-            if bounds_of(found).all(is_fixed)
+            if found.bounds().all(is_fixed)
                 && let Ok(ranges) = plan::key_ranges(found, def, &mut self.state)
             {
                 is_empty = ranges.is_empty();
@@ -124,7 +124,7 @@ impl Session {
         let own = Expr::and(own.into_iter().cloned());
         let share = own.map_or(1.0, |own| plan::selectivity(&own, table, columns, &mut self.state)) * tying.into_iter().map(guess).product::<f64>();
         let (mut kind, whole) = match &found {
-            Some(found) if found.unique && found.ranges.len() == 1 => (if bounds_of(found).all(is_fixed) { "const" } else { "eq_ref" }, None),
+            Some(found) if found.unique && found.ranges.len() == 1 => (if found.bounds().all(is_fixed) { "const" } else { "eq_ref" }, None),
             Some(found) if found.equalities == found.matched && found.ranges.len() == 1 => ("ref", None),
             Some(_) => ("range", None),
             None => match &chosen {
@@ -211,18 +211,6 @@ fn named(expr: &Expr, fields: &[Field], outers: &[Vec<Field>]) -> String {
         Some(field) => format!("{}.{}.{}", field.schema, field.table, field.name),
         None => "func".to_owned(),
     }
-}
-
-/// The expressions that an access evaluates.
-fn bounds_of(access: &IndexAccess) -> impl Iterator<Item = &Expr> {
-    use std::ops::Bound::{Excluded, Included, Unbounded};
-    access.ranges.iter().flat_map(|range| {
-        let ends = [&range.lower, &range.upper].into_iter().filter_map(|bound| match bound {
-            Included(e) | Excluded(e) => Some(e),
-            Unbounded => None,
-        });
-        range.prefix.iter().chain(ends)
-    })
 }
 
 /// The same for all rows, those around the block too.

@@ -178,6 +178,11 @@ impl KernelFunction {
         Arc::new(ScalarUDF::new_from_impl(KernelFunction { kernel, signature: Signature::variadic_any(Volatility::Immutable), fallback }))
     }
 
+    /// It may raise errors and warnings, for which rows are evaluated one by one.
+    pub fn may_raise(&self) -> bool {
+        self.fallback.is_some()
+    }
+
     /// Applies a kernel to constants, for literals known at planning.
     pub fn constant(kernel: &Kernel, args: &[ScalarValue]) -> Result<Option<ScalarValue>> {
         let args: Vec<ColumnarValue> = args.iter().cloned().map(ColumnarValue::Scalar).collect();

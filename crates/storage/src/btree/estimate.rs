@@ -120,7 +120,7 @@ impl BTree {
         let mut keys = Vec::new();
         while level > 0 && keys.len() < count {
             keys.clear();
-            self.level_separators(lower, upper, level, &mut keys)?;
+            self.level_separators(lower, upper, level, |key| keys.push(key.to_vec()))?;
             level -= 1;
         }
         if keys.len() > count {
@@ -143,35 +143,40 @@ impl BTree {
         drop(root);
         let mut keys = Vec::new();
         if height >= 2 {
-            self.level_separators(lower, upper, 2, &mut keys)?;
+            self.level_separators(lower, upper, 2, |key| keys.push(key.to_vec()))?;
         }
         if height >= 1 && keys.len() < FEW_MORSELS {
             keys.clear();
-            self.level_separators(lower, upper, 1, &mut keys)?;
             let mut leaf = 0;
-            keys.retain(|_| {
+            self.level_separators(lower, upper, 1, |key| {
                 leaf += 1;
-                leaf % leaves == 0
-            });
+                if leaf % leaves == 0 {
+                    keys.push(key.to_vec());
+                }
+            })?;
         }
         Ok(keys)
     }
 
-    fn level_separators(&self, lower: &[u8], upper: Option<&[u8]>, level: u8, keys: &mut Vec<Vec<u8>>) -> Result<()> {
+    /// Shows `f` the ascending keys strictly between the bounds at which pages of a level end.
+    fn level_separators(&self, lower: &[u8], upper: Option<&[u8]>, level: u8, mut f: impl FnMut(&[u8])) -> Result<()> {
         let mut at = lower.to_vec();
+        // The last one shown; before that the lower bound.
+        let (mut last, mut key) = (lower.to_vec(), Vec::new());
         let mut path = Path::default();
         loop {
             let Some(page) = self.page_shared(Target::Key(&at), level, PageId::NONE, Access::Normal, &mut path)? else { return Ok(()) };
             let node = Node(&page);
             let fail = |e| corrupt(page.id(), e);
             for slot in 0..node.len() {
-                let mut key = Vec::new();
+                key.clear();
                 node.key(slot, &mut key).map_err(fail)?;
                 if upper.is_some_and(|upper| key.as_slice() >= upper) {
                     return Ok(());
                 }
-                if key.as_slice() > lower && keys.last().is_none_or(|last| *last < key) {
-                    keys.push(key);
+                if key > last {
+                    f(&key);
+                    std::mem::swap(&mut key, &mut last);
                 }
             }
             match node.high().map_err(fail)? {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use datafusion::arrow::compute::{BatchCoalescer, take};
 use datafusion::common::Result;
 use highkey_table::{Direction, RowBatch, TableScan};
@@ -11,7 +11,7 @@ use highkey_types::TypeKind;
 
 use super::columns::{Block, Kept, Packed, TableColumns};
 use super::decode::{Decoder, in_zone};
-use super::filter::{Filter, Selected};
+use super::filter::{Filter, Selected, Unfiltered};
 use super::keys::KeyFilter;
 use super::{BaseTable, Piece};
 use crate::bind::ROW_KEY;
@@ -71,6 +71,66 @@ pub(super) struct Batches {
 enum Rows<'a> {
     Decoded(Vec<ArrayRef>, usize),
     Kept(&'a Block),
+}
+
+/// The same as the query sees them.
+struct SeenRows<'a> {
+    source: &'a BaseTable,
+    from: Rows<'a>,
+}
+
+impl Unfiltered for SeenRows<'_> {
+    fn rows(&self) -> usize {
+        match &self.from {
+            Rows::Decoded(_, rows) => *rows,
+            Rows::Kept(block) => block.rows,
+        }
+    }
+
+    fn whole(&self, column: usize) -> Result<ArrayRef> {
+        Ok(self.seen(column, match &self.from {
+            Rows::Decoded(arrays, _) => arrays[column].clone(),
+            Rows::Kept(block) => self.of_block(block, column).array()?,
+        }))
+    }
+
+    fn some(&self, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
+        Ok(self.seen(column, match &self.from {
+            Rows::Decoded(arrays, _) => take(&arrays[column], rows, None)?,
+            Rows::Kept(block) => self.of_block(block, column).rows(rows)?,
+        }))
+    }
+
+    fn packed(&self, column: usize) -> Option<&Packed> {
+        match self.from {
+            Rows::Kept(block) if !self.is_in_zone(column) => Some(self.of_block(block, column)),
+            _ => None,
+        }
+    }
+}
+
+impl SeenRows<'_> {
+    fn of_block<'b>(&self, block: &'b Block, column: usize) -> &'b Packed {
+        block.column(self.source.columns[column]).expect("no column is missing")
+    }
+
+    /// The session's time zone shows in the column.
+    fn is_in_zone(&self, column: usize) -> bool {
+        let column = self.source.columns[column];
+        column != ROW_KEY && matches!(self.source.table.columns()[column].ty.kind, TypeKind::Timestamp(_))
+    }
+
+    fn seen(&self, column: usize, array: ArrayRef) -> ArrayRef {
+        if self.is_in_zone(column) { in_zone(&array, &self.source.shared.time_zone) } else { array }
+    }
+
+    /// Which rows, of those in `among` or of all, may have a key of the set.
+    fn with_key(&self, column: usize, keys: &KeySet, among: Option<&[u32]>) -> Option<Vec<u32>> {
+        match &self.from {
+            Rows::Decoded(arrays, _) => keys.pick_of(&arrays[column], among),
+            Rows::Kept(block) => self.of_block(block, column).pick(keys, among),
+        }
+    }
 }
 
 impl Batches {
@@ -268,10 +328,8 @@ impl Batches {
 
     /// Takes rows that were read; those that the filter leaves go out, as the query sees them.
     fn give(&mut self, from: Rows) -> Result<()> {
-        let rows = match &from {
-            Rows::Decoded(_, rows) => *rows,
-            Rows::Kept(block) => block.rows,
-        };
+        let from = SeenRows { source: &self.source, from };
+        let rows = from.rows();
         if rows == 0 {
             return Ok(());
         }
@@ -279,35 +337,15 @@ impl Batches {
         if let Some(watch) = &self.watch {
             watch.scan.add_rows(watch.worker.unwrap_or_else(aside::worker), rows);
         }
-        let source = &self.source;
-        let columns = &source.columns;
-        // The i-th output column, all rows of it.
-        let whole = |i: usize| {
-            Ok(seen(source, i, match &from {
-                Rows::Decoded(arrays, _) => arrays[i].clone(),
-                Rows::Kept(block) => block.column(columns[i]).expect("no column is missing").array()?,
-            }))
-        };
         let selected = match &self.filter {
-            Some(filter) => filter.select(filter.columns.iter().map(|&i| whole(i)).collect::<Result<_>>()?, rows)?,
+            Some(filter) => filter.select(&from)?,
             None => Selected::All,
         };
-        let selected = with_keys(&mut self.key_filters, selected, rows, |i, keys, among| match &from {
-            Rows::Decoded(arrays, _) => keys.pick_of(&arrays[i], among),
-            Rows::Kept(block) => block.column(columns[i]).expect("no column is missing").pick(keys, among),
-        });
-        let (arrays, rows) = match selected {
+        let columns = 0..self.source.columns.len();
+        let (arrays, rows) = match with_keys(&mut self.key_filters, selected, &from) {
             Selected::None => return Ok(()),
-            Selected::All => ((0..columns.len()).map(whole).collect::<Result<Vec<_>>>()?, rows),
-            Selected::Some(picked) => {
-                let some = |i: usize| {
-                    Ok(seen(source, i, match &from {
-                        Rows::Decoded(arrays, _) => take(&arrays[i], &picked, None)?,
-                        Rows::Kept(block) => block.column(columns[i]).expect("no column is missing").rows(&picked)?,
-                    }))
-                };
-                ((0..columns.len()).map(some).collect::<Result<Vec<_>>>()?, picked.len())
-            }
+            Selected::All => (columns.map(|i| from.whole(i)).collect::<Result<Vec<_>>>()?, rows),
+            Selected::Some(picked) => (columns.map(|i| from.some(i, &picked)).collect::<Result<Vec<_>>>()?, picked.len()),
         };
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.source.schema.clone(), arrays, &options)?;
@@ -335,28 +373,19 @@ impl Batches {
     }
 }
 
-/// The i-th output column as the query sees it: in the session's time zone.
-fn seen(source: &BaseTable, i: usize, array: ArrayRef) -> ArrayRef {
-    let column = source.columns[i];
-    match column != ROW_KEY && matches!(source.table.columns()[column].ty.kind, TypeKind::Timestamp(_)) {
-        true => in_zone(&array, &source.shared.time_zone),
-        false => array,
-    }
-}
-
-/// Of the selected rows those with keys of the joins above; `pick` says which of the rows among those given have a key of the set in an output column.
-fn with_keys(filters: &mut [KeyFilter], mut selected: Selected, rows: usize, pick: impl Fn(usize, &KeySet, Option<&[u32]>) -> Option<Vec<u32>>) -> Selected {
+/// Of the selected rows those with keys of the joins above.
+fn with_keys(filters: &mut [KeyFilter], mut selected: Selected, from: &SeenRows) -> Selected {
     for filter in filters {
         let (of, among) = match &selected {
             Selected::None => return Selected::None,
-            Selected::All => (rows, None),
+            Selected::All => (from.rows(), None),
             Selected::Some(picked) => (picked.len(), Some(&picked.values()[..])),
         };
         if !filter.is_wanted(of) {
             continue;
         }
         let column = filter.column;
-        match filter.pick(of, |keys| pick(column, keys, among)) {
+        match filter.pick(of, |keys| from.with_key(column, keys, among)) {
             Some(left) if left.is_empty() => return Selected::None,
             Some(left) if left.len() < of => selected = Selected::Some(left.into()),
             _ => {}

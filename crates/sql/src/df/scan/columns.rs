@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, UInt8Array, UInt32Array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, UInt8Array, UInt32Array,
 };
-use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Int32Type, Int64Type, UInt16Type, UInt64Type};
 use datafusion::common::Result;
+use datafusion::logical_expr::Operator;
 use highkey_table::{LeafRun, Table};
 use parking_lot::Mutex;
 
@@ -166,6 +167,12 @@ impl TableColumns {
         self.table.strong_count() > 0
     }
 
+    /// How many rows have all of these columns kept.
+    pub fn rows_with(&self, columns: &[usize]) -> usize {
+        let has_all = |block: &Block| columns.iter().all(|&column| block.columns.iter().any(|&(c, _)| c == column));
+        self.blocks.lock().values().filter(|block| has_all(block)).map(|block| block.rows).sum()
+    }
+
     /// What is kept at a key.
     pub fn at(&self, position: &[u8]) -> Kept {
         let blocks = self.blocks.lock();
@@ -295,6 +302,25 @@ impl Packed {
         })
     }
 
+    /// Which rows, of those in `among` or of all, `column op constant` is true for; None if that is not to be seen from the distances.
+    pub fn compared(&self, op: Operator, constant: i128, among: Option<&[u32]>) -> Option<BooleanBuffer> {
+        let Packed::Numbers { least, distances, nulls: None, .. } = self else { return None };
+        let distance = constant.checked_sub(*least)?;
+        Some(match distances {
+            Distances::U8(d) => compared(d, op, distance, among),
+            Distances::U16(d) => compared(d, op, distance, among),
+            Distances::U32(d) => compared(d, op, distance, among),
+            Distances::U64(d) => compared(d, op, distance, among),
+        })
+    }
+
+    /// The texts of a column of few different ones, and which of them each row has, of those in `among` or of all; None if it is not such a
+    /// column, or has NULLs.
+    pub fn dictionary<'a>(&'a self, among: Option<&'a [u32]>) -> Option<(Codes<'a>, &'a ArrayRef)> {
+        let Packed::Dictionary { codes, values } = self else { return None };
+        (codes.null_count() == 0).then(|| (Codes { codes: codes.values(), among }, values))
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Packed::Plain(array) => array.get_array_memory_size(),
@@ -310,6 +336,70 @@ impl Packed {
             }
         }
     }
+}
+
+/// Positions among the values of a dictionary.
+pub(super) struct Codes<'a> {
+    codes: &'a [u8],
+    among: Option<&'a [u32]>,
+}
+
+impl Codes<'_> {
+    /// Which rows have a value that `of_values` is true for.
+    pub fn holds(&self, of_values: &BooleanArray) -> BooleanBuffer {
+        let mut known = [false; 256];
+        for (known, holds) in known.iter_mut().zip(of_values.values()) {
+            *known = holds;
+        }
+        mask(self.codes, self.among, |code| known[usize::from(code)])
+    }
+}
+
+/// `distances` compared with one that may lie outside of their type.
+fn compared<D: Copy + Ord + TryFrom<i128>>(distances: &[D], op: Operator, with: i128, among: Option<&[u32]>) -> BooleanBuffer {
+    let rows = among.map_or(distances.len(), <[u32]>::len);
+    match D::try_from(with) {
+        Ok(with) => match op {
+            Operator::Eq => mask(distances, among, |d| d == with),
+            Operator::NotEq => mask(distances, among, |d| d != with),
+            Operator::Lt => mask(distances, among, |d| d < with),
+            Operator::LtEq => mask(distances, among, |d| d <= with),
+            Operator::Gt => mask(distances, among, |d| d > with),
+            _ => mask(distances, among, |d| d >= with),
+        },
+        Err(_) => {
+            let all = match op {
+                Operator::Eq => false,
+                Operator::NotEq => true,
+                Operator::Lt | Operator::LtEq => with > 0,
+                _ => with < 0,
+            };
+            if all { BooleanBuffer::new_set(rows) } else { BooleanBuffer::new_unset(rows) }
+        }
+    }
+}
+
+/// For which values, of those in `among` or of all, `holds` is true.
+fn mask<T: Copy>(values: &[T], among: Option<&[u32]>, holds: impl Fn(T) -> bool) -> BooleanBuffer {
+    let Some(among) = among else {
+        let (whole, rest) = values.as_chunks::<64>();
+        let mut words = Vec::with_capacity(whole.len() + 1);
+        words.extend(whole.iter().map(|chunk| {
+            // Loops that the compiler makes vectors of.
+            let mut bytes = [0u8; 64];
+            for (byte, &value) in bytes.iter_mut().zip(chunk) {
+                *byte = u8::from(holds(value));
+            }
+            let (eights, _) = bytes.as_chunks::<8>();
+            eights.iter().enumerate().fold(0, |word, (i, eight)| {
+                // Byte i of eight, 0 or 1, becomes bit i.
+                word | (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (i * 8)
+            })
+        }));
+        words.push(rest.iter().enumerate().fold(0, |word, (i, &value)| word | u64::from(holds(value)) << i));
+        return BooleanBuffer::new(words.into(), 0, values.len());
+    };
+    BooleanBuffer::collect_bool(among.len(), |i| holds(values[among[i] as usize]))
 }
 
 /// `None` if the values are too far apart.

@@ -165,6 +165,11 @@ impl BaseTable {
         }
     }
 
+    /// Rows whose columns need not be decoded.
+    fn kept_rows(&self) -> usize {
+        self.shared.engine.columns().table(&self.table).map_or(0, |kept| kept.rows_with(&self.columns))
+    }
+
     /// The pieces that the workers share.
     fn pieces(&self) -> Result<AllPieces> {
         let ranges = self.access.ranges.iter();

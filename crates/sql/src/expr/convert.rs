@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use highkey_types::cast::{self, CastContext};
-use highkey_types::{Date, DateTime, Decimal, Level, MySqlError, Str, Time, Value, Warning};
+use highkey_types::{Date, DateTime, Decimal, Level, MySqlError, Str, Time, Value, Warning, parse_time};
 
 use super::EvalContext;
 
@@ -139,8 +139,13 @@ pub(crate) fn to_time(value: &Value, cx: &mut dyn EvalContext) -> Option<Time> {
     }
 }
 
-/// A time to compare with. As in MySQL a text that is none raises no warning, and so does not end strict DML.
+/// A time to compare with. As in MySQL a text that is none raises no warning, and so does not end strict DML. A text that has a date before the time is none.
 pub(crate) fn to_compared_time(value: &Value, cx: &dyn EvalContext) -> Option<Time> {
+    if let Value::Text(text) = value
+        && parse_time(text).is_ok_and(|time| time.had_date)
+    {
+        return None;
+    }
     quietly(cx, |quiet| cast::to_time(value, quiet))
 }
 

@@ -131,19 +131,23 @@ fn temporal_literal(temporal: &Expr, text: &mut Expr, folder: &Folder<'_>) -> Co
         _ => true,
     };
     // A constant that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to.
-    if is_moment { beside_date(temporal, text, folder) } else { CompareBy::Text(folder.collation()) }
+    if is_moment { beside_date(temporal, text, true, folder) } else { CompareBy::Text(folder.collation()) }
 }
 
 /// The domain of a date and a string that is taken for a moment whatever it is.
-fn beside_date(temporal: &Expr, text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
-    as_moment(text, class(&temporal.ty) == Class::Date, folder);
+fn beside_date(temporal: &Expr, text: &mut Expr, once: bool, folder: &Folder<'_>) -> CompareBy {
+    as_moment(text, class(&temporal.ty) == Class::Date, once, folder);
     if class(&text.ty) == Class::Date { CompareBy::Date } else { CompareBy::DateTime }
 }
 
-/// A literal string as a moment, or as a date if it is one and that is what it is compared with. One that MySQL warns of stays: it is read when it is compared.
-fn as_moment(text: &mut Expr, to_date: bool, folder: &Folder<'_>) {
+/// A literal string as a moment, or as a date if it is one and that is what it is compared with. One that MySQL warns of stays, to be read when it is compared,
+/// unless MySQL reads it `once`: before the statement runs, where strict mode does not hear of it.
+fn as_moment(text: &mut Expr, to_date: bool, once: bool, folder: &Folder<'_>) {
     let (Class::Text, ExprKind::Literal(value)) = (class(&text.ty), &text.kind) else { return };
-    let Some((moment, false)) = folder.moment(value) else { return };
+    let (moment, warns) = folder.moment(value).unwrap_or((Default::default(), true));
+    if value.is_null() || (warns && !once) {
+        return;
+    }
     *text = if to_date && moment.time() == highkey_types::Time::default() {
         Expr::literal(Value::Date(moment.date), ExprType::column(ColumnType::new(TypeKind::Date), false))
     } else {
@@ -370,7 +374,7 @@ pub(super) fn comparison(op: CompareOp, mut left: Expr, mut right: Expr, folder:
 pub(super) fn comparison_of_text(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
     use Class::*;
     let by = match (class(&left.ty), class(&right.ty)) {
-        (Date | DateTime, Text) => beside_date(&left, &mut right, folder),
+        (Date | DateTime, Text) => beside_date(&left, &mut right, false, folder),
         (Time, Text | Date | DateTime) => {
             as_time(&mut right, folder);
             CompareBy::Time
@@ -388,8 +392,8 @@ pub(super) fn comparison_of_text(op: CompareOp, mut left: Expr, mut right: Expr,
 pub(super) fn comparison_of_members(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
     use Class::*;
     let by = match (class(&left.ty), class(&right.ty)) {
-        (Date | DateTime, Text) => beside_date(&left, &mut right, folder),
-        (Text, Date | DateTime) => beside_date(&right, &mut left, folder),
+        (Date | DateTime, Text) => beside_date(&left, &mut right, true, folder),
+        (Text, Date | DateTime) => beside_date(&right, &mut left, true, folder),
         (Time, Text) | (Text, Time) => return comparison_of_text(op, left, right, folder),
         _ => return comparison(op, left, right, folder),
     };
@@ -429,8 +433,8 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
             CompareBy::Double
         } else if strings && dates && !numbers {
             let to_date = class(&left.ty) == Class::Date || class(&right.ty) == Class::Date;
-            as_moment(&mut left, to_date, folder);
-            as_moment(&mut right, to_date, folder);
+            as_moment(&mut left, to_date, false, folder);
+            as_moment(&mut right, to_date, false, folder);
             if class(&left.ty) == Class::Date && class(&right.ty) == Class::Date { CompareBy::Date } else { CompareBy::DateTime }
         } else {
             unify_text(&mut left, &mut right, folder, "between")?
@@ -536,14 +540,18 @@ fn unify_temporal_list(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>) 
 
 /// A list with a date in it: all strings are moments, or dates if all of them are.
 fn list_of_moments(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>) -> CompareBy {
+    let once = list.iter().all(Expr::is_known);
     let is_date = |e: &Expr| match class(&e.ty) {
         Class::Null | Class::Date => true,
-        Class::Text => e.as_literal().and_then(|value| folder.moment(value)).is_some_and(|(moment, warns)| !warns && moment.time() == highkey_types::Time::default()),
+        Class::Text => e.as_literal().is_some_and(|value| {
+            let (moment, warns) = folder.moment(value).unwrap_or((Default::default(), !value.is_null()));
+            moment.time() == highkey_types::Time::default() && (once || !warns)
+        }),
         _ => false,
     };
     let to_date = is_date(expr) && list.iter().all(is_date);
     for operand in std::iter::once(expr).chain(list) {
-        as_moment(operand, to_date, folder);
+        as_moment(operand, to_date, once, folder);
     }
     if to_date { CompareBy::Date } else { CompareBy::DateTime }
 }

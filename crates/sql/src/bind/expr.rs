@@ -611,7 +611,8 @@ fn without_select(expr: Expr) -> Expr {
         && let RelKind::Project { input, exprs } = &sub.plan.kind
         && matches!(&input.kind, RelKind::Values { rows } if rows.len() == 1 && rows[0].is_empty())
         && let [constant] = exprs.as_slice()
-        && matches!(constant.kind, ExprKind::Literal(Value::Text(_)))
+        && matches!(constant.kind, ExprKind::Literal(_) | ExprKind::Param(_))
+        && constant.ty.ty.is_text()
     {
         return constant.clone();
     }

@@ -4,7 +4,7 @@ use highkey_types::{Charset, Collation, ColumnType, MySqlError, TypeKind, Value,
 
 use super::collation;
 use super::fold::Folder;
-use super::merge::as_bytes;
+use super::merge::{as_bytes, chosen_number};
 use super::scope::is_column;
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
@@ -105,6 +105,11 @@ fn unify_classes(classes: (Class, Class), left: &mut Expr, right: &mut Expr, fol
     if by == CompareBy::Decimal {
         literal_to_decimal(left);
         literal_to_decimal(right);
+    }
+    if by == CompareBy::Double {
+        for side in [left, right] {
+            *side = chosen_number(std::mem::replace(side, Expr::null()));
+        }
     }
     Ok(by)
 }

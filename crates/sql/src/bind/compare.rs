@@ -130,12 +130,8 @@ fn alone(class: Class, typed: &Expr) -> CompareBy {
 
 /// A date against a string: the string becomes a date once, if it is a literal that is one.
 fn temporal_literal(temporal: &Expr, text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
-    let is_moment = match &text.kind {
-        ExprKind::Literal(value) => folder.moment(value).is_some(),
-        ExprKind::UserVar(name) => folder.user_var(name).is_none_or(|value| value.is_null() || folder.moment(&value).is_some()),
-        _ => true,
-    };
-    // A constant that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to.
+    let is_moment = text.as_literal().is_none_or(|value| folder.moment(value).is_some());
+    // A literal that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to.
     if is_moment { beside_date(temporal, text, true, folder) } else { CompareBy::Text(folder.collation()) }
 }
 

@@ -414,13 +414,13 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
     let numbers = classes.iter().any(|class| matches!(class, Class::Int | Class::Decimal | Class::Real));
     let dates = classes.iter().any(|class| matches!(class, Class::Date | Class::DateTime));
     let strings = classes.contains(&Class::Text) && !classes.contains(&Class::Json);
-    // An integer column takes strings that are integers (`integer_literal`), a YEAR and what has a date what they can store.
+    // An integer column takes strings that are integers (`integer_literal`), TIME beside a number each for itself, a YEAR and what has a date what they can store.
     let [stored_low, stored_high] = bounds.each_ref().map(|bound| stored_constant(&exprs[0], bound, folder));
     let is_integer = |bound: &Expr| {
         let ExprKind::Literal(value) = &bound.kind else { return false };
         value.as_i64().is_some() || value.as_str().is_some_and(|text| text.trim().parse::<i64>().is_ok())
     };
-    let takes = exprs[0].ty.ty.is_integer() && bounds.iter().all(is_integer);
+    let takes = if exprs[0].ty.ty.is_integer() { bounds.iter().all(is_integer) } else { classes[0] == Class::Time };
     let fit = (stored_low.is_some() && stored_high.is_some()) || (is_column(&exprs[0]) && takes);
     let stores = numbers || !dates;
     let [low, high] = bounds;

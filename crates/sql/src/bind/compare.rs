@@ -401,6 +401,16 @@ pub(super) fn comparison_of_members(op: CompareOp, mut left: Expr, mut right: Ex
     Ok(compared(op, by, left, right, folder))
 }
 
+/// The same of the members of the only row in a list: no TIME takes a string into itself.
+pub(super) fn comparison_of_only_members(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
+    match (class(&left.ty), class(&right.ty)) {
+        (Class::Time, Class::Text) => as_text(&mut left, right.ty.ty.collation, folder),
+        (Class::Text, Class::Time) => as_text(&mut right, left.ty.ty.collation, folder),
+        _ => {}
+    }
+    comparison(op, left, right, folder)
+}
+
 fn compared(op: CompareOp, by: CompareBy, left: Expr, right: Expr, folder: &Folder<'_>) -> Expr {
     let nullable = op != CompareOp::NullSafeEq && (left.ty.nullable || right.ty.nullable);
     let kind = ExprKind::Compare { op, by, left: Box::new(left), right: Box::new(right) };

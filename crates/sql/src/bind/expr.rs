@@ -3,7 +3,7 @@
 use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
-use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_text, unify_list};
+use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_only_members, comparison_of_text, unify_list};
 use super::merge::{as_bytes, coerce, merge};
 use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
@@ -452,8 +452,7 @@ impl Binder<'_> {
                     return Err(errors::operand_columns(items.len()));
                 }
                 let copied: &[ast::Expr] = if parts.is_empty() { &[] } else { items };
-                // A list of one row is a comparison to MySQL.
-                let comparison: Comparison = if list.len() == 1 { comparison } else { comparison_of_members };
+                let comparison: Comparison = if list.len() == 1 { comparison_of_only_members } else { comparison_of_members };
                 parts.push(self.again(copied, |binder| {
                     let equal = items.iter().zip(members).map(|(item, member)| binder.compare_by(comparison, CompareOp::Eq, item, member));
                     Ok(Expr::and(equal.collect::<Result<Vec<_>>>()?).expect("a row has members"))

@@ -463,7 +463,7 @@ impl Binder<'_> {
         let mut left = self.expr(expr)?;
         let mut items = Vec::with_capacity(list.len());
         for item in list {
-            let bound = self.expr(item)?;
+            let bound = without_select(self.expr(item)?);
             items.push(if left.ty.ty.is_number() { self.as_number(item, bound) } else { bound });
         }
         // IN of one value is a comparison to MySQL, which JSON and YEAR show.

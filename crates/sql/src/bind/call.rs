@@ -8,7 +8,7 @@ use highkey_types::{Collation, IntervalUnit, MySqlError, Str, TypeKind, Value};
 use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::errors;
-use super::merge::{coerce, members_as_text, merge};
+use super::merge::{chosen_number, coerce, members_as_text, merge};
 use crate::functions::{FuncId, Typing, result_type};
 use crate::parse::ast::{self, FunctionCall};
 use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType};
@@ -80,6 +80,9 @@ impl Binder<'_> {
         }
         if func.reads_text() {
             args = args.into_iter().enumerate().map(|(i, arg)| if func.reads_number_as_text(i) { self.bits_as_bytes(arg) } else { arg }).collect();
+        }
+        if func.is_arithmetic() || func.wants_numbers() {
+            args = args.into_iter().map(chosen_number).collect();
         }
         let strings: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
         let collation = if func.merges_collations() {

@@ -1,10 +1,10 @@
 //! In what domain two expressions compare, and literals converted to it once.
 
-use highkey_types::{Charset, Collation, ColumnType, MySqlError, TypeKind, Value, cast};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, TypeKind, Value, cast, parse_time};
 
 use super::collation;
 use super::fold::Folder;
-use super::merge::as_bytes;
+use super::merge::{as_bytes, chosen_number};
 use super::scope::is_column;
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType};
 
@@ -106,6 +106,11 @@ fn unify_classes(classes: (Class, Class), left: &mut Expr, right: &mut Expr, fol
         literal_to_decimal(left);
         literal_to_decimal(right);
     }
+    if by == CompareBy::Double {
+        for side in [left, right] {
+            *side = chosen_number(std::mem::replace(side, Expr::null()));
+        }
+    }
     Ok(by)
 }
 
@@ -125,39 +130,100 @@ fn alone(class: Class, typed: &Expr) -> CompareBy {
 
 /// A date against a string: the string becomes a date once, if it is a literal that is one.
 fn temporal_literal(temporal: &Expr, text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
-    let is_date = matches!(temporal.ty.ty.kind, TypeKind::Date);
-    let ExprKind::Literal(value) = &text.kind else { return CompareBy::DateTime };
+    let is_moment = text.as_literal().is_none_or(|value| folder.moment(value).is_some());
     // A literal that is no date: both are compared as strings, which is what MySQL 8.0.12 falls back to.
-    let Some(moment) = folder.quietly(|cx| cast::to_datetime(value, cx)) else { return CompareBy::Text(folder.collation()) };
-    if is_date && moment.time() == highkey_types::Time::default() {
-        *text = Expr::literal(Value::Date(moment.date), ExprType::column(highkey_types::ColumnType::new(TypeKind::Date), false));
-        return CompareBy::Date;
+    if is_moment { beside_date(temporal, text, true, folder) } else { CompareBy::Text(folder.collation()) }
+}
+
+/// The domain of a date and a string that is taken for a moment whatever it is.
+fn beside_date(temporal: &Expr, text: &mut Expr, once: bool, folder: &Folder<'_>) -> CompareBy {
+    as_moment(text, class(&temporal.ty) == Class::Date, once, folder);
+    if class(&text.ty) == Class::Date { CompareBy::Date } else { CompareBy::DateTime }
+}
+
+/// A literal string as a moment, or as a date if it is one and that is what it is compared with. One that MySQL warns of stays, to be read when it is compared,
+/// unless MySQL reads it `once`: before the statement runs, where strict mode does not hear of it.
+fn as_moment(text: &mut Expr, to_date: bool, once: bool, folder: &Folder<'_>) {
+    let (Class::Text, ExprKind::Literal(value)) = (class(&text.ty), &text.kind) else { return };
+    let (moment, warns) = folder.moment(value).unwrap_or((Default::default(), true));
+    if value.is_null() || (warns && !once) {
+        return;
     }
-    let ty = highkey_types::ColumnType::new(TypeKind::DateTime(6));
-    *text = Expr::literal(Value::DateTime(moment), ExprType::column(ty, false));
-    CompareBy::DateTime
+    *text = if to_date && moment.time() == highkey_types::Time::default() {
+        Expr::literal(Value::Date(moment.date), ExprType::column(ColumnType::new(TypeKind::Date), false))
+    } else {
+        Expr::literal(Value::DateTime(moment), ExprType::column(ColumnType::new(TypeKind::DateTime(6)), false))
+    };
 }
 
 /// A TIME against a string: a column with a time of day against a constant that is one compares as times, as MySQL stores constants into the column first;
 /// all else as strings.
 fn time_and_text(time: &mut Expr, text: &mut Expr, folder: &Folder<'_>) -> CompareBy {
     if is_column(time) {
-        match &text.kind {
-            ExprKind::Literal(value) => {
-                if let Some(stored) = folder.quietly(|cx| cast::to_time(value, cx)) {
-                    *text = Expr::literal(Value::Time(stored), ExprType::column(ColumnType::new(TypeKind::Time(6)), false));
-                    return CompareBy::Time;
-                }
+        if let Some(stored) = stored_time(time, text, folder) {
+            *text = stored;
+            return CompareBy::Time;
+        }
+        // What it is, is known when the statement runs.
+        let open = !matches!(text.kind, ExprKind::Literal(_) | ExprKind::UserVar(_)) && text.is_constant() && !has_outer(text);
+        if open {
+            if !matches!(text.kind, ExprKind::Param(_)) {
+                *text = Expr { kind: ExprKind::Cast(Box::new(text.clone())), ty: time_type(time) };
             }
-            ExprKind::UserVar(_) => return CompareBy::Time,
-            _ if text.is_constant() => return CompareBy::Time,
-            _ => {}
+            return CompareBy::Time;
         }
     }
     let collation = text.ty.ty.collation;
-    let ty = ExprType::text(time.ty.char_length(), collation, time.ty.nullable).with_coercibility(time.ty.coercibility);
-    *time = folder.fold(Expr { kind: ExprKind::Cast(Box::new(time.clone())), ty });
+    as_text(time, collation, folder);
     CompareBy::Text(collation)
+}
+
+/// A constant as a TIME column stores it; `None` if it warns of it.
+fn stored_time(column: &Expr, constant: &Expr, folder: &Folder<'_>) -> Option<Expr> {
+    let fsp = column.ty.ty.fsp();
+    let stored = |value: &Value| {
+        folder.quietly(|cx| {
+            let time = cast::to_time(value, cx)?;
+            let time = if cx.mode.time_truncate_fractional { time.truncate(fsp) } else { time.round(fsp) };
+            (time == time.clamped()).then_some(time)
+        })
+    };
+    match &constant.kind {
+        ExprKind::Literal(value) => stored(value).map(|time| Expr::literal(Value::Time(time), time_type(column).with_nullable(false))),
+        // Its value may change before it is looked at.
+        ExprKind::UserVar(name) => {
+            stored(&folder.user_var(name)?)?;
+            Some(Expr { kind: ExprKind::Cast(Box::new(constant.clone())), ty: time_type(column) })
+        }
+        _ => None,
+    }
+}
+
+/// The type of what a TIME column is compared with.
+fn time_type(column: &Expr) -> ExprType {
+    ExprType::column(ColumnType::new(TypeKind::Time(column.ty.ty.fsp())), true)
+}
+
+/// It depends on a row of a query around it, which is no constant to MySQL.
+fn has_outer(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Outer { .. }));
+    found
+}
+
+/// A literal string as a time of day, if it is one and nothing else: what is none equals none.
+fn as_time(text: &mut Expr, folder: &Folder<'_>) {
+    let (Class::Text, ExprKind::Literal(Value::Text(value))) = (class(&text.ty), &text.kind) else { return };
+    let time = parse_time(value).is_ok_and(|time| !time.had_date).then(|| folder.quietly(|cx| cast::to_time(&Value::Text(value.clone()), cx))).flatten();
+    if let Some(time) = time {
+        *text = Expr::literal(Value::Time(time), ExprType::column(ColumnType::new(TypeKind::Time(6)), false));
+    }
+}
+
+/// A date or a time as the text that it shows.
+fn as_text(temporal: &mut Expr, collation: &'static Collation, folder: &Folder<'_>) {
+    let ty = ExprType::text(temporal.ty.char_length(), collation, temporal.ty.nullable).with_coercibility(temporal.ty.coercibility);
+    *temporal = folder.fold(Expr { kind: ExprKind::Cast(Box::new(temporal.clone())), ty });
 }
 
 /// An integer column against a string: an integer if the string is one, as MySQL stores constants into the column first.
@@ -304,10 +370,45 @@ pub(super) fn comparison(op: CompareOp, mut left: Expr, mut right: Expr, folder:
     Ok(compared(op, by, left, right, folder))
 }
 
-/// The same in CASE and in lists: JSON counts as its text, and constants as they are written.
+/// The same in CASE and in lists: JSON counts as its text, constants as they are written, and the left operand says what strings are: moments beside a date, times
+/// of day beside a time. Beside a string dates and times are text.
 pub(super) fn comparison_of_text(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
-    let by = unify_text(&mut left, &mut right, folder, op.symbol())?;
+    use Class::*;
+    let by = match (class(&left.ty), class(&right.ty)) {
+        (Date | DateTime, Text) => beside_date(&left, &mut right, false, folder),
+        (Time, Text | Date | DateTime) => {
+            as_time(&mut right, folder);
+            CompareBy::Time
+        }
+        (Text, Date | DateTime | Time) => {
+            as_text(&mut right, left.ty.ty.collation, folder);
+            unify_text(&mut left, &mut right, folder, op.symbol())?
+        }
+        _ => unify_text(&mut left, &mut right, folder, op.symbol())?,
+    };
     Ok(compared(op, by, left, right, folder))
+}
+
+/// The same of the members of rows in a list: dates on either side make moments of strings.
+pub(super) fn comparison_of_members(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
+    use Class::*;
+    let by = match (class(&left.ty), class(&right.ty)) {
+        (Date | DateTime, Text) => beside_date(&left, &mut right, true, folder),
+        (Text, Date | DateTime) => beside_date(&right, &mut left, true, folder),
+        (Time, Text) | (Text, Time) => return comparison_of_text(op, left, right, folder),
+        _ => return comparison(op, left, right, folder),
+    };
+    Ok(compared(op, by, left, right, folder))
+}
+
+/// The same of the members of the only row in a list: no TIME takes a string into itself.
+pub(super) fn comparison_of_only_members(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
+    match (class(&left.ty), class(&right.ty)) {
+        (Class::Time, Class::Text) => as_text(&mut left, right.ty.ty.collation, folder),
+        (Class::Text, Class::Time) => as_text(&mut right, left.ty.ty.collation, folder),
+        _ => {}
+    }
+    comparison(op, left, right, folder)
 }
 
 fn compared(op: CompareOp, by: CompareBy, left: Expr, right: Expr, folder: &Folder<'_>) -> Expr {
@@ -323,7 +424,7 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
     let numbers = classes.iter().any(|class| matches!(class, Class::Int | Class::Decimal | Class::Real));
     let dates = classes.iter().any(|class| matches!(class, Class::Date | Class::DateTime));
     let strings = classes.contains(&Class::Text) && !classes.contains(&Class::Json);
-    // An integer column takes strings that are integers (`integer_literal`), TIME each for itself, a YEAR and what has a date what they can store.
+    // An integer column takes strings that are integers (`integer_literal`), TIME beside a number each for itself, a YEAR and what has a date what they can store.
     let [stored_low, stored_high] = bounds.each_ref().map(|bound| stored_constant(&exprs[0], bound, folder));
     let is_integer = |bound: &Expr| {
         let ExprKind::Literal(value) = &bound.kind else { return false };
@@ -335,14 +436,16 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
     let [low, high] = bounds;
     let low = if stores { stored_low.unwrap_or(low) } else { low };
     let high = if stores { stored_high.unwrap_or(high) } else { high };
+    let times = strings && !numbers && !dates && classes.contains(&Class::Time);
+    let ([first, second], [low, high]) = if times { between_times(exprs, [low, high], folder) } else { (exprs, [low, high]) };
 
     let side = |op: CompareOp, mut left: Expr, mut right: Expr| -> Result<Expr, MySqlError> {
         let by = if strings && numbers && !fit {
             CompareBy::Double
         } else if strings && dates && !numbers {
             let to_date = class(&left.ty) == Class::Date || class(&right.ty) == Class::Date;
-            text_to_moment(&mut left, to_date, folder);
-            text_to_moment(&mut right, to_date, folder);
+            as_moment(&mut left, to_date, false, folder);
+            as_moment(&mut right, to_date, false, folder);
             if class(&left.ty) == Class::Date && class(&right.ty) == Class::Date { CompareBy::Date } else { CompareBy::DateTime }
         } else {
             unify_text(&mut left, &mut right, folder, "between")?
@@ -350,8 +453,44 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
         Ok(compared(op, by, left, right, folder))
     };
     let (low_op, high_op) = if negated { (CompareOp::Lt, CompareOp::Gt) } else { (CompareOp::Ge, CompareOp::Le) };
-    let [first, second] = exprs;
     Ok([side(low_op, first, low)?, side(high_op, second, high)?])
+}
+
+/// The operands of BETWEEN where they are times of day and strings. A column takes literals into itself. If it takes one of the two only, MySQL compares integers,
+/// of which what is taken has its bits. All else are strings.
+fn between_times(mut exprs: [Expr; 2], mut bounds: [Expr; 2], folder: &Folder<'_>) -> ([Expr; 2], [Expr; 2]) {
+    if is_column(&exprs[0]) && class(&exprs[0].ty) == Class::Time {
+        // What is known only when the statement runs is compared with each for itself.
+        if bounds.iter().any(|bound| !matches!(bound.kind, ExprKind::Literal(_)) && bound.is_known()) {
+            return (exprs, bounds);
+        }
+        match bounds.each_ref().map(|bound| stored_time(&exprs[0], bound, folder)) {
+            [Some(low), Some(high)] => return (exprs, [low, high]),
+            [None, None] => {}
+            [low, high] => {
+                let [other_low, other_high] = bounds;
+                return (exprs.map(|expr| as_integer(expr, folder)), [time_bits(low, other_low, folder), time_bits(high, other_high, folder)]);
+            }
+        }
+    }
+    let collation = exprs.iter().chain(&bounds).find(|e| class(&e.ty) == Class::Text).map_or(folder.collation(), |e| e.ty.ty.collation);
+    for expr in exprs.iter_mut().chain(&mut bounds).filter(|e| class(&e.ty) == Class::Time) {
+        as_text(expr, collation, folder);
+    }
+    (exprs, bounds)
+}
+
+/// MySQL's integer for a time that a column has taken; of what it has not taken the number that it begins with.
+fn time_bits(taken: Option<Expr>, other: Expr, folder: &Folder<'_>) -> Expr {
+    let Some(ExprKind::Literal(Value::Time(time))) = taken.map(|expr| expr.kind) else { return as_integer(other, folder) };
+    let clock = i64::from(time.hours()) << 12 | i64::from(time.minutes()) << 6 | i64::from(time.seconds());
+    let bits = (clock << 24) + i64::from(time.subsec_micros());
+    Expr::int(if time.is_negative() { -bits } else { bits })
+}
+
+fn as_integer(expr: Expr, folder: &Folder<'_>) -> Expr {
+    let ty = ExprType::bigint(expr.ty.nullable);
+    folder.fold(Expr { kind: ExprKind::Cast(Box::new(expr)), ty })
 }
 
 /// A literal binary string that is compared as text of a column's latin1 collation: its bytes are characters of that.
@@ -361,20 +500,6 @@ fn bytes_as_text(expr: &mut Expr, collation: &'static Collation) {
         let ty = ExprType::text(text.chars().count() as u32, collation, false).with_coercibility(expr.ty.coercibility);
         *expr = Expr::literal(Value::Text(text.as_ref().into()), ty);
     }
-}
-
-/// A literal string as a moment, or as a date if it is one and that is what it is compared with. One that is neither is the zero date.
-fn text_to_moment(expr: &mut Expr, to_date: bool, folder: &Folder<'_>) {
-    let ExprKind::Literal(value) = &expr.kind else { return };
-    if class(&expr.ty) != Class::Text {
-        return;
-    }
-    let moment = folder.quietly(|cx| cast::to_datetime(value, cx)).unwrap_or_default();
-    *expr = if to_date && moment.time() == highkey_types::Time::default() {
-        Expr::literal(Value::Date(moment.date), ExprType::column(ColumnType::new(TypeKind::Date), false))
-    } else {
-        Expr::literal(Value::DateTime(moment), ExprType::column(ColumnType::new(TypeKind::DateTime(6)), false))
-    };
 }
 
 /// Several literal strings that are not all integers (`integer_literal`): beside a number all of them are doubles.
@@ -388,11 +513,68 @@ fn are_texts(list: &[Expr]) -> bool {
     list.len() > 1 && kinds.is_some_and(|kinds| kinds.contains(&true))
 }
 
+/// The domain of a list in which strings, dates and times meet; `None` if they meet as strings, which they then are, or do not meet. Of one member it is that of `=`.
+fn unify_temporal_list(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>) -> Option<CompareBy> {
+    use Class::*;
+    let classes: Vec<Class> = std::iter::once(&*expr).chain(list.iter()).map(|e| class(&e.ty)).collect();
+    let strings = classes.iter().all(|class| matches!(class, Null | Date | DateTime | Time | Text));
+    if list.len() < 2 || !strings || !classes.contains(&Text) {
+        return None;
+    }
+    if classes.contains(&Date) || classes.contains(&DateTime) {
+        return Some(list_of_moments(expr, list, folder));
+    }
+    if !classes.contains(&Time) {
+        return None;
+    }
+    let collation = std::iter::once(&*expr).chain(list.iter()).find(|e| class(&e.ty) == Text).map_or(folder.collation(), |e| e.ty.ty.collation);
+    if classes[0] == Time {
+        if !list.iter().all(|item| matches!(item.kind, ExprKind::Literal(_) | ExprKind::UserVar(_))) {
+            list.iter_mut().for_each(|item| as_time(item, folder));
+            return Some(CompareBy::Time);
+        }
+        if is_column(expr) {
+            let stored: Vec<Option<Expr>> = list.iter().map(|item| stored_time(expr, item, folder)).collect();
+            let Some(other) = list.iter().zip(&stored).find(|(_, stored)| stored.is_none()).map(|(item, _)| item.clone()) else {
+                list.iter_mut().zip(stored.into_iter().flatten()).for_each(|(item, stored)| *item = stored);
+                return Some(CompareBy::Time);
+            };
+            // MySQL leaves the list one of strings, but those that the column takes are no strings any more: they equal nothing.
+            list.iter_mut().zip(&stored).filter(|(_, stored)| stored.is_some()).for_each(|(item, _)| *item = other.clone());
+        }
+    }
+    for expr in std::iter::once(expr).chain(list).filter(|e| class(&e.ty) == Time) {
+        as_text(expr, collation, folder);
+    }
+    None
+}
+
+/// A list with a date in it: all strings are moments, or dates if all of them are.
+fn list_of_moments(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>) -> CompareBy {
+    let once = list.iter().all(Expr::is_known);
+    let is_date = |e: &Expr| match class(&e.ty) {
+        Class::Null | Class::Date => true,
+        Class::Text => e.as_literal().is_some_and(|value| {
+            let (moment, warns) = folder.moment(value).unwrap_or((Default::default(), !value.is_null()));
+            moment.time() == highkey_types::Time::default() && (once || !warns)
+        }),
+        _ => false,
+    };
+    let to_date = is_date(expr) && list.iter().all(is_date);
+    for operand in std::iter::once(expr).chain(list) {
+        as_moment(operand, to_date, once, folder);
+    }
+    if to_date { CompareBy::Date } else { CompareBy::DateTime }
+}
+
 /// The domain in which a value compares with every member of a list.
 pub(super) fn unify_list(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>) -> Result<Option<CompareBy>, MySqlError> {
     store_constants(expr, list, folder);
     if matches!(class(&expr.ty), Class::Int | Class::Decimal | Class::Real) && are_texts(list) {
         return Ok(Some(CompareBy::Double));
+    }
+    if let Some(by) = unify_temporal_list(expr, list, folder) {
+        return Ok(Some(by));
     }
     let mut domain: Option<CompareBy> = None;
     for item in list.iter_mut() {

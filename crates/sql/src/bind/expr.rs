@@ -3,12 +3,12 @@
 use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
-use super::compare::{Comparison, between, comparison, comparison_of_text, unify_list};
+use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_only_members, comparison_of_text, unify_list};
 use super::merge::{as_bytes, coerce, merge};
 use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
 use crate::parse::ast::{self, BinaryOp, ExprKind as Ast, UnaryOp};
-use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType, SubqueryKind};
+use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType, RelKind, SubqueryKind};
 
 /// Rows of so many members are compared half by half, which makes few levels of them.
 const LONG_ROW: usize = 16;
@@ -355,8 +355,8 @@ impl Binder<'_> {
     fn compare_by(&mut self, comparison: Comparison, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
         match (self.row(left), self.row(right)) {
             (None, None) => {
-                let left_bound = self.expr(left)?;
-                let right_bound = self.expr(right)?;
+                let left_bound = without_select(self.expr(left)?);
+                let right_bound = without_select(self.expr(right)?);
                 // A hexadecimal literal against a number is a number.
                 let left_bound = if right_bound.ty.ty.is_number() { self.as_number(left, left_bound) } else { left_bound };
                 let right_bound = if left_bound.ty.ty.is_number() { self.as_number(right, right_bound) } else { right_bound };
@@ -452,14 +452,18 @@ impl Binder<'_> {
                     return Err(errors::operand_columns(items.len()));
                 }
                 let copied: &[ast::Expr] = if parts.is_empty() { &[] } else { items };
-                parts.push(self.again(copied, |binder| binder.compare_rows(CompareOp::Eq, items, members))?);
+                let comparison: Comparison = if list.len() == 1 { comparison_of_only_members } else { comparison_of_members };
+                parts.push(self.again(copied, |binder| {
+                    let equal = items.iter().zip(members).map(|(item, member)| binder.compare_by(comparison, CompareOp::Eq, item, member));
+                    Ok(Expr::and(equal.collect::<Result<Vec<_>>>()?).expect("a row has members"))
+                })?);
             }
             return Ok(self.any_of(parts, negated));
         }
         let mut left = self.expr(expr)?;
         let mut items = Vec::with_capacity(list.len());
         for item in list {
-            let bound = self.expr(item)?;
+            let bound = without_select(self.expr(item)?);
             items.push(if left.ty.ty.is_number() { self.as_number(item, bound) } else { bound });
         }
         // IN of one value is a comparison to MySQL, which JSON and YEAR show.
@@ -597,6 +601,21 @@ impl Binder<'_> {
         expr.ty.coercibility = Coercibility::Explicit;
         Ok(expr)
     }
+}
+
+/// The string that a subquery is which selects it from no table, as MySQL takes `(SELECT '9:00')` for a constant.
+fn without_select(expr: Expr) -> Expr {
+    if let ExprKind::Subquery(sub) = &expr.kind
+        && matches!(sub.kind, SubqueryKind::Scalar)
+        && let RelKind::Project { input, exprs } = &sub.plan.kind
+        && matches!(&input.kind, RelKind::Values { rows } if rows.len() == 1 && rows[0].is_empty())
+        && let [constant] = exprs.as_slice()
+        && matches!(constant.kind, ExprKind::Literal(_) | ExprKind::Param(_))
+        && constant.ty.ty.is_text()
+    {
+        return constant.clone();
+    }
+    expr
 }
 
 /// A condition that only rows for which it is true pass, without the operands of AND and OR that a literal beside them decides.

@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use highkey_types::{Collation, Date, SqlMode, TimeZone, Value, Warning, cast::CastContext};
+use highkey_types::cast::{self, CastContext};
+use highkey_types::{Collation, Date, DateTime, SqlMode, TimeZone, Value, Warning};
 
 use super::BindContext;
 use crate::expr::{EvalContext, eval};
@@ -84,9 +85,24 @@ impl<'a> Folder<'a> {
 
     /// A conversion at bind time; `None` if it would warn.
     pub fn quietly<T>(&self, convert: impl FnOnce(&mut CastContext<'_>) -> Option<T>) -> Option<T> {
+        let (value, warns) = self.heard(convert);
+        value.filter(|_| !warns)
+    }
+
+    /// The moment as which a string compares (`expr::moment`), and whether that warns; `None` if it is no date.
+    pub fn moment(&self, value: &Value) -> Option<(DateTime, bool)> {
+        let (moment, warns) = self.heard(|cx| {
+            cx.mode.allow_invalid_dates = true;
+            cast::to_datetime(value, cx)
+        });
+        moment.map(|moment| (moment, warns))
+    }
+
+    /// A conversion, and whether it warns.
+    fn heard<T>(&self, convert: impl FnOnce(&mut CastContext<'_>) -> T) -> (T, bool) {
         let mut warnings = Vec::new();
         let mut cx = CastContext { warnings: &mut warnings, mode: self.cx.sql_mode(), today: Date::default(), time_zone: self.cx.time_zone() };
         let value = convert(&mut cx);
-        if warnings.is_empty() { value } else { None }
+        (value, !warnings.is_empty())
     }
 }

@@ -158,6 +158,27 @@ pub(super) fn coerce(expr: Expr, to: &ExprType) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: to.clone().with_nullable(nullable) }
 }
 
+/// IF or CASE of strings and others where a number is wanted: of what is no string its own number, and not the one that its text begins with.
+pub(super) fn chosen_number(mut expr: Expr) -> Expr {
+    let ExprKind::Case { branches, otherwise } = &mut expr.kind else { return expr };
+    let has_number = |ty: &ColumnType| ty.is_number() || ty.is_temporal();
+    let is_other = |value: &Expr| matches!(&value.kind, ExprKind::Cast(inner) if has_number(&inner.ty.ty));
+    if !expr.ty.ty.is_string() || !branches.iter().map(|(_, then)| then).chain(otherwise.as_deref()).any(is_other) {
+        return expr;
+    }
+    let ty = ExprType::double(expr.ty.nullable);
+    for value in branches.iter_mut().map(|(_, then)| then).chain(otherwise.as_deref_mut()) {
+        let Expr { kind, ty: own } = std::mem::replace(value, Expr::null());
+        let chosen = match kind {
+            ExprKind::Cast(inner) if has_number(&inner.ty.ty) => *inner,
+            kind => Expr { kind, ty: own },
+        };
+        *value = coerce(chosen, &ty);
+    }
+    expr.ty = ty;
+    expr
+}
+
 /// `expr` as a column of type `to` keeps it: of a YEAR, a BIT or a number with ZEROFILL a column of strings takes the digits, not what they show.
 pub(super) fn coerce_stored(expr: Expr, to: &ExprType) -> Expr {
     let from = &expr.ty.ty;

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use highkey_types::{Collation, DateTime, Value, compare};
+use highkey_types::{Collation, DateTime, Time, Value, cast, compare};
 
 use super::EvalContext;
-use super::convert::{converting, to_bytes, to_compared_time, to_datetime, to_decimal, to_f64};
+use super::convert::{converting, has_date, to_bytes, to_datetime, to_decimal, to_f64, to_time};
 use crate::plan::{CompareBy, CompareOp};
 
 /// A comparison: `None` is NULL.
@@ -43,7 +43,11 @@ pub(crate) fn order(by: CompareBy, left: &Value, right: &Value, cx: &mut dyn Eva
         (CompareBy::Date | CompareBy::DateTime | CompareBy::Time, a, b) if a.is_number() || b.is_number() => numeric(left, right, cx),
         (CompareBy::Date, _, _) => Some(moment(left, cx)?.date.cmp(&moment(right, cx)?.date)),
         (CompareBy::DateTime, _, _) => Some(moment(left, cx)?.cmp(&moment(right, cx)?)),
-        (CompareBy::Time, _, _) => Some(to_compared_time(left, cx)?.cmp(&to_compared_time(right, cx)?)),
+        (CompareBy::Time, _, _) => Some(match (time_of_day(left, cx), time_of_day(right, cx)) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            // What is no time equals none.
+            _ => Ordering::Less,
+        }),
         (CompareBy::Int | CompareBy::Decimal, _, _) => numeric(left, right, cx),
         (CompareBy::Json | CompareBy::Dynamic, _, _) => {
             let collation = Collation::utf8mb4();
@@ -52,10 +56,22 @@ pub(crate) fn order(by: CompareBy, left: &Value, right: &Value, cx: &mut dyn Eva
     }
 }
 
-/// What a value is among moments. A string that is none is the zero date, with a warning.
-fn moment(value: &Value, cx: &mut dyn EvalContext) -> Option<DateTime> {
-    let found = to_datetime(value, cx);
-    if found.is_none() && matches!(value, Value::Text(_) | Value::Bytes(_) | Value::Enum(..) | Value::Set(..)) { Some(DateTime::default()) } else { found }
+/// What a value is among moments. A string may be a day that its month does not have, whatever sql_mode says; one that is no date is the zero date, with a
+/// warning.
+pub(crate) fn moment(value: &Value, cx: &mut dyn EvalContext) -> Option<DateTime> {
+    if !matches!(value, Value::Text(_) | Value::Bytes(_) | Value::Enum(..) | Value::Set(..)) {
+        return to_datetime(value, cx);
+    }
+    let found = converting(cx, |c| {
+        c.mode.allow_invalid_dates = true;
+        cast::to_datetime(value, c)
+    });
+    Some(found.unwrap_or_default())
+}
+
+/// What a value is among times of day; `None` if it is none, with a warning, or has a date before the time.
+fn time_of_day(value: &Value, cx: &mut dyn EvalContext) -> Option<Time> {
+    if has_date(value) { None } else { to_time(value, cx) }
 }
 
 fn exact(value: &Value) -> bool {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use highkey_types::cast::{self, CastContext};
-use highkey_types::{Date, DateTime, Decimal, Level, MySqlError, Str, Time, Value, Warning};
+use highkey_types::{Date, DateTime, Decimal, Level, MySqlError, Str, Time, Value, Warning, parse_time};
 
 use super::EvalContext;
 
@@ -139,9 +139,14 @@ pub(crate) fn to_time(value: &Value, cx: &mut dyn EvalContext) -> Option<Time> {
     }
 }
 
-/// A time to compare with. As in MySQL a text that is none raises no warning, and so does not end strict DML.
+/// A time to be looked up in an index: without a warning, which comes when the row is compared. A text with a date before the time is none.
 pub(crate) fn to_compared_time(value: &Value, cx: &dyn EvalContext) -> Option<Time> {
-    quietly(cx, |quiet| cast::to_time(value, quiet))
+    if has_date(value) { None } else { quietly(cx, |quiet| cast::to_time(value, quiet)) }
+}
+
+/// A text that is a time with a date before it.
+pub(crate) fn has_date(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if parse_time(text).is_ok_and(|time| time.had_date))
 }
 
 /// The number that a text begins with, to be looked up in an index: without a warning, which comes when the row is compared.

@@ -8,7 +8,7 @@ mod eval;
 mod warns;
 
 pub use compare::compare_values;
-pub(crate) use compare::order;
+pub(crate) use compare::{moment, order};
 pub use context::{EvalContext, Raised, SharedContext, is_strict_error};
 pub use eval::{eval, eval_condition};
 pub use warns::Warns;

@@ -56,7 +56,7 @@ impl FuncId {
         !matches!(
             self,
             Add | Sub | Mul | Div | IntDiv | Neg | BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight | Xor | DateAdd | DateSub | Extract
-                | TimestampDiff | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc | JsonOf | JsonTruth | JsonMemberOf
+                | TimestampDiff | ComparedMoment | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc | JsonOf | JsonTruth | JsonMemberOf
         )
     }
 
@@ -161,6 +161,8 @@ functions! {
     Least "LEAST" 2..=255 Pure;
     Interval "INTERVAL" 2..=255 Pure;
     IsNullFunc "ISNULL" 1..=1 Pure;
+    // What a string is among moments, where it is compared with one.
+    ComparedMoment "MOMENT" 1..=1 Pure;
     // Conversion of a string's character set: (text, charset name as a literal); collation is the type's.
     ConvertUsing "CONVERT" 2..=2 Pure;
     // CAST to CHAR(n) and BINARY(n): (string, n) cut to n characters, padded to n bytes.

@@ -136,6 +136,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Extract | F::TimestampDiff => ExprType::bigint(true),
         F::Coalesce | F::Greatest | F::Least => args[0].ty.clone(),
         F::Interval | F::Field => integer(false, 10),
+        F::ComparedMoment => ExprType::column(ColumnType::new(TypeKind::DateTime(6)), true),
         F::IsNullFunc => ExprType::boolean(false),
         F::ConvertUsing | F::CutText | F::PadBytes => args[0].ty.clone(),
 

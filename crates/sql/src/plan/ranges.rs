@@ -7,8 +7,8 @@ use highkey_table::{IndexDef, KeyRange, TableDef};
 use highkey_types::{ColumnType, DateTime, Decimal, KeyPart, MySqlError, Time, TypeKind, Value, encode_key};
 
 use super::{Expr, IndexAccess, KeyRangeExpr};
-use crate::expr::convert::{leading_number, to_datetime, to_decimal, to_f64, to_str, to_bytes, to_compared_time};
-use crate::expr::{EvalContext, eval};
+use crate::expr::convert::{leading_number, to_decimal, to_f64, to_str, to_bytes, to_compared_time};
+use crate::expr::{EvalContext, eval, moment};
 
 /// A constant as a value of the column's type, and where that lies relative to the constant.
 pub(super) enum Key {
@@ -144,17 +144,17 @@ pub(super) fn key(value: &Value, ty: &ColumnType, cx: &mut dyn EvalContext) -> K
             Key::Near(Value::Float(near), f64::from(near).partial_cmp(&exact).unwrap_or(Ordering::Equal))
         }
         TypeKind::Date => {
-            let Some(exact) = to_datetime(value, cx) else { return Key::Null };
+            let Some(exact) = moment(value, cx) else { return Key::Null };
             Key::Near(Value::Date(exact.date), DateTime::new(exact.date, 0, 0, 0, 0).cmp(&exact))
         }
         TypeKind::DateTime(fsp) => {
-            let Some(exact) = to_datetime(value, cx) else { return Key::Null };
+            let Some(exact) = moment(value, cx) else { return Key::Null };
             let near = exact.truncate(*fsp);
             Key::Near(Value::DateTime(near), near.cmp(&exact))
         }
         TypeKind::Timestamp(fsp) => {
             // Keys hold UTC.
-            let Some(exact) = to_datetime(value, cx) else { return Key::Null };
+            let Some(exact) = moment(value, cx) else { return Key::Null };
             let Some(utc) = cx.time_zone().to_utc(&exact) else { return Key::Unknown };
             let near = utc.truncate(*fsp);
             Key::Near(Value::DateTime(near), near.cmp(&utc))

@@ -20,7 +20,7 @@ use crate::execute::{self, BoundTables, Failure, Outcome};
 use crate::fast::FastQuery;
 use crate::parse::ast::{PrepareSource, Statement};
 use crate::parse::{self, Parsed};
-use crate::plan::{BoundQuery, CompareBy, Expr, ExprKind, ExprType};
+use crate::plan::{BoundQuery, CompareBy, Expr, ExprKind, ExprType, SubqueryKind};
 use crate::session::{Executor, KeptDigest, PreparedInfo, ResultSink, Session, SessionState, error, error::err};
 use crate::show;
 
@@ -415,6 +415,14 @@ fn depends_on_values(e: &Expr) -> bool {
         ExprKind::UserVar(_) | ExprKind::SystemVar { .. } | ExprKind::AssignUserVar { .. } => true,
         ExprKind::Compare { by, left, right, .. } => is_converted(left, right, *by) || is_converted(right, left, *by),
         ExprKind::In { expr, list, by, .. } => list.iter().any(|item| is_converted(item, expr, *by) || is_converted(expr, item, *by)),
+        ExprKind::Subquery(subquery) => {
+            let converts = |(i, (expr, by)): (usize, (&Expr, &CompareBy))| is_converted(expr, &Expr::column(i, subquery.plan.fields[i].ty.clone()), *by);
+            match &subquery.kind {
+                SubqueryKind::In { exprs, by, .. } => exprs.iter().zip(by).enumerate().any(converts),
+                SubqueryKind::Quantified { expr, by, .. } => converts((0, (&**expr, by))),
+                SubqueryKind::Scalar | SubqueryKind::Exists { .. } => false,
+            }
+        }
         _ => false,
     }
 }

@@ -146,13 +146,11 @@ impl Lowerer {
                     (false, true) => DfExpr::IsNotFalse(truth),
                 })
             }
-            ExprKind::Compare { by, left, right, .. } if reads_dates(*by, left, right) => self.wrapped(expr, scope, true),
             ExprKind::Compare { op, by, left, right } => match self.native_compare(*op, *by, left, right, scope)? {
                 Some(comparison) => Ok(comparison),
                 None => self.wrapped(expr, scope, true),
             },
             ExprKind::In { list, by, .. } if self.must_stop_at_member(list, *by) => self.wrapped(expr, scope, true),
-            ExprKind::In { expr: left, list, by, .. } if list.iter().any(|item| reads_dates(*by, left, item)) => self.wrapped(expr, scope, true),
             ExprKind::In { expr: left, list, by, negated, .. } => match self.native_in(left, list, *by, *negated, scope)? {
                 Some(membership) => Ok(membership),
                 None => self.wrapped(expr, scope, true),
@@ -183,22 +181,11 @@ impl Lowerer {
             conjuncts.sort_by_key(|c| !matches!(c.kind, ExprKind::Compare { op: CompareOp::Eq, .. }));
             others = conjuncts.split_off(NATIVE_PARTS);
         }
-        let mut conditions = conjuncts.into_iter().map(|c| self.conjunct(c, scope)).collect::<Result<Vec<_>>>()?;
+        let mut conditions = conjuncts.into_iter().map(|c| self.condition(c, scope)).collect::<Result<Vec<_>>>()?;
         if let Some(others) = Expr::and(others.into_iter().cloned()) {
             conditions.push(self.wrapped(&others, scope, true)?);
         }
         Ok(conditions)
-    }
-
-    /// A condition for which NULL is as good as false: joins find rows by a date that equals a string too.
-    fn conjunct(&self, expr: &Expr, scope: &Scope) -> Result<DfExpr> {
-        if let ExprKind::Compare { op: CompareOp::Eq, by, left, right } = &expr.kind
-            && reads_dates(*by, left, right)
-            && let Some(equal) = self.native_compare(CompareOp::Eq, *by, left, right, scope)?
-        {
-            return Ok(equal);
-        }
-        self.condition(expr, scope)
     }
 
     /// The truth of a value: numbers other than zero.
@@ -267,6 +254,11 @@ impl Lowerer {
                     return self.value(expr, scope);
                 }
                 match (own, repr) {
+                    // As the row evaluator reads it: a string that is no date is the zero date, so that joins find rows by it.
+                    (Repr::Text | Repr::Bytes | Repr::Enum | Repr::Set, Repr::DateTime) => {
+                        let ty = ExprType::column(target, expr.ty.nullable);
+                        self.value(&Expr::call(FuncId::ComparedMoment, vec![expr.clone()], ty), scope)
+                    }
                     (Repr::Int | Repr::UInt | Repr::Decimal(_) | Repr::WideDecimal(_), Repr::Decimal(_) | Repr::WideDecimal(_)) => {
                         kernel(Kernel::ToDecimal(own, repr), vec![self.value(expr, scope)?])
                     }
@@ -532,12 +524,6 @@ fn text_collation(collation: &'static Collation) -> &'static Collation {
     if collation.charset == highkey_types::Charset::Binary { Collation::utf8mb4() } else { collation }
 }
 
-/// Whether strings that differ from row to row are compared as dates: one that is none is the zero date, as the row evaluator knows.
-fn reads_dates(by: CompareBy, left: &Expr, right: &Expr) -> bool {
-    let reads = |side: &Expr| side.ty.ty.is_string() && !side.is_constant();
-    matches!(by, CompareBy::Date | CompareBy::DateTime) && (reads(left) || reads(right))
-}
-
 /// The MySQL type of a plain comparison form.
 fn plain_type(repr: Repr) -> ColumnType {
     match repr {
@@ -595,9 +581,11 @@ pub(in crate::df) fn key_form(by: CompareBy, operands: &[&Expr]) -> Option<KeyFo
                 Some(KeyForm::Text(collation))
             }
         }
-        CompareBy::Date => Some(KeyForm::Plain(Repr::Date)),
-        CompareBy::DateTime => Some(KeyForm::Plain(Repr::DateTime)),
-        CompareBy::Time => Some(KeyForm::Plain(Repr::Time)),
+        // A string may have a time of day.
+        CompareBy::Date if types.iter().all(|t| !t.ty.is_string()) => Some(KeyForm::Plain(Repr::Date)),
+        CompareBy::Date | CompareBy::DateTime => Some(KeyForm::Plain(Repr::DateTime)),
+        // A string that is no time equals none.
+        CompareBy::Time => types.iter().all(|t| !t.ty.is_string()).then_some(KeyForm::Plain(Repr::Time)),
         CompareBy::Json => types.iter().all(|t| Repr::of(&t.ty) == Repr::Json).then_some(KeyForm::Json),
         CompareBy::Dynamic => None,
     }

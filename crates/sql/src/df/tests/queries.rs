@@ -155,6 +155,18 @@ fn other_types_pass_through() {
 }
 
 #[test]
+fn joins_find_rows_by_dates_in_strings() {
+    let f = Fixture::new();
+    f.table("d", &[("id", int()), ("made", ColumnType::new(TypeKind::Date))], "1|2020-01-01\n2|2020-02-29\n3|NULL");
+    f.table("s", &[("id", int()), ("v", text())], "1|2020-1-1\n2|abc\n3|NULL\n4|2020-02-29 00:00:01");
+    for op in ["=", "<=>"] {
+        let plan = f.explain(&format!("SELECT d.id, s.id FROM d JOIN s ON d.made {op} s.v")).unwrap().join("\n");
+        assert!(plan.contains("hash join"), "{plan}");
+    }
+    f.check("SELECT d.id, s.id FROM d JOIN s ON d.made <=> s.v ORDER BY 1, 2", "1|1;3|3");
+}
+
+#[test]
 fn little_memory_spills() {
     let rows: String = (0..60_000).map(|i| format!("{i}|{}|filler text that takes room {}\n", (i * 7919) % 60_000, i % 5_000)).collect();
     let f = Fixture::with_memory(12 << 20);

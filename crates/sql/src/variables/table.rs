@@ -350,6 +350,7 @@ variables! {
     "slave_preserve_commit_order" Global Bool, "ON", true, Fact;
     "slave_skip_errors" Global Text, "OFF", false, Real;
     "slave_transaction_retries" Global UInt(0, U64), "10", true, Real;
+    "slave_type_conversions" Global Set(&["ALL_LOSSY", "ALL_NON_LOSSY", "ALL_UNSIGNED", "ALL_SIGNED"]), "", true, Real;
     "slow_launch_time" Global UInt(0, YEAR), "2", true, Ignored;
     "slow_query_log" Global Bool, "OFF", true, Ignored;
     "slow_query_log_file" Global Text, "", true, Ignored;
@@ -435,6 +436,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("replica_parallel_workers", "slave_parallel_workers"),
     ("replica_preserve_commit_order", "slave_preserve_commit_order"),
     ("replica_skip_errors", "slave_skip_errors"),
+    ("replica_type_conversions", "slave_type_conversions"),
     ("sql_replica_skip_counter", "sql_slave_skip_counter"),
     ("replica_transaction_retries", "slave_transaction_retries"),
     ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"),

@@ -55,6 +55,7 @@ counters! {
     CreatedTmpDiskTables => "Created_tmp_disk_tables",
     CreatedTmpFiles => "Created_tmp_files",
     CreatedTmpTables => "Created_tmp_tables",
+    BinlogCacheDiskUse => "Binlog_cache_disk_use",
     BinlogCacheUse => "Binlog_cache_use",
     MaxExecutionTimeSet => "Max_execution_time_set",
     SslAccepts => "Ssl_accepts",

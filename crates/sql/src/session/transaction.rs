@@ -233,6 +233,9 @@ impl Session {
         if self.transaction.current.as_ref().is_some_and(Transaction::tells_binlog) {
             self.gtid.tell();
             self.state.count(StatusCounter::BinlogCacheUse, 1);
+            if self.transaction.current.as_ref().is_some_and(Transaction::logs_ahead) {
+                self.state.count(StatusCounter::BinlogCacheDiskUse, 1);
+            }
         }
         match self.transaction.current.take() {
             Some(txn) if !txn.has_something_to_commit() => txn.commit_unwritten(),

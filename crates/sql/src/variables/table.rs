@@ -245,7 +245,7 @@ variables! {
     "lower_case_table_names" Global UInt(0, 0), "0", false, Fact;
     "mandatory_roles" Global Text, "", true, Ignored;
     "max_allowed_packet" Both UInt(1024, 1_073_741_824), "67108864", true, Real;
-    "max_binlog_cache_size" Global UInt(4096, U64), "18446744073709547520", true, Ignored;
+    "max_binlog_cache_size" Global UInt(4096, U64), "18446744073709547520", true, Real;
     "max_binlog_size" Global UInt(4096, 1_073_741_824), "1073741824", true, Real;
     "max_connect_errors" Global UInt(1, U64), "100", true, Ignored;
     "max_connections" Global UInt(1, 100_000), "151", true, Real;

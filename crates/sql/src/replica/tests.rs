@@ -382,6 +382,16 @@ async fn the_position_is_the_transactions_own() {
     assert_eq!(applier.statement(&cx, b"REVOKE SELECT ON d.* FROM a, b", None).await.unwrap_err().code, 1141);
     assert_eq!(client.rows("SHOW GRANTS FOR b").await.concat(), ["GRANT USAGE ON *.* TO `b`@`%`"]);
     applier.commit(b"position", "three".into(), || ()).await.unwrap();
+    // Dynamic privileges of later versions are the account's, whoever may give them.
+    applier.statement(&cx, b"GRANT SYSTEM_USER, XA_RECOVER_ADMIN ON *.* TO a", None).await.unwrap();
+    applier.statement(&cx, b"GRANT SHOW_ROUTINE ON *.* TO a WITH GRANT OPTION", None).await.unwrap();
+    assert_eq!(applier.statement(&cx, b"GRANT NONSENSE ON *.* TO a", None).await.unwrap_err().code, 1149);
+    assert_eq!(client.error("GRANT SYSTEM_USER ON *.* TO b").await.0, 1149);
+    let shown = client.rows("SHOW GRANTS FOR a").await.concat();
+    assert_eq!(shown[1..], ["GRANT SYSTEM_USER,XA_RECOVER_ADMIN ON *.* TO `a`@`%`", "GRANT SHOW_ROUTINE ON *.* TO `a`@`%` WITH GRANT OPTION"]);
+    applier.statement(&cx, b"REVOKE SYSTEM_USER, SHOW_ROUTINE ON *.* FROM a", None).await.unwrap();
+    assert_eq!(client.rows("SHOW GRANTS FOR a").await.concat()[1..], ["GRANT XA_RECOVER_ADMIN ON *.* TO `a`@`%`"]);
+    applier.commit(b"position", "three".into(), || ()).await.unwrap();
     // A server that refuses writes takes the source's.
     client.ok("SET GLOBAL super_read_only = ON").await;
     assert_eq!(client.error("DELETE FROM keyed").await.0, 1290);

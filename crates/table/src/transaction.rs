@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -335,8 +336,9 @@ impl Transaction {
     /// The changes of the statement that begins are events of the binary log. To be called before a statement's first change.
     pub fn log_statement(&mut self, source: EventSource) {
         let xid = &self.xid;
+        let bytes_max = self.db.binlog().map_or(u64::MAX, |binlog| binlog.settings().max_cache_size.load(Ordering::Relaxed));
         let events = self.events.get_or_insert_with(|| Box::new(EventCache::new(xid.clone())));
-        events.begin_statement(source);
+        events.begin_statement(source, bytes_max);
     }
 
     /// The binary log is to tell of the transaction even if it changes nothing.
@@ -355,6 +357,11 @@ impl Transaction {
     /// Whether its commit is a transaction of the binary log.
     pub fn tells_binlog(&self) -> bool {
         self.events.as_ref().is_some_and(|events| events.tells())
+    }
+
+    /// Whether events of it are in the log before its commit: they did not stay in memory.
+    pub fn logs_ahead(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| events.logged() > 0)
     }
 
     /// The transaction is one in two phases. To be called before its first change.
@@ -377,7 +384,7 @@ impl Transaction {
         let before = events.size();
         let noted = events.change(inner, map, change).map_err(|e| error::storage(e, "transaction"));
         Waits::note_binlog_bytes(events.size().saturating_sub(before));
-        noted
+        noted.and_then(|()| check_size(events))
     }
 
     /// As `log_change`, of an inserted row in the table's encoding.
@@ -387,7 +394,7 @@ impl Transaction {
         let before = events.size();
         let noted = events.insert_encoded(inner, table, row).map_err(|e| error::storage(e, "transaction"));
         Waits::note_binlog_bytes(events.size().saturating_sub(before));
-        noted
+        noted.and_then(|()| check_size(events))
     }
 
     /// The events so far; what comes later can be forgotten again.
@@ -532,6 +539,11 @@ impl Transaction {
             table.row_ids.give_back(lease);
         }
     }
+}
+
+/// Error 1197 if the events take more than `max_binlog_cache_size`.
+fn check_size(events: &EventCache) -> Result<(), MySqlError> {
+    if events.is_too_large() { Err(highkey_types::errors::trans_cache_full()) } else { Ok(()) }
 }
 
 /// What the record that ends a transaction, or prepares it, has for the binary log.

@@ -7,6 +7,7 @@ use highkey_table::{Progress, Stage};
 use parking_lot::Mutex;
 
 use super::parallel::SerialReason;
+use crate::session::Work;
 
 /// The queries on DataFusion of a connection's running statement.
 #[derive(Debug, Default)]
@@ -17,6 +18,10 @@ pub struct QueryActivity {
     progress: Arc<Progress>,
     /// Of the latest query that has begun, but for its subqueries.
     scans: Mutex<Vec<Arc<ScanActivity>>>,
+    /// Rows that scans have found by ranges of an index.
+    by_ranges: AtomicU64,
+    /// What queries that have run to their end have done besides reading rows.
+    work: Mutex<Work>,
 }
 
 const PARALLEL: u8 = 1 << SerialReason::ALL.len();
@@ -30,6 +35,7 @@ impl QueryActivity {
     /// Another statement begins.
     pub fn clear(&self) {
         self.degrees.store(0, Ordering::Relaxed);
+        self.by_ranges.store(0, Ordering::Relaxed);
         let mut scans = self.scans.lock();
         if !scans.is_empty() {
             scans.clear();
@@ -69,6 +75,25 @@ impl QueryActivity {
         if self.progress.stage() == Stage::ReadingTables {
             self.progress.enter(Stage::Executing, 0);
         }
+    }
+
+    /// A scan has found rows by ranges of an index.
+    pub(super) fn add_by_ranges(&self, rows: usize) {
+        self.by_ranges.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    /// A query has run to its end.
+    pub(super) fn add_work(&self, work: &Work) {
+        self.work.lock().add(work);
+    }
+
+    /// What has been done since it was asked last; `read` rows have been read.
+    pub fn take_work(&self, read: u64) -> Work {
+        let by_ranges = self.by_ranges.swap(0, Ordering::Relaxed).min(read);
+        let mut work = std::mem::take(&mut *self.work.lock());
+        work.read_next += by_ranges;
+        work.read_rnd_next += read - by_ranges;
+        work
     }
 
     /// A worker has read a piece of a scan.
@@ -176,6 +201,10 @@ mod tests {
         assert_eq!((progress.stage(), progress.done(), progress.total()), (Stage::ReadingTables, 5, Some(7)));
         activity.end();
         assert_eq!((progress.stage(), activity.describe().len()), (Stage::Executing, 0));
+        activity.add_by_ranges(30);
+        activity.add_work(&Work { select_scan: 1, ..Work::default() });
+        assert_eq!(activity.take_work(100), Work { read_next: 30, read_rnd_next: 70, select_scan: 1, ..Work::default() });
+        assert_eq!(activity.take_work(0), Work::default());
         // Another stage is left as it is.
         progress.enter(Stage::CopyingRows, 10);
         activity.begin(vec![large.clone()]);

@@ -129,10 +129,10 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
     let _end = End(shared.clone());
     let mut planned = Some(planned);
     loop {
-        let stream = physical(&shared, rel.clone()).await.and_then(|plan| execute_stream(plan.physical, plan.context));
+        let begun = physical(&shared, rel.clone()).await.and_then(|plan| Ok((execute_stream(plan.physical.clone(), plan.context)?, plan.physical)));
         let mut out = Output { rows: &rows, planned: &mut planned, held: Vec::new(), held_bytes: 0, sent: false };
-        let outcome = match stream {
-            Ok(stream) => send_rows(&shared, stream, &mut out).await,
+        let outcome = match begun {
+            Ok((stream, plan)) => send_rows(&shared, stream, &mut out).await.map(|()| shared.activity.add_work(&scan::work(&plan))),
             Err(error) => Err(error),
         };
         // As long as nothing has left the query it may start again.

@@ -51,6 +51,8 @@ impl Session {
 
     /// A row that a locking read gave before other rows of the table were changed: foreign keys' actions may have changed or deleted it.
     pub(crate) async fn row_again(&mut self, table: &Arc<Table>, row: Row) -> Result<Option<Row>, MySqlError> {
+        self.state.work.read_rnd += 1;
+        self.state.work.read_key += 1;
         match table.cascades() {
             true => table.lock_found(self.txn(), row.key(), LockMode::Exclusive, LockWaitPolicy::Wait).await,
             false => Ok(Some(row)),

@@ -118,6 +118,7 @@ impl Session {
         let unlocks = self.unlocks_unwanted(&access);
         let before = self.state.process.rows_examined();
         'ranges: for range in &access.ranges {
+            let begun = self.state.process.rows_examined();
             let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
                 let rows = match unlocks {
@@ -134,12 +135,14 @@ impl Session {
                     self.delete_row(&single.table, &row, single.ignore).await?;
                     deleted += 1;
                     if limit.is_some_and(|n| deleted >= n) {
+                        self.note_range(&access, range, &scan, begun, false);
                         break 'ranges;
                     }
                 }
                 self.state.process.check()?;
                 self.tell_met(&single.table, &access, Stage::ChangingRows, before, limit);
             }
+            self.note_range(&access, range, &scan, begun, true);
         }
         Ok(deleted)
     }

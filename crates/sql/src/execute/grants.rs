@@ -125,6 +125,8 @@ impl Session {
                 Some(_) => return Err(errors::syntax_error()),
                 None if !is_global => return Err(errors::illegal_privilege_level(name)),
                 None if DYNAMIC_PRIVILEGES.contains(&name) => wanted.dynamic.push(name.to_owned()),
+                // A source of a later version has others: they mean nothing here, but belong to the account.
+                None if self.replica.is_some() && is_dynamic_name(name) => wanted.dynamic.push(name.to_owned()),
                 None => return Err(errors::syntax_error()),
             }
         }
@@ -260,6 +262,11 @@ impl Wanted {
         }
         Ok(())
     }
+}
+
+/// It looks like a dynamic privilege; static ones have names of several words or without an underscore.
+fn is_dynamic_name(name: &str) -> bool {
+    name.contains('_') && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
 /// The column as it is among the grants, whatever its case.

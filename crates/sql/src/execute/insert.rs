@@ -343,8 +343,10 @@ impl Inserter {
         Ok(n)
     }
 
-    fn count(&self, state: &SessionState) {
+    fn count(&self, state: &mut SessionState) {
         use StatusCounter as C;
+        // Each row that was in the way was looked up.
+        state.work.read_key += self.updated + self.unchanged + self.replaced;
         let rows = [
             (C::HandlerWrite, self.row),
             (C::HandlerUpdate, self.updated),

@@ -179,6 +179,19 @@ impl Session {
         LockingRows::Scan(table.scan_locking(self.txn(), access.index, range, Direction::Forward, mode, policy))
     }
 
+    /// Counts what was read of a range of an access. `before`: the rows that the statement had read when it was begun; `ended`: it was seen that there are no
+    /// more.
+    pub(crate) fn note_range(&mut self, access: &Access, range: &KeyRange, rows: &LockingRows, before: u64, ended: bool) {
+        let read = self.state.process.rows_examined().saturating_sub(before);
+        let work = &mut self.state.work;
+        let whole = access.index == 0 && matches!((&range.lower, &range.upper), (Bound::Unbounded, Bound::Unbounded));
+        match rows {
+            LockingRows::Key { .. } => work.read_key += 1,
+            LockingRows::Scan(_) if whole => work.read_table(read, ended),
+            LockingRows::Scan(_) => work.read_range(range, false, read, ended),
+        }
+    }
+
     /// The next locked rows, at most `max`; none at the end.
     pub(crate) async fn next_locked(&mut self, rows: &mut LockingRows, max: usize) -> Result<Vec<Row>, MySqlError> {
         let locked: Vec<Row> = match rows {
@@ -281,6 +294,7 @@ impl Session {
         let unlocks = self.unlocks_unwanted(&access);
         let mut kept = Vec::new();
         for range in &access.ranges {
+            let before = self.state.process.rows_examined();
             let mut scan = self.locking_rows(table, &access, range, lock_mode(lock), lock_policy(lock.wait));
             loop {
                 let rows = self.next_locked(&mut scan, if unlocks { 1 } else { 1024 }).await?;
@@ -302,6 +316,7 @@ impl Session {
                     }
                 }
             }
+            self.note_range(&access, range, &scan, before, true);
         }
         Ok(kept)
     }

@@ -519,8 +519,11 @@ impl Running {
         }
     }
 
-    fn count_read(&self, state: &SessionState) {
-        state.count(StatusCounter::InnodbRowsRead, state.process.rows_examined() - self.examined_before);
+    fn count_read(&self, state: &mut SessionState) {
+        let read = state.process.rows_examined() - self.examined_before;
+        state.count(StatusCounter::InnodbRowsRead, read);
+        let work = state.process.queries().take_work(read);
+        state.work.add(&work);
     }
 }
 

@@ -192,6 +192,7 @@ impl Session {
         match (name, value) {
             ("server_id", VarValue::UInt(id)) => settings.server_id.store(*id as u32, Ordering::Relaxed),
             ("max_binlog_size", VarValue::UInt(bytes)) => settings.max_size.store(*bytes, Ordering::Relaxed),
+            ("max_binlog_cache_size", VarValue::UInt(bytes)) => settings.max_cache_size.store(*bytes, Ordering::Relaxed),
             ("binlog_expire_logs_seconds", VarValue::UInt(seconds)) => settings.expire_seconds.store(*seconds, Ordering::Relaxed),
             ("binlog_row_metadata", VarValue::Text(text)) => settings.full_metadata.store(&**text == "FULL", Ordering::Relaxed),
             ("gtid_mode", VarValue::Text(mode)) => settings.assigns_gtids.store(mode.starts_with("ON"), Ordering::Relaxed),

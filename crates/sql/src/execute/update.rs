@@ -146,6 +146,7 @@ impl Session {
         // Rows whose place in the index moves would be met again further on: they are collected first.
         let mut waiting = Vec::new();
         'ranges: for range in &access.ranges {
+            let begun = self.state.process.rows_examined();
             let mut scan = self.locking_rows(&single.table, &access, range, LockMode::Exclusive, LockWaitPolicy::Wait);
             loop {
                 // One by one where few are wanted, so that no more is locked than is changed.
@@ -167,12 +168,14 @@ impl Session {
                         counts.note(&written);
                     }
                     if limit.is_some_and(|n| counts.matched + waiting.len() as u64 >= n) {
+                        self.note_range(&access, range, &scan, begun, false);
                         break 'ranges;
                     }
                 }
                 self.state.process.check()?;
                 self.tell_met(&single.table, &access, stage, before, limit);
             }
+            self.note_range(&access, range, &scan, begun, true);
         }
         let found = waiting.len();
         for (n, row) in waiting.into_iter().enumerate() {
@@ -188,7 +191,9 @@ impl Session {
     pub(crate) async fn sorted_rows(&mut self, target: &Target, indexes: &IndexChoice, filter: Option<&Expr>, order_by: &[SortKey], limit: Option<u64>) -> Result<Vec<Row>, MySqlError> {
         let all: Vec<usize> = (0..target.columns().len()).collect();
         let lock = LockSpec { exclusive: true, wait: LockWait::Wait };
+        let scanned = self.state.work.read_rnd_next;
         let rows = self.locked_rows(&target.table, &all, indexes, filter, lock).await?;
+        let of_ranges = self.state.work.read_rnd_next == scanned;
         let zone = self.state.config.time_zone.clone();
         let mut keyed = Vec::with_capacity(rows.len());
         for row in rows {
@@ -203,6 +208,7 @@ impl Session {
         self.state.check_strict()?;
         self.state.with_cast(|cx| keyed.sort_by(|a, b| crate::fast::compare_keys(&a.0, &b.0, order_by, cx)));
         let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        self.state.work.sort(of_ranges, keyed.len().min(limit) as u64);
         Ok(keyed.into_iter().take(limit).map(|(_, row)| row).collect())
     }
 

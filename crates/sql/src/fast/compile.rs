@@ -221,6 +221,7 @@ impl FastQuery {
         if let Some((index, backward)) = ordered_index(source.table.def(), &source.choice, source.access.as_ref(), &keys, limited) {
             source.index = index;
             source.backward = backward;
+            source.ordered = true;
             self.stages.remove(at);
         }
     }
@@ -371,7 +372,7 @@ fn small_limit(count: &Expr) -> bool {
 fn table_source(rel: &Rel) -> TableSource {
     let RelKind::Scan { table, columns, indexes, lock, .. } = &rel.kind else { unreachable!("the caller matched a scan") };
     let timestamps = (0..columns.len()).filter(|&i| columns[i] != ROW_KEY && matches!(table.columns()[columns[i]].ty.kind, TypeKind::Timestamp(_))).collect();
-    TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, choice: indexes.clone(), backward: false, residual: None, lock: *lock }
+    TableSource { table: table.clone(), columns: columns.clone(), timestamps, access: None, index: 0, choice: indexes.clone(), backward: false, ordered: false, residual: None, lock: *lock }
 }
 
 /// The evaluator can do it by itself: no subquery, no enclosing row.

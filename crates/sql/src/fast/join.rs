@@ -10,12 +10,13 @@ use highkey_table::{Direction, IndexDef, KeyRange, RowBatch, Table, TableDef};
 use highkey_types::{MySqlError, Str, TypeKind, Value};
 
 use super::compile::{SMALL_TABLE, ordered_index};
+use super::reach;
 use super::run::Run;
 use crate::bind::ROW_KEY;
 use crate::execute::{Destination, to_session, whole_key};
 use crate::expr;
 use crate::plan::{self, CompareOp, Expr, ExprKind, IndexAccess, IndexChoice, JoinGraph, JoinedTable, Rel, RelKind};
-use crate::session::Session;
+use crate::session::{Reach, Session, Work};
 
 /// How many rows an access by constants would read, if that can be told now.
 pub(crate) type Estimator<'a> = &'a mut dyn FnMut(&Arc<Table>, &IndexAccess) -> Option<f64>;
@@ -140,6 +141,11 @@ impl JoinSource {
         self.levels.iter().map(|level| &level.table)
     }
 
+    /// How it comes to the rows of each, in that order.
+    pub fn reaches(&self) -> impl Iterator<Item = Reach> {
+        self.levels.iter().map(Level::reach)
+    }
+
     /// Its tables in the order in which they are read.
     pub fn steps(&self) -> Vec<JoinStep<'_>> {
         self.levels.iter().enumerate().map(|(at, level)| self.step(at, level)).collect()
@@ -196,6 +202,21 @@ impl JoinSource {
             lines.push(format!("{}-> {}", INDENT.repeat(last + 1 - at.max(1)), self.step(at, level).describe(level.backward)));
         }
         lines
+    }
+}
+
+impl Level {
+    fn reach(&self) -> Reach {
+        reach(self.access.as_ref(), self.index != 0 || self.backward)
+    }
+
+    /// Counts what was read of a range. `ended`: it was seen that there is no more.
+    fn note_read(&self, work: &mut Work, range: &KeyRange, rows: u64, ended: bool) {
+        match self.reach() {
+            Reach::Key => work.read_key += 1,
+            Reach::Table => work.read_table(rows, ended),
+            _ => work.read_range(range, self.backward, rows, ended),
+        }
     }
 }
 
@@ -479,6 +500,7 @@ impl Session {
                     && let Some(key) = whole_key(&range, &level.table.def().indexes[level.index])
                 {
                     run.scanned += 1;
+                    self.state.work.read_key += 1;
                     if let Some(found) = level.table.get(self.txn(), level.index, key)? {
                         self.fill(level, row, |column| found.value(column));
                         if !self.go_on(level, inner, inner_states, row, &mut matched, run, destination)? {
@@ -492,9 +514,11 @@ impl Session {
                 }
                 let direction = if level.backward { Direction::Backward } else { Direction::Forward };
                 let mut scan = level.table.scan(self.txn(), level.index, &range, direction)?;
+                let mut rows = 0_u64;
                 while !run.stopped && scan.next_batch(&mut batch)? {
                     for i in 0..batch.len() {
                         run.scanned += 1;
+                        rows += 1;
                         self.fill(level, row, |column| batch.value(i, column));
                         if !self.go_on(level, inner, inner_states, row, &mut matched, run, destination)? {
                             return Ok(false);
@@ -504,6 +528,7 @@ impl Session {
                         }
                     }
                 }
+                level.note_read(&mut self.state.work, &range, rows, !run.stopped);
                 if run.stopped {
                     break;
                 }
@@ -578,10 +603,12 @@ impl Session {
         let mut kept = Vec::new();
         for range in self.level_ranges(level, row)? {
             let mut scan = level.table.scan(self.txn(), level.index, &range, Direction::Forward)?;
+            let mut rows = 0_u64;
             while scan.next_batch(batch)? {
                 self.state.process.check()?;
                 for i in 0..batch.len() {
                     run.scanned += 1;
+                    rows += 1;
                     self.fill(level, row, |column| batch.value(i, column));
                     kept.push(level.columns.iter().map(|(field, _)| row[*field].clone()).collect());
                 }
@@ -589,6 +616,7 @@ impl Session {
                     return Ok(None);
                 }
             }
+            level.note_read(&mut self.state.work, &range, rows, true);
         }
         Ok(Some(kept))
     }

@@ -15,6 +15,7 @@ use join::JoinSource;
 pub(crate) use join::{JoinStep, rows_of};
 
 use crate::plan::{Aggregate, Expr, IndexAccess, IndexChoice, LockSpec, SortKey};
+use crate::session::Reach;
 
 /// A query that the fast path can run.
 pub struct FastQuery {
@@ -50,9 +51,28 @@ struct TableSource {
     /// What index hints leave.
     choice: IndexChoice,
     backward: bool,
+    /// The order of the index is asked for.
+    ordered: bool,
     /// What the index leaves to be checked.
     residual: Option<Expr>,
     lock: Option<LockSpec>,
+}
+
+impl TableSource {
+    fn reach(&self) -> Reach {
+        reach(self.access.as_ref(), self.index != 0 || self.ordered)
+    }
+}
+
+/// How an access, or reading all, comes to the rows of a table. `ordered`: in the order of an index.
+fn reach(access: Option<&IndexAccess>, ordered: bool) -> Reach {
+    match access {
+        Some(access) if access.unique && access.ranges.len() == 1 => Reach::Key,
+        Some(access) if access.equalities == access.matched && access.ranges.len() == 1 => Reach::Value,
+        Some(_) => Reach::Ranges,
+        None if ordered => Reach::Index,
+        None => Reach::Table,
+    }
 }
 
 /// How a query comes to its rows, as EXPLAIN shows it.
@@ -76,6 +96,16 @@ impl FastQuery {
             Source::Join(join) => Reading::Join(join.steps()),
             Source::Count(_) | Source::Extreme { .. } => Reading::Counted,
         }
+    }
+
+    /// Ranges of an index give the rows of its first table.
+    fn reads_ranges(&self) -> bool {
+        let first = match &self.source {
+            Source::Table(source) => Some(source.reach()),
+            Source::Join(join) => join.reaches().find(|reach| *reach != Reach::Key),
+            Source::Rows(_) | Source::Count(_) | Source::Extreme { .. } => None,
+        };
+        first == Some(Reach::Ranges)
     }
 
     /// Rows are sorted: no index gives them in their order.

@@ -9,7 +9,7 @@ use crate::bind::ROW_KEY;
 use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, to_session, whole_key};
 use crate::expr;
 use crate::plan::{self, Field, SortKey};
-use crate::session::{Session, SessionState};
+use crate::session::{Reach, Session, SessionState};
 
 /// A streaming stage with what it remembers.
 enum Step<'a> {
@@ -207,6 +207,7 @@ impl Session {
                 let nullable = table.columns()[*column].nullable;
                 let range = if nullable { range } else { KeyRange::all() };
                 let direction = if *backward { Direction::Backward } else { Direction::Forward };
+                self.state.work.begin_range(&range, *backward);
                 let mut scan = table.scan(self.txn(), *index, &range, direction)?;
                 let mut batch = RowBatch::new();
                 if scan.next_batch(&mut batch)? && batch.len() > 0 {
@@ -223,12 +224,14 @@ impl Session {
                 }
             }
         }
+        self.note_reached(query);
         if !holds {
             return Ok(Progress::Done(run.sent));
         }
         let rows = match blocking {
             Some(at) => {
                 let rows = self.release(run.held)?;
+                self.note_sorted(&query.stages[at..], rows.len(), query.reads_ranges())?;
                 self.finish_stages(rows, &query.stages[at + 1..])?
             }
             None => joined,
@@ -249,6 +252,37 @@ impl Session {
             }
         }
         Ok(Progress::Done(count))
+    }
+
+    /// Counts how a query came to its tables, and what it kept of their rows.
+    fn note_reached(&mut self, query: &FastQuery) {
+        let work = &mut self.state.work;
+        match &query.source {
+            Source::Table(source) => work.select([source.reach()]),
+            Source::Join(join) => work.select(join.reaches()),
+            Source::Rows(_) | Source::Count(_) | Source::Extreme { .. } => {}
+        }
+        work.created_tmp_tables += query.stages.iter().filter(|stage| matches!(stage, Stage::Group { .. } | Stage::Distinct(_))).count() as u64;
+    }
+
+    /// Counts the rows that the first of `stages` has given if it is a sort: no more than a LIMIT behind it wants.
+    fn note_sorted(&mut self, stages: &[Stage], rows: usize, of_ranges: bool) -> Result<(), MySqlError> {
+        let [Stage::Sort(_), after @ ..] = stages else { return Ok(()) };
+        let mut wanted = u64::MAX;
+        if let Some(Stage::Limit { offset, count }) = after.iter().find(|stage| !matches!(stage, Stage::Project(_))) {
+            let offset = self.limit_value(offset.as_ref())?.unwrap_or(0);
+            wanted = self.limit_value(count.as_ref())?.map_or(u64::MAX, |count| count.saturating_add(offset));
+        }
+        self.state.work.sort(of_ranges, wanted.min(rows as u64));
+        Ok(())
+    }
+
+    /// Counts what was read of a range. `ended`: it was seen that there is no more.
+    fn note_scanned(&mut self, source: &TableSource, range: &KeyRange, rows: u64, ended: bool) {
+        match source.reach() {
+            Reach::Table => self.state.work.read_table(rows, ended),
+            _ => self.state.work.read_range(range, source.backward, rows, ended),
+        }
     }
 
     fn steps<'a>(&mut self, stages: &'a [Stage]) -> Result<Vec<Step<'a>>, MySqlError> {
@@ -316,6 +350,7 @@ impl Session {
         let mut batches = 0_u32;
         for range in self.ranges(source)? {
             if unique && let Some(key) = whole_key(&range, &source.table.def().indexes[source.index]) {
+                self.state.work.read_key += 1;
                 if let Some(found) = source.table.get(self.txn(), source.index, key)? {
                     self.push_found(source, run, &found, destination)?;
                 }
@@ -324,6 +359,7 @@ impl Session {
                 }
                 continue;
             }
+            let before = run.scanned;
             let mut scan = source.table.scan(self.txn(), source.index, &range, direction)?;
             while !run.stopped && scan.next_batch(&mut batch)? {
                 for i in 0..batch.len() {
@@ -356,6 +392,7 @@ impl Session {
                     tokio::task::yield_now().await;
                 }
             }
+            self.note_scanned(source, &range, run.scanned - before, !run.stopped);
             if run.stopped {
                 break;
             }
@@ -378,6 +415,7 @@ impl Session {
             }
             let key = if unique { whole_key(&range, &source.table.def().indexes[source.index]) } else { None };
             if let Some(key) = key {
+                self.state.work.read_key += 1;
                 let found = source.table.lock_get(self.txn(), source.index, key, mode, policy).await?;
                 if let Some(found) = found {
                     let wanted = self.push_found(source, run, &found, destination)?;
@@ -387,6 +425,7 @@ impl Session {
                 }
                 continue;
             }
+            let before = run.scanned;
             let mut scan = source.table.scan_locking(self.txn(), source.index, &range, direction, mode, policy);
             while !run.stopped {
                 let Some(found) = scan.next(self.txn()).await? else { break };
@@ -400,6 +439,7 @@ impl Session {
                     sink.flush().await?;
                 }
             }
+            self.note_scanned(source, &range, run.scanned - before, !run.stopped);
         }
         Ok(true)
     }
@@ -454,6 +494,7 @@ impl Session {
                 held.take(row, &mut self.state)?;
             }
             rows = self.release(held)?;
+            self.note_sorted(&stages[at..], rows.len(), false)?;
         }
         Ok(rows)
     }

@@ -37,8 +37,11 @@ fn cells(state: &SessionState, sums: &Sums) -> Vec<Value> {
     let mut row = vec![u(sums.count), picos(sums.wait), picos(sums.wait_min), picos(sums.wait / sums.count.max(1)), picos(sums.wait_max)];
     row.push(picos(wait(WaitKind::RowLock) + wait(WaitKind::TableLock)));
     row.extend([sums.errors, sums.warnings, sums.rows_affected, sums.rows_sent, sums.rows_examined].map(u));
-    // From SUM_CREATED_TMP_DISK_TABLES to SUM_NO_GOOD_INDEX_USED.
-    row.extend((0..13).map(|_| u(0_u64)));
+    let work = &sums.work;
+    row.extend([work.created_tmp_disk_tables, work.created_tmp_tables, work.select_full_join, work.select_full_range_join].map(u));
+    // An index is chosen once, for all rows: nothing is checked for each, and none is used for want of a good one.
+    row.extend([work.select_range, 0, work.select_scan].map(u));
+    row.extend([work.sort_merge_passes, work.sort_range, work.sort_rows, work.sort_scan, work.no_index_used, 0].map(u));
     row.extend([moment(sums.first_seen), moment(sums.last_seen)]);
     row.extend([0.95, 0.99, 0.999].map(|part| picos(sums.quantile(part))));
     let (sample, seen, time) = &sums.sample;

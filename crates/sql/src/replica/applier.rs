@@ -267,7 +267,7 @@ impl Applier {
         Ok(names.into_iter().map(|name| (name.schema.clone().unwrap_or_else(|| cx.schema.clone()), name.name.clone())).collect())
     }
 
-    /// Applies a row event. Errors: 1032 for a row that is not there, 1062, 1146, 1535 and 1677 for a table that is another here, 1594 for an image that
+    /// Applies a row event. Errors: 1032 for a row that is not there, 1062, 1146 and 1677 for a table that is another here, 1594 for an image that
     /// cannot be read, and those of locks.
     ///
     /// `timestamp` is the event's, in seconds since 1970: the time of defaults that only this server has.

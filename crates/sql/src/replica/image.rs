@@ -7,7 +7,7 @@ use highkey_types::{Charset, Collation, ColumnType, Date, DateTime, Decimal, I25
 use super::jsonb;
 
 /// Type codes of a TABLE_MAP_EVENT.
-mod code {
+pub(super) mod code {
     pub const TINY: u8 = 1;
     pub const SHORT: u8 = 2;
     pub const LONG: u8 = 3;
@@ -104,7 +104,7 @@ impl SourceColumn {
         }
     }
 
-    /// Whether a column of ours takes this column's values as they are: the same type and size (`slave_type_conversions` is empty). Text may be of
+    /// Whether a column of ours takes this column's values as they are: the same type and size. Text may be of
     /// another character set that we know if the characters are as many; JSON may come as text (MariaDB).
     pub fn fits(&self, ty: &ColumnType) -> bool {
         let (low, high) = ((self.meta & 255) as u8, (self.meta >> 8) as u8);
@@ -263,10 +263,10 @@ impl SourceColumn {
 }
 
 /// The collation `binary`.
-const BINARY_COLLATION: u16 = 63;
+pub(super) const BINARY_COLLATION: u16 = 63;
 
 /// The next `n` bytes.
-fn take<'a>(bytes: &mut &'a [u8], n: usize) -> Result<&'a [u8], String> {
+pub(super) fn take<'a>(bytes: &mut &'a [u8], n: usize) -> Result<&'a [u8], String> {
     let (taken, rest) = bytes.split_at_checked(n).ok_or("the row image ends inside of it")?;
     *bytes = rest;
     Ok(taken)
@@ -276,7 +276,7 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().expect("as many bytes were taken")
 }
 
-fn little_endian(bytes: &[u8]) -> u64 {
+pub(super) fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
@@ -284,7 +284,7 @@ fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
-fn sign_extended(bytes: &[u8]) -> i64 {
+pub(super) fn sign_extended(bytes: &[u8]) -> i64 {
     let unused = 64 - 8 * bytes.len() as u32;
     ((little_endian(bytes) << unused) as i64) >> unused
 }
@@ -298,7 +298,7 @@ fn integer(ty: &ColumnType, bytes: &[u8]) -> Value {
 const DIGIT_BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 
 /// DECIMAL: groups of nine digits in four bytes, the odd ones first and last; the sign is the inverted top bit, of a negative number all bits are inverted.
-fn decimal(precision: u8, scale: u8, bytes: &mut &[u8]) -> Result<Value, String> {
+pub(super) fn decimal(precision: u8, scale: u8, bytes: &mut &[u8]) -> Result<Value, String> {
     let (precision, scale) = (usize::from(precision), usize::from(scale));
     if precision == 0 || precision > 65 || scale > precision.min(30) {
         return Err(format!("there is no DECIMAL({precision},{scale})"));

@@ -5,6 +5,7 @@
 
 mod applier;
 mod control;
+mod convert;
 mod event;
 mod image;
 mod jsonb;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use highkey_table::{Direction, IndexKind, KeyRange, LockMode, LockWaitPolicy, OnDuplicate, Row, RowBatch, Table};
 use highkey_types::{MySqlError, Value};
 
+use super::convert::Conversions;
 use super::image::SourceColumn;
 use super::tolerance::Tolerance;
 use crate::execute::Target;
@@ -57,6 +58,9 @@ pub struct RowsChange<'a> {
 pub(super) struct Mapped {
     source: Arc<SourceTable>,
     target: Target,
+    /// Of the source's columns that we have: those whose values are converted, and how.
+    converted: Vec<bool>,
+    conversions: Conversions,
 }
 
 /// A row image: the columns that it has, and the value of each of ours (NULL where it has none).
@@ -75,6 +79,8 @@ impl Image {
 #[derive(Default)]
 pub(super) struct MappedTables {
     tables: Vec<Mapped>,
+    /// As the tables were opened.
+    conversions: Conversions,
     pub tolerance: Arc<Tolerance>,
 }
 
@@ -82,8 +88,13 @@ pub(super) struct MappedTables {
 const MAPPED_MAX: usize = 64;
 
 impl MappedTables {
-    /// Opens the table that a source's means, in the session's transaction. Errors: 1146, 1535, 1677, and those of metadata locks.
+    /// Opens the table that a source's means, in the session's transaction. Errors: 1146, 1677, and those of metadata locks.
     async fn open(&mut self, session: &mut Session, source: &Arc<SourceTable>) -> Result<&Mapped, MySqlError> {
+        let conversions = Conversions::parse(&session.state.instance.global_text("slave_type_conversions"));
+        if conversions != self.conversions {
+            self.tables.clear();
+            self.conversions = conversions;
+        }
         if let Some(at) = self.tables.iter().position(|m| Arc::ptr_eq(&m.source, source)) {
             if session.open_for_replica(&self.tables[at].target.table).await? {
                 return Ok(&self.tables[at]);
@@ -96,16 +107,11 @@ impl MappedTables {
                 break table;
             }
         };
-        let columns = table.columns();
-        if source.columns.len() > columns.len() {
-            let (theirs, ours) = (source.columns.len(), columns.len());
-            return Err(err(
-                1535,
-                format!("Table definition on master and slave does not match: Column count mismatch - received {theirs} columns, {}.{} has {ours} columns", source.schema, source.table),
-            ));
-        }
-        for (i, (theirs, ours)) in source.columns.iter().zip(columns).enumerate() {
-            if !theirs.fits(&ours.ty) {
+        let mut converted = Vec::with_capacity(source.columns.len());
+        for (i, (theirs, ours)) in source.columns.iter().zip(table.columns()).enumerate() {
+            let fits = theirs.fits(&ours.ty);
+            converted.push(!fits);
+            if !fits && !conversions.allow(theirs, &ours.ty) {
                 let (theirs, ours) = (theirs.describe(), &ours.ty);
                 return Err(err(
                     1677,
@@ -116,7 +122,7 @@ impl MappedTables {
         if self.tables.len() == MAPPED_MAX {
             self.tables.swap_remove(0);
         }
-        self.tables.push(Mapped { source: source.clone(), target: Target::new(&table, &session.state)? });
+        self.tables.push(Mapped { source: source.clone(), target: Target::new(&table, &session.state)?, converted, conversions });
         Ok(self.tables.last().expect("pushed above"))
     }
 
@@ -347,8 +353,17 @@ impl Mapped {
                 continue;
             }
             if !bit(nulls, number) {
-                let decoded = theirs.decode(&ours[column].ty, images);
-                values[column] = decoded.map_err(|what| damaged(&format!("column '{}': {what}", ours[column].name)))?;
+                match ours.get(column) {
+                    Some(def) => {
+                        let decoded = match self.converted[column] {
+                            false => theirs.decode(&def.ty, images),
+                            true => theirs.convert(&def.ty, self.conversions, images),
+                        };
+                        values[column] = decoded.map_err(|what| damaged(&format!("column '{}': {what}", def.name)))?;
+                    }
+                    // We have fewer columns.
+                    None => theirs.skip(images).map_err(|what| damaged(&format!("column {column}: {what}")))?,
+                }
             }
             number += 1;
         }

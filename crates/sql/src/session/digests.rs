@@ -12,6 +12,7 @@ use highkey_types::Str;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest as _, Sha256};
 
+use super::work::Work;
 use crate::df::SerialReason;
 
 /// Bytes of a sample that are kept (`performance_schema_max_sql_text_length`).
@@ -36,6 +37,7 @@ pub struct Execution<'a> {
     pub parallel: bool,
     /// By [`SerialReason`]: one stayed on one thread for it.
     pub serial: [bool; SerialReason::ALL.len()],
+    pub work: Work,
     /// When it ended, microseconds since 1970.
     pub ended_micros: i64,
     pub text: &'a str,
@@ -57,6 +59,7 @@ pub struct Sums {
     pub parallel: u64,
     /// By [`SerialReason`]: executions of which one stayed on one thread for it.
     pub serial: [u64; SerialReason::ALL.len()],
+    pub work: Work,
     pub cpu: u64,
     /// Of the binary log's events.
     pub binlog_bytes: u64,
@@ -85,6 +88,7 @@ impl Sums {
             rows_examined: execution.rows_examined,
             parallel: u64::from(execution.parallel),
             serial: execution.serial.map(u64::from),
+            work: execution.work,
             cpu: time.cpu,
             binlog_bytes: time.binlog_bytes,
             waits: time.waits.map(|wait| wait.nanos),
@@ -130,6 +134,7 @@ impl Sums {
         for (sum, serial) in self.serial.iter_mut().zip(&other.serial) {
             *sum += serial;
         }
+        self.work.add(&other.work);
         self.cpu += other.cpu;
         self.binlog_bytes += other.binlog_bytes;
         for (sum, wait) in self.waits.iter_mut().zip(&other.waits) {
@@ -374,6 +379,7 @@ mod tests {
             rows_examined: 5,
             parallel: micros > 90,
             serial: SerialReason::ALL.map(|reason| reason == SerialReason::Cost),
+            work: Work { select_scan: 1, sort_rows: 3, no_index_used: 1, ..Work::default() },
             ended_micros: 1_000_000 + micros as i64,
             text: &format!("{text} {micros}"),
         };
@@ -404,6 +410,7 @@ mod tests {
         let sums = all[0].sums();
         assert_eq!((sums.count, sums.errors, sums.warnings, sums.rows_affected, sums.rows_sent, sums.rows_examined), (100, 1, 200, 100, 300, 500));
         assert_eq!((sums.parallel, sums.serial), (10, SerialReason::ALL.map(|reason| if reason == SerialReason::Cost { 100 } else { 0 })));
+        assert_eq!(sums.work, Work { select_scan: 100, sort_rows: 300, no_index_used: 100, ..Work::default() });
         assert_eq!((sums.wait, sums.wait_min, sums.wait_max), (5_050_000, 1000, 100_000));
         assert_eq!((sums.cpu, sums.waits[WaitKind::Log as usize]), (2_020_000, 3_030_000));
         assert_eq!((sums.first_seen, sums.last_seen), (1_000_000, 1_000_100));

@@ -27,6 +27,7 @@ pub fn binlog_options(settings: &Settings) -> BinlogOptions {
         assigns_gtids: settings.text("gtid_mode").starts_with("ON"),
         full_metadata: settings.text("binlog_row_metadata") == "FULL",
         max_size: settings.u64("max_binlog_size"),
+        max_cache_size: settings.u64("max_binlog_cache_size"),
         checksum: settings.text("binlog_checksum") == "CRC32",
     }
 }

@@ -22,6 +22,7 @@ mod table_exprs;
 pub(crate) mod tests;
 mod transaction;
 mod user_locks;
+mod work;
 mod xa;
 
 use std::io;
@@ -56,6 +57,7 @@ use state::clock_micros;
 pub(crate) use status::NEVER;
 pub use status::{Status, StatusCounter};
 pub use transaction::{TransactionState, isolation};
+pub(crate) use work::{Reach, Work};
 
 /// What VERSION() says: MySQL's version whose dialect this is, then our own.
 pub const VERSION: &str = concat!("8.0.12-highkey-", env!("CARGO_PKG_VERSION"));
@@ -399,6 +401,7 @@ impl Session {
         self.started = started;
         self.waits.next_statement();
         self.state.process.clear_examined();
+        self.state.work = Work::default();
         self.rows_sent = None;
     }
 
@@ -414,6 +417,7 @@ impl Session {
         if elapsed > state.config.long_query_time {
             state.count(StatusCounter::SlowQueries, 1);
         }
+        state.work.count_in(state.process.status());
         let digests = state.instance.digests();
         if digests.is_off() {
             return;
@@ -435,6 +439,7 @@ impl Session {
             rows_examined: state.process.rows_examined(),
             parallel: state.process.queries().was_parallel(),
             serial: state.process.queries().was_serial(),
+            work: Work { no_index_used: state.work.no_index_used.min(1), ..state.work },
             // NOW() may have been set.
             ended_micros: if state.config.timestamp_micros.is_some() { clock_micros() } else { state.now_micros + elapsed.as_micros() as i64 },
             text,

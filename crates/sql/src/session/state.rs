@@ -14,6 +14,7 @@ use super::error;
 use super::instance::Instance;
 use super::process::ProcessEntry;
 use super::status::StatusCounter;
+use super::work::Work;
 use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
 use crate::expr::{EvalContext, Raised, SharedContext, is_strict_error};
@@ -69,6 +70,8 @@ pub struct SessionState {
     access: Option<Arc<Access>>,
     /// The running statement is EXPLAIN.
     pub explaining: bool,
+    /// What the running statement has done to come to its rows.
+    pub work: Work,
     /// Of the accounts, as `access` was made of them.
     accounts_version: u64,
 }
@@ -107,6 +110,7 @@ impl SessionState {
             random_states: HashMap::new(),
             access: None,
             explaining: false,
+            work: Work::default(),
             accounts_version: 0,
         };
         state.load_access();

@@ -30,9 +30,33 @@ counters! {
     SelectDataFusion => "Highkey_select_datafusion",
     MaxExecutionTimeExceeded => "Max_execution_time_exceeded",
     FlushCommands => "Flush_commands",
+    HandlerCommit => "Handler_commit",
     HandlerDelete => "Handler_delete",
+    HandlerReadFirst => "Handler_read_first",
+    HandlerReadKey => "Handler_read_key",
+    HandlerReadLast => "Handler_read_last",
+    HandlerReadNext => "Handler_read_next",
+    HandlerReadPrev => "Handler_read_prev",
+    HandlerReadRnd => "Handler_read_rnd",
+    HandlerReadRndNext => "Handler_read_rnd_next",
+    HandlerRollback => "Handler_rollback",
+    HandlerSavepoint => "Handler_savepoint",
+    HandlerSavepointRollback => "Handler_savepoint_rollback",
     HandlerUpdate => "Handler_update",
     HandlerWrite => "Handler_write",
+    SelectFullJoin => "Select_full_join",
+    SelectFullRangeJoin => "Select_full_range_join",
+    SelectRange => "Select_range",
+    SelectScan => "Select_scan",
+    SortMergePasses => "Sort_merge_passes",
+    SortRange => "Sort_range",
+    SortRows => "Sort_rows",
+    SortScan => "Sort_scan",
+    CreatedTmpDiskTables => "Created_tmp_disk_tables",
+    CreatedTmpFiles => "Created_tmp_files",
+    CreatedTmpTables => "Created_tmp_tables",
+    BinlogCacheDiskUse => "Binlog_cache_disk_use",
+    BinlogCacheUse => "Binlog_cache_use",
     MaxExecutionTimeSet => "Max_execution_time_set",
     SslAccepts => "Ssl_accepts",
     SslFinishedAccepts => "Ssl_finished_accepts",
@@ -166,7 +190,7 @@ counters! {
 impl StatusCounter {
     /// SHOW SESSION STATUS gives the connection's own; of the others all that there are.
     fn is_of_session(name: &str) -> bool {
-        let server = ["Aborted_", "Connection", "Flush_commands", "Highkey_", "Innodb_", "Max_used_", "Queries", "Ssl_"];
+        let server = ["Aborted_", "Binlog_", "Connection", "Created_tmp_files", "Flush_commands", "Highkey_", "Innodb_", "Max_used_", "Queries", "Ssl_"];
         !server.iter().any(|prefix| name.starts_with(prefix))
     }
 }
@@ -245,5 +269,5 @@ pub(crate) const NEVER: &[&str] = &[
     "Performance_schema_statement_classes_lost", "Performance_schema_table_handles_lost", "Performance_schema_table_instances_lost",
     "Performance_schema_table_lock_stat_lost", "Performance_schema_thread_classes_lost", "Performance_schema_thread_instances_lost",
     "Performance_schema_users_lost", "Slave_open_temp_tables", "Slow_launch_threads", "Ssl_accept_renegotiates", "Ssl_callback_cache_hits", "Ssl_connect_renegotiates",
-    "Tc_log_max_pages_used", "Tc_log_page_size", "Tc_log_page_waits",
+    "Select_range_check", "Tc_log_max_pages_used", "Tc_log_page_size", "Tc_log_page_waits",
 ];

@@ -6,6 +6,7 @@ use highkey_types::MySqlError;
 use super::Session;
 use super::config::CompletionType;
 use super::error;
+use super::status::StatusCounter;
 use super::xa::Xa;
 use crate::parse::ast::{AccessMode, IsolationLevel};
 
@@ -226,8 +227,15 @@ impl Session {
     }
 
     pub(super) async fn commit_current(&mut self) -> Result<(), MySqlError> {
+        if self.transaction.current.is_some() {
+            self.state.count(StatusCounter::HandlerCommit, 1);
+        }
         if self.transaction.current.as_ref().is_some_and(Transaction::tells_binlog) {
             self.gtid.tell();
+            self.state.count(StatusCounter::BinlogCacheUse, 1);
+            if self.transaction.current.as_ref().is_some_and(Transaction::logs_ahead) {
+                self.state.count(StatusCounter::BinlogCacheDiskUse, 1);
+            }
         }
         match self.transaction.current.take() {
             Some(txn) if !txn.has_something_to_commit() => txn.commit_unwritten(),
@@ -266,7 +274,10 @@ impl Session {
 
     pub(crate) async fn rollback_current(&mut self) -> Result<(), MySqlError> {
         match self.transaction.current.take() {
-            Some(txn) => Box::pin(txn.rollback()).await,
+            Some(txn) => {
+                self.state.count(StatusCounter::HandlerRollback, 1);
+                Box::pin(txn.rollback()).await
+            }
             None => Ok(()),
         }
     }
@@ -333,13 +344,17 @@ impl Session {
     pub(crate) fn savepoint(&mut self, name: &str) {
         // In autocommit mode outside of a transaction a savepoint ends with its statement.
         if self.transaction.explicit || !self.state.config.autocommit {
+            self.state.count(StatusCounter::HandlerSavepoint, 1);
             self.txn().savepoint(name);
         }
     }
 
     pub(crate) async fn rollback_to(&mut self, name: &str) -> Result<(), MySqlError> {
         let undone = match &mut self.transaction.current {
-            Some(txn) => txn.rollback_to(name),
+            Some(txn) => {
+                self.state.count(StatusCounter::HandlerSavepointRollback, 1);
+                txn.rollback_to(name)
+            }
             None => Err(error::savepoint_missing(name)),
         };
         match undone {

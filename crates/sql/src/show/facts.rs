@@ -343,8 +343,6 @@ pub fn engine_counters(state: &SessionState) -> Vec<(String, u64)> {
         ("Innodb_deadlocks", stats.deadlocks),
         ("Innodb_row_lock_timeouts", stats.lock_timeouts),
         ("Innodb_history_list_length", stats.history_length),
-        ("Handler_commit", stats.commits),
-        ("Handler_rollback", stats.rollbacks),
         ("Highkey_open_transactions", stats.open_transactions),
         ("Highkey_records_purged", stats.records_purged),
         ("Highkey_page_splits", stats.splits),

@@ -33,6 +33,8 @@ pub enum Kind {
     Double(f64, f64),
     /// By name in any case, or by position.
     Enum(&'static [&'static str]),
+    /// Any of these, by name in any case with commas between them, or by bits.
+    Set(&'static [&'static str]),
     Text,
     NullableText,
     Charset,
@@ -268,6 +270,26 @@ pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<
             Value::Null => refuse(),
             _ => Err(error::wrong_type_for_var(name)),
         },
+        Kind::Set(names) => {
+            let bits = match value {
+                Value::Text(t) => {
+                    let position = |word: &str| names.iter().position(|name| name.eq_ignore_ascii_case(word));
+                    let words = t.split(',').map(str::trim).filter(|word| !word.is_empty());
+                    match words.map(|word| position(word).map(|at| 1_u64 << at)).try_fold(0, |bits, bit| bit.map(|bit| bits | bit)) {
+                        Some(bits) => bits,
+                        None => return refuse(),
+                    }
+                }
+                Value::Int(_) | Value::UInt(_) => match number(value).filter(|bits| bits >> names.len() == 0) {
+                    Some(bits) => bits,
+                    None => return refuse(),
+                },
+                Value::Null => return refuse(),
+                _ => return Err(error::wrong_type_for_var(name)),
+            };
+            let chosen: Vec<&str> = names.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, name)| *name).collect();
+            Ok(VarValue::Text(chosen.join(",").into()))
+        }
         Kind::Text => match value {
             Value::Null => refuse(),
             Value::Text(t) => Ok(VarValue::Text(t.clone())),

@@ -70,7 +70,7 @@ impl Settings {
             (Some(v), Kind::UInt(..)) => Value::UInt(sized(v).ok_or_else(|| wrong(v, "is not a number"))?),
             (Some(v), Kind::Double(..)) => Value::Double(v.parse().map_err(|_| wrong(v, "is not a number"))?),
             (Some(v), Kind::NullableText) if v.eq_ignore_ascii_case("null") => Value::Null,
-            (Some(v), Kind::Enum(_) | Kind::SqlMode) => match v.parse() {
+            (Some(v), Kind::Enum(_) | Kind::Set(_) | Kind::SqlMode) => match v.parse() {
                 Ok(n) => Value::UInt(n),
                 Err(_) => Value::Text(v.into()),
             },

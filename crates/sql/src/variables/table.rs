@@ -245,7 +245,7 @@ variables! {
     "lower_case_table_names" Global UInt(0, 0), "0", false, Fact;
     "mandatory_roles" Global Text, "", true, Ignored;
     "max_allowed_packet" Both UInt(1024, 1_073_741_824), "67108864", true, Real;
-    "max_binlog_cache_size" Global UInt(4096, U64), "18446744073709547520", true, Ignored;
+    "max_binlog_cache_size" Global UInt(4096, U64), "18446744073709547520", true, Real;
     "max_binlog_size" Global UInt(4096, 1_073_741_824), "1073741824", true, Real;
     "max_connect_errors" Global UInt(1, U64), "100", true, Ignored;
     "max_connections" Global UInt(1, 100_000), "151", true, Real;
@@ -350,6 +350,7 @@ variables! {
     "slave_preserve_commit_order" Global Bool, "ON", true, Fact;
     "slave_skip_errors" Global Text, "OFF", false, Real;
     "slave_transaction_retries" Global UInt(0, U64), "10", true, Real;
+    "slave_type_conversions" Global Set(&["ALL_LOSSY", "ALL_NON_LOSSY", "ALL_UNSIGNED", "ALL_SIGNED"]), "", true, Real;
     "slow_launch_time" Global UInt(0, YEAR), "2", true, Ignored;
     "slow_query_log" Global Bool, "OFF", true, Ignored;
     "slow_query_log_file" Global Text, "", true, Ignored;
@@ -435,6 +436,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("replica_parallel_workers", "slave_parallel_workers"),
     ("replica_preserve_commit_order", "slave_preserve_commit_order"),
     ("replica_skip_errors", "slave_skip_errors"),
+    ("replica_type_conversions", "slave_type_conversions"),
     ("sql_replica_skip_counter", "sql_slave_skip_counter"),
     ("replica_transaction_retries", "slave_transaction_retries"),
     ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"),

@@ -187,6 +187,7 @@ pub(crate) struct EventMark {
 #[derive(Default)]
 pub(crate) struct EventCache {
     source: EventSource,
+    bytes_max: u64,
     /// The name of a transaction in two phases.
     xid: Option<Arc<Xid>>,
     /// Statements as text that come before the rows as transactions of their own (CREATE TABLE … SELECT).
@@ -216,16 +217,22 @@ impl EventCache {
         EventCache { xid, ..EventCache::default() }
     }
 
-    /// A statement begins; the one before has ended.
-    pub fn begin_statement(&mut self, source: EventSource) {
+    /// A statement begins; the one before has ended. `bytes_max`: what all events may take.
+    pub fn begin_statement(&mut self, source: EventSource, bytes_max: u64) {
         self.end_statement();
         self.source = source;
+        self.bytes_max = bytes_max;
         self.told = false;
     }
 
     /// Bytes of all events so far.
     pub fn size(&self) -> u64 {
         self.logged + self.buf.len() as u64
+    }
+
+    /// They take more than they may.
+    pub fn is_too_large(&self) -> bool {
+        self.size() > self.bytes_max
     }
 
     /// Of these, those that are in the log already.

@@ -57,6 +57,8 @@ pub struct Settings {
     pub full_metadata: AtomicBool,
     /// `max_binlog_size`: a file ends behind the transaction that reaches it.
     pub max_size: AtomicU64,
+    /// `max_binlog_cache_size`: events of a transaction may take so many bytes. For those who make events.
+    pub max_cache_size: AtomicU64,
     /// `binlog_checksum=CRC32`, for files begun from now on.
     pub checksum: AtomicBool,
     /// Whether commits wait for replicas.
@@ -75,6 +77,7 @@ pub struct BinlogOptions {
     pub assigns_gtids: bool,
     pub full_metadata: bool,
     pub max_size: u64,
+    pub max_cache_size: u64,
     pub checksum: bool,
 }
 
@@ -89,6 +92,7 @@ impl Default for BinlogOptions {
             assigns_gtids: false,
             full_metadata: false,
             max_size: 1 << 30,
+            max_cache_size: u64::MAX,
             checksum: true,
         }
     }
@@ -190,6 +194,7 @@ impl Binlog {
             assigns_gtids: AtomicBool::new(options.assigns_gtids),
             full_metadata: AtomicBool::new(options.full_metadata),
             max_size: AtomicU64::new(options.max_size),
+            max_cache_size: AtomicU64::new(options.max_cache_size),
             checksum: AtomicBool::new(options.checksum),
             semi_sync: Arc::new(SemiSync::new(engine.clone())),
         };

@@ -334,6 +334,9 @@ impl Batches {
             return Ok(());
         }
         self.source.shared.examined.fetch_add(rows as u64, Ordering::Relaxed);
+        if !self.reads_all() {
+            self.source.shared.activity.add_by_ranges(rows);
+        }
         if let Some(watch) = &self.watch {
             watch.scan.add_rows(watch.worker.unwrap_or_else(aside::worker), rows);
         }

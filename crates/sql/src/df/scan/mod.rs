@@ -9,6 +9,7 @@ mod keys;
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
@@ -24,6 +25,7 @@ use datafusion::datasource::{TableType, source_as_provider};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
@@ -48,6 +50,7 @@ use super::repr::scalar;
 use super::sideways::JoinKeys;
 use crate::bind::ROW_KEY;
 use crate::plan::IndexChoice;
+use crate::session::{Reach, Work};
 
 use batches::{Batches, Pieces, Watch};
 pub(super) use columns::ColumnCache;
@@ -363,6 +366,26 @@ impl ScanExec {
         self.activity.get_or_init(|| Arc::new(ScanActivity::new(self.describe(), self.pieces.all.len(), workers))).clone()
     }
 
+    /// Counts how it comes to its rows. `first`: it is the first of its query.
+    fn count(&self, first: bool, work: &mut Work) {
+        let Access { ranges, rows, .. } = &self.source.access;
+        if rows.is_none() {
+            work.read_table(0, self.limit.is_none());
+        } else {
+            ranges.iter().for_each(|range| work.begin_range(range, false));
+        }
+        let reach = match &ranges[..] {
+            _ if rows.is_none() => Reach::Table,
+            [KeyRange { lower: Bound::Included(lower), upper: Bound::Included(upper) }] if lower == upper => Reach::Value,
+            _ => Reach::Ranges,
+        };
+        match first {
+            true => work.select([reach]),
+            // Behind another.
+            false => work.select([Reach::Value, reach]),
+        }
+    }
+
     /// The conditions that the scan evaluates.
     pub fn conditions(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.conditions
@@ -472,6 +495,41 @@ pub(super) fn watched(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> Result<V
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(scans)
+}
+
+/// What a plan that has run has done to come to its rows, but for the rows that its scans have read.
+pub(super) fn work(plan: &Arc<dyn ExecutionPlan>) -> Work {
+    let mut work = Work::default();
+    let mut sorts = 0;
+    // With whether a scan there is the first of its query.
+    let mut left = vec![(plan, true)];
+    while let Some((node, first)) = left.pop() {
+        let spilled = node.metrics().and_then(|metrics| metrics.spill_count()).unwrap_or(0) as u64;
+        work.created_tmp_files += spilled;
+        let mut first_below = first;
+        if let Some(scan) = node.downcast_ref::<ScanExec>() {
+            scan.count(first, &mut work);
+        } else if node.name() == "SortExec" {
+            sorts += 1;
+            work.sort_rows += node.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
+            work.sort_merge_passes += spilled;
+        } else if let Some(grouping) = node.downcast_ref::<AggregateExec>() {
+            // What is grouped is a query of its own: a subquery's plan is part of its statement's.
+            first_below = true;
+            if !grouping.group_expr().expr().is_empty() && *grouping.mode() != AggregateMode::Partial {
+                work.created_tmp_tables += 1;
+                work.created_tmp_disk_tables += u64::from(spilled > 0);
+            }
+        }
+        let joins = node.name().contains("Join");
+        left.extend(node.children().into_iter().enumerate().map(|(at, child)| (child, first_below && (at == 0 || !joins))));
+    }
+    if work.select_range > 0 && work.select_scan == 0 {
+        work.sort_range = sorts;
+    } else {
+        work.sort_scan = sorts;
+    }
+    work
 }
 
 /// A worker's batches, with the rests that it takes between them.

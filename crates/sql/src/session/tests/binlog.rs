@@ -41,6 +41,26 @@ async fn news(c: &mut Client, seen: &mut usize) -> String {
     new
 }
 
+/// The error is MySQL's; it comes there when a block of events is full, here with the row that is too much.
+#[tokio::test]
+async fn a_statement_whose_events_are_too_many_is_undone() {
+    let (_server, mut c) = server(&[("max_binlog_cache_size", "8192")]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(5000))").await;
+    let full = (1197, "Multi-statement transaction required more than 'max_binlog_cache_size' bytes of storage; increase this mysqld variable and try again".to_owned());
+    assert_eq!(c.error("INSERT INTO t VALUES (1, REPEAT('x', 5000)), (2, REPEAT('x', 5000))").await, full);
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO t VALUES (3, REPEAT('x', 5000))").await;
+    assert_eq!(c.error("INSERT INTO t VALUES (4, 'y'), (5, REPEAT('x', 5000))").await, full);
+    c.ok("INSERT INTO t VALUES (6, 'y')").await;
+    c.ok("COMMIT").await;
+    assert_eq!(c.rows("SELECT id FROM t").await, table("3|6"));
+    c.ok("SET GLOBAL max_binlog_cache_size = 4194304").await;
+    c.ok("INSERT INTO t VALUES (7, REPEAT('x', 5000)), (8, REPEAT('x', 5000))").await;
+    let rows: Vec<String> = (10..300).map(|id| format!("({id}, REPEAT('x', 5000))")).collect();
+    c.ok(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+    assert_eq!(c.rows("SHOW GLOBAL STATUS LIKE 'Binlog_cache_%'").await, table("Binlog_cache_disk_use 1|Binlog_cache_use 3"));
+}
+
 #[tokio::test]
 async fn rows_are_logged_as_transactions_commit() {
     let (_server, mut c) = server(&[]).await;

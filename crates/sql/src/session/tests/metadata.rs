@@ -162,6 +162,78 @@ async fn rows_that_statements_write_are_counted() {
     assert_eq!(c.rows(handler).await, table("Handler_delete 1|Handler_update 3|Handler_write 5"));
 }
 
+/// Runs a statement and says what it has done to come to its rows.
+async fn work_of(c: &mut super::Client, statement: &str) -> String {
+    c.ok("FLUSH STATUS").await;
+    let _ = c.run(statement).await;
+    let counted = "Variable_name LIKE 'Handler\\_read%' OR Variable_name LIKE 'Select\\_%' OR Variable_name LIKE 'Sort\\_%' OR Variable_name LIKE 'Created\\_%' OR Variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')";
+    let rows = c.rows(&format!("SHOW STATUS WHERE ({counted}) AND Value <> '0'")).await;
+    rows.iter().map(|row| format!("{} {}", row[0].replace("Handler_", ""), row[1])).collect::<Vec<_>>().join(", ")
+}
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn the_way_to_rows_is_counted() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, k INT, u INT, c INT, KEY (k), UNIQUE KEY (u))").await;
+    let rows: Vec<String> = (1..=20).map(|i| format!("({i}, {}, {i}, {})", i % 5, i % 4)).collect();
+    c.ok(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+    c.ok("CREATE TABLE w (id INT PRIMARY KEY, v INT)").await;
+    for (statement, work) in [
+        ("SELECT * FROM t WHERE id = 5", "read_key 1"),
+        ("SELECT * FROM t WHERE id = 500", "read_key 1"),
+        ("SELECT * FROM t WHERE k = 2", "read_key 1, read_next 4"),
+        ("SELECT * FROM t WHERE k = 99", "read_key 1"),
+        ("SELECT * FROM t WHERE u = 7", "read_key 1"),
+        ("SELECT * FROM t WHERE id BETWEEN 3 AND 7", "read_key 1, read_next 5, Select_range 1"),
+        ("SELECT * FROM t WHERE id > 15", "read_key 1, read_next 5, Select_range 1"),
+        ("SELECT * FROM t WHERE id < 4", "read_first 1, read_key 1, read_next 3, Select_range 1"),
+        ("SELECT * FROM t WHERE id IN (1, 5, 9)", "read_key 3, Select_range 1"),
+        ("SELECT * FROM t WHERE k IN (1, 2)", "read_key 2, read_next 8, Select_range 1"),
+        ("SELECT * FROM t WHERE id BETWEEN 3 AND 17 LIMIT 4", "read_key 1, read_next 3, Select_range 1"),
+        ("SELECT * FROM t WHERE id BETWEEN 3 AND 7 ORDER BY id DESC", "read_key 1, read_prev 5, Select_range 1"),
+        ("SELECT * FROM t WHERE id > 15 ORDER BY id DESC", "read_key 1, read_last 1, read_prev 5, Select_range 1"),
+        ("SELECT * FROM t", "read_first 1, read_key 1, read_rnd_next 21, Select_scan 1"),
+        ("SELECT * FROM t LIMIT 3", "read_first 1, read_key 1, read_rnd_next 3, Select_scan 1"),
+        ("SELECT * FROM t ORDER BY id LIMIT 2, 3", "read_first 1, read_key 1, read_next 4, Select_scan 1"),
+        ("SELECT * FROM t ORDER BY id DESC", "read_key 1, read_last 1, read_prev 20, Select_scan 1"),
+        ("SELECT * FROM t WHERE c = 3", "read_first 1, read_key 1, read_rnd_next 21, Select_scan 1"),
+        ("SELECT * FROM t ORDER BY c LIMIT 3", "read_first 1, read_key 1, read_rnd_next 21, Select_scan 1, Sort_rows 3, Sort_scan 1"),
+        ("SELECT * FROM t WHERE id > 10 ORDER BY c", "read_key 1, read_next 10, Select_range 1, Sort_range 1, Sort_rows 10"),
+        ("SELECT COUNT(*) FROM t", ""),
+        ("SELECT MIN(id) FROM t", "read_first 1, read_key 1"),
+        ("SELECT MAX(u) FROM t", "read_key 1, read_last 1"),
+        ("SELECT * FROM w", "read_first 1, read_key 1, read_rnd_next 1, Select_scan 1"),
+        ("SELECT * FROM t WHERE k = 2 FOR UPDATE", "read_key 1, read_next 4"),
+        ("INSERT INTO w VALUES (2, 1), (3, 1), (4, 2)", "write 3"),
+        ("INSERT INTO w VALUES (2, 5) ON DUPLICATE KEY UPDATE v = v + 1", "read_key 1, update 1, write 1"),
+        ("UPDATE w SET v = 8 WHERE id = 2", "read_key 1, update 1"),
+        ("UPDATE w SET v = 8 WHERE id = 2", "read_key 1"),
+        ("UPDATE w SET v = v + 1", "read_first 1, read_key 1, read_rnd_next 4, update 3"),
+        ("UPDATE w SET v = v + 1 WHERE id > 2", "read_key 1, read_next 2, update 2"),
+        ("UPDATE w SET v = v + 1 ORDER BY v LIMIT 1", "read_first 1, read_key 2, read_rnd 1, read_rnd_next 4, update 1, Sort_rows 1, Sort_scan 1"),
+        ("DELETE FROM w WHERE id = 3", "delete 1, read_key 1"),
+        ("DELETE FROM w LIMIT 1", "delete 1, read_first 1, read_key 1, read_rnd_next 1"),
+        ("DELETE FROM w", "delete 1, read_first 1, read_key 1, read_rnd_next 2"),
+    ] {
+        let mut expected: Vec<&str> = work.split(", ").collect();
+        let found = work_of(&mut c, statement).await;
+        let mut found: Vec<&str> = found.split(", ").collect();
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{statement}");
+    }
+    // Joins and what DataFusion runs: a table scan each, whatever the order.
+    for executor in ["fast", "datafusion"] {
+        c.ok(&format!("SET highkey_executor = {executor}")).await;
+        let join = work_of(&mut c, "SELECT * FROM t a JOIN t b ON b.c = a.c").await;
+        assert_eq!(join, "read_first 2, read_key 2, read_rnd_next 42, Select_full_join 1, Select_scan 1", "{executor}");
+    }
+    let digest = "SELECT SUM_SELECT_FULL_JOIN, SUM_SELECT_SCAN, SUM_NO_INDEX_USED FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST_TEXT LIKE '%`t` `a` JOIN%'";
+    assert_eq!(c.rows(digest).await, table("2 2 2"));
+}
+
 #[tokio::test]
 async fn reports_are_told_of_statements_of_connections_that_are_there() {
     let server = Server::new();

@@ -320,6 +320,12 @@ impl Inserter {
         self.target.table.auto_increment().note_explicit(greatest)
     }
 
+    /// `pass`, of rows whose last one brings `last`, which the OK packet tells.
+    pub(super) fn pass_until(&mut self, greatest: Option<u64>, last: u64) -> Result<(), MySqlError> {
+        self.last_explicit = last;
+        self.pass(greatest)
+    }
+
     /// The column that gets a generated value in each row, if rows do not give it and it is an integer.
     pub fn generated_column(&self) -> Option<usize> {
         let column = self.auto.as_ref()?.column;
@@ -492,7 +498,7 @@ impl Session {
             _ => super::insert_select::plain_copy(query, columns, &inserter.target),
         };
         match copy {
-            Some(copy) => self.copy_rows(inserter, &copy).await,
+            Some(copy) => self.copy_rows(inserter, &copy, &query.hints).await,
             None => self.insert_query(inserter, query).await,
         }
     }

@@ -21,11 +21,17 @@ use super::scan::ROW_COST;
 pub struct Crew {
     engine: Arc<QueryEngine>,
     taken: TakenWorkers,
-    _report: Report,
+    /// None: a query of the statement is one.
+    _report: Option<Report>,
 }
 
 impl Crew {
-    /// Workers for reading so many rows, as the settings allow, at most `most`. None if that is not worth them, or fewer than two are free, which is counted.
+    /// So many rows are work for workers.
+    pub fn is_worth(settings: &ParallelSettings, rows: u64) -> bool {
+        ROW_COST * rows as f64 >= settings.cost_threshold as f64
+    }
+
+    /// Workers for a statement's so many rows, as the settings allow, at most `most`. None if that is not worth them, or fewer than two are free, which is counted.
     pub async fn take(
         engine: &Arc<QueryEngine>,
         settings: &ParallelSettings,
@@ -35,7 +41,7 @@ impl Crew {
         is_killed: impl Fn() -> bool,
     ) -> Option<Crew> {
         let wanted = settings.wanted().ok()?.min(most);
-        if wanted < 2 || ROW_COST * (rows as f64) < settings.cost_threshold as f64 {
+        if wanted < 2 || !Crew::is_worth(settings, rows) {
             return None;
         }
         let taken = engine.workers().take(wanted, settings.max_workers, settings.queue_timeout, is_killed).await;
@@ -46,7 +52,14 @@ impl Crew {
         };
         activity.note_degree(Ok(taken.count));
         let report = engine.give_way().begin(Handle::current());
-        Some(Crew { engine: engine.clone(), taken, _report: report })
+        Some(Crew { engine: engine.clone(), taken, _report: Some(report) })
+    }
+
+    /// Workers for a statement one of whose queries runs, without waiting for them.
+    pub fn take_more(engine: &Arc<QueryEngine>, settings: &ParallelSettings, most: usize, activity: &QueryActivity) -> Option<Crew> {
+        let taken = engine.workers().take_free(settings.wanted().ok()?.min(most), settings.max_workers, !activity.was_parallel())?;
+        activity.note_degree(Ok(taken.count));
+        Some(Crew { engine: engine.clone(), taken, _report: None })
     }
 
     /// So many may be at work.

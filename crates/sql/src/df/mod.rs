@@ -50,7 +50,7 @@ pub use crew::{Crew, Making};
 pub use engine::{EngineOptions, QueryEngine};
 pub use explain::{Explained, ShownScan};
 pub use parallel::{ParallelSettings, SerialReason};
-pub use stream::RowStream;
+pub use stream::{RowStream, Rows};
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

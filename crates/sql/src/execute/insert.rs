@@ -332,6 +332,11 @@ impl Inserter {
         (!self.columns.contains(&column) && self.target.columns()[column].ty.is_integer()).then_some(column)
     }
 
+    /// The columns that rows give, in their order.
+    pub(super) fn given_columns(&self) -> &[usize] {
+        &self.columns
+    }
+
     /// LAST_INSERT_ID() depends on which rows go in.
     pub fn tells_first_inserted(&self) -> bool {
         self.ignore && self.auto.is_some()
@@ -533,10 +538,13 @@ impl Session {
                 }
             }
         } else {
+            // Outputs that are computed here are the session's.
+            let mut beside = late.is_none().then(|| self.query_rows(inserter, &query.hints));
             let mut stream = self.stream(query.clone(), true).await?;
+            let mut is_taken = true;
             let outcome = loop {
                 let rows = match stream.rows.next().await {
-                    Ok(Some(rows)) => rows.to_vec(),
+                    Ok(Some(rows)) => rows,
                     Ok(None) => break Ok(()),
                     Err(e) => break Err(Failure::Sql(e)),
                 };
@@ -544,7 +552,11 @@ impl Session {
                     break Err(Failure::Sql(e));
                 }
                 let written = async {
-                    for values in rows {
+                    let rows = match &mut beside {
+                        Some(beside) => Box::pin(self.take_query_rows(inserter, beside, &mut batch, rows)).await?,
+                        None => Some(rows),
+                    };
+                    for values in rows.map_or_else(Vec::new, |rows| rows.to_vec()) {
                         let values = self.outputs(late.as_ref(), values)?;
                         self.take_row(inserter, values, lenient, &mut batch)?;
                         if batch.len() >= BATCH_ROWS {
@@ -554,10 +566,20 @@ impl Session {
                     Ok::<(), Failure>(())
                 };
                 if let Err(e) = written.await {
+                    is_taken = false;
                     break Err(e);
                 }
             };
+            // Whatever ended the query, the rows before come first: one of them may be why the statement fails.
+            let rest = match &mut beside {
+                Some(beside) if is_taken => Box::pin(self.take_last_query_rows(inserter, beside)).await,
+                _ => Ok(()),
+            };
             stream.finish_keeping_warnings(&mut self.state);
+            if let Some(beside) = beside {
+                beside.end().await;
+            }
+            rest?;
             outcome?;
             self.state.check_strict()?;
         }

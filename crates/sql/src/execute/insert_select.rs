@@ -1,7 +1,7 @@
 //! INSERT … SELECT of columns of one table: the copy loop of source 000, without DataFusion and without expressions.
 //!
 //! Leaf by leaf of a snapshot, into the table in bulk. Between tables of the same columns the rows' bytes are copied; else values are put in their
-//! places, and converted only where the column types differ. Where nothing is converted workers may do it (`super::parallel_copy`).
+//! places, and converted only where the column types differ. Workers may do it (`super::parallel_insert`).
 
 use std::sync::Arc;
 

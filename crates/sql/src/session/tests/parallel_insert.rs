@@ -1,4 +1,4 @@
-//! INSERT … SELECT of plain columns with workers: it leaves and tells what it does on one thread.
+//! INSERT … SELECT with workers: it leaves and tells what it does on one thread.
 
 use super::{Client, Server, table};
 
@@ -58,45 +58,90 @@ async fn with_workers(c: &mut Client, create: &[&str], copy: &str) -> bool {
     counter(c, "PQ_stmt_executed").await > before
 }
 
+const OWN_COLUMNS: &str =
+    "CREATE TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL, s VARCHAR(400) NOT NULL, n INT, d INT NOT NULL, KEY (k))";
+const MOVED: &str = "CREATE TABLE x (k INT PRIMARY KEY, c INT DEFAULT 7, id INT UNIQUE, s VARCHAR(500), KEY (s(10), k))";
+const SOME: &str = "INSERT INTO x SELECT * FROM few WHERE id % 1000 = 0";
+
+/// How `x` is made, and what goes into it but for the table that it comes from.
+const COPIES: &[(&[&str], &str)] = &[
+    (&["CREATE TABLE x LIKE few"], "INSERT INTO x SELECT * FROM "),
+    (&[MOVED], "INSERT INTO x (k, id, s) SELECT k, id, s FROM "),
+    (&["CREATE TABLE x (n INT, s VARCHAR(400), KEY (n))"], "INSERT INTO x SELECT n, s FROM "),
+    // Generated numbers, into rows that stay as they are and into others.
+    (&[OWN_COLUMNS], "INSERT INTO x (k, s, n, d) SELECT k, s, n, d FROM "),
+    (&["CREATE TABLE x (s VARCHAR(400), a BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, k INT UNIQUE)"], "INSERT INTO x (k, s) SELECT k, s FROM "),
+    // Given ones, and some of both.
+    (&[OWN_COLUMNS], "INSERT INTO x SELECT * FROM "),
+    (&["CREATE TABLE x (a INT AUTO_INCREMENT PRIMARY KEY, k INT, KEY (k))"], "INSERT INTO x SELECT n, k FROM "),
+    // Rows that are there already.
+    (&["CREATE TABLE x LIKE few", SOME], "REPLACE INTO x SELECT * FROM "),
+    (&["CREATE TABLE x LIKE few", SOME], "INSERT IGNORE INTO x SELECT * FROM "),
+    (&["CREATE TABLE x LIKE few", SOME], "INSERT INTO x SELECT * FROM "),
+    (&["CREATE TABLE x LIKE few", "INSERT INTO x VALUES (1, 1, 's', 1, 1), (999999, 1, 's', 1, 1)"], "INSERT INTO x SELECT * FROM "),
+    // Rows of the source that exclude each other.
+    (&["CREATE TABLE x (d INT PRIMARY KEY, id INT)"], "INSERT INTO x SELECT d, id FROM "),
+    (&["CREATE TABLE x (d INT PRIMARY KEY, id INT)"], "INSERT IGNORE INTO x SELECT d, id FROM "),
+    (&["CREATE TABLE x (d INT PRIMARY KEY, id INT)"], "REPLACE INTO x SELECT d, id FROM "),
+    (&["CREATE TABLE x (id INT PRIMARY KEY, d INT UNIQUE)"], "INSERT INTO x SELECT id, d FROM "),
+    (&["CREATE TABLE x (id INT PRIMARY KEY, d INT UNIQUE)"], "REPLACE INTO x SELECT id, d FROM "),
+    // Conversions, some of which have something to tell.
+    (&["CREATE TABLE x (id BIGINT UNSIGNED, k VARCHAR(10), d DECIMAL(10,2), n DOUBLE)"], "INSERT INTO x SELECT id, k, d, n FROM "),
+    (&["CREATE TABLE x (id INT PRIMARY KEY, n INT NOT NULL)"], "INSERT IGNORE INTO x SELECT id, n FROM "),
+    (&["CREATE TABLE x (id INT PRIMARY KEY, n INT NOT NULL)"], "INSERT INTO x SELECT id, n FROM "),
+    (&["CREATE TABLE x (id SMALLINT UNSIGNED, k SMALLINT)"], "INSERT IGNORE INTO x SELECT id, k * 3 FROM "),
+    (&["CREATE TABLE x (id INT, k SMALLINT)"], "INSERT IGNORE INTO x SELECT id, d FROM "),
+    (&["CREATE TABLE x (id INT, k TINYINT)"], "INSERT INTO x SELECT id, d FROM "),
+    (&["CREATE TABLE x (a INT AUTO_INCREMENT PRIMARY KEY, k TINYINT UNSIGNED)"], "REPLACE INTO x (k) SELECT d FROM "),
+    (&["CREATE TABLE x (id INT, s VARCHAR(20))"], "INSERT INTO x SELECT id, s FROM "),
+];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn copies_are_the_same_with_workers() {
     let server = Server::new();
     let mut c = filled(&server).await;
-    let own_columns = "CREATE TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL, s VARCHAR(400) NOT NULL, n INT, d INT NOT NULL, KEY (k))";
     for from in ["few", "many"] {
-        let like = &*format!("CREATE TABLE x LIKE {from}");
-        let some = &*format!("INSERT INTO x SELECT * FROM {from} WHERE id % 1000 = 0");
-        let cases: &[(&[&str], &str)] = &[
-            (&[like], "INSERT INTO x SELECT * FROM "),
-            (&["CREATE TABLE x (k INT PRIMARY KEY, c INT DEFAULT 7, id INT UNIQUE, s VARCHAR(500), KEY (s(10), k))"], "INSERT INTO x (k, id, s) SELECT k, id, s FROM "),
-            (&["CREATE TABLE x (n INT, s VARCHAR(400), KEY (n))"], "INSERT INTO x SELECT n, s FROM "),
-            // Generated numbers, into rows that stay as they are and into others.
-            (&[own_columns], "INSERT INTO x (k, s, n, d) SELECT k, s, n, d FROM "),
-            (&["CREATE TABLE x (s VARCHAR(400), a BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, k INT UNIQUE)"], "INSERT INTO x (k, s) SELECT k, s FROM "),
-            // Given ones, and some of both.
-            (&[own_columns], "INSERT INTO x SELECT * FROM "),
-            (&["CREATE TABLE x (a INT AUTO_INCREMENT PRIMARY KEY, k INT, KEY (k))"], "INSERT INTO x SELECT n, k FROM "),
-            // Rows that are there already.
-            (&[like, some], "REPLACE INTO x SELECT * FROM "),
-            (&[like, some], "INSERT IGNORE INTO x SELECT * FROM "),
-            (&[like, some], "INSERT INTO x SELECT * FROM "),
-            (&[like, "INSERT INTO x VALUES (1, 1, 's', 1, 1), (999999, 1, 's', 1, 1)"], "INSERT INTO x SELECT * FROM "),
-            // Rows of the source that exclude each other.
-            (&["CREATE TABLE x (d INT PRIMARY KEY, id INT)"], "INSERT INTO x SELECT d, id FROM "),
-            (&["CREATE TABLE x (d INT PRIMARY KEY, id INT)"], "INSERT IGNORE INTO x SELECT d, id FROM "),
-            (&["CREATE TABLE x (d INT PRIMARY KEY, id INT)"], "REPLACE INTO x SELECT d, id FROM "),
-            (&["CREATE TABLE x (id INT PRIMARY KEY, d INT UNIQUE)"], "INSERT INTO x SELECT id, d FROM "),
-            (&["CREATE TABLE x (id INT PRIMARY KEY, d INT UNIQUE)"], "REPLACE INTO x SELECT id, d FROM "),
-        ];
-        for (create, copy) in cases {
+        for (create, copy) in COPIES.iter().filter(|(_, copy)| !copy.contains("k * 3")) {
             let copy = format!("{copy}{from}");
             both(&mut c, create, &copy).await;
             assert!(with_workers(&mut c, create, &copy).await, "{copy}");
         }
-        let itself = [like, &*format!("INSERT INTO x SELECT * FROM {from}"), "ALTER TABLE x MODIFY id INT NOT NULL AUTO_INCREMENT"];
+        let itself = [OWN_COLUMNS, &*format!("INSERT INTO x SELECT * FROM {from}")];
         both(&mut c, &itself, "INSERT INTO x (k, s, n, d) SELECT k, s, n, d FROM x").await;
         assert!(with_workers(&mut c, &itself, "INSERT INTO x (k, s, n, d) SELECT k, s, n, d FROM x").await);
     }
+}
+
+/// The same statements as queries on DataFusion.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_queries_are_the_same_with_workers() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    for (create, copy) in COPIES {
+        both(&mut c, create, &format!("{copy}many")).await;
+    }
+    // The query stays on one thread, what becomes of its rows does not.
+    let create = ["CREATE TABLE x (id INT PRIMARY KEY, k INT, KEY (k))"];
+    let copy = "INSERT INTO x SELECT id, @k := k FROM many";
+    both(&mut c, &create, copy).await;
+    assert!(with_workers(&mut c, &create, copy).await);
+    assert_eq!(c.value("SELECT @k = (SELECT k FROM many ORDER BY id DESC LIMIT 1)").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn times_are_converted_in_the_zone_of_the_session() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET time_zone = '+05:00'").await;
+    c.ok("CREATE TABLE times (id INT PRIMARY KEY, at TIMESTAMP NULL, on_day DATETIME, pad CHAR(200))").await;
+    c.ok("INSERT INTO times SELECT id, '2024-01-01 00:00:00' + INTERVAL id MINUTE, '2024-06-01' + INTERVAL id MINUTE, 'x' FROM many").await;
+    let create = ["CREATE TABLE x (id INT PRIMARY KEY, day DATETIME, at TIMESTAMP NULL, same TIMESTAMP NULL)"];
+    let copy = "INSERT INTO x SELECT id, at, on_day, at FROM times";
+    both(&mut c, &create, copy).await;
+    assert!(with_workers(&mut c, &create, copy).await);
+    let wrong = "SELECT COUNT(*) FROM x JOIN times USING (id) WHERE x.day <> times.at OR x.at <> on_day OR same <> times.at";
+    assert_eq!(c.value(wrong).await, "0");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,8 +149,6 @@ async fn what_needs_the_session_has_no_workers() {
     let server = Server::new();
     let mut c = filled(&server).await;
     for (create, copy) in [
-        ("CREATE TABLE x (id BIGINT PRIMARY KEY)", "INSERT INTO x SELECT id FROM few"),
-        ("CREATE TABLE x (n INT NOT NULL)", "INSERT IGNORE INTO x SELECT n FROM few"),
         ("CREATE TABLE x (id INT, g INT AS (id + 1))", "INSERT INTO x (id) SELECT id FROM few"),
         ("CREATE TABLE x (id INT, CHECK (id > 0))", "INSERT INTO x (id) SELECT id FROM few"),
         ("CREATE TABLE x (id INT, e INT DEFAULT (id + 1))", "INSERT INTO x (id) SELECT id FROM few"),

@@ -31,17 +31,16 @@ impl Crew {
         ROW_COST * rows as f64 >= settings.cost_threshold as f64
     }
 
-    /// Workers for a statement's so many rows, as the settings allow, at most `most`. None if that is not worth them, or fewer than two are free, which is counted.
+    /// Workers for a statement, as the settings allow, at most `most`. None if that is fewer than two, or fewer are free, which is counted.
     pub async fn take(
         engine: &Arc<QueryEngine>,
         settings: &ParallelSettings,
-        rows: u64,
         most: usize,
         activity: &QueryActivity,
         is_killed: impl Fn() -> bool,
     ) -> Option<Crew> {
         let wanted = settings.wanted().ok()?.min(most);
-        if wanted < 2 || !Crew::is_worth(settings, rows) {
+        if wanted < 2 {
             return None;
         }
         let taken = engine.workers().take(wanted, settings.max_workers, settings.queue_timeout, is_killed).await;
@@ -126,5 +125,50 @@ impl<T> Making<T> {
             // A worker that has panicked has told so, or is not asked any more.
             let _ = self.task.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{TryRecvError, channel};
+
+    use super::super::engine::EngineOptions;
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn workers_make_until_nobody_wants_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let spill_dir = dir.path().join("spill");
+        let engine = QueryEngine::new(EngineOptions { threads: 2, memory_bytes: 16 << 20, temp_bytes: 1 << 20, column_cache_bytes: 0, spill_dir }).unwrap();
+        let settings = ParallelSettings { enabled: true, default_degree: 3, cost_threshold: 10, max_workers: 4, ..ParallelSettings::serial() };
+        let activity = QueryActivity::default();
+        assert!(!Crew::is_worth(&settings, 50) && Crew::is_worth(&settings, 1000));
+        assert!(Crew::take(&engine, &settings, 1, &activity, || false).await.is_none(), "one is no help");
+        assert!(!activity.was_parallel());
+        let crew = Crew::take(&engine, &settings, 8, &activity, || false).await.unwrap();
+        assert_eq!((crew.workers(), engine.workers().running()), (3, 3));
+        assert!(Crew::take_more(&engine, &settings, 8, &activity).is_none(), "one is left");
+
+        let mut n = 0;
+        let mut counting = crew.produce(2, move |go_on| {
+            n += 1;
+            Ok((go_on() && n <= 3).then_some(n))
+        });
+        for expected in [Some(1), Some(2), Some(3), None] {
+            assert_eq!(counting.next().await.unwrap(), expected);
+        }
+        let (held, is_held) = channel::<()>();
+        let mut endless = crew.produce(1, move |go_on| {
+            let _held = &held;
+            Ok(go_on().then_some(7))
+        });
+        assert_eq!(endless.next().await.unwrap(), Some(7));
+        endless.end().await;
+        assert_eq!(is_held.try_recv(), Err(TryRecvError::Disconnected), "it has let go");
+        let mut failing = crew.produce(1, |_| -> Result<Option<()>, MySqlError> { panic!("for the test") });
+        assert!(failing.next().await.is_err(), "a panic is no end");
+        failing.end().await;
+        drop(crew);
+        assert_eq!((engine.workers().running(), engine.workers().statements()), (0, 1));
     }
 }

@@ -407,7 +407,8 @@ impl Session {
     /// Copies the rows with workers. False: there are none to be had, or the copy is not for them; nothing was done.
     pub(super) async fn copy_with_workers(&mut self, inserter: &mut Inserter, copy: &PlainCopy, snapshot: &Snapshot, hints: &Hints) -> Result<bool, Failure> {
         let settings = self.parallel_settings(hints);
-        if settings.wanted().is_err() || !hints.pq.divides(&copy.alias) {
+        let rows = copy.source.row_count_estimate()?;
+        if settings.wanted().is_err() || !hints.pq.divides(&copy.alias) || !Crew::is_worth(&settings, rows) {
             return Ok(false);
         }
         let place = |&(from, column, is_stored): &(usize, usize, bool)| {
@@ -420,11 +421,10 @@ impl Session {
         if pieces.len() < 2 && settings.cost_threshold == 0 {
             pieces = copy.source.partitions(0, &KeyRange::all(), true)?.parts;
         }
-        let rows = copy.source.row_count_estimate()?;
         let (engine, process) = (self.state.instance.queries().clone(), self.state.process.clone());
         let most = pieces.len().min(MOST_WORKERS);
         let is_killed = || process.check().is_err();
-        let Some(crew) = Crew::take(&engine, &settings, rows, most, process.queries(), is_killed).await else { return Ok(false) };
+        let Some(crew) = Crew::take(&engine, &settings, most, process.queries(), is_killed).await else { return Ok(false) };
         self.lock_auto_increment(inserter).await?;
         let source = Source {
             table: copy.source.clone(),

@@ -520,7 +520,8 @@ impl Session {
             self.begin_bulk(inserter)?;
         }
         let mut batch = Vec::with_capacity(BATCH_ROWS);
-        let fast = self.compile_fast(query)?;
+        let executor = self.state.config.executor;
+        let fast = self.compile_fast(query)?.filter(|fast| executor == Executor::Fast || !fast.reads_large_table());
         let mut rows = Vec::new();
         let in_memory = if reads_target {
             self.collect(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;

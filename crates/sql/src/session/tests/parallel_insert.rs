@@ -129,6 +129,20 @@ async fn rows_of_queries_are_the_same_with_workers() {
     assert_eq!(c.value("SELECT @k = (SELECT k FROM many ORDER BY id DESC LIMIT 1)").await, "1");
 }
 
+/// Nothing but their number keeps them from the fast path, where all of them would be in memory: below REPEATABLE READ no gap is locked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_a_large_table_are_not_held() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await;
+    let create = ["CREATE TABLE x (id INT PRIMARY KEY, k INT)"];
+    let copy = "INSERT INTO x SELECT id, k + 1 FROM many";
+    assert!(!with_workers(&mut c, &create, copy).await);
+    c.ok("INSERT INTO many VALUES (1, 1, 's', 1, 1)").await;
+    both(&mut c, &create, copy).await;
+    assert!(with_workers(&mut c, &create, copy).await);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn times_are_converted_in_the_zone_of_the_session() {
     let server = Server::new();

@@ -269,17 +269,35 @@ pub(super) struct Pace {
 impl Pace {
     /// Between two batches: rests if reports are to give way.
     pub async fn rest(&mut self, give_way: &GiveWay) {
+        if let Some((now, owed)) = self.due(give_way) {
+            tokio::time::sleep(owed).await;
+            self.has_rested(now, give_way);
+        }
+    }
+
+    /// As `rest`, on a thread that may block.
+    pub fn rest_blocking(&mut self, give_way: &GiveWay) {
+        if let Some((now, owed)) = self.due(give_way) {
+            std::thread::sleep(owed);
+            self.has_rested(now, give_way);
+        }
+    }
+
+    /// A rest to be taken now, and for how long.
+    fn due(&mut self, give_way: &GiveWay) -> Option<(Instant, Duration)> {
         let rest = give_way.rest.load(Ordering::Relaxed);
         if rest == 0 {
             *self = Pace::default();
-            return;
+            return None;
         }
         let now = Instant::now();
-        let Some(owed) = self.owes(now, rest) else { return };
-        tokio::time::sleep(owed).await;
-        let rested = now.elapsed();
+        self.owes(now, rest).map(|owed| (now, owed))
+    }
+
+    fn has_rested(&mut self, since: Instant, give_way: &GiveWay) {
+        let rested = since.elapsed();
         give_way.rested.fetch_add(rested.as_micros() as u64, Ordering::Relaxed);
-        self.since = Some(now + rested);
+        self.since = Some(since + rested);
     }
 
     /// How long to rest now, after the work since the last time.

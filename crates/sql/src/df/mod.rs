@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `engine`, `memory`: what they run on. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
 //! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod activity;
@@ -16,6 +16,7 @@ mod build_side;
 mod compact;
 mod constants;
 mod context;
+mod crew;
 mod deal;
 mod engine;
 mod error;
@@ -45,10 +46,11 @@ mod yielding;
 
 pub use activity::QueryActivity;
 pub use context::{QueryContext, killed_error};
+pub use crew::{Crew, Making};
 pub use engine::{EngineOptions, QueryEngine};
 pub use explain::{Explained, ShownScan};
 pub use parallel::{ParallelSettings, SerialReason};
-pub use stream::RowStream;
+pub use stream::{RowStream, Rows};
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

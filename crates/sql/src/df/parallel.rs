@@ -305,7 +305,7 @@ impl Workers {
         let mut refused = false;
         loop {
             let given_back = self.given_back.notified();
-            if let Some(taken) = self.try_take(wanted, limit) {
+            if let Some(taken) = self.take_free(wanted, limit, true) {
                 return Some(taken);
             }
             if !std::mem::replace(&mut refused, true) {
@@ -319,14 +319,15 @@ impl Workers {
         }
     }
 
-    fn try_take(self: &Arc<Self>, wanted: usize, limit: usize) -> Option<TakenWorkers> {
+    /// As `take`, without waiting. `first`: the statement has got none before.
+    pub(super) fn take_free(self: &Arc<Self>, wanted: usize, limit: usize, first: bool) -> Option<TakenWorkers> {
         let mut count = 0;
         let taken = self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |running| {
             count = wanted.min(limit.saturating_sub(running));
             (count >= 2).then_some(running + count)
         });
         taken.ok()?;
-        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.statements.fetch_add(u64::from(first), Ordering::Relaxed);
         Some(TakenWorkers { workers: Some(self.clone()), count })
     }
 

@@ -65,12 +65,22 @@ impl Rows {
         self.batch.num_rows()
     }
 
+    /// Bytes of memory that they take, about: rows of several batches may share some.
+    pub fn bytes(&self) -> usize {
+        self.batch.get_array_memory_size()
+    }
+
     /// Calls `row` with each row's values, in the result's types. Stops at the first error.
-    pub fn for_each<E>(&self, mut row: impl FnMut(&[Value]) -> Result<(), E>) -> Result<(), E> {
+    pub fn for_each<E>(&self, row: impl FnMut(&[Value]) -> Result<(), E>) -> Result<(), E> {
+        self.for_each_from(0, row)
+    }
+
+    /// As `for_each`, without the first rows.
+    pub fn for_each_from<E>(&self, first: usize, mut row: impl FnMut(&[Value]) -> Result<(), E>) -> Result<(), E> {
         let types: Vec<&ColumnType> = self.fields.iter().map(|f| &f.ty.ty).collect();
         let readers: Vec<ColumnReader> = self.batch.columns().iter().zip(&types).map(|(array, ty)| ColumnReader::new(array.as_ref(), ty)).collect();
         let mut values = vec![Value::Null; readers.len()];
-        for i in 0..self.batch.num_rows() {
+        for i in first..self.batch.num_rows() {
             for (value, reader) in values.iter_mut().zip(&readers) {
                 *value = reader.get(i);
             }

@@ -320,10 +320,21 @@ impl Inserter {
         self.target.table.auto_increment().note_explicit(greatest)
     }
 
+    /// `pass`, of rows whose last one brings `last`, which the OK packet tells.
+    pub(super) fn pass_until(&mut self, greatest: Option<u64>, last: u64) -> Result<(), MySqlError> {
+        self.last_explicit = last;
+        self.pass(greatest)
+    }
+
     /// The column that gets a generated value in each row, if rows do not give it and it is an integer.
     pub fn generated_column(&self) -> Option<usize> {
         let column = self.auto.as_ref()?.column;
         (!self.columns.contains(&column) && self.target.columns()[column].ty.is_integer()).then_some(column)
+    }
+
+    /// The columns that rows give, in their order.
+    pub(super) fn given_columns(&self) -> &[usize] {
+        &self.columns
     }
 
     /// LAST_INSERT_ID() depends on which rows go in.
@@ -494,7 +505,7 @@ impl Session {
             _ => super::insert_select::plain_copy(query, columns, &inserter.target),
         };
         match copy {
-            Some(copy) => self.copy_rows(inserter, &copy).await,
+            Some(copy) => self.copy_rows(inserter, &copy, &query.hints).await,
             None => self.insert_query(inserter, query).await,
         }
     }
@@ -511,7 +522,8 @@ impl Session {
             self.begin_bulk(inserter)?;
         }
         let mut batch = Vec::with_capacity(BATCH_ROWS);
-        let fast = self.compile_fast(query)?;
+        let executor = self.state.config.executor;
+        let fast = self.compile_fast(query)?.filter(|fast| executor == Executor::Fast || !fast.reads_large_table());
         let mut rows = Vec::new();
         let in_memory = if reads_target {
             self.collect(query, fast.as_ref(), &mut Destination::Memory(&mut rows)).await?;
@@ -529,10 +541,13 @@ impl Session {
                 }
             }
         } else {
+            // Outputs that are computed here are the session's.
+            let mut beside = late.is_none().then(|| self.query_rows(inserter, &query.hints));
             let mut stream = self.stream(query.clone(), true).await?;
+            let mut is_taken = true;
             let outcome = loop {
                 let rows = match stream.rows.next().await {
-                    Ok(Some(rows)) => rows.to_vec(),
+                    Ok(Some(rows)) => rows,
                     Ok(None) => break Ok(()),
                     Err(e) => break Err(Failure::Sql(e)),
                 };
@@ -540,7 +555,11 @@ impl Session {
                     break Err(Failure::Sql(e));
                 }
                 let written = async {
-                    for values in rows {
+                    let rows = match &mut beside {
+                        Some(beside) => Box::pin(self.take_query_rows(inserter, beside, &mut batch, rows)).await?,
+                        None => Some(rows),
+                    };
+                    for values in rows.map_or_else(Vec::new, |rows| rows.to_vec()) {
                         let values = self.outputs(late.as_ref(), values)?;
                         self.take_row(inserter, values, lenient, &mut batch)?;
                         if batch.len() >= BATCH_ROWS {
@@ -550,10 +569,20 @@ impl Session {
                     Ok::<(), Failure>(())
                 };
                 if let Err(e) = written.await {
+                    is_taken = false;
                     break Err(e);
                 }
             };
+            // Whatever ended the query, the rows before come first: one of them may be why the statement fails.
+            let rest = match &mut beside {
+                Some(beside) if is_taken => Box::pin(self.take_last_query_rows(inserter, beside)).await,
+                _ => Ok(()),
+            };
             stream.finish_keeping_warnings(&mut self.state);
+            if let Some(beside) = beside {
+                beside.end().await;
+            }
+            rest?;
             outcome?;
             self.state.check_strict()?;
         }

@@ -1,25 +1,27 @@
 //! INSERT … SELECT of columns of one table: the copy loop of source 000, without DataFusion and without expressions.
 //!
 //! Leaf by leaf of a snapshot, into the table in bulk. Between tables of the same columns the rows' bytes are copied; else values are put in their
-//! places, and converted only where the column types differ.
+//! places, and converted only where the column types differ. Workers may do it (`super::parallel_insert`).
 
 use std::sync::Arc;
 
 use highkey_table::{Direction, KeyRange, OnDuplicate, RowBatch, Stage, Table, TableScan};
-use highkey_types::{ColumnType, TypeKind, Value};
+use highkey_types::{ColumnType, Str, TypeKind, Value};
 
 use super::Failure;
 use super::insert::{BATCH_ROWS, BULK_CHUNK_BYTES, Inserter};
 use super::target::{Target, to_session};
 use crate::bind::ROW_KEY;
-use crate::plan::{BoundQuery, RelKind};
+use crate::plan::{BoundQuery, Hints, RelKind};
 use crate::session::Session;
 
 /// A copy without expressions.
 pub(crate) struct PlainCopy {
-    source: Arc<Table>,
+    pub(super) source: Arc<Table>,
+    /// What the query calls it.
+    pub(super) alias: Str,
     /// (source column, target column, no conversion needed)
-    columns: Vec<(usize, usize, bool)>,
+    pub(super) columns: Vec<(usize, usize, bool)>,
 }
 
 /// The copy that a query into `columns` is, if it is nothing more.
@@ -35,7 +37,7 @@ pub(crate) fn plain_copy(query: &BoundQuery, columns: &[usize], target: &Target)
                 outputs = outputs.iter().map(|&i| exprs[i].as_column()).collect::<Option<_>>()?;
                 rel = input;
             }
-            RelKind::Scan { table, columns: scanned, lock: None, .. } => {
+            RelKind::Scan { table, alias, columns: scanned, lock: None, .. } => {
                 let columns = outputs.iter().zip(columns).map(|(&from, &to)| {
                     let from = *scanned.get(from)?;
                     if from == ROW_KEY {
@@ -43,7 +45,7 @@ pub(crate) fn plain_copy(query: &BoundQuery, columns: &[usize], target: &Target)
                     }
                     Some((from, to, same_values(&table.columns()[from].ty, &target.columns()[to].ty)))
                 });
-                return Some(PlainCopy { source: table.clone(), columns: columns.collect::<Option<_>>()? });
+                return Some(PlainCopy { source: table.clone(), alias: alias.clone(), columns: columns.collect::<Option<_>>()? });
             }
             _ => return None,
         }
@@ -59,7 +61,7 @@ fn same_values(from: &ColumnType, to: &ColumnType) -> bool {
 }
 
 impl Session {
-    pub(crate) async fn copy_rows(&mut self, inserter: &mut Inserter, copy: &PlainCopy) -> Result<(), Failure> {
+    pub(crate) async fn copy_rows(&mut self, inserter: &mut Inserter, copy: &PlainCopy, hints: &Hints) -> Result<(), Failure> {
         let lenient = inserter.ignore || !self.state.strict();
         let zone = self.state.config.time_zone.clone();
         let from_timestamp: Vec<bool> =
@@ -73,19 +75,24 @@ impl Session {
         let own_view = copy.source.id() == inserter.target.table.id() && !self.txn().has_writes();
         let mut view = own_view.then(|| self.state.instance.database().begin(highkey_table::Isolation::RepeatableRead));
         let into_itself = copy.source.id() == inserter.target.table.id() && view.is_none();
-        let mut scan = match &mut view {
-            Some(view) => copy.source.scan_at(&view.snapshot(), 0, &KeyRange::all(), Direction::Forward)?,
-            None if latest => copy.source.scan_at(&self.txn().fresh_snapshot(), 0, &KeyRange::all(), Direction::Forward)?,
-            None => copy.source.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?,
+        let snapshot = match &mut view {
+            Some(view) => view.snapshot(),
+            None if latest => self.txn().fresh_snapshot(),
+            None => self.txn().snapshot(),
         };
         let progress = self.state.process.progress();
         progress.enter(Stage::CopyingRows, copy.source.row_count_estimate()?);
-        let mut leaf = RowBatch::new();
-        if !into_itself && !inserter.tells_first_inserted() {
+        let in_bulk = !into_itself && !inserter.tells_first_inserted();
+        if in_bulk {
             self.begin_bulk(inserter)?;
-            if copy.keeps_bytes(inserter) {
-                return self.copy_bytes(inserter, &mut scan).await;
+            if Box::pin(self.copy_with_workers(inserter, copy, &snapshot, hints)).await? {
+                return Ok(());
             }
+        }
+        let mut scan = copy.source.scan_at(&snapshot, 0, &KeyRange::all(), Direction::Forward)?;
+        let mut leaf = RowBatch::new();
+        if in_bulk && copy.keeps_bytes(inserter) {
+            return self.copy_bytes(inserter, &mut scan).await;
         }
         let mut rows: Vec<Vec<Value>> = Vec::with_capacity(BATCH_ROWS);
         let mut read = 0;
@@ -162,15 +169,21 @@ impl Session {
 }
 
 impl PlainCopy {
-    /// Every column goes to its own place in a table of the same columns, unchanged; only a generated number may be put in.
+    /// Rows of the source are put into the table in bulk as they are; only a generated number may be put in.
     fn keeps_bytes(&self, inserter: &Inserter) -> bool {
-        let (from, to) = (self.source.columns(), inserter.target.columns());
         let generated = inserter.generated_column();
         inserter.mode != OnDuplicate::Report
             && inserter.constants().is_some()
-            && from.len() == to.len()
-            && self.columns.iter().all(|&(a, b, same)| a == b && same && (to[b].nullable || !from[a].nullable))
             && inserter.target.table.auto_increment_column().is_none_or(|auto| generated == Some(auto))
+            && self.same_rows(inserter)
+    }
+
+    /// Every column goes to its own place in a table of the same columns, unchanged; only a generated number may be put in.
+    pub(super) fn same_rows(&self, inserter: &Inserter) -> bool {
+        let (from, to) = (self.source.columns(), inserter.target.columns());
+        let generated = inserter.generated_column();
+        from.len() == to.len()
+            && self.columns.iter().all(|&(a, b, same)| a == b && same && (to[b].nullable || !from[a].nullable))
             && (0..to.len()).all(|i| {
                 same_values(&from[i].ty, &to[i].ty) && (generated == Some(i) || self.columns.iter().any(|&(a, ..)| a == i))
             })

@@ -21,6 +21,7 @@ mod lock_joins;
 mod locking;
 mod maintain;
 mod outfile;
+mod parallel_insert;
 mod progress;
 mod query;
 mod replica;

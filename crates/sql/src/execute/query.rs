@@ -352,13 +352,18 @@ impl Session {
             interruption: Arc::new(move || process.check().err().unwrap_or_else(df::killed_error)),
             recursion_limit: self.state.config.cte_max_recursion_depth,
             group_concat_max_len: self.state.config.group_concat_max_len,
-            parallel: ParallelSettings {
-                max_workers: self.state.instance.global_u64("parallel_max_threads") as usize,
-                hint: hints.pq.clone(),
-                ..self.state.config.parallel.clone()
-            },
+            parallel: self.parallel_settings(hints),
         };
         (cx, eval)
+    }
+
+    /// What the session and the hints of a statement ask of its queries.
+    pub(crate) fn parallel_settings(&self, hints: &Hints) -> ParallelSettings {
+        ParallelSettings {
+            max_workers: self.state.instance.global_u64("parallel_max_threads") as usize,
+            hint: hints.pq.clone(),
+            ..self.state.config.parallel.clone()
+        }
     }
 
     /// All rows of a query in memory, for statements that need them so.

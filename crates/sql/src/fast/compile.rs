@@ -33,6 +33,13 @@ impl FastQuery {
         shares && source.access.is_none() && !self.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. }))
     }
 
+    /// It gives the rows of a whole table that has more of them than a blocking stage may hold: not for whoever keeps them all in memory.
+    pub fn reads_large_table(&self) -> bool {
+        let Source::Table(source) = &self.source else { return false };
+        let whole = source.lock.is_none() && source.access.is_none() && !self.stages.iter().any(|stage| matches!(stage, Stage::Limit { .. }));
+        whole && source.table.row_count_estimate().is_ok_and(|rows| rows > BUDGET)
+    }
+
     /// `None`: DataFusion's. `estimate` tells what accesses by constants would read.
     pub(crate) fn compile(bound: &BoundQuery, executor: Executor, estimate: Estimator<'_>) -> Option<FastQuery> {
         if executor == Executor::DataFusion || bound.calc_found_rows || bound.into.as_ref().is_some_and(|i| !matches!(i, plan::IntoTarget::Variables(_))) {

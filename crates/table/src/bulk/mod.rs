@@ -5,6 +5,7 @@
 
 mod run;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::Scope;
@@ -101,8 +102,18 @@ impl EncodedRows {
     }
 
     pub fn row(&self, i: usize) -> &[u8] {
+        &self.bytes[self.place(i)]
+    }
+
+    /// The row, to be changed in place.
+    pub fn row_mut(&mut self, i: usize) -> &mut [u8] {
+        let place = self.place(i);
+        &mut self.bytes[place]
+    }
+
+    fn place(&self, i: usize) -> Range<usize> {
         let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
-        &self.bytes[start..self.ends[i] as usize]
+        start..self.ends[i] as usize
     }
 }
 

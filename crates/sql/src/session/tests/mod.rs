@@ -17,6 +17,7 @@ mod metadata;
 mod optimize;
 mod patterns;
 mod parallel;
+mod parallel_insert;
 mod prepared;
 mod privileges;
 mod progress;

@@ -164,10 +164,8 @@ impl Session {
                 // The last one counts.
                 let renamed = alter.actions.iter().rev().find_map(|action| if let AlterAction::RenameTable(name) = action { Some(name) } else { None });
                 used(if renamed.is_some() { Privileges::ALTER.and(Privileges::DROP) } else { Privileges::ALTER }, &alter.name)?;
-                match renamed {
-                    Some(name) if state.is_temporary(&alter.name) => access.check_schema(Privileges::CREATE_TEMPORARY, &state.named(name)?.0)?,
-                    Some(name) => table(Privileges::CREATE.and(Privileges::INSERT), name)?,
-                    None => {}
+                if let Some(name) = renamed {
+                    table(Privileges::CREATE.and(Privileges::INSERT), name)?;
                 }
                 let (schema, _) = state.named(&alter.name)?;
                 let mut parents = alter.actions.iter().filter_map(|action| if let AlterAction::AddForeignKey(key) = action { Some(&key.parent) } else { None });

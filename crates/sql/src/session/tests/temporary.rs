@@ -32,7 +32,7 @@ async fn kept_plans_follow_the_name() {
             c.ok("EXECUTE i").await;
             c.ok("EXECUTE d").await;
         }
-        c.ok("CREATE TEMPORARY TABLE t (v VARCHAR(10), id INT)").await;
+        c.ok("CREATE TEMPORARY TABLE t (v VARCHAR(10), id INT NOT NULL)").await;
         c.ok("INSERT INTO t VALUES ('own', 1)").await;
         for _ in 0..3 {
             assert_eq!((c.value("SELECT v FROM t WHERE id = 1").await, c.value("EXECUTE s").await), ("own".into(), "own".into()));

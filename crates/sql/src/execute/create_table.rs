@@ -22,6 +22,7 @@ impl Session {
                 // The source tells what comes into it by statements, which are not replicated.
                 return Err(error::not_supported("TEMPORARY TABLE").into());
             }
+            self.state.check_tables_allowed()?;
             self.check_transaction_writable()?;
         }
         let (schema, name) = self.table_name(&create.name)?;

@@ -163,6 +163,7 @@ impl Session {
 
     /// DROP TEMPORARY TABLE: all or none, without ending the transaction.
     fn drop_temporary(&mut self, drop: &ast::DropTable) -> Result<Outcome, Failure> {
+        self.state.check_tables_allowed()?;
         self.check_transaction_writable()?;
         let mut own: Vec<Arc<Table>> = Vec::new();
         let mut missing = Vec::new();

@@ -157,6 +157,8 @@ async fn transactions_in_two_phases_do_not_change_them() {
     assert_eq!(c.error("CREATE TEMPORARY TABLE u SELECT 1").await.0, 1399);
     assert_eq!(c.rows("SELECT * FROM t").await, table(""));
     c.ok("XA END 'temporary'").await;
+    assert_eq!(c.error("CREATE TEMPORARY TABLE u (i INT)").await.0, 1399);
+    assert_eq!(c.error("DROP TEMPORARY TABLE t").await.0, 1399);
     c.ok("XA ROLLBACK 'temporary'").await;
     c.ok("INSERT INTO t VALUES (1)").await;
 }

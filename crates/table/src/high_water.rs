@@ -1,4 +1,4 @@
-//! A counter whose values are never handed out twice, not even after a crash.
+//! A counter whose values are never handed out twice, not even after a crash, unless it is volatile: then no later life asks for it.
 //!
 //! The catalog holds a mark above every value handed out. A value at or above the mark is handed out only after a
 //! higher mark is durable; marks rise in steps that grow with what is asked for, so that costs one small transaction for
@@ -25,6 +25,8 @@ pub(crate) struct HighWater {
     step_max: u64,
     /// The last value that there is.
     last: AtomicU64,
+    /// Its marks are not written.
+    volatile: bool,
 }
 
 const FIRST_STEP: u64 = 1024;
@@ -42,7 +44,13 @@ impl HighWater {
             step: Mutex::new(FIRST_STEP.min(step_max)),
             step_max,
             last: AtomicU64::new(u64::MAX),
+            volatile: false,
         }
+    }
+
+    /// The same for a table that no later life of the database knows.
+    pub(crate) fn volatile(self) -> HighWater {
+        HighWater { volatile: true, ..self }
     }
 
     pub(crate) fn set_last(&self, last: u64) {
@@ -103,6 +111,9 @@ impl HighWater {
     }
 
     fn write(&self, mark: u64) -> Result<(), MySqlError> {
+        if self.volatile {
+            return Ok(());
+        }
         let failed = |e| error::storage(e, "counter");
         let mut txn = self.engine.begin(Isolation::ReadCommitted);
         put(&mut txn, self.catalog, &self.key, &mark.to_le_bytes())?;

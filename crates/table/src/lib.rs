@@ -36,6 +36,7 @@ mod scan;
 mod session_locks;
 mod statistics;
 mod table;
+mod temporary;
 mod timer;
 mod transaction;
 mod users;

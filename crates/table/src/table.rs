@@ -52,6 +52,8 @@ pub struct Table {
     auto_column: Option<usize>,
     /// What foreign keys tie it to; None for most tables.
     pub(crate) links: Option<Box<Links>>,
+    /// One session's own: in no catalog, and not in the binary log.
+    temporary: bool,
 }
 
 /// What belongs to a table over all its definitions.
@@ -76,14 +78,26 @@ impl TableState {
     /// `next_auto` and `next_row_id` are what the catalog has, 1 if nothing.
     pub(crate) fn new(engine: &Engine, catalog: IndexId, id: TableId, next_auto: u64, next_row_id: u64) -> TableState {
         let counter = |key, next, step| HighWater::new(engine.clone(), catalog, key, next, step);
+        TableState::of(
+            counter(keys::auto_increment(id), next_auto, auto_increment::MARK_STEP),
+            counter(keys::row_id(id), next_row_id, row_id::MARK_STEP),
+        )
+    }
+
+    /// Of a new temporary table: its counters go with it.
+    pub(crate) fn temporary(engine: &Engine, catalog: IndexId, id: TableId, next_auto: u64) -> TableState {
+        let counter = |key, next, step| HighWater::new(engine.clone(), catalog, key, next, step).volatile();
+        TableState::of(
+            counter(keys::auto_increment(id), next_auto, auto_increment::MARK_STEP),
+            counter(keys::row_id(id), 1, row_id::MARK_STEP),
+        )
+    }
+
+    fn of(auto_increment: HighWater, row_ids: HighWater) -> TableState {
         TableState {
-            auto_increment: AutoIncrement::new(counter(
-                keys::auto_increment(id),
-                next_auto,
-                auto_increment::MARK_STEP,
-            )),
+            auto_increment: AutoIncrement::new(auto_increment),
             auto_lock: Arc::default(),
-            row_ids: RowIds::new(counter(keys::row_id(id), next_row_id, row_id::MARK_STEP)),
+            row_ids: RowIds::new(row_ids),
             rows: AtomicI64::new(UNKNOWN_ROWS),
             loading: AtomicBool::new(false),
             statistics: Mutex::new(None),
@@ -141,7 +155,13 @@ impl Table {
             event_maps: Default::default(),
             current: AtomicBool::new(true),
             links: None,
+            temporary: false,
         }
+    }
+
+    /// The same as a temporary table.
+    pub(crate) fn into_temporary(self) -> Table {
+        Table { temporary: true, ..self }
     }
 
     /// The same table, tied to others.
@@ -158,6 +178,7 @@ impl Table {
             current: AtomicBool::new(true),
             auto_column: self.auto_column,
             links,
+            temporary: self.temporary,
         }
     }
 
@@ -181,6 +202,11 @@ impl Table {
     /// How the encoded rows of scans and reads are laid out.
     pub fn layout(&self) -> &Arc<RowLayout> {
         &self.layout
+    }
+
+    /// One session's own: see `Database::create_temporary_table`.
+    pub fn is_temporary(&self) -> bool {
+        self.temporary
     }
 
     /// False once DDL has replaced or dropped this definition.

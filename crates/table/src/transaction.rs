@@ -376,9 +376,9 @@ impl Transaction {
         }
     }
 
-    /// Notes a row's change that has been made.
+    /// Notes a row's change that has been made. Of temporary tables nothing is told.
     pub(crate) fn log_change(&mut self, table: &Table, change: &Change<'_>) -> Result<(), MySqlError> {
-        let Some(events) = &mut self.events else { return Ok(()) };
+        let Some(events) = self.events.as_mut().filter(|_| !table.is_temporary()) else { return Ok(()) };
         let inner = self.inner.as_mut().expect("the transaction has not ended");
         let map = table.event_map(events.source().row_metadata);
         let before = events.size();
@@ -389,7 +389,7 @@ impl Transaction {
 
     /// As `log_change`, of an inserted row in the table's encoding.
     pub(crate) fn log_encoded(&mut self, table: &Table, row: &[u8]) -> Result<(), MySqlError> {
-        let Some(events) = &mut self.events else { return Ok(()) };
+        let Some(events) = self.events.as_mut().filter(|_| !table.is_temporary()) else { return Ok(()) };
         let inner = self.inner.as_mut().expect("the transaction has not ended");
         let before = events.size();
         let noted = events.insert_encoded(inner, table, row).map_err(|e| error::storage(e, "transaction"));

@@ -11,7 +11,7 @@ use crate::privileges::Access;
 /// A table that a name stands for.
 #[derive(Clone)]
 pub enum TableSource {
-    /// A base table.
+    /// A base table, or a temporary one.
     Base(Arc<Table>),
     /// A view.
     View(Arc<View>),
@@ -21,8 +21,12 @@ pub enum TableSource {
 
 /// The surroundings of binding.
 pub trait BindContext {
-    /// Finds a table: error 1146 if there is none, 1049 if there is no such schema.
+    /// Finds a table that is not temporary: error 1146 if there is none, 1049 if there is no such schema.
     fn table(&self, schema: &str, name: &str) -> Result<TableSource, MySqlError>;
+    /// The session's temporary table of that name, which hides whatever else has it. Views are bound without them.
+    fn temporary_table(&self, _schema: &str, _name: &str) -> Option<Arc<Table>> {
+        None
+    }
     /// Under LOCK TABLES: error 1100 for a table that is not locked under this name, 1099 if it is to be changed and locked for reading.
     fn check_locked_as(&self, _schema: &str, _name: &str, _alias: &str, _write: bool) -> Result<(), MySqlError> {
         Ok(())

@@ -175,7 +175,7 @@ impl Binder<'_> {
         let field = bound.as_column().and_then(|index| self.scope().from.fields.get(index).cloned());
         if let Some(field) = field
             && !field.schema.is_empty()
-            && let TableSource::Base(table) = self.cx.table(&field.schema, &field.org_table)?
+            && let TableSource::Base(table) = self.source_of(&field.schema, &field.org_table)?
             && let Some(position) = table.def().column(&field.org_name)
         {
             return self.default_value(table.def(), position);

@@ -209,14 +209,20 @@ impl Binder<'_> {
         }
     }
 
-    /// The table that a name means, with the current schema filled in.
+    /// The table that a name means, with the current schema filled in. Error 1352 for a temporary one in a view that is made.
     pub fn table_source(&self, name: &ObjectName) -> Result<TableSource> {
-        match &name.schema {
-            Some(schema) => self.cx.table(schema, &name.name),
-            None => {
-                let schema = self.cx.current_schema().ok_or_else(errors::no_database)?;
-                self.cx.table(&schema, &name.name)
-            }
+        let schema = self.schema_named(name)?;
+        if self.defining && self.is_temporary(&schema, &name.name) {
+            return Err(highkey_types::errors::view_select_tmptable(&name.name));
+        }
+        self.source_of(&schema, &name.name)
+    }
+
+    /// What a name with its schema means.
+    pub fn source_of(&self, schema: &str, name: &str) -> Result<TableSource> {
+        match self.cx.temporary_table(schema, name) {
+            Some(table) => Ok(TableSource::Base(table)),
+            None => self.cx.table(schema, name),
         }
     }
 

@@ -27,11 +27,16 @@ impl Binder<'_> {
         if self.trusted { None } else { self.cx.access() }
     }
 
-    fn schema_named(&self, name: &ObjectName) -> Result<Str> {
+    pub fn schema_named(&self, name: &ObjectName) -> Result<Str> {
         match &name.schema {
             Some(schema) => Ok(Str::from(schema.as_str())),
             None => self.cx.current_schema().ok_or_else(errors::no_database),
         }
+    }
+
+    /// The name is a temporary table's: whoever may make one may do everything with it.
+    pub fn is_temporary(&self, schema: &str, table: &str) -> bool {
+        self.cx.temporary_table(schema, table).is_some()
     }
 
     /// A table or view in FROM: error 1142, be it there or not, if nothing of it may be read.
@@ -41,6 +46,9 @@ impl Binder<'_> {
             return Ok(());
         }
         let schema = self.schema_named(name)?;
+        if self.is_temporary(&schema, &name.name) {
+            return Ok(());
+        }
         if !access.any_column(&schema, &name.name).has_any(self.readable) {
             access.check_any_column(Privileges::SELECT, &schema, &name.name)?;
         }
@@ -58,19 +66,26 @@ impl Binder<'_> {
     /// What a statement changes: error 1142, be it there or not, if it has one of `wanted` for no column of it.
     pub fn check_change(&self, wanted: Privileges, name: &ObjectName) -> Result<()> {
         let Some(access) = self.access() else { return Ok(()) };
-        access.check_any_column(wanted, &self.schema_named(name)?, &name.name)
+        let schema = self.schema_named(name)?;
+        if self.is_temporary(&schema, &name.name) { Ok(()) } else { access.check_any_column(wanted, &schema, &name.name) }
     }
 
     /// All columns of a table that is changed: error 1142.
     pub fn check_all_columns(&self, wanted: Privileges, name: &ObjectName) -> Result<()> {
         let Some(access) = self.access() else { return Ok(()) };
-        access.check_table(wanted, &self.schema_named(name)?, &name.name)
+        let schema = self.schema_named(name)?;
+        if self.is_temporary(&schema, &name.name) { Ok(()) } else { access.check_table(wanted, &schema, &name.name) }
+    }
+
+    /// A column of a table or a view that grants are made on.
+    fn asks(&self, field: &Field) -> bool {
+        !field.schema.is_empty() && !self.is_temporary(&field.schema, &field.org_table)
     }
 
     /// A column of FROM: error 1143. Those of derived tables have been checked where they are made.
     pub fn check_field(&self, wanted: Privileges, field: &Field) -> Result<()> {
         match self.access() {
-            Some(access) if !field.schema.is_empty() => access.check_column(wanted, &field.schema, &field.org_table, &field.org_name),
+            Some(access) if self.asks(field) => access.check_column(wanted, &field.schema, &field.org_table, &field.org_name),
             _ => Ok(()),
         }
     }
@@ -78,7 +93,7 @@ impl Binder<'_> {
     /// The columns of `*`: error 1142.
     pub fn check_star(&self, fields: &[Field]) -> Result<()> {
         let Some(access) = self.access() else { return Ok(()) };
-        for field in fields.iter().filter(|field| !field.schema.is_empty()) {
+        for field in fields.iter().filter(|field| self.asks(field)) {
             if !access.column(&field.schema, &field.org_table, &field.org_name).has(Privileges::SELECT) {
                 return Err(access.table_denied("SELECT", &field.org_table));
             }
@@ -101,7 +116,7 @@ impl Binder<'_> {
         let (Some(access), Some(scope)) = (self.access(), self.scopes.last()) else { return Ok(()) };
         let hides = |field: &&Field| {
             let named = name.table.as_ref().is_none_or(|table| same_table(&field.table, table));
-            named && !field.schema.is_empty() && !access.table(&field.schema, &field.org_table).has(Privileges::SELECT)
+            named && self.asks(field) && !access.table(&field.schema, &field.org_table).has(Privileges::SELECT)
         };
         match scope.from.fields.iter().find(hides) {
             Some(field) => access.check_column(Privileges::SELECT, &field.schema, &field.org_table, &name.column),
@@ -122,6 +137,7 @@ impl Binder<'_> {
         if let Some(access) = self.access() {
             match self.below.iter().find(|below| same_table(&below.alias, alias)) {
                 Some(below) => access.check_any_column(wanted, &below.view.def().schema, &below.view.def().name)?,
+                None if table.is_temporary() => {}
                 None => access.check_any_column(wanted, &table.def().schema, &table.def().name)?,
             }
         }

@@ -243,7 +243,7 @@ impl Binder<'_> {
     /// information_schema, and derived tables. A view that is being defined names its columns as they are written.
     fn is_named_as_defined(&self, from: &Rel, index: usize) -> bool {
         let field = &from.fields[index];
-        let source = (!field.schema.is_empty()).then(|| self.cx.table(&field.schema, &field.org_table));
+        let source = (!field.schema.is_empty()).then(|| self.source_of(&field.schema, &field.org_table));
         match source {
             _ if self.defining => false,
             Some(Ok(TableSource::Base(_))) => false,

@@ -117,6 +117,9 @@ impl Session {
         let mut named = Vec::new();
         for lock in tables {
             let (schema, name) = self.table_name(&lock.name)?;
+            if self.state.temporary.find(&schema, &name).is_some() {
+                continue;
+            }
             let alias = lock.alias.as_deref().map_or_else(|| name.clone(), Str::from);
             named.push(LockedName { table: (schema.clone(), name.clone()), alias, write: lock.write });
             let catalog = self.state.instance.database().catalog();
@@ -167,14 +170,14 @@ impl Session {
         self.state.locks.release_read_lock();
     }
 
-    /// Under LOCK TABLES: errors 1100 and 1099 for tables that it does not have, or not so. Of the server's own tables it has all.
+    /// Under LOCK TABLES: errors 1100 and 1099 for tables that it does not have, or not so. Of the server's own tables and of temporary ones it has all.
     pub(crate) fn check_locked<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>, write: bool) -> Result<(), MySqlError> {
         if !self.state.locks.has_tables() {
             return Ok(());
         }
         for name in names {
             let schema = self.state.schema_of(name.schema.as_deref())?;
-            if !information_schema::is_virtual_schema(&schema) {
+            if !information_schema::is_virtual_schema(&schema) && self.state.temporary.find(&schema, &name.name).is_none() {
                 self.state.locks.check_table(&schema, &name.name, write)?;
             }
         }

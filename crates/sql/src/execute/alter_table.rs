@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{AlterPlan, CheckDef, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, Table, TableDef, TableSpec};
+use highkey_table::{AlterPlan, CheckDef, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, RowConversion, Table, TableDef, TableSpec};
 use highkey_types::{Charset, ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::ddl::{blocking_ddl, done};
@@ -20,6 +20,9 @@ use crate::variables::SqlModes;
 impl Session {
     pub(crate) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<Outcome, Failure> {
         let (schema, name) = self.table_name(&alter.name)?;
+        if let Some(table) = self.state.temporary.find(&schema, &name).cloned() {
+            return self.alter_temporary(&table, alter).await;
+        }
         self.check_base_table(&schema, &name)?;
         let database = self.state.instance.database().clone();
         if let Some(engine) = only_rebuilds(alter) {
@@ -49,6 +52,27 @@ impl Session {
                 Err(e) => return Err(e.into()),
             }
         }
+    }
+
+    async fn alter_temporary(&mut self, table: &Arc<Table>, alter: &ast::AlterTable) -> Result<Outcome, Failure> {
+        let Some(plan) = self.plan_alter(table, alter)? else { return Ok(done(0)) };
+        let (def, spec) = (table.def(), &plan.spec);
+        if (&def.schema, &def.name) != (&spec.schema, &spec.name) && self.state.temporary.find(&spec.schema, &spec.name).is_some() {
+            return Err(error::table_exists(&spec.name).into());
+        }
+        let mut converter = Converter::new(&self.state, def, &plan, false)?;
+        let altered = self.change_temporary(table, &plan, &mut |row| converter.convert(row)).await;
+        converter.finish(&mut self.state);
+        Ok(done(altered?))
+    }
+
+    /// Carries out the change of a temporary table; how many rows it has.
+    pub(super) async fn change_temporary(&mut self, table: &Arc<Table>, plan: &AlterPlan, convert: RowConversion<'_>) -> Result<u64, MySqlError> {
+        let cx = self.unlogged_ddl_context();
+        let database = self.state.instance.database().clone();
+        let (changed, rows) = blocking_ddl(async move { database.alter_temporary_table(&cx, table, plan, convert) }).await?;
+        self.replace_temporary_table(changed);
+        Ok(rows)
     }
 
     /// The plan of an ALTER TABLE; `None` if it changes nothing.

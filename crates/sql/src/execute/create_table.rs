@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Catalog, ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, Table, TableSpec};
-use highkey_types::{ColumnType, MySqlError, TypeKind};
+use highkey_table::{ColumnDef, Default, IndexKind, IndexPart, IndexSpec, OnDuplicate, Table, TableSpec};
+use highkey_types::{ColumnType, MySqlError, TypeKind, errors};
 
 use super::insert::Inserter;
 use super::collation::collation_of;
 use super::{Failure, Outcome, table_spec};
 use crate::parse::ast::{self, LoadDuplicates};
 use crate::plan::{BoundQuery, Field};
-use crate::session::{Session, error, error::err};
+use crate::session::{Session, SessionState, error, error::err};
 
 /// The column that `sql_generate_invisible_primary_key` adds.
 pub(crate) const GENERATED_KEY: &str = "my_row_id";
@@ -18,12 +18,20 @@ pub(crate) const GENERATED_KEY: &str = "my_row_id";
 impl Session {
     pub(crate) async fn create_table(&mut self, create: &ast::CreateTable) -> Result<Outcome, Failure> {
         if create.temporary {
-            return Err(error::not_supported("TEMPORARY TABLE").into());
+            if self.replica.is_some() {
+                // The source tells what comes into it by statements, which are not replicated.
+                return Err(error::not_supported("TEMPORARY TABLE").into());
+            }
+            self.state.check_tables_allowed()?;
+            self.check_transaction_writable()?;
         }
         let (schema, name) = self.table_name(&create.name)?;
         let collation = self.schema_collation(&schema)?;
-        let database = self.state.instance.database().clone();
-        if database.catalog().has(&schema, &name) {
+        let is_there = match create.temporary {
+            true => self.state.temporary.find(&schema, &name).is_some(),
+            false => self.state.instance.database().catalog().has(&schema, &name),
+        };
+        if is_there {
             let error = error::table_exists(&name);
             if !create.if_not_exists {
                 return Err(error.into());
@@ -33,13 +41,16 @@ impl Session {
         }
         if let Some(like) = &create.like {
             let (from_schema, from) = self.table_name(like)?;
+            if create.temporary && (&from_schema, &from) == (&schema, &name) {
+                return Err(errors::nonuniq_table(&name).into());
+            }
             self.check_base_table(&from_schema, &from)?;
-            let source = database.catalog().table(&from_schema, &from)?;
+            let source = self.state.base_table(&from_schema, &from)?;
             table_spec::check_table_name(&name)?;
             let mut spec = TableSpec::like(source.def(), &schema, &name);
             spec.foreign_keys.clear();
             rename_checks(&mut spec, &source.def().name);
-            return self.make_table(spec, create.if_not_exists).await;
+            return self.make_table(spec, create, source.is_temporary()).await;
         }
         self.check_engine(create.options.engine.as_deref(), &name)?;
         self.note_table_options(&create.options);
@@ -53,13 +64,13 @@ impl Session {
         }
         let default = collation_of(create.options.charset.as_deref(), create.options.collation.as_deref())?.unwrap_or(collation);
         let extra = match &query {
-            Some(query) => select_columns(query.fields(), default, &database.catalog())?,
+            Some(query) => select_columns(query.fields(), default, &self.state)?,
             None => Vec::new(),
         };
         let selected: Vec<String> = extra.iter().map(|c| c.name.to_string()).collect();
         let mut spec = table_spec::table(create, &schema, collation, extra, &mut self.state)?;
         self.primary_key_rules(&mut spec)?;
-        let Some(query) = query else { return self.make_table(spec, create.if_not_exists).await };
+        let Some(query) = query else { return self.make_table(spec, create, false).await };
         self.create_as_select(create, spec, &query, &selected).await
     }
 
@@ -97,7 +108,7 @@ impl Session {
     /// `if_not_exists` allows, and the transaction has ended.
     async fn begin_table(&mut self, spec: TableSpec, if_not_exists: bool) -> Result<Option<Arc<Table>>, Failure> {
         let cx = self.unlogged_ddl_context();
-        self.begin_write()?;
+        self.begin_write(false)?;
         match self.txn().create_table(&cx, spec).await {
             Ok(table) => {
                 self.txn().log_text(&crate::show::definition(&table));
@@ -114,9 +125,15 @@ impl Session {
         }
     }
 
-    async fn make_table(&mut self, spec: TableSpec, if_not_exists: bool) -> Result<Outcome, Failure> {
+    /// `like_temporary`: the statement names a table that replicas do not have.
+    async fn make_table(&mut self, spec: TableSpec, create: &ast::CreateTable, like_temporary: bool) -> Result<Outcome, Failure> {
+        if create.temporary {
+            self.add_temporary_table(&spec)?;
+            return Ok(Outcome::ok());
+        }
+        let if_not_exists = create.if_not_exists;
         let generated = spec.columns.first().is_some_and(|c| c.invisible && c.auto_increment && &*c.name == GENERATED_KEY);
-        if generated && self.rows_source().is_some() {
+        if (generated || like_temporary) && self.rows_source().is_some() {
             // A replica that generates no keys must have the column too.
             if self.begin_table(spec, if_not_exists).await?.is_some() {
                 self.implicit_commit().await?;
@@ -143,17 +160,12 @@ impl Session {
             _ => (false, OnDuplicate::Error),
         };
         self.state.begin_changes(ignore);
+        if create.temporary {
+            return self.create_temporary_as_select(&spec, query, selected, ignore, mode).await;
+        }
         // In the transaction that has opened the query's tables: their definitions stay as they are until its end.
         let Some(table) = self.begin_table(spec, if_not_exists).await? else { return Ok(Outcome::ok()) };
-        let filled = async {
-            let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
-            let mut inserter = Inserter::new(&mut self.state, &table, &columns, ignore, mode)?;
-            self.insert_rows_of(&mut inserter, query, &columns).await?;
-            self.state.check_strict()?;
-            Ok::<Outcome, Failure>(inserter.outcome(&mut self.state, true))
-        }
-        .await;
-        match filled {
+        match self.fill_table(&table, query, selected, ignore, mode).await {
             Ok(outcome) => {
                 self.implicit_commit().await?;
                 Ok(outcome)
@@ -163,6 +175,27 @@ impl Session {
                 Err(e)
             }
         }
+    }
+
+    /// The rows are the session's transaction's; the table stays whatever becomes of that, but not if the statement fails.
+    async fn create_temporary_as_select(&mut self, spec: &TableSpec, query: &BoundQuery, selected: &[String], ignore: bool, mode: OnDuplicate) -> Result<Outcome, Failure> {
+        // What is prepared may outlive the session, and its tables.
+        self.check_outside_xa()?;
+        self.begin_write(true)?;
+        let table = self.add_temporary_table(spec)?;
+        let filled = self.fill_table(&table, query, selected, ignore, mode).await;
+        if filled.is_err() {
+            self.remove_temporary_table(table);
+        }
+        filled
+    }
+
+    async fn fill_table(&mut self, table: &Arc<Table>, query: &BoundQuery, selected: &[String], ignore: bool, mode: OnDuplicate) -> Result<Outcome, Failure> {
+        let columns: Vec<usize> = selected.iter().filter_map(|name| table.def().column(name)).collect();
+        let mut inserter = Inserter::new(&mut self.state, table, &columns, ignore, mode)?;
+        self.insert_rows_of(&mut inserter, query, &columns).await?;
+        self.state.check_strict()?;
+        Ok(inserter.outcome(&mut self.state, true))
     }
 }
 
@@ -176,8 +209,8 @@ fn rename_checks(spec: &mut TableSpec, old: &str) {
     }
 }
 
-/// The columns that CREATE TABLE … SELECT makes of a query's output; `catalog` has the tables that its columns are of.
-fn select_columns(fields: &[Field], default: &'static highkey_types::Collation, catalog: &Catalog) -> Result<Vec<ColumnDef>, MySqlError> {
+/// The columns that CREATE TABLE … SELECT makes of a query's output.
+fn select_columns(fields: &[Field], default: &'static highkey_types::Collation, state: &SessionState) -> Result<Vec<ColumnDef>, MySqlError> {
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(fields.len());
     for field in fields {
         let mut ty = field.ty.ty.clone();
@@ -199,7 +232,7 @@ fn select_columns(fields: &[Field], default: &'static highkey_types::Collation, 
         }
         let mut column = ColumnDef::new(&field.name, ty);
         column.nullable = field.ty.nullable;
-        let table = catalog.find_table(&field.schema, &field.org_table);
+        let table = state.base_table(&field.schema, &field.org_table).ok();
         match table.as_ref().and_then(|t| t.columns().iter().find(|c| c.name == field.org_name)) {
             Some(source) if !source.auto_increment && !matches!(source.default, Default::Expr(_)) => {
                 column.default = source.default.clone();

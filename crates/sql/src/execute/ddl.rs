@@ -1,8 +1,9 @@
 //! Data definition: schemas, DROP, RENAME, TRUNCATE, indexes. CREATE and ALTER TABLE have files of their own.
 
 use std::future::Future;
+use std::sync::Arc;
 
-use highkey_table::{ColumnDef, IndexKind, SchemaDef, TableName};
+use highkey_table::{AlterPlan, ColumnDef, IndexKind, SchemaDef, Table, TableName};
 use highkey_types::{Collation, MySqlError, Str, Value, errors};
 
 use super::table_spec::{DefinitionChecks, ExprPlace};
@@ -16,6 +17,7 @@ use crate::parse::{
     ast::{self, DatabaseOptions, ObjectName, StoredProgram},
 };
 use crate::session::{Session, SessionState, error, error::err};
+use crate::show;
 
 impl Session {
     /// Schema and name of a table as the catalog knows them.
@@ -111,7 +113,7 @@ impl Session {
             return Ok(Outcome::ok());
         }
         if drop.temporary {
-            return Err(error::not_supported("TEMPORARY TABLE").into());
+            return self.drop_temporary(drop);
         }
         let mut names = Vec::new();
         for name in &drop.names {
@@ -124,16 +126,61 @@ impl Session {
         if drop.view {
             return self.drop_view(&names, drop.if_exists).await;
         }
-        let cx = self.ddl_context();
+        let mut own = Vec::new();
+        names.retain(|(schema, name)| match self.state.temporary.find(schema, name) {
+            Some(table) => {
+                own.push(table.clone());
+                false
+            }
+            None => true,
+        });
+        if !names.is_empty() {
+            self.drop_base_tables(&names, drop.if_exists, own.is_empty()).await?;
+        }
+        own.into_iter().for_each(|table| self.remove_temporary_table(table));
+        Ok(Outcome::ok())
+    }
+
+    /// `whole`: these are all that the statement names.
+    async fn drop_base_tables(&mut self, names: &[TableName], if_exists: bool, whole: bool) -> Result<(), MySqlError> {
+        let cx = match whole {
+            true => self.ddl_context(),
+            // Replicas know nothing of temporary tables.
+            false => self.ddl_context_logging(drop_statement(names, if_exists).into()),
+        };
         let database = self.state.instance.database().clone();
         let ids: Vec<_> = names.iter().filter_map(|(s, n)| database.catalog().find_table(s, n).map(|t| t.id())).collect();
-        let missing = database.drop_tables(&cx, &names, drop.if_exists).await?;
+        let missing = database.drop_tables(&cx, names, if_exists).await?;
         if self.state.locks.has_tables() {
             names.iter().for_each(|(schema, name)| self.state.locks.forget_table(schema, name));
         }
         ids.into_iter().for_each(|id| self.state.instance.exprs().forget(id));
         for (schema, name) in missing {
             self.state.note(1051, format!("Unknown table '{schema}.{name}'"));
+        }
+        Ok(())
+    }
+
+    /// DROP TEMPORARY TABLE: all or none, without ending the transaction.
+    fn drop_temporary(&mut self, drop: &ast::DropTable) -> Result<Outcome, Failure> {
+        self.state.check_tables_allowed()?;
+        self.check_transaction_writable()?;
+        let mut own: Vec<Arc<Table>> = Vec::new();
+        let mut missing = Vec::new();
+        for name in &drop.names {
+            let (schema, name) = self.table_name(name)?;
+            match self.state.temporary.find(&schema, &name) {
+                Some(table) if own.iter().any(|other| other.id() == table.id()) => return Err(errors::nonuniq_table(&name).into()),
+                Some(table) => own.push(table.clone()),
+                None => missing.push(format!("{schema}.{name}")),
+            }
+        }
+        if !missing.is_empty() && !drop.if_exists {
+            return Err(err(1051, format!("Unknown table '{}'", missing.join(","))).into());
+        }
+        own.into_iter().for_each(|table| self.remove_temporary_table(table));
+        for name in missing {
+            self.state.note(1051, format!("Unknown table '{name}'"));
         }
         Ok(Outcome::ok())
     }
@@ -156,6 +203,12 @@ impl Session {
             return Ok(Outcome::ok());
         }
         let (schema, name) = self.table_name(name)?;
+        if let Some(table) = self.state.temporary.find(&schema, &name).cloned() {
+            let cx = self.unlogged_ddl_context();
+            let emptied = self.state.instance.database().truncate_temporary_table(&cx, &table)?;
+            self.replace_temporary_table(emptied);
+            return Ok(Outcome::ok());
+        }
         let cx = self.ddl_context();
         self.state.instance.database().clone().truncate_table(&cx, &schema, &name).await?;
         Ok(Outcome::ok())
@@ -164,7 +217,7 @@ impl Session {
     pub(crate) async fn create_index(&mut self, create: &ast::CreateIndex) -> Result<Outcome, Failure> {
         let (schema, name) = self.table_name(&create.table)?;
         self.check_base_table(&schema, &name)?;
-        let table = self.state.instance.database().catalog().table(&schema, &name)?;
+        let table = self.state.base_table(&schema, &name)?;
         let mut columns = table.def().columns.clone();
         let index = table_spec::index(&create.index, &mut columns, &[])?;
         if index.kind == IndexKind::Primary {
@@ -174,6 +227,11 @@ impl Session {
             && table.def().index(name).is_some()
         {
             return Err(error::dup_keyname(name).into());
+        }
+        if table.is_temporary() {
+            let mut plan = AlterPlan::of(&table);
+            plan.spec.indexes.push(index);
+            return Ok(done(self.change_temporary(&table, &plan, &mut |row| Ok(row)).await?));
         }
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
@@ -185,10 +243,15 @@ impl Session {
         let (schema, name) = self.table_name(table)?;
         self.check_base_table(&schema, &name)?;
         let database = self.state.instance.database().clone();
-        let current = database.catalog().table(&schema, &name)?;
+        let current = self.state.base_table(&schema, &name)?;
         let known = if index.eq_ignore_ascii_case("primary") { current.def().primary_key().is_some() } else { current.def().index(index).is_some() };
         if !known {
             return Err(error::cant_drop_field_or_key(index).into());
+        }
+        if current.is_temporary() {
+            let mut plan = AlterPlan::of(&current);
+            plan.spec.indexes.retain(|spec| !spec.name.as_ref().is_some_and(|name| table_spec::same_name(name, index)));
+            return Ok(done(self.change_temporary(&current, &plan, &mut |row| Ok(row)).await?));
         }
         let cx = self.ddl_context();
         blocking_ddl(database.drop_index(&cx, &schema, &name, index)).await?;
@@ -216,6 +279,12 @@ impl Session {
             self.state.note(1478, format!("Table storage engine 'InnoDB' does not support the create option '{name}={value}'"));
         }
     }
+}
+
+/// DROP TABLE of these alone.
+fn drop_statement(names: &[TableName], if_exists: bool) -> String {
+    let names: Vec<String> = names.iter().map(|(schema, name)| format!("{}.{}", show::quote(schema), show::quote(name))).collect();
+    format!("DROP TABLE {}{} /* generated by server */", if if_exists { "IF EXISTS " } else { "" }, names.join(","))
 }
 
 /// The OK of DDL that builds or copies: "Records: n  Duplicates: 0  Warnings: 0".

@@ -23,7 +23,10 @@ impl Session {
 
     /// Runs a bound DELETE whose tables are open.
     pub(crate) async fn run_delete(&mut self, bound: &BoundDelete) -> Result<Outcome, Failure> {
-        self.begin_write()?;
+        self.begin_write(match bound {
+            BoundDelete::Single(single) => single.table.is_temporary(),
+            BoundDelete::Multi { targets, .. } => targets.iter().all(|target| target.table.is_temporary()),
+        })?;
         match bound {
             BoundDelete::Single(single) => self.prepare_cascades(&single.table),
             BoundDelete::Multi { targets, .. } => targets.iter().for_each(|target| self.prepare_cascades(&target.table)),

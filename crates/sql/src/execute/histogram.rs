@@ -49,7 +49,8 @@ impl Session {
             [name] => {
                 let (schema, name) = self.table_name(name)?;
                 let shown = format!("{schema}.{name}");
-                match self.state.instance.database().catalog().table(&schema, &name) {
+                match self.state.base_table(&schema, &name) {
+                    Ok(table) if table.is_temporary() && update => line(&shown, true, "Cannot create histogram statistics for a temporary table."),
                     Ok(table) => {
                         let memory = self.state.variables.u64("histogram_generation_max_mem_size");
                         let said = self

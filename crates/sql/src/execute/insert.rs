@@ -406,7 +406,7 @@ impl Session {
 
     /// Runs a bound INSERT whose tables are open.
     pub(crate) async fn run_insert(&mut self, bound: &BoundInsert) -> Result<Outcome, Failure> {
-        self.begin_write()?;
+        self.begin_write(bound.table.is_temporary())?;
         self.prepare_cascades(&bound.table);
         self.note_hints(&bound.hints);
         self.state.begin_changes(bound.ignore);

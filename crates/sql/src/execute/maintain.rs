@@ -20,10 +20,10 @@ impl Session {
             // OPTIMIZE is a change of the table, CHECKSUM takes what it may not read for missing.
             let changes = operation == Maintenance::Optimize;
             let allowed = match self.check_locked([name], changes) {
-                Ok(()) if changes && self.state.locks.has_read_lock() => Err(errors::cant_update_with_readlock()),
+                Ok(()) if changes && self.state.locks.has_read_lock() && !self.state.is_temporary(name) => Err(errors::cant_update_with_readlock()),
                 allowed => allowed,
             };
-            let found = allowed.and_then(|()| self.state.instance.database().catalog().table(&schema, &table));
+            let found = allowed.and_then(|()| self.state.base_table(&schema, &table));
             if operation == Maintenance::Checksum {
                 let checksum = match found {
                     Ok(table) => self.checksum(&table).await?,
@@ -42,7 +42,8 @@ impl Session {
                 _ => "repair",
             };
             let mut line = |kind: &str, text: &str| rows.push(vec![Value::text(shown.as_str()), Value::text(op), Value::text(kind), Value::text(text)]);
-            if let Some(view) = self.state.instance.database().catalog().find_view(&schema, &table) {
+            let temporary = self.state.temporary.find(&schema, &table).is_some();
+            if let Some(view) = self.state.instance.database().catalog().find_view(&schema, &table).filter(|_| !temporary) {
                 match (operation, super::view::columns(&self.state, &view)) {
                     (Maintenance::Check, Ok(_)) => line("status", "OK"),
                     (Maintenance::Check, Err(e)) => {
@@ -113,7 +114,10 @@ impl Session {
         txn.set_progress(self.state.process.progress());
         txn.set_metadata_lock_timeout(self.state.config.metadata_timeout);
         let def = table.def();
-        let table = txn.table(&def.schema, &def.name).await?;
+        let table = match table.is_temporary() {
+            true => table.clone(),
+            false => txn.table(&def.schema, &def.name).await?,
+        };
         let outcome = blocking_ddl(async { f(&table, &mut txn) }).await;
         txn.rollback().await?;
         outcome

@@ -110,7 +110,7 @@ pub fn keeps_diagnostics(statement: &Statement) -> bool {
     matches!(statement, Statement::Show(show) if matches!(show.what, ShowWhat::Warnings { .. } | ShowWhat::Errors { .. }))
 }
 
-/// Statements that end the session's transaction before they run.
+/// Statements that end the session's transaction before they run. CREATE and DROP TEMPORARY TABLE do not, other definitions of temporary tables do.
 fn commits_first(statement: &Statement) -> bool {
     use Statement::*;
     match statement {
@@ -146,7 +146,8 @@ impl Session {
             return Ok(Outcome::ok());
         }
         if commits {
-            if is_definition(statement) {
+            let temporary = self.defines_temporary(statement);
+            if is_definition(statement) && !temporary {
                 self.check_server_writable()?;
             }
             // READ ONLY of the transaction that it ends is over then; that of the session is not.
@@ -154,8 +155,10 @@ impl Session {
             self.forget_next_transaction();
             if is_definition(statement) {
                 self.check_transaction_writable()?;
-                self.check_definition(statement)?;
-                self.begin_change(true).await?;
+                if !temporary {
+                    self.check_definition(statement)?;
+                    self.begin_change(true).await?;
+                }
             }
         }
         self.count_statement(statement);

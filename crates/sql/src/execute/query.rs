@@ -99,11 +99,15 @@ impl Session {
             self.state.check_tables_allowed()?;
         }
         if self.state.locks.has_tables() {
-            for (table, write) in &tables.tables {
+            for (table, write) in tables.tables.iter().filter(|(table, _)| !table.is_temporary()) {
                 self.state.locks.check_table(&table.def().schema, &table.def().name, *write)?;
             }
         }
-        if tables.tables.iter().any(|(_, write)| *write) {
+        if tables.tables.iter().any(|(table, write)| *write && table.is_temporary()) {
+            // What is prepared may outlive the session, and its tables.
+            self.check_outside_xa()?;
+        }
+        if tables.tables.iter().any(|(table, write)| *write && !table.is_temporary()) {
             self.check_transaction_writable()?;
             self.begin_change(false).await?;
         }

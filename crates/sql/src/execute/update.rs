@@ -50,7 +50,10 @@ impl Session {
 
     /// Runs a bound UPDATE whose tables are open.
     pub(crate) async fn run_update(&mut self, bound: &BoundUpdate) -> Result<Outcome, Failure> {
-        self.begin_write()?;
+        self.begin_write(match bound {
+            BoundUpdate::Single(single) => single.table.is_temporary(),
+            BoundUpdate::Multi(multi) => multi.targets.iter().all(|target| target.table.is_temporary()),
+        })?;
         match bound {
             BoundUpdate::Single(single) => self.prepare_cascades(&single.table),
             BoundUpdate::Multi(multi) => multi.targets.iter().for_each(|target| self.prepare_cascades(&target.table)),

@@ -73,6 +73,7 @@ impl Session {
     /// Error 1347 if the name is a view's.
     pub(crate) fn check_base_table(&self, schema: &str, name: &str) -> Result<(), MySqlError> {
         match self.state.instance.database().catalog().find_view(schema, name) {
+            Some(_) if self.state.temporary.find(schema, name).is_some() => Ok(()),
             Some(_) => Err(errors::wrong_object(schema, name, "BASE TABLE")),
             None => Ok(()),
         }

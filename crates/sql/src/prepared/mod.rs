@@ -79,6 +79,8 @@ struct Settings {
     time_zone: Str,
     /// Binding has checked what the accounts, the session's and those of views, may do.
     accounts: u64,
+    /// Names may mean other tables: `TemporaryTables::version`.
+    temporary: u64,
 }
 
 impl Settings {
@@ -94,6 +96,7 @@ impl Settings {
             executor: config.executor,
             time_zone: config.events.time_zone.clone(),
             accounts: session.state.accounts_version(),
+            temporary: session.state.temporary.version(),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! - Tables and columns of SELECT, INSERT, UPDATE, DELETE and LOAD DATA are checked where the binder resolves their names (`bind::privileges`), those inside a
 //!   view for its definer or its invoker.
 //! - `statements.rs` checks all other statements before they run.
+//! - With a temporary table its session may do everything: CREATE TEMPORARY TABLES has been asked for when it was made.
 //! - What lists (SHOW, information_schema) leaves out what may not be seen.
 //! - `text.rs` writes grants as the statements that would make them.
 

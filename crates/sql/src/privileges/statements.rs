@@ -29,6 +29,11 @@ impl SessionState {
         access.check_table(wanted, &schema, table)
     }
 
+    /// As `check_named`, of a table that is used: with a temporary one everything may be done.
+    fn check_used(&self, access: &Access, wanted: Privileges, name: &ObjectName) -> Result<(), MySqlError> {
+        if self.is_temporary(name) { Ok(()) } else { self.check_named(access, wanted, name) }
+    }
+
     fn is_own(&self, name: &UserName) -> bool {
         name.current || (name.user == self.client.account_user && name.host.eq_ignore_ascii_case(&self.client.account_host))
     }
@@ -43,6 +48,7 @@ impl SessionState {
             }
             ShowWhat::CreateDatabase { name, .. } if !access.sees_schema(name) => Err(access.schema_denied(name)),
             ShowWhat::Columns { table, .. } | ShowWhat::Index { table } => self.check_described(table),
+            ShowWhat::CreateTable(name) if self.is_temporary(name) => Ok(()),
             ShowWhat::CreateTable(name) | ShowWhat::CreateView(name) => {
                 let (schema, table) = self.named(name)?;
                 if self.instance.database().catalog().find_view(&schema, table).is_some() {
@@ -71,7 +77,7 @@ impl SessionState {
     pub(crate) fn check_described(&self, name: &ObjectName) -> Result<(), MySqlError> {
         let Some(access) = self.access() else { return Ok(()) };
         let (schema, table) = self.named(name)?;
-        if access.sees_table(&schema, table) { Ok(()) } else { Err(access.table_denied("SELECT", table)) }
+        if self.is_temporary(name) || access.sees_table(&schema, table) { Ok(()) } else { Err(access.table_denied("SELECT", table)) }
     }
 
     /// Something may be done with the table: it is listed.
@@ -87,11 +93,12 @@ impl SessionState {
     fn check_create_table(&self, access: &Access, create: &CreateTable) -> Result<(), MySqlError> {
         let (schema, table) = self.named(&create.name)?;
         if create.temporary {
-            return access.check_schema(Privileges::CREATE_TEMPORARY, &schema);
+            access.check_schema(Privileges::CREATE_TEMPORARY, &schema)?;
+        } else {
+            let wanted = if create.select.is_some() { Privileges::CREATE.and(Privileges::INSERT) } else { Privileges::CREATE };
+            access.check_table(wanted, &schema, table)?;
         }
-        let wanted = if create.select.is_some() { Privileges::CREATE.and(Privileges::INSERT) } else { Privileges::CREATE };
-        access.check_table(wanted, &schema, table)?;
-        if let Some(like) = &create.like {
+        if let Some(like) = create.like.as_ref().filter(|like| !self.is_temporary(like)) {
             let (schema, table) = self.named(like)?;
             access.check_any_column(Privileges::SELECT, &schema, table)?;
         }
@@ -135,7 +142,7 @@ impl SessionState {
             Maintenance::Check | Maintenance::Checksum => Privileges::SELECT,
             _ => Privileges::SELECT.and(Privileges::INSERT),
         };
-        tables.iter().try_for_each(|name| {
+        tables.iter().filter(|name| !self.is_temporary(name)).try_for_each(|name| {
             let (schema, table) = self.named(name)?;
             access.check_any_column(wanted, &schema, table)
         })
@@ -148,6 +155,7 @@ impl Session {
         let state = &self.state;
         let Some(access) = state.access() else { return Ok(()) };
         let table = |wanted, name: &ObjectName| state.check_named(access, wanted, name);
+        let used = |wanted, name: &ObjectName| state.check_used(access, wanted, name);
         let create_user = || access.check_global(Privileges::CREATE_USER, "CREATE USER");
         match statement {
             Statement::CreateTable(create) => state.check_create_table(access, create),
@@ -155,7 +163,7 @@ impl Session {
             Statement::AlterTable(alter) => {
                 // The last one counts.
                 let renamed = alter.actions.iter().rev().find_map(|action| if let AlterAction::RenameTable(name) = action { Some(name) } else { None });
-                table(if renamed.is_some() { Privileges::ALTER.and(Privileges::DROP) } else { Privileges::ALTER }, &alter.name)?;
+                used(if renamed.is_some() { Privileges::ALTER.and(Privileges::DROP) } else { Privileges::ALTER }, &alter.name)?;
                 if let Some(name) = renamed {
                     table(Privileges::CREATE.and(Privileges::INSERT), name)?;
                 }
@@ -164,14 +172,15 @@ impl Session {
                 parents.try_for_each(|parent| state.check_parent(access, &schema, parent))
             }
             Statement::DropTable(drop) if drop.temporary => Ok(()),
-            Statement::DropTable(drop) => drop.names.iter().try_for_each(|name| table(Privileges::DROP, name)),
+            Statement::DropTable(drop) if drop.view => drop.names.iter().try_for_each(|name| table(Privileges::DROP, name)),
+            Statement::DropTable(drop) => drop.names.iter().try_for_each(|name| used(Privileges::DROP, name)),
             Statement::RenameTable(renames) => renames.iter().try_for_each(|(from, to)| {
                 table(Privileges::ALTER.and(Privileges::DROP), from)?;
                 table(Privileges::CREATE.and(Privileges::INSERT), to)
             }),
-            Statement::TruncateTable(name) => table(Privileges::DROP, name),
-            Statement::CreateIndex(create) => table(Privileges::INDEX, &create.table),
-            Statement::DropIndex { table: name, .. } => table(Privileges::INDEX, name),
+            Statement::TruncateTable(name) => used(Privileges::DROP, name),
+            Statement::CreateIndex(create) => used(Privileges::INDEX, &create.table),
+            Statement::DropIndex { table: name, .. } => used(Privileges::INDEX, name),
             Statement::CreateDatabase { name, .. } => access.check_schema(Privileges::CREATE, name),
             Statement::AlterDatabase { name, .. } => access.check_schema(Privileges::ALTER, &state.schema_of(name.as_deref())?),
             Statement::DropDatabase { name, .. } => access.check_schema(Privileges::DROP, name),
@@ -197,11 +206,14 @@ impl Session {
                 if !load.local && !access.global().has(Privileges::FILE) {
                     return Err(access.denied());
                 }
+                if state.is_temporary(&load.table) {
+                    return Ok(());
+                }
                 let (schema, name) = state.named(&load.table)?;
                 let wanted = if load.duplicates == LoadDuplicates::Replace { Privileges::INSERT.and(Privileges::DELETE) } else { Privileges::INSERT };
                 access.check_any_column(wanted, &schema, name)
             }
-            Statement::LockTables(locks) => locks.iter().try_for_each(|lock| {
+            Statement::LockTables(locks) => locks.iter().filter(|lock| !state.is_temporary(&lock.name)).try_for_each(|lock| {
                 let (schema, name) = state.named(&lock.name)?;
                 if !information_schema::is_virtual_schema(&schema) && !access.table(&schema, name).has(Privileges::LOCK_TABLES) {
                     return Err(access.schema_denied(&schema));

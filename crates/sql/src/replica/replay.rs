@@ -128,7 +128,7 @@ impl Session {
             self.state.check_tables_allowed()?;
             self.check_transaction_writable()?;
             self.begin_change(false).await?;
-            self.begin_write()?;
+            self.begin_write(false)?;
         }
         for event in events {
             match event.kind {

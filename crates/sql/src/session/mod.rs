@@ -18,6 +18,7 @@ mod sink;
 mod state;
 mod status;
 mod table_exprs;
+mod temporary;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transaction;
@@ -32,7 +33,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use highkey_table::{ReplicaRecord, Waits};
+use highkey_table::{ReplicaRecord, Table, Waits};
 use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{Failure, Outcome};
@@ -150,6 +151,8 @@ pub struct Session {
     unhinted: set_var::Unhinted,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
     pub(crate) rows_sent: Option<u64>,
+    /// Temporary tables that have been dropped, until the transaction is over that may have rows in them.
+    left_tables: Vec<Arc<Table>>,
 }
 
 /// What a session of the replica has besides.
@@ -213,6 +216,7 @@ impl Session {
             replay: None,
             gtid: gtid::NextGtid::default(),
             unhinted: set_var::Unhinted::default(),
+            left_tables: Vec::new(),
         }
     }
 
@@ -620,7 +624,7 @@ impl Session {
         self.use_database(database)
     }
 
-    /// COM_RESET_CONNECTION: rolls back, forgets variables, prepared statements and locks; keeps user and database.
+    /// COM_RESET_CONNECTION: rolls back, forgets variables, prepared statements, temporary tables and locks; keeps user and database.
     pub async fn reset(&mut self) -> Result<(), MySqlError> {
         let database = self.state.database.clone();
         self.close().await;
@@ -664,6 +668,7 @@ impl Session {
     pub async fn close(&mut self) {
         let _ = self.rollback_current().await;
         self.forget_transaction();
+        self.drop_temporary_tables();
         self.unlock_tables();
         self.state.instance.user_locks().release_all(self.state.client.connection_id);
         let closed = self.prepared.clear();
@@ -780,6 +785,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         // First what was done under LOCK TABLES goes, then the locks.
         self.abandon_transaction();
+        self.drop_temporary_tables();
         self.unlock_tables();
         self.state.instance.user_locks().release_all(self.state.client.connection_id);
         let closed = self.prepared.clear();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use highkey_table::{Privileges, SessionLocks, TableName, WaitKind};
+use highkey_table::{Privileges, SessionLocks, Table, TableName, WaitKind};
 use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
 
 use super::config::Config;
@@ -14,6 +14,7 @@ use super::error;
 use super::instance::Instance;
 use super::process::ProcessEntry;
 use super::status::StatusCounter;
+use super::temporary::TemporaryTables;
 use super::work::Work;
 use super::{ClientInfo, VERSION};
 use crate::bind::{BindContext, TableSource};
@@ -50,6 +51,7 @@ pub struct SessionState {
     pub found_rows: u64,
     /// What the last LOCK TABLES has named; it holds as long as `locks.has_tables()`.
     pub locked_names: Vec<LockedName>,
+    pub temporary: TemporaryTables,
     pub row_count: i64,
     /// Parameters of the running prepared statement.
     pub params: Vec<Value>,
@@ -99,6 +101,7 @@ impl SessionState {
             next_insert_id: None,
             found_rows: 0,
             locked_names: Vec::new(),
+            temporary: TemporaryTables::default(),
             row_count: 0,
             params: Vec::new(),
             param_types: Vec::new(),
@@ -382,8 +385,12 @@ impl BindContext for SessionState {
         Ok(TableSource::Base(catalog.table(schema, name)?))
     }
 
+    fn temporary_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
+        self.temporary.find(schema, name).cloned()
+    }
+
     fn check_locked_as(&self, schema: &str, name: &str, alias: &str, write: bool) -> Result<(), MySqlError> {
-        if !self.locks.has_tables() || information_schema::is_virtual_schema(schema) {
+        if !self.locks.has_tables() || information_schema::is_virtual_schema(schema) || self.temporary.find(schema, name).is_some() {
             return Ok(());
         }
         let mut names = self.locked_names.iter().filter(|locked| *locked.table.0 == *schema && *locked.table.1 == *name).peekable();

@@ -7,6 +7,7 @@ use super::Session;
 use super::config::CompletionType;
 use super::error;
 use super::status::StatusCounter;
+use super::temporary::KeptChanges;
 use super::xa::Xa;
 use crate::parse::ast::{AccessMode, IsolationLevel};
 
@@ -32,6 +33,10 @@ pub struct TransactionState {
     pub(super) statement: Option<StatementSavepoint>,
     /// The running statement changes something: the global read lock waits for its end.
     change: Option<Passage>,
+    /// It has changed rows of temporary tables and nothing else: its commit does not wait for the global read lock.
+    only_temporary: bool,
+    /// Since it began.
+    pub(super) kept: KeptChanges,
     /// It is one in two phases. Declared after `current`: the name is free once that is undone.
     pub(super) xa: Option<Xa>,
 }
@@ -81,6 +86,7 @@ impl Session {
                 txn.set_xid(xa.xid().clone());
             }
             self.transaction.current = Some(txn);
+            self.transaction.only_temporary = false;
         }
         self.transaction.current.as_mut().expect("made above")
     }
@@ -149,9 +155,16 @@ impl Session {
         self.transaction.change = None;
     }
 
-    /// Before a statement's first change. Refuses what may not write (1792, 1290).
-    pub(crate) fn begin_write(&mut self) -> Result<(), MySqlError> {
-        self.check_writable()?;
+    /// Before a statement's first change. Refuses what may not write (1792, 1290). `temporary`: it changes rows of temporary tables only, which is always
+    /// allowed.
+    pub(crate) fn begin_write(&mut self, temporary: bool) -> Result<(), MySqlError> {
+        if temporary {
+            let first = !self.txn().has_writes();
+            self.transaction.only_temporary |= first;
+        } else {
+            self.check_writable()?;
+            self.transaction.only_temporary = false;
+        }
         let checks = self.state.config.foreign_key_checks;
         self.txn().set_foreign_key_checks(checks);
         // Alone in its transaction, a failed statement takes the transaction with it.
@@ -199,6 +212,7 @@ impl Session {
     pub(crate) async fn transaction_end_statement(&mut self, outcome: Result<(), MySqlError>) -> Result<(), MySqlError> {
         let mut ended = self.commit_or_undo_statement(outcome).await;
         self.end_change();
+        self.drop_left_tables();
         let open = self.transaction.is_open(self.state.config.autocommit);
         if ended.is_ok() && !open && self.gtid.is_left() {
             ended = self.commit_gtid_alone().await;
@@ -237,9 +251,10 @@ impl Session {
                 self.state.count(StatusCounter::BinlogCacheDiskUse, 1);
             }
         }
+        self.transaction.kept = KeptChanges::default();
         match self.transaction.current.take() {
             Some(txn) if !txn.has_something_to_commit() => txn.commit_unwritten(),
-            Some(txn) if self.transaction.change.is_some() => Box::pin(txn.commit()).await,
+            Some(txn) if self.transaction.change.is_some() || (self.transaction.only_temporary && !txn.tells_binlog()) => Box::pin(txn.commit()).await,
             Some(txn) => {
                 let committed = match self.begin_commit().await {
                     Ok(()) => Box::pin(txn.commit()).await,
@@ -273,6 +288,7 @@ impl Session {
     }
 
     pub(crate) async fn rollback_current(&mut self) -> Result<(), MySqlError> {
+        self.transaction.kept = KeptChanges::default();
         match self.transaction.current.take() {
             Some(txn) => {
                 self.state.count(StatusCounter::HandlerRollback, 1);
@@ -328,7 +344,13 @@ impl Session {
         if !commit {
             self.gtid.give_up();
         }
-        if commit { self.commit_current().await? } else { self.rollback_current().await? }
+        if commit {
+            self.commit_current().await?;
+        } else {
+            let kept = self.transaction.kept;
+            self.rollback_current().await?;
+            self.warn_of_kept(kept);
+        }
         if chained {
             self.transaction.explicit = true;
             self.transaction.read_only = read_only;
@@ -359,7 +381,12 @@ impl Session {
         };
         match undone {
             Err(e) if e.code == error::savepoint_missing(name).code => Err(e),
-            undone => self.abandon_unless(undone).await,
+            undone => {
+                let kept = self.transaction.kept;
+                self.abandon_unless(undone).await?;
+                self.warn_of_kept(kept);
+                Ok(())
+            }
         }
     }
 

@@ -62,7 +62,8 @@ fn statement(table: &Table, full_name: &str, name: &dyn Fn(&str) -> String, hidd
         let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         lines.push(format!("  CONSTRAINT {} CHECK {}{enforced}", name(&check.name), parenthesised(&check.expr)));
     }
-    let mut text = format!("CREATE TABLE {full_name} (\n{}\n) ENGINE=InnoDB", lines.join(",\n"));
+    let temporary = if table.is_temporary() { "TEMPORARY " } else { "" };
+    let mut text = format!("CREATE {temporary}TABLE {full_name} (\n{}\n) ENGINE=InnoDB", lines.join(",\n"));
     if let Some(next) = table.next_auto_increment().filter(|next| *next > 1 && hidden.is_none()) {
         text += &format!(" AUTO_INCREMENT={next}");
     }

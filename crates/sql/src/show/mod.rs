@@ -138,7 +138,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             Answer::new("Table s64;Create Table S", vec![vec![t(&table.def().name), t(text)]])
         }
         ShowWhat::CreateView(name) => {
-            if let Some(view) = view(state, name)? {
+            if let Some(view) = view_of_name(state, name)? {
                 return Ok(create_view(state, &view));
             }
             let table = base_table(state, name)?;
@@ -277,11 +277,16 @@ fn table_names(state: &SessionState, schema: &str) -> Vec<(String, &'static str)
 
 fn base_table(state: &SessionState, name: &ObjectName) -> Result<Arc<Table>, MySqlError> {
     let schema = state.schema_of(name.schema.as_deref())?;
-    state.instance.database().catalog().table(&schema, &name.name)
+    state.base_table(&schema, &name.name)
 }
 
 /// The view that a name means, if it means one.
 fn view(state: &SessionState, name: &ObjectName) -> Result<Option<Arc<View>>, MySqlError> {
+    Ok(view_of_name(state, name)?.filter(|_| !state.is_temporary(name)))
+}
+
+/// The view of that name, be it hidden by a temporary table.
+fn view_of_name(state: &SessionState, name: &ObjectName) -> Result<Option<Arc<View>>, MySqlError> {
     let schema = state.schema_of(name.schema.as_deref())?;
     Ok(state.instance.database().catalog().find_view(&schema, &name.name))
 }
@@ -327,9 +332,10 @@ fn table_status(state: &SessionState, table: &Arc<Table>) -> Vec<Value> {
 
 fn columns(state: &SessionState, name: &ObjectName, full: bool) -> Result<Answer, MySqlError> {
     let schema = state.schema_of(name.schema.as_deref())?;
+    let access = state.access().filter(|_| !state.is_temporary(name));
     let mut rows = Vec::new();
     let mut push = |column: &highkey_table::ColumnDef, key: &str| {
-        let Some(privileges) = column_cell(state.access(), &schema, &name.name, &column.name) else { return };
+        let Some(privileges) = column_cell(access, &schema, &name.name, &column.name) else { return };
         let nullable = t(if column.nullable { "YES" } else { "NO" });
         let default = information_schema::column_default(column).map_or(Value::Null, t);
         let extra = t(information_schema::column_extra(column));

@@ -649,8 +649,8 @@ impl BulkInsert {
                 this.report.inserted += 1;
                 load.push(&mut inner, key, value).map_err(|e| table.failed(e))?;
                 match &mut events {
-                    Some(events) => events.insert_encoded(&mut inner, &table, value).map_err(|e| table.failed(e)),
-                    None => Ok(()),
+                    Some(events) if !table.is_temporary() => events.insert_encoded(&mut inner, &table, value).map_err(|e| table.failed(e)),
+                    _ => Ok(()),
                 }
             });
             txn.events = events;

@@ -1,5 +1,7 @@
 //! Keys of the catalog tree: a kind byte, then what identifies the record. README.md has the table.
 
+use highkey_storage::IndexId;
+
 use crate::def::TableId;
 
 pub(crate) const META: u8 = b'M';
@@ -12,6 +14,7 @@ pub(crate) const STATISTICS: u8 = b'P';
 pub(crate) const HISTOGRAM: u8 = b'H';
 pub(crate) const REPLICA: u8 = b'C';
 pub(crate) const VIEW: u8 = b'V';
+pub(crate) const TEMPORARY: u8 = b'E';
 
 fn of_table(kind: u8, id: TableId) -> Vec<u8> {
     let mut key = vec![kind];
@@ -82,6 +85,16 @@ pub(crate) fn view(schema: &str, name: &str) -> Vec<u8> {
 
 pub(crate) fn replica(name: &[u8]) -> Vec<u8> {
     [&[REPLICA], name].concat()
+}
+
+/// A tree of a temporary table: a later life of the database drops it.
+pub(crate) fn temporary(tree: IndexId) -> Vec<u8> {
+    [&[TEMPORARY], &tree.0.to_be_bytes()[..]].concat()
+}
+
+/// The tree of such a key.
+pub(crate) fn temporary_of(key: &[u8]) -> Option<IndexId> {
+    Some(IndexId(u32::from_be_bytes(key.get(1..)?.try_into().ok()?)))
 }
 
 /// The table that a record of a per-table kind belongs to.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use highkey_binlog::Uuid;
-use highkey_storage::{Bounds, Direction, Engine, Isolation, LeafRows, Rng, SystemRng};
+use highkey_storage::{Bounds, Direction, Engine, IndexId, Isolation, LeafRows, Rng, SystemRng};
 
 use super::{Catalog, keys, record};
 use crate::database::OpenError;
@@ -31,6 +31,8 @@ struct Records {
     histograms: Vec<histogram::Stored>,
     tables: Vec<crate::def::TableDef>,
     views: Vec<ViewDef>,
+    /// Trees of temporary tables of an earlier life.
+    temporary: Vec<IndexId>,
     catalog: Catalog,
 }
 
@@ -88,9 +90,13 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<(Catalog, U
     if records.clean {
         unowned.push(keys::clean());
     }
+    unowned.extend(records.temporary.iter().map(|tree| keys::temporary(*tree)));
     if !unowned.is_empty() {
-        // Counters of tables that a crash kept from coming to be.
+        // Counters of tables that a crash kept from coming to be, and temporary tables whose sessions are gone.
         let mut txn = engine.begin(Isolation::ReadCommitted);
+        for tree in records.temporary {
+            txn.drop_index(tree)?;
+        }
         for key in unowned {
             crate::high_water::remove(&mut txn, engine.root_index(), &key)?;
         }
@@ -161,6 +167,10 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
         keys::HISTOGRAM => {
             let (table, column) = keys::histogram_of(key).ok_or_else(|| format!("the key {key:?} names no column"))?;
             records.histograms.push(histogram::Stored { table, column: column.into(), value: value.to_vec() });
+        }
+        keys::TEMPORARY => {
+            let tree = keys::temporary_of(key).ok_or_else(|| format!("the key {key:?} names no tree"))?;
+            records.temporary.push(tree);
         }
         // Read when the server asks for them.
         keys::REPLICA => {}

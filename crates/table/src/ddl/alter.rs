@@ -16,7 +16,7 @@ use crate::error;
 use crate::foreign::define;
 use crate::row::RowBatch;
 use crate::scan::KeyRange;
-use crate::table::Table;
+use crate::table::{Table, TableState};
 use crate::transaction::Snapshot;
 
 /// Turns a row of the old definition into one of the new definition: conversions, defaults of added columns, generated
@@ -126,16 +126,7 @@ impl Database {
         self.remove_histograms(&mut txn, def.id, &lost)?;
         cx.commit(self, txn)?;
         old.state.histograms.lock().retain(|column, _| !lost.contains(column));
-        if let Some(next) = next_auto {
-            old.state.auto_increment.reset(next);
-        }
-        if let Some(next) = change.next_row_id {
-            old.state.row_ids.reset(next);
-        }
-        if copy {
-            old.state.set_rows(change.rows);
-        }
-        *old.state.statistics.lock() = None;
+        change.note(&old.state, next_auto);
         self.publish(|catalog, epoch| {
             let epoch = if change.new_trees { epoch } else { old.trees_epoch };
             let table = self.new_table(def, old.state.clone(), epoch);
@@ -143,6 +134,32 @@ impl Database {
             self.replace_definitions(catalog, altered.children);
         });
         Ok(rows)
+    }
+
+    /// ALTER TABLE of a temporary table, which no transaction uses: what it is from now on, and how many rows it has. As MySQL, it copies it always.
+    ///
+    /// Errors: 1049, 1062, 1138, 1215, 1317, those of `create_temporary_table` and of `convert`.
+    pub fn alter_temporary_table(
+        &self,
+        cx: &DdlContext,
+        old: &Arc<Table>,
+        plan: &AlterPlan,
+        convert: RowConversion<'_>,
+    ) -> Result<(Arc<Table>, u64), MySqlError> {
+        self.check_temporary(&plan.spec)?;
+        let mut def = spec::define(&plan.spec)?;
+        def.id = old.def.id;
+        def.version = old.def.version + 1;
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        let snapshot = Snapshot { inner: txn.snapshot(), epoch: self.epoch() };
+        let change = self.copy_rows(cx, &mut txn, old, &snapshot, &mut def, convert)?;
+        let next_auto = next_auto_increment(old, &def, plan, &snapshot, &change)?;
+        self.forget_temporary_trees(&mut txn, &old.def)?;
+        self.note_temporary_trees(&mut txn, &def)?;
+        cx.commit_unlogged(txn)?;
+        change.note(&old.state, next_auto);
+        old.retire();
+        Ok((self.temporary_table(def, old.state.clone()), change.rows))
     }
 
     /// CREATE INDEX. Errors: those of `alter_table`.
@@ -251,6 +268,22 @@ struct Change {
     next_row_id: Option<u64>,
     /// The largest value in the AUTO_INCREMENT column, if the rows were copied.
     auto_max: Option<u64>,
+}
+
+impl Change {
+    /// It is committed: what belongs to the table over all its definitions follows. `next_auto`: the counter's next value, if that is another one.
+    fn note(&self, state: &TableState, next_auto: Option<u64>) {
+        if let Some(next) = next_auto {
+            state.auto_increment.reset(next);
+        }
+        if let Some(next) = self.next_row_id {
+            state.row_ids.reset(next);
+        }
+        if self.auto_max.is_some() {
+            state.set_rows(self.rows);
+        }
+        *state.statistics.lock() = None;
+    }
 }
 
 /// Gives indexes that are the same in both definitions their trees; returns the positions of those that need new ones.

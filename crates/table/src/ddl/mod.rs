@@ -27,7 +27,9 @@ use crate::transaction::HeldLocks;
 
 pub(crate) use alter::same_bytes;
 pub use alter::{AlterPlan, RowConversion};
+pub(crate) use spec::define;
 pub use table::TableName;
+pub(crate) use table::{drop_trees, make_trees, next_definition, refuse_system_schema};
 
 /// A statement that is logged as its text.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +96,13 @@ impl DdlContext {
             acknowledged.wait_blocking();
         }
         Ok(())
+    }
+
+    /// Commits what the binary log is told nothing of, on this thread.
+    pub(crate) fn commit_unlogged(&self, txn: Txn) -> Result<(), MySqlError> {
+        let failed = |e| error::storage(e, "catalog");
+        self.progress.enter(Stage::Committing, 0);
+        txn.commit(&[]).map_err(failed)?.wait().map_err(failed)
     }
 
     pub(crate) fn check_interrupt(&self) -> Result<(), MySqlError> {

@@ -128,7 +128,7 @@ impl Session {
     }
 
     async fn run_load(&mut self, mut bound: BoundLoad, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
-        self.begin_write()?;
+        self.begin_write(bound.table.is_temporary())?;
         self.prepare_cascades(&bound.table);
         let mut assignments = std::mem::take(&mut bound.assignments);
         if self.resolve_all(assignments.iter_mut().filter_map(|(_, v)| v.expr_mut()).collect()).await? {

@@ -23,6 +23,7 @@ mod privileges;
 mod progress;
 mod replay;
 mod row_locks;
+mod temporary;
 mod tpch;
 mod transactions;
 mod views;

@@ -27,7 +27,8 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-const RECORDED: [(&str, &str); 2] = [("u", include_str!("privileges_u.recorded")), ("w", include_str!("privileges_w.recorded"))];
+const RECORDED: [(&str, &str); 3] =
+    [("u", include_str!("privileges_u.recorded")), ("w", include_str!("privileges_w.recorded")), ("k", include_str!("privileges_k.recorded"))];
 
 /// Prepares a server as a recording says; the statements that follow there with their answers.
 async fn recorded((user, text): (&str, &'static str)) -> (Server, Vec<(&'static str, &'static str)>) {

@@ -3,9 +3,10 @@
 mod authenticate;
 mod commands;
 mod dump;
-mod idle;
 mod progress;
 mod sink;
+mod timer;
+mod watch;
 mod wire;
 
 use std::net::SocketAddr;

@@ -109,6 +109,11 @@ pub fn keeps_diagnostics(statement: &Statement) -> bool {
     matches!(statement, Statement::Show(show) if matches!(show.what, ShowWhat::Warnings { .. } | ShowWhat::Errors { .. }))
 }
 
+/// Queries whose rows go to the client and nowhere else.
+pub fn only_reads(statement: &Statement) -> bool {
+    matches!(statement, Statement::Query(query) if query.into.is_none())
+}
+
 /// Statements that end the session's transaction before they run.
 fn commits_first(statement: &Statement) -> bool {
     use Statement::*;

@@ -47,6 +47,8 @@ struct Activity {
     since: Instant,
     state: &'static str,
     info: Option<Arc<str>>,
+    /// What runs does nothing but send rows.
+    only_reads: bool,
 }
 
 const READ_ONLY: u8 = 1;
@@ -203,8 +205,16 @@ impl ProcessEntry {
         }
     }
 
-    /// A KILL QUERY that came while nothing ran, or for the statement before, is forgotten.
-    pub fn begin_statement(&self, command: &'static str, info: Arc<str>, started: Instant) {
+    /// Nobody waits for the answer any more: a statement that does nothing but send rows ends as by KILL QUERY. What changes something is finished, as
+    /// by MySQL: the client may have known that it need not wait.
+    pub fn client_left(&self) {
+        if self.activity.lock().only_reads {
+            self.interrupt(Interruption::Query);
+        }
+    }
+
+    /// A KILL QUERY that came while nothing ran, or for the statement before, is forgotten. `only_reads`: the statement does nothing but send rows.
+    pub fn begin_statement(&self, command: &'static str, info: Arc<str>, only_reads: bool, started: Instant) {
         let left = self.interruption.load(Ordering::Acquire);
         if left != 0
             && self.interruption() != Interruption::Connection
@@ -225,6 +235,7 @@ impl ProcessEntry {
         activity.since = started;
         activity.state = "executing";
         activity.info = Some(info);
+        activity.only_reads = only_reads;
     }
 
     /// Runs no statement: what SHOW PROCESSLIST says instead.
@@ -241,6 +252,7 @@ impl ProcessEntry {
         activity.command = "Sleep";
         activity.since = ended;
         activity.state = "";
+        activity.only_reads = false;
         (ended, activity.info.take())
     }
 
@@ -386,6 +398,7 @@ impl ProcessList {
                 since: Instant::now(),
                 state: "",
                 info: None,
+                only_reads: false,
             }),
             interruption: AtomicU8::new(0),
             interrupt: Arc::default(),
@@ -464,11 +477,29 @@ mod tests {
                     entry.interrupt(Interruption::Connection);
                 });
                 together.wait();
-                entry.begin_statement("Query", "SELECT 1".into(), Instant::now());
+                entry.begin_statement("Query", "SELECT 1".into(), true, Instant::now());
             });
             assert!(entry.is_connection_killed() && entry.flag().is_raised() && entry.killed_flag().load(Ordering::Acquire));
             list.remove(id, &Status::default());
         }
+    }
+
+    #[test]
+    fn who_leaves_ends_what_only_reads() {
+        let list = ProcessList::default();
+        let entry = list.register(1, "root", "localhost");
+        let left = |only_reads| {
+            entry.begin_statement("Query", "".into(), only_reads, Instant::now());
+            entry.client_left();
+            entry.interruption()
+        };
+        assert_eq!((left(true), left(false)), (Interruption::Query, Interruption::None));
+        left(true);
+        entry.end_statement();
+        entry.begin_statement("Query", "".into(), false, Instant::now());
+        entry.end_statement();
+        entry.client_left();
+        assert_eq!(entry.interruption(), Interruption::None, "nothing runs");
     }
 
     #[test]
@@ -477,7 +508,7 @@ mod tests {
         let entry = list.register(1, "root", "localhost");
         let state = || entry.snapshot().state;
         assert_eq!(state(), "");
-        entry.begin_statement("Query", "SELECT 1".into(), Instant::now());
+        entry.begin_statement("Query", "SELECT 1".into(), true, Instant::now());
         assert_eq!(state(), "executing");
         let progress = entry.progress();
         progress.enter(Stage::CopyingRows, 5000);

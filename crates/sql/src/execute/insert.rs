@@ -131,8 +131,8 @@ impl Inserter {
                 }
                 highkey_table::Default::None if column.nullable || column.auto_increment || column.generated.is_some() => template.push(Value::Null),
                 // What MySQL's expressions see in a column not assigned yet.
-                highkey_table::Default::None => {
-                    template.push(implicit_default(&column.ty));
+                highkey_table::Default::None | highkey_table::Default::Dropped => {
+                    template.push(if column.nullable { Value::Null } else { implicit_default(&column.ty) });
                     if !given {
                         missing.push(i);
                     }

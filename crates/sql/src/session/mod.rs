@@ -310,6 +310,7 @@ impl Session {
     fn count_question(&self) {
         self.state.count(StatusCounter::Questions, 1);
         self.state.count(StatusCounter::Queries, 1);
+        self.state.instance.queries().give_way().note_statement();
     }
 
     /// An error before any statement ran.

@@ -57,7 +57,6 @@ pub struct Table {
 /// What belongs to a table over all its definitions.
 pub(crate) struct TableState {
     pub(crate) auto_increment: AutoIncrement,
-    pub(crate) auto_lock: Arc<MetadataLock>,
     pub(crate) row_ids: RowIds,
     /// Committed rows; negative: not known since the start, the storage engine is asked.
     rows: AtomicI64,
@@ -82,7 +81,6 @@ impl TableState {
                 next_auto,
                 auto_increment::MARK_STEP,
             )),
-            auto_lock: Arc::default(),
             row_ids: RowIds::new(counter(keys::row_id(id), next_row_id, row_id::MARK_STEP)),
             rows: AtomicI64::new(UNKNOWN_ROWS),
             loading: AtomicBool::new(false),

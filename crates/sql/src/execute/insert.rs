@@ -662,8 +662,7 @@ impl Session {
             AutoIncrementLocking::Interleaved => false,
         };
         if wanted {
-            let timeout = self.state.config.lock_wait_timeout;
-            inserter.auto_lock = Some(table.lock_auto_increment(self.txn(), timeout).await?);
+            inserter.auto_lock = Some(table.lock_auto_increment(self.txn()).await?);
         }
         Ok(())
     }

@@ -232,7 +232,13 @@ impl Session {
                 let answer = show::describe(&mut self.state, table, column.as_deref())?;
                 self.send(answer, true, sink).await
             }
-            Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, sink).await,
+            Statement::Explain { format, analyze, statement } => {
+                let outcome = self.explain(*format, *analyze, statement, sink).await?;
+                if !analyze {
+                    self.note_explained(statement);
+                }
+                Ok(outcome)
+            }
             Statement::ExplainConnection { format, id } => self.explain_connection(*format, *id, sink).await,
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::pin::pin;
 
 use futures::FutureExt;
 use highkey_protocol::{
@@ -14,9 +13,8 @@ use highkey_types::{MySqlError, Value, errors};
 
 use super::authenticate::{identify, new_nonce};
 use super::dump;
+use super::idle::IdleTimer;
 use super::sink::{PacketSink, RowFormat, column_definition};
-use super::timer::Timer;
-use super::watch::Watch;
 use super::{Peer, Wire, connect_timeout, packet_error, plain_ok, refuse};
 use crate::listen::Server;
 
@@ -66,8 +64,7 @@ pub async fn serve(
     mut capabilities: CapabilityFlags,
 ) -> io::Result<()> {
     let mut bound: HashMap<u32, Bound> = HashMap::new();
-    let mut idle = Timer::new();
-    let mut watch = Watch::new(wire);
+    let mut idle = IdleTimer::new();
     loop {
         wire.reader.reset_sequence();
         let process = session.process().clone();
@@ -107,13 +104,13 @@ pub async fn serve(
             _ if refused => Err(errors::must_change_password()),
             Command::Query(sql) => {
                 let mut sink = PacketSink::new(wire, capabilities, false).reporting(session);
-                watch.over(&process, pin!(session.execute(sql, &mut sink))).await?;
+                session.execute(sql, &mut sink).await?;
                 drop(sink);
                 wire.reader.set_max_allowed(session.max_allowed_packet() as usize);
                 Ok(())
             }
             Command::StmtPrepare(sql) => prepare(wire, session, capabilities, sql).await,
-            Command::StmtExecute(request) => execute(wire, session, capabilities, &mut watch, &mut bound, request).await?,
+            Command::StmtExecute(request) => execute(wire, session, capabilities, &mut bound, request).await?,
             Command::StmtSendLongData { statement, parameter, data } => {
                 session.process().status().add(StatusCounter::ComStmtSendLongData, 1);
                 // Data for no statement is dropped, as by MySQL: nobody would ever ask for it.
@@ -297,7 +294,6 @@ async fn execute(
     wire: &mut Wire,
     session: &mut Session,
     capabilities: CapabilityFlags,
-    watch: &mut Watch,
     bound: &mut HashMap<u32, Bound>,
     request: &[u8],
 ) -> io::Result<Result<(), MySqlError>> {
@@ -320,8 +316,7 @@ async fn execute(
     let Some(parsed) = parsed else { return Ok(Err(errors::malformed_packet())) };
     let cursor = parsed.cursor != 0 && session.opens_cursor(id);
     let mut sink = PacketSink::new(wire, capabilities, true).opening_cursor(cursor).reporting(session);
-    let process = session.process().clone();
-    watch.over(&process, pin!(session.execute_prepared(id, &parsed.parameters, cursor, &mut sink))).await?;
+    session.execute_prepared(id, &parsed.parameters, cursor, &mut sink).await?;
     bound.format = sink.into_format();
     Ok(Ok(()))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use highkey_table::{Interrupt, Progress, Stage, TxnActivity};
 use highkey_types::{MySqlError, errors};
@@ -72,6 +72,8 @@ pub struct ProcessEntry {
     /// The session's number in reports of metadata locks.
     lock_owner: AtomicU64,
     connection_type: OnceLock<&'static str>,
+    /// Tells whether the client has left.
+    client: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// What it has counted since it is there, or since FLUSH STATUS.
     status: Status,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
@@ -100,6 +102,11 @@ impl ProcessEntry {
     /// `None`: there is no client.
     pub fn connection_type(&self) -> Option<&'static str> {
         self.connection_type.get().copied()
+    }
+
+    /// How to know that the client has left; stays as it is said first.
+    pub fn set_client(&self, has_left: Box<dyn Fn() -> bool + Send + Sync>) {
+        let _ = self.client.set(has_left);
     }
 
     /// Its own counters.
@@ -205,10 +212,20 @@ impl ProcessEntry {
         }
     }
 
-    /// Nobody waits for the answer any more: a statement that does nothing but send rows ends as by KILL QUERY. What changes something is finished, as
-    /// by MySQL: the client may have known that it need not wait.
-    pub fn client_left(&self) {
-        if self.activity.lock().only_reads {
+    /// If the client has left, nobody waits for the answer: a statement that does nothing but send rows, and has run for so long, ends as by KILL QUERY.
+    /// What changes something is finished, as by MySQL: the client may have known that it need not wait.
+    fn end_if_left(&self, after: Duration) {
+        let Some(has_left) = self.client.get() else { return };
+        let looked_for = {
+            let activity = self.activity.lock();
+            activity.only_reads && activity.since.elapsed() >= after
+        };
+        if !looked_for || !has_left() {
+            return;
+        }
+        // It may have ended meanwhile. While this is locked none ends and none begins.
+        let activity = self.activity.lock();
+        if activity.only_reads {
             self.interrupt(Interruption::Query);
         }
     }
@@ -410,6 +427,7 @@ impl ProcessList {
             killed: Arc::default(),
             lock_owner: AtomicU64::new(0),
             connection_type: OnceLock::new(),
+            client: OnceLock::new(),
             status: Status::default(),
             wake: Notify::new(),
         });
@@ -454,6 +472,11 @@ impl ProcessList {
         self.entries.read().values().cloned().collect()
     }
 
+    /// Ends queries that have run for so long and whose clients have left.
+    pub fn end_left(&self, after: Duration) {
+        self.entries.read().values().for_each(|entry| entry.end_if_left(after));
+    }
+
     pub fn len(&self) -> usize {
         self.entries.read().len()
     }
@@ -488,17 +511,23 @@ mod tests {
     fn who_leaves_ends_what_only_reads() {
         let list = ProcessList::default();
         let entry = list.register(1, "root", "localhost");
-        let left = |only_reads| {
+        let ended = |only_reads, after| {
             entry.begin_statement("Query", "".into(), only_reads, Instant::now());
-            entry.client_left();
-            entry.interruption()
+            list.end_left(after);
+            entry.interruption() == Interruption::Query
         };
-        assert_eq!((left(true), left(false)), (Interruption::Query, Interruption::None));
-        left(true);
+        assert!(!ended(true, Duration::ZERO), "nobody knows");
+        let gone = Arc::new(AtomicBool::new(false));
+        let told = gone.clone();
+        entry.set_client(Box::new(move || told.load(Ordering::Relaxed)));
+        assert!(!ended(true, Duration::ZERO), "there still");
+        gone.store(true, Ordering::Relaxed);
+        assert!(!ended(true, Duration::from_secs(3600)), "not looked for yet");
+        assert!(!ended(false, Duration::ZERO), "a change");
+        assert!(ended(true, Duration::ZERO));
+        entry.begin_statement("Query", "".into(), true, Instant::now());
         entry.end_statement();
-        entry.begin_statement("Query", "".into(), false, Instant::now());
-        entry.end_statement();
-        entry.client_left();
+        list.end_left(Duration::ZERO);
         assert_eq!(entry.interruption(), Interruption::None, "nothing runs");
     }
 

@@ -1,32 +1,32 @@
-//! Times that are counted anew for each command.
+//! How long a client may be silent.
 
 use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Ends so long after it was last begun. One timer serves all commands: it is not set back by each of them, but looks when it
+/// Ends when a client has sent nothing for as long as it may. One timer serves all commands: it is not set back by each of them, but looks when it
 /// ends whether there was one meanwhile.
-pub struct Timer {
+pub struct IdleTimer {
     timer: Pin<Box<Sleep>>,
     until: Instant,
 }
 
-impl Timer {
-    pub fn new() -> Timer {
+impl IdleTimer {
+    pub fn new() -> IdleTimer {
         let now = Instant::now();
-        Timer { timer: Box::pin(sleep_until(now)), until: now }
+        IdleTimer { timer: Box::pin(sleep_until(now)), until: now }
     }
 
-    /// To end so long from now.
-    pub fn begin(&mut self, length: Duration) {
-        self.until = Instant::now() + length;
+    /// The client may be silent for so long from now on.
+    pub fn begin(&mut self, timeout: Duration) {
+        self.until = Instant::now() + timeout;
         if self.until < self.timer.deadline() {
             self.timer.as_mut().reset(self.until);
         }
     }
 
-    /// Waits for its end. Safe to cancel.
+    /// Waits for the end of the client's time.
     pub async fn ended(&mut self) {
         loop {
             self.timer.as_mut().await;
@@ -49,14 +49,14 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_beginning_counts() {
-        let mut idle = Timer::new();
+        let mut idle = IdleTimer::new();
         idle.begin(SHORT);
         idle.ended().await;
         idle.begin(LONG);
         assert!(timeout(3 * SHORT, idle.ended()).await.is_err());
         idle.begin(SHORT);
         idle.ended().await;
-        // The sleep ends once, but the time has begun anew.
+        // The timer ends once, but the client's time has begun anew.
         idle.begin(SHORT);
         idle.begin(LONG);
         assert!(timeout(3 * SHORT, idle.ended()).await.is_err());

@@ -5,9 +5,9 @@
 //! long that together they work as much as fewer workers would, down to one ([`Controller`]). A rest is short and waits for nobody, so no worker
 //! keeps another one waiting for ever, whatever the plan.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};

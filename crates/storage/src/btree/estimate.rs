@@ -120,7 +120,7 @@ impl BTree {
         let mut keys = Vec::new();
         while level > 0 && keys.len() < count {
             keys.clear();
-            self.level_separators(lower, upper, level, &mut keys)?;
+            self.level_separators(lower, upper, level, 1, &mut keys)?;
             level -= 1;
         }
         if keys.len() > count {
@@ -143,21 +143,19 @@ impl BTree {
         drop(root);
         let mut keys = Vec::new();
         if height >= 2 {
-            self.level_separators(lower, upper, 2, &mut keys)?;
+            self.level_separators(lower, upper, 2, 1, &mut keys)?;
         }
         if height >= 1 && keys.len() < FEW_MORSELS {
             keys.clear();
-            self.level_separators(lower, upper, 1, &mut keys)?;
-            let mut leaf = 0;
-            keys.retain(|_| {
-                leaf += 1;
-                leaf % leaves == 0
-            });
+            self.level_separators(lower, upper, 1, leaves, &mut keys)?;
         }
         Ok(keys)
     }
 
-    fn level_separators(&self, lower: &[u8], upper: Option<&[u8]>, level: u8, keys: &mut Vec<Vec<u8>>) -> Result<()> {
+    /// Adds the last of every `each` keys of a level.
+    fn level_separators(&self, lower: &[u8], upper: Option<&[u8]>, level: u8, each: usize, keys: &mut Vec<Vec<u8>>) -> Result<()> {
+        let (mut key, mut last) = (Vec::new(), Vec::new());
+        let mut seen = 0;
         let mut at = lower.to_vec();
         let mut path = Path::default();
         loop {
@@ -165,13 +163,17 @@ impl BTree {
             let node = Node(&page);
             let fail = |e| corrupt(page.id(), e);
             for slot in 0..node.len() {
-                let mut key = Vec::new();
+                key.clear();
                 node.key(slot, &mut key).map_err(fail)?;
                 if upper.is_some_and(|upper| key.as_slice() >= upper) {
                     return Ok(());
                 }
-                if key.as_slice() > lower && keys.last().is_none_or(|last| *last < key) {
-                    keys.push(key);
+                if key.as_slice() > lower && (seen == 0 || last < key) {
+                    seen += 1;
+                    if seen % each == 0 {
+                        keys.push(key.clone());
+                    }
+                    std::mem::swap(&mut last, &mut key);
                 }
             }
             match node.high().map_err(fail)? {

@@ -336,8 +336,9 @@ impl Session {
     fn enter(&mut self, command: &'static str, info: Arc<str>, statement: &Statement, started: Instant) {
         let keep_diagnostics = execute::keeps_diagnostics(statement);
         self.begin_time(started);
-        self.statement_text = info.clone();
-        self.state.process.begin_statement(command, info, execute::only_reads(statement), started);
+        let shown = execute::masked(statement).map_or_else(|| info.clone(), Arc::<str>::from);
+        self.statement_text = info;
+        self.state.process.begin_statement(command, shown, execute::only_reads(statement), started);
         self.state.begin_statement(keep_diagnostics);
         self.about_conditions = keep_diagnostics;
         self.transaction_begin_statement();

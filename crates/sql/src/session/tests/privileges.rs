@@ -279,3 +279,20 @@ async fn what_fails_for_one_account_changes_none() {
     root.ok("RENAME USER a@localhost TO c@localhost, b@localhost TO a@localhost, c@localhost TO b@localhost").await;
     assert_eq!(root.rows("SHOW GRANTS FOR b@localhost").await.len(), 2);
 }
+
+#[test]
+fn passwords_are_shown_to_nobody() {
+    for (sql, shown) in [
+        ("CREATE USER u IDENTIFIED BY 'x', v", Some("CREATE USER ... IDENTIFIED BY <secret>")),
+        ("CREATE USER u", None),
+        ("ALTER USER u IDENTIFIED WITH mysql_native_password BY 'x'", Some("ALTER USER ... IDENTIFIED BY <secret>")),
+        ("ALTER USER u ACCOUNT LOCK", None),
+        ("SET PASSWORD = 'x'", Some("SET PASSWORD = <secret>")),
+        ("CHANGE MASTER TO MASTER_HOST = 'h', MASTER_PASSWORD = 'x'", Some("CHANGE REPLICATION SOURCE TO ... SOURCE_PASSWORD = <secret>")),
+        ("START SLAVE", None),
+        ("SELECT 'x'", None),
+    ] {
+        let parsed = crate::parse::parse_single(sql, crate::parse::ParseOptions::default()).unwrap();
+        assert_eq!(crate::execute::masked(&parsed.statement), shown, "{sql}");
+    }
+}

@@ -113,7 +113,9 @@ async fn run(options: &ServeOptions) -> Result<(), String> {
     info!("ready for connections on {bound}{}", options.socket.as_ref().map_or(String::new(), |s| format!(" and {}", s.display())));
 
     replica.start_with_server().await;
+    let clients = tokio::spawn(connection::watch_clients(instance.clone()));
     accept_until_shutdown(&server, tcp, local).await?;
+    clients.abort();
     if let Some(binlog) = server.instance.database().binlog() {
         // Nobody waits for replicas any more.
         binlog.semi_sync().stop();

@@ -258,6 +258,11 @@ impl Engine {
         self.inner.system.lock_reports()
     }
 
+    /// Somebody has the lock on a number (`Txn::number_lock`).
+    pub fn is_number_locked(&self, number: u64) -> bool {
+        self.inner.system.locks.is_held(IndexId::NUMBERS, &number.to_be_bytes())
+    }
+
     /// How much a transaction has locked and changed; `None` once it has ended.
     pub fn txn_size(&self, id: TxnId) -> Option<TxnSize> {
         self.inner.system.txn_size(id)

@@ -37,6 +37,11 @@ id!(
     IndexId(u32)
 );
 
+impl IndexId {
+    /// No tree's: stands for numbers where locks are named (`Txn::number_lock`).
+    pub const NUMBERS: IndexId = IndexId(u32::MAX - 1);
+}
+
 impl PageId {
     pub const NONE: PageId = PageId(0);
     pub fn is_none(self) -> bool {

@@ -50,7 +50,7 @@ pub use space::PageOwnership;
 pub use stats::Stats;
 pub use txn::{
     ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, Loaded, LockExtent, LockMode,
-    LockReport, LockWaitPolicy, Locked, Op, Prepared, Savepoint, Scan, ShareRange, Snapshot, SortedRows, Txn, TxnActivity, TxnSize, WaitReport,
+    LockReport, LockWaitPolicy, Locked, NumberLock, Op, Prepared, Savepoint, Scan, ShareRange, Snapshot, SortedRows, Txn, TxnActivity, TxnSize, WaitReport,
 };
 pub use waits::{
     Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,

@@ -98,12 +98,25 @@ impl ColumnDef {
         self.nullable = false;
         self
     }
+
+    /// Whether there is no value for it where none is given.
+    pub fn lacks_default(&self) -> bool {
+        let none = match self.default {
+            Default::None => !self.nullable,
+            Default::Dropped => true,
+            Default::Literal(_) | Default::Expr(_) | Default::CurrentTimestamp(_) => false,
+        };
+        none && !self.auto_increment && self.generated.is_none()
+    }
 }
 
 /// What a column gets when INSERT does not name it.
 #[derive(Clone, Debug)]
 pub enum Default {
+    /// NULL where that may be.
     None,
+    /// Of a nullable column: DROP DEFAULT has taken NULL, too.
+    Dropped,
     /// Of the column's type. `Literal(Value::Null)` is an explicit DEFAULT NULL.
     Literal(Value),
     /// SQL text, evaluated for every row.

@@ -125,12 +125,6 @@ impl std::fmt::Debug for MetadataLock {
     }
 }
 
-impl MetadataLock {
-    pub(crate) fn is_held(&self) -> bool {
-        !self.state.lock().holders.is_empty()
-    }
-}
-
 #[derive(Default)]
 struct State {
     /// Each owner once.

@@ -59,7 +59,6 @@ pub struct Table {
 /// What belongs to a table over all its definitions.
 pub(crate) struct TableState {
     pub(crate) auto_increment: AutoIncrement,
-    pub(crate) auto_lock: Arc<MetadataLock>,
     pub(crate) row_ids: RowIds,
     /// Committed rows; negative: not known since the start, the storage engine is asked.
     rows: AtomicI64,
@@ -96,7 +95,6 @@ impl TableState {
     fn of(auto_increment: HighWater, row_ids: HighWater) -> TableState {
         TableState {
             auto_increment: AutoIncrement::new(auto_increment),
-            auto_lock: Arc::default(),
             row_ids: RowIds::new(row_ids),
             rows: AtomicI64::new(UNKNOWN_ROWS),
             loading: AtomicBool::new(false),

@@ -446,11 +446,6 @@ impl Transaction {
         Ok(())
     }
 
-    /// As whom it holds and awaits metadata locks.
-    pub(crate) fn metadata_owner(&self) -> (Arc<MetadataLocks>, Owner) {
-        (self.locks.locks.clone(), self.locks.owner)
-    }
-
     /// What ends its waits, and what says how far it is.
     pub(crate) fn waits_with(&self) -> (Arc<Interrupt>, Arc<Progress>) {
         (self.interrupt.clone(), self.progress.clone())

@@ -499,6 +499,36 @@ fn a_purge_makes_room_on_a_full_disk() {
     assert!(stored(&db).contains_key(&202));
 }
 
+/// A disk that the binary log has filled keeps no server from starting: how else would anybody purge?
+#[test]
+fn a_full_disk_is_opened_and_a_purge_makes_room() {
+    let disk = SimDisk::new(SimConfig { seed: 27, capacity: 48 << 20, ..SimConfig::default() });
+    let (db, names) = with_many_files(&disk);
+    let before = db.binlog().unwrap().executed().count();
+    let ballast = disk.open("ballast", true).unwrap();
+    for bytes in [4096, 1] {
+        while ballast.allocate(ballast.len().unwrap() + bytes).is_ok() {}
+    }
+    ballast.sync().unwrap();
+    disk.sync_dir().unwrap();
+    block_on(transaction(&db, &[("insert", 200..203)])).unwrap();
+    drop(db);
+    let after = disk.crash();
+    let db = open_on(&after, small()).unwrap();
+    let binlog = db.binlog().unwrap();
+    assert!(stored(&db).contains_key(&202));
+    assert_eq!((&binlog.files()[0].0, binlog.catch_up().unwrap_err().code), (&names[0], 1114));
+    binlog.purge_to(&names[5]).unwrap();
+    binlog.catch_up().unwrap();
+    assert_eq!((&binlog.files()[0].0, binlog.executed().count()), (&names[5], before + 1));
+    // The start's new file came with the space.
+    let files: Vec<_> = binlog.files().into_iter().map(|(name, _)| name).collect();
+    assert!(files.len() > names.len() - 5, "{files:?}");
+    drop(db);
+    let db = open_on(&after.crash(), small()).unwrap();
+    assert_eq!(db.binlog().unwrap().executed().count(), before + 1);
+}
+
 #[test]
 fn a_server_without_the_binary_log_completes_the_files_and_forgets_them() {
     let disk = disk(16);

@@ -6,6 +6,7 @@ mod dump;
 mod idle;
 mod progress;
 mod sink;
+mod watch;
 mod wire;
 
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use highkey_types::{MySqlError, errors};
 use tracing::{debug, error, info};
 
 pub use authenticate::DigestCache;
+pub use watch::watch_clients;
 pub use wire::{Stream, Wire};
 
 use crate::listen::Server;
@@ -73,6 +75,7 @@ pub async fn run(server: &Server, mut wire: Wire, peer: Peer, too_many: bool) {
             return;
         }
     };
+    session.process().set_client(watch::has_left(&wire));
     let served = commands::serve(server, &mut wire, &mut session, &peer, capabilities).boxed();
     match AssertUnwindSafe(served).catch_unwind().await {
         Ok(Ok(())) => {}

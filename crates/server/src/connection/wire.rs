@@ -1,6 +1,7 @@
 //! A socket with MySQL's packets on it.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,15 +10,42 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use highkey_protocol::{PacketError, PacketReader, PacketWriter};
 use highkey_sql::{Instance, ProcessEntry, StatusCounter};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{CipherSuite, ProtocolVersion};
+use tokio_rustls::server::TlsStream;
 
 /// A TCP, TLS or local socket.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
+    /// Nothing more comes from the other side, once what it has sent is read.
+    fn is_closed_by_peer(&self) -> bool;
+}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+impl Stream for TcpStream {
+    fn is_closed_by_peer(&self) -> bool {
+        is_closed(self)
+    }
+}
+
+impl Stream for UnixStream {
+    fn is_closed_by_peer(&self) -> bool {
+        is_closed(self)
+    }
+}
+
+impl Stream for TlsStream<Prefixed> {
+    fn is_closed_by_peer(&self) -> bool {
+        self.get_ref().0.stream.is_closed_by_peer()
+    }
+}
+
+/// Asks the system and takes nothing from the socket. Hang-ups and errors are told unasked.
+fn is_closed(socket: &impl AsFd) -> bool {
+    poll(&mut [PollFd::new(socket, PollFlags::RDHUP)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
 
 /// Answers are sent in pieces of about this many bytes.
 pub const FLUSH_BYTES: usize = 64 * 1024;
@@ -27,7 +55,7 @@ pub type Received = Result<Vec<u8>, PacketError>;
 
 /// One connection's bytes in both directions.
 pub struct Wire {
-    /// Locked for the length of a read or a write. A progress report is the only other writer (`progress.rs`).
+    /// Locked for the length of a read or a write. A progress report is the only other writer (`progress.rs`), and `watch.rs` looks at it.
     stream: Arc<Mutex<Box<dyn Stream>>>,
     instance: Arc<Instance>,
     pub reader: PacketReader,

@@ -34,7 +34,7 @@ fn flags(def: &TableDef, column: usize) -> u16 {
     if column.on_update_now {
         flags |= column_flags::ON_UPDATE_NOW;
     }
-    if !column.nullable && matches!(column.default, highkey_table::Default::None) && !column.auto_increment && column.generated.is_none() {
+    if column.lacks_default() {
         flags |= column_flags::NO_DEFAULT_VALUE;
     }
     flags

@@ -125,10 +125,7 @@ impl Binder<'_> {
         if !self.cx.strict() {
             return Ok(());
         }
-        let lacks = |(i, column): (usize, &highkey_table::ColumnDef)| {
-            let none = matches!(column.default, highkey_table::Default::None) && !column.nullable && !column.auto_increment && column.generated.is_none();
-            none && !columns.contains(&i)
-        };
+        let lacks = |(i, column): (usize, &highkey_table::ColumnDef)| column.lacks_default() && !columns.contains(&i);
         if target.table.def().columns.iter().enumerate().any(lacks) {
             return Err(MySqlError::with_message(1423, format!("Field of view '{view}' underlying table doesn't have a default value")));
         }
@@ -211,7 +208,7 @@ impl Binder<'_> {
                 self.call(crate::functions::FuncId::Now, vec![Expr::int(i64::from(*fsp))])
             }
             highkey_table::Default::None if target.nullable => Ok(Expr { ty, ..Expr::null() }),
-            highkey_table::Default::None => Err(MySqlError::with_message(1364, format!("Field '{}' doesn't have a default value", target.name))),
+            highkey_table::Default::None | highkey_table::Default::Dropped => Err(MySqlError::with_message(1364, format!("Field '{}' doesn't have a default value", target.name))),
         }
     }
 

@@ -49,6 +49,11 @@ pub fn bind_query(query: &ast::Query, cx: &dyn BindContext) -> Result<BoundQuery
     Binder::new(cx).statement_query(query)
 }
 
+/// A query as EXPLAIN's note shows it. Error 1351 for one with variables or parameters.
+pub fn explained(query: &ast::Query, cx: &dyn BindContext) -> Result<String, MySqlError> {
+    Binder::new(cx).explained(query)
+}
+
 /// Binds INSERT and REPLACE.
 pub fn bind_insert(insert: &ast::Insert, cx: &dyn BindContext) -> Result<BoundInsert, MySqlError> {
     Binder::new(cx).insert(insert)

@@ -363,6 +363,19 @@ impl Binder<'_> {
         Ok(BoundView { text, mergeable, updatable })
     }
 
+    /// The query as EXPLAIN's note shows it. Error 1351 for variables and parameters, which have no such form.
+    pub fn explained(&mut self, query: &ast::Query) -> Result<String> {
+        self.names = Some(Box::new(ResolvedNames {
+            schema: self.cx.current_schema(),
+            all_schemas: true,
+            charset: self.cx.collation().charset.name(),
+            ..ResolvedNames::default()
+        }));
+        self.query_expression(query)?;
+        let names = self.names.take().expect("set above");
+        print::explained(query, &names)
+    }
+
     /// Notes what a column reference has been found to be, if that is wanted.
     pub fn note_column(&mut self, at: usize, expr: &Expr) {
         if self.names.is_none() {
@@ -383,7 +396,8 @@ impl Binder<'_> {
     /// A field of FROM as it is written.
     pub fn resolved(&self, field: &Field) -> ResolvedColumn {
         let of_view = self.views.iter().any(|v| v.def().schema == field.schema && v.def().name == field.org_table);
-        let own_name = !field.schema.is_empty() && field.table == field.org_table && !of_view;
+        let any_name = self.names.as_ref().is_some_and(|names| names.all_schemas);
+        let own_name = !field.schema.is_empty() && (any_name || field.table == field.org_table) && !of_view;
         let table = (!field.table.is_empty()).then(|| field.table.clone());
         ResolvedColumn { schema: own_name.then(|| field.schema.clone()), table, column: field.name.clone() }
     }

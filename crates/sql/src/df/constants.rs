@@ -26,12 +26,8 @@ pub(super) struct ForgetConstants;
 impl PhysicalOptimizerRule for ForgetConstants {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            if is_window(&node) && !over_window(node.children()[0]) {
-                let inputs = vec![Through::over(node.children()[0].clone(), Arc::new(NothingKnown))];
-                return Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?));
-            }
             let groups = node.downcast_ref::<AggregateExec>().is_some_and(|grouping| !grouping.group_expr().expr().is_empty());
-            if groups && gives_constants(node.children()[0]) {
+            if is_window(&node) && !over_window(node.children()[0]) || groups && gives_constants(node.children()[0]) {
                 let inputs = vec![Through::over(node.children()[0].clone(), Arc::new(NothingKnown))];
                 return Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?));
             }

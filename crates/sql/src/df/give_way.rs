@@ -5,9 +5,9 @@
 //! long that together they work as much as fewer workers would, down to one ([`Controller`]). A rest is short and waits for nobody, so no worker
 //! keeps another one waiting for ever, whatever the plan.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -94,11 +94,38 @@ impl Controller {
     }
 }
 
+/// More threads than that share counters.
+const COUNTERS: usize = 16;
+
+/// A number that many threads add to, each where the others do not.
+#[derive(Default)]
+struct Began([Counter; COUNTERS]);
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Counter(AtomicU64);
+
+impl Began {
+    fn add_one(&self) {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % COUNTERS;
+        }
+        MINE.with(|mine| self.0[*mine].0.fetch_add(1, Ordering::Relaxed));
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
 /// Makes the reports of an engine give way.
 pub(crate) struct GiveWay {
     workers: Arc<Workers>,
-    /// Statements that sessions have begun, reports among them.
-    statements: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
+    /// A report runs: statements are counted.
+    counting: AtomicBool,
+    /// Statements that sessions have begun while they were counted, reports among them.
+    statements: Began,
     state: Mutex<State>,
     changed: Condvar,
     /// `highkey_session_delay_limit` in microseconds; 0: reports do not give way.
@@ -112,7 +139,7 @@ pub(crate) struct GiveWay {
 
 #[derive(Default)]
 struct State {
-    /// Reports that run, and that have been begun.
+    /// Reports that run, and those that have been begun while statements were counted.
     running: usize,
     begun: u64,
     /// Where the session of the latest one runs.
@@ -125,7 +152,8 @@ impl GiveWay {
     pub fn new(workers: Arc<Workers>) -> Arc<GiveWay> {
         Arc::new(GiveWay {
             workers,
-            statements: OnceLock::new(),
+            counting: AtomicBool::new(false),
+            statements: Began::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             limit: AtomicU64::new(0),
@@ -136,24 +164,28 @@ impl GiveWay {
         })
     }
 
-    /// Who tells how many statements sessions have begun. Until it is known, reports do not give way.
-    pub fn count_statements_by(&self, statements: Box<dyn Fn() -> u64 + Send + Sync>) {
-        // One instance has the engine.
-        let _ = self.statements.set(statements);
+    /// A session begins a statement.
+    pub fn note_statement(&self) {
+        if self.counting.load(Ordering::Relaxed) {
+            self.statements.add_one();
+        }
     }
 
     /// `highkey_session_delay_limit`, in microseconds.
     pub fn set_limit(&self, micros: u64) {
         if self.limit.swap(micros, Ordering::Relaxed) != micros {
+            // Who has just seen the old one waits by now.
+            drop(self.state.lock());
             self.changed.notify_one();
         }
     }
 
     /// A report begins, for a session on these threads.
-    pub(super) fn begin(self: &Arc<Self>, sessions: Handle) -> Report {
+    pub(crate) fn begin(self: &Arc<Self>, sessions: Handle) -> Report {
         let mut state = self.state.lock();
         state.running += 1;
-        state.begun += 1;
+        // The statement of the first one was not counted.
+        state.begun += u64::from(self.counting.swap(true, Ordering::Relaxed));
         state.sessions = Some(sessions);
         if !state.watched && self.limit.load(Ordering::Relaxed) > 0 {
             let guard = self.clone();
@@ -207,10 +239,10 @@ impl GiveWay {
         }
     }
 
-    /// All statements, and reports.
+    /// All statements, and reports, that have begun beside a report.
     pub(crate) fn begun_statements(&self) -> (u64, u64) {
         let reports = self.state.lock().begun;
-        (self.statements.get().map_or(0, |statements| statements()), reports)
+        (self.statements.sum(), reports)
     }
 
     /// `Highkey_report_gave_way`: how often reports were told to do less.
@@ -245,7 +277,7 @@ fn delay(sessions: &Handle) -> Option<Duration> {
 }
 
 /// A report that runs.
-pub(super) struct Report(Arc<GiveWay>);
+pub(crate) struct Report(Arc<GiveWay>);
 
 impl Drop for Report {
     fn drop(&mut self) {
@@ -253,6 +285,7 @@ impl Drop for Report {
         state.running -= 1;
         if state.running == 0 {
             state.sessions = None;
+            self.0.counting.store(false, Ordering::Relaxed);
         }
     }
 }

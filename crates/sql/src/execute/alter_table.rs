@@ -221,7 +221,7 @@ impl Session {
             }
             AlterAction::SetDefault { .. } if def.generated.is_some() => return Err(err(1221, "Incorrect usage of DEFAULT and generated column")),
             AlterAction::SetDefault { default: Some(default), .. } => def.default = table_spec::resolve_default(default, def, &mut self.state)?,
-            AlterAction::SetDefault { default: None, .. } => def.default = Default::None,
+            AlterAction::SetDefault { default: None, .. } => def.default = if def.nullable { Default::Dropped } else { Default::None },
             AlterAction::SetVisible { visible, .. } => def.invisible = !visible,
             _ => {}
         }

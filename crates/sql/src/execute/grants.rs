@@ -43,8 +43,11 @@ impl Session {
             self.check_granted_on(&wanted)?;
         }
         let accounts: Vec<(String, String)> = grant.users.iter().map(|name| self.account_name(name)).collect();
-        if let Some((user, host)) = accounts.iter().find(|(user, host)| self.find_account(user, host).is_none()) {
-            return Err(if granting { errors::cant_create_user_with_grant() } else { errors::nonexisting_grant(user, host) }.into());
+        if granting && accounts.iter().any(|(user, host)| self.find_account(user, host).is_none()) {
+            return Err(errors::cant_create_user_with_grant().into());
+        }
+        if !granting && self.replica.is_none() {
+            self.check_revocable(&wanted, &accounts)?;
         }
         if wanted.privileges.has(Privileges::SUPER) && grant.privileges.iter().any(|privilege| privilege.name == "SUPER") {
             self.state.push_warning(error::warning(1287, "The SUPER privilege identifier is deprecated"));
@@ -65,16 +68,29 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    /// REVOKE ALL PRIVILEGES, GRANT OPTION FROM: error 1269 if some account is not there, after the others have lost theirs.
+    /// What fails for one account takes nothing from the others. Errors 1141 and 1147 of the first.
+    fn check_revocable(&self, wanted: &Wanted, accounts: &[(String, String)]) -> Result<(), MySqlError> {
+        accounts.iter().try_for_each(|(user, host)| {
+            let mut grants = match (self.find_account(user, host), &wanted.level) {
+                (Some(account), _) => account.grants.clone(),
+                (None, Level::Global) => return Err(errors::nonexisting_grant(user, host)),
+                // Who is not there has been granted nothing: the error is that of the level.
+                (None, _) => Grants::default(),
+            };
+            wanted.take_from(&mut grants, user, host)
+        })
+    }
+
+    /// REVOKE ALL PRIVILEGES, GRANT OPTION FROM: error 1269 if some account is not there; the others keep theirs, but on a replica.
     async fn revoke_all(&mut self, grant: &Grant) -> Result<Outcome, Failure> {
         self.state.check_global(Privileges::CREATE_USER, "CREATE USER")?;
-        let mut missing = false;
-        for name in &grant.users {
-            let (user, host) = self.account_name(name);
-            if self.find_account(&user, &host).is_none() {
-                missing = true;
-                continue;
-            }
+        let accounts = grant.users.iter().map(|name| self.account_name(name));
+        let (there, missing): (Vec<_>, Vec<_>) = accounts.partition(|(user, host)| self.find_account(user, host).is_some());
+        let missing = !missing.is_empty();
+        if missing && self.replica.is_none() {
+            return Err(errors::revoke_grants().into());
+        }
+        for (user, host) in there {
             let cx = self.account_context(format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {}", quoted_account(&user, &host)));
             let forget = |grants: &mut Grants| {
                 *grants = Grants::default();

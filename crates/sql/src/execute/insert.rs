@@ -131,8 +131,8 @@ impl Inserter {
                 }
                 highkey_table::Default::None if column.nullable || column.auto_increment || column.generated.is_some() => template.push(Value::Null),
                 // What MySQL's expressions see in a column not assigned yet.
-                highkey_table::Default::None => {
-                    template.push(implicit_default(&column.ty));
+                highkey_table::Default::None | highkey_table::Default::Dropped => {
+                    template.push(if column.nullable { Value::Null } else { implicit_default(&column.ty) });
                     if !given {
                         missing.push(i);
                     }
@@ -693,8 +693,7 @@ impl Session {
             AutoIncrementLocking::Interleaved => false,
         };
         if wanted {
-            let timeout = self.state.config.lock_wait_timeout;
-            inserter.auto_lock = Some(table.lock_auto_increment(self.txn(), timeout).await?);
+            inserter.auto_lock = Some(table.lock_auto_increment(self.txn()).await?);
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ use std::pin::pin;
 
 use highkey_types::MySqlError;
 
-use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, StoredProgram, XaStatement};
+use crate::parse::ast::{Maintenance, ReplicaAction, ShowWhat, Statement, StoredProgram, UserSpec, XaStatement};
 use crate::session::{ResultSink, Session, StatusCounter, error};
 use crate::show;
 
@@ -108,6 +108,27 @@ impl Outcome {
 /// Statements about the conditions of the one before leave them as they are.
 pub fn keeps_diagnostics(statement: &Statement) -> bool {
     matches!(statement, Statement::Show(show) if matches!(show.what, ShowWhat::Warnings { .. } | ShowWhat::Errors { .. }))
+}
+
+/// Queries whose rows go to the client and nowhere else.
+pub fn only_reads(statement: &Statement) -> bool {
+    matches!(statement, Statement::Query(query) if query.into.is_none())
+}
+
+/// What is shown to others of a statement that holds a password, in place of its text. (A word of it keeps the text from the digests, too.)
+pub fn masked(statement: &Statement) -> Option<&'static str> {
+    let given = |users: &[UserSpec]| users.iter().any(|user| user.password.is_some());
+    match statement {
+        Statement::CreateUser { users, .. } if given(users) => Some("CREATE USER ... IDENTIFIED BY <secret>"),
+        Statement::AlterUser { users, .. } if given(users) => Some("ALTER USER ... IDENTIFIED BY <secret>"),
+        Statement::SetPassword { .. } => Some("SET PASSWORD = <secret>"),
+        Statement::Replica(replica) => match &replica.action {
+            ReplicaAction::ChangeSource(_) => Some("CHANGE REPLICATION SOURCE TO ... SOURCE_PASSWORD = <secret>"),
+            ReplicaAction::Start { login, .. } if !login.is_empty() => Some("START REPLICA ... PASSWORD = <secret>"),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Statements that end the session's transaction before they run. CREATE and DROP TEMPORARY TABLE do not, other definitions of temporary tables do.
@@ -231,7 +252,13 @@ impl Session {
                 let answer = show::describe(&mut self.state, table, column.as_deref())?;
                 self.send(answer, true, sink).await
             }
-            Statement::Explain { format, analyze, statement } => self.explain(*format, *analyze, statement, sink).await,
+            Statement::Explain { format, analyze, statement } => {
+                let outcome = self.explain(*format, *analyze, statement, sink).await?;
+                if !analyze {
+                    self.note_explained(statement);
+                }
+                Ok(outcome)
+            }
             Statement::ExplainConnection { format, id } => self.explain_connection(*format, *id, sink).await,
             Statement::Kill { query_only, id } => self.kill(*query_only, id),
             Statement::Flush(items) => self.flush(items).await,

@@ -132,18 +132,18 @@ impl RowRules {
                 self.store(state, column, value, ignore, number)
             }
             Default::None if def.auto_increment || def.nullable || def.generated.is_some() => Ok(Value::Null),
-            Default::None => {
+            Default::None | Default::Dropped => {
                 if let TypeKind::Enum(members) = &def.ty.kind
                     && let Some(first) = members.first()
                 {
-                    return Ok(Value::Enum(1, first.clone()));
+                    return Ok(if def.nullable { Value::Null } else { Value::Enum(1, first.clone()) });
                 }
                 let missing = error::no_default_for_field(&def.name);
                 if state.strict() && !ignore {
                     return Err(missing);
                 }
                 state.push_ignored(missing);
-                Ok(implicit_default(&def.ty))
+                Ok(if def.nullable { Value::Null } else { implicit_default(&def.ty) })
             }
         }
     }

@@ -1,5 +1,6 @@
 //! CREATE, ALTER, DROP and RENAME USER, SET PASSWORD.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use highkey_table::{DdlContext, Grants, UserDef};
@@ -186,11 +187,10 @@ impl Session {
     }
 
     pub(crate) async fn rename_user(&mut self, renames: &[(UserName, UserName)]) -> Result<Outcome, Failure> {
-        for (from, to) in renames {
-            let (user, host) = self.account_name(from);
-            let (new_user, new_host) = self.account_name(to);
-            let existing = self.find_account(&user, &host);
-            let (Some(existing), None) = (existing, self.find_account(&new_user, &new_host)) else {
+        let names: Vec<_> = renames.iter().map(|(from, to)| (self.account_name(from), self.account_name(to))).collect();
+        self.check_renames(&names)?;
+        for ((user, host), (new_user, new_host)) in names {
+            let Some(existing) = self.find_account(&user, &host) else {
                 return Err(error::cannot_user("RENAME USER", &format!("'{user}'@'{host}'")).into());
             };
             let renamed = format!("RENAME USER {} TO {}", quoted_account(&user, &host), quoted_account(&new_user, &new_host));
@@ -200,6 +200,21 @@ impl Session {
             database.drop_user(&self.account_context(renamed), &user, &host).await?;
         }
         Ok(Outcome::ok())
+    }
+
+    /// What fails for one account renames none. Error 1396 names those whose name there is not by then, or whose new one is taken.
+    fn check_renames(&self, names: &[((String, String), (String, String))]) -> Result<(), MySqlError> {
+        let mut failed = Vec::new();
+        let mut changed: HashMap<&(String, String), bool> = HashMap::new();
+        for (from, to) in names {
+            let exists = |name: &(String, String)| changed.get(name).copied().unwrap_or_else(|| self.find_account(&name.0, &name.1).is_some());
+            if exists(from) && !exists(to) {
+                changed.extend([(from, false), (to, true)]);
+            } else {
+                failed.push(format!("'{}'@'{}'", from.0, from.1));
+            }
+        }
+        if failed.is_empty() { Ok(()) } else { Err(error::cannot_user("RENAME USER", &failed.join(","))) }
     }
 
     pub(crate) async fn set_password(&mut self, user: Option<&UserName>, password: &str) -> Result<Outcome, Failure> {

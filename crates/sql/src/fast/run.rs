@@ -183,14 +183,9 @@ impl Session {
             Source::Count(table) => {
                 let mut scan = table.scan(self.txn(), 0, &KeyRange::all(), Direction::Forward)?;
                 let mut rows = 0;
-                let mut leaves = 0_u32;
                 while let Some(n) = scan.count_batch()? {
                     rows += n;
-                    leaves += 1;
-                    if leaves % 64 == 0 {
-                        self.state.process.check()?;
-                        tokio::task::yield_now().await;
-                    }
+                    self.txn().breathe(1).await?;
                 }
                 self.state.process.add_examined(rows);
                 if let Held::Aggregate(accumulators) = &mut run.held {
@@ -347,7 +342,6 @@ impl Session {
         let held = !matches!(run.held, Held::Nothing);
         let unique = source.access.as_ref().is_some_and(|a| a.unique);
         let mut batch = RowBatch::new();
-        let mut batches = 0_u32;
         for range in self.ranges(source)? {
             if unique && let Some(key) = whole_key(&range, &source.table.def().indexes[source.index]) {
                 self.state.work.read_key += 1;
@@ -386,11 +380,7 @@ impl Session {
                 {
                     sink.flush().await?;
                 }
-                batches += 1;
-                if batches % 32 == 0 {
-                    self.state.process.check()?;
-                    tokio::task::yield_now().await;
-                }
+                self.txn().breathe(batch.len()).await?;
             }
             self.note_scanned(source, &range, run.scanned - before, !run.stopped);
             if run.stopped {

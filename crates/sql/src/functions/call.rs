@@ -2,7 +2,7 @@
 
 use highkey_types::{MySqlError, Value};
 
-use super::{FuncId, arith, bits, datetime, digest, encode, format_date, gtid, json, net, number, parse_date, regexp, search, session, string};
+use super::{FuncId, arith, bits, compress, datetime, digest, encode, format_date, gtid, json, net, number, parse_date, regexp, search, session, string};
 use crate::expr::EvalContext;
 use crate::plan::{Expr, ExprType};
 
@@ -73,12 +73,13 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         F::JsonOf | F::JsonTruth | F::JsonMemberOf | F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject
         | F::JsonLength | F::JsonType | F::JsonKeys | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonSearch | F::JsonSet | F::JsonInsert
         | F::JsonReplace | F::JsonRemove | F::JsonArrayAppend | F::JsonArrayInsert | F::JsonMerge | F::JsonMergePatch | F::JsonMergePreserve
-        | F::JsonDepth | F::JsonPretty | F::JsonStorageSize => json::function(func, args, types, cx),
+        | F::JsonDepth | F::JsonPretty | F::JsonStorageSize | F::JsonStorageFree => json::function(func, args, types, cx),
         F::Md5 | F::Sha1 | F::Sha2 | F::RandomBytes | F::StatementDigest | F::StatementDigestText => digest::function(func, args, types, cx),
+        F::Compress | F::Uncompress | F::UncompressedLength => compress::function(func, args, types, cx),
         F::InetAton | F::InetNtoa | F::Inet6Aton | F::Inet6Ntoa | F::IsIpv4 | F::IsIpv6 | F::IsIpv4Compat | F::IsIpv4Mapped | F::IsUuid | F::BinToUuid
         | F::UuidToBin | F::Uuid | F::UuidShort => net::function(func, args, cx),
         F::GtidSubset | F::GtidSubtract | F::WaitForExecutedGtidSet | F::MasterPosWait | F::WaitUntilSqlThreadAfterGtids => gtid::function(func, args, cx),
-        F::ConnectionId | F::CurrentUser | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep
+        F::ConnectionId | F::CurrentUser | F::CurrentRole | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep
         | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock | F::ReleaseAllLocks | F::NameConst | F::FormatBytes | F::FormatPicoTime => {
             session::function(func, args, cx)
         }

@@ -5,6 +5,7 @@
 mod arith;
 mod bits;
 mod call;
+mod compress;
 mod datetime;
 mod digest;
 mod encode;

@@ -14,6 +14,8 @@ pub(super) fn function(func: FuncId, args: &[Value], cx: &mut dyn EvalContext) -
     Ok(match func {
         F::ConnectionId => Value::UInt(cx.connection_id()),
         F::CurrentUser => Value::Text(cx.current_user()),
+        // There are no roles.
+        F::CurrentRole => Value::text("NONE"),
         F::User => Value::Text(cx.user()),
         F::Database => cx.database().map_or(Value::Null, Value::Text),
         F::Version => Value::Text(cx.version()),

@@ -67,7 +67,7 @@ impl FuncId {
             self,
             JsonOf | JsonTruth | JsonMemberOf | JsonValid | JsonQuote | JsonUnquote | JsonExtract | JsonArray | JsonObject | JsonLength | JsonType | JsonKeys
                 | JsonContains | JsonContainsPath | JsonOverlaps | JsonSearch | JsonSet | JsonInsert | JsonReplace | JsonRemove | JsonArrayAppend
-                | JsonArrayInsert | JsonMerge | JsonMergePatch | JsonMergePreserve | JsonDepth | JsonPretty | JsonStorageSize
+                | JsonArrayInsert | JsonMerge | JsonMergePatch | JsonMergePreserve | JsonDepth | JsonPretty | JsonStorageSize | JsonStorageFree
         )
     }
 
@@ -76,10 +76,10 @@ impl FuncId {
         use FuncId::*;
         matches!(
             self,
-            Ascii | BitLength | CharLength | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | FindInSet | Hex | Insert | Instr | Left
+            Ascii | BitLength | CharLength | Compress | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | FindInSet | Hex | Insert | Instr | Left
                 | Length | Locate | Lower | Lpad | Ltrim | MakeSet | Md5 | Ord | PadBytes | Quote | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr
                 | Repeat | Replace | Reverse | Right | Rpad | Rtrim | Sha1 | Sha2 | Soundex | Strcmp | Substring | SubstringIndex | ToBase64 | TrimBoth
-                | TrimLeading | TrimTrailing | Upper | WeightString
+                | TrimLeading | TrimTrailing | Uncompress | UncompressedLength | Upper | WeightString
         )
     }
 
@@ -327,10 +327,14 @@ functions! {
     JsonDepth "JSON_DEPTH" 1..=1 Pure;
     JsonPretty "JSON_PRETTY" 1..=1 Pure;
     JsonStorageSize "JSON_STORAGE_SIZE" 1..=1 Pure;
+    JsonStorageFree "JSON_STORAGE_FREE" 1..=1 Pure;
     // Digests and encodings.
     Md5 "MD5" 1..=1 Pure;
     Sha1 "SHA1" 1..=1 Pure;
     Sha2 "SHA2" 2..=2 Pure;
+    Compress "COMPRESS" 1..=1 Pure;
+    Uncompress "UNCOMPRESS" 1..=1 Pure;
+    UncompressedLength "UNCOMPRESSED_LENGTH" 1..=1 Pure;
     StatementDigest "STATEMENT_DIGEST" 1..=1 Statement;
     StatementDigestText "STATEMENT_DIGEST_TEXT" 1..=1 Statement;
     InetAton "INET_ATON" 1..=1 Pure;
@@ -350,6 +354,7 @@ functions! {
     // The session and the server.
     ConnectionId "CONNECTION_ID" 0..=0 Statement;
     CurrentUser "CURRENT_USER" 0..=0 Statement;
+    CurrentRole "CURRENT_ROLE" 0..=0 Statement;
     Database "DATABASE" 0..=0 Statement;
     FoundRows "FOUND_ROWS" 0..=0 Statement;
     LastInsertId "LAST_INSERT_ID" 0..=1 Volatile;

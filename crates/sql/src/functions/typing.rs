@@ -249,6 +249,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::JsonValid | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonMemberOf => ExprType::boolean(true),
         F::JsonLength => integer(true, 1),
         F::JsonDepth | F::JsonStorageSize => integer(true, 10),
+        F::JsonStorageFree => ExprType::bigint(true),
         F::JsonQuote => json_text(length(0).saturating_mul(6).saturating_add(2)),
         F::JsonUnquote => json_text(length(0)),
         F::JsonType => json_text(51),
@@ -263,6 +264,13 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::StatementDigest => own(64, true),
         F::StatementDigestText => own(2048, true),
         F::Sha2 => own(128, true),
+        F::Compress => {
+            let width = if args[0].ty.ty.is_string() { args[0].ty.ty.charset().max_bytes() as u64 } else { 1 };
+            let longest = u64::from(length(0)) * width * 120 / 100 + 12;
+            bytes(u32::try_from(longest).unwrap_or(u32::MAX), true)
+        }
+        F::Uncompress => bytes(u32::MAX, true),
+        F::UncompressedLength => integer(nullable, 10),
         F::InetAton => ExprType::ubigint(true),
         F::InetNtoa => own(15, true),
         F::Inet6Aton => bytes(16, true),
@@ -275,6 +283,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::UuidShort | F::ConnectionId | F::LastInsertId | F::FoundRows => ExprType::ubigint(false),
         F::RowCount => ExprType::bigint(false),
         F::CurrentUser | F::User => system(288, false),
+        F::CurrentRole => system(u32::MAX / 4, true),
         F::Database => system(64, true),
         F::Version => system(60, false),
         F::Benchmark | F::Sleep => integer(false, 1),

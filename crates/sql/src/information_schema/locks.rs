@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use highkey_table::{ActiveTxn, DeadlockReport, Isolation, LockExtent, LockMode, LockReport, Table, TxnId};
+use highkey_table::{ActiveTxn, DeadlockReport, IndexId, Isolation, LockExtent, LockMode, LockReport, Table, TxnId};
 use highkey_types::{DateTime, MySqlError, Time, Value};
 
 use super::rows::{t, u};
@@ -360,6 +360,12 @@ pub(crate) fn deadlock_text(instance: &Instance, deadlock: &DeadlockReport) -> S
 }
 
 fn lock_text(places: &Places, txn: TxnId, lock: &LockReport, waiting: bool) -> String {
+    if lock.index == IndexId::NUMBERS {
+        let number = lock.key.as_deref().and_then(|key| <[u8; 8]>::try_from(key).ok()).map(u64::from_be_bytes);
+        let name = places.values().find(|(table, _)| Some(table.id().0) == number);
+        let name = name.map_or_else(String::new, |(table, _)| format!(" table `{}`.`{}`", table.def().schema, table.def().name));
+        return format!("TABLE LOCK{name} trx id {} lock mode AUTO-INC{}", txn.0, if waiting { " waiting" } else { "" });
+    }
     let Some((table, index)) = places.get(&lock.index.0) else { return format!("RECORD LOCKS of index {} trx id {}", lock.index.0, txn.0) };
     let def = table.def();
     let name = &def.indexes[*index].name;

@@ -361,7 +361,7 @@ fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec<Value> {
 /// A default as SHOW COLUMNS shows it.
 pub fn column_default(column: &ColumnDef) -> Option<String> {
     match &column.default {
-        Default::None | Default::Literal(Value::Null) => None,
+        Default::None | Default::Dropped | Default::Literal(Value::Null) => None,
         Default::Literal(value) => Some(match (&column.ty.kind, value) {
             (TypeKind::Bit(_), Value::UInt(bits)) => format!("b'{bits:b}'"),
             _ => {

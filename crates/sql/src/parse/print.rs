@@ -30,6 +30,8 @@ pub struct ResolvedNames {
     pub shared: HashMap<usize, Vec<(ResolvedColumn, ResolvedColumn)>>,
     /// The schema of tables named without one.
     pub schema: Option<Str>,
+    /// Columns of tables that are read under another name have their schema before it, too.
+    pub all_schemas: bool,
     /// The character set of CAST(… AS CHAR) without one.
     pub charset: &'static str,
 }
@@ -40,6 +42,11 @@ const NAME_CHARS: usize = 64;
 /// The query of a view that is made. Error 1351 if it has variables or parameters.
 pub fn resolved(query: &Query, names: &ResolvedNames) -> Result<String> {
     Printer { names: Some(names), ..Printer::default() }.whole(query)
+}
+
+/// A query as EXPLAIN's note shows it: query blocks have numbers, and the conditions of inner joins are in WHERE. Error 1351 as `resolved`.
+pub fn explained(query: &Query, names: &ResolvedNames) -> Result<String> {
+    Printer { names: Some(names), blocks: Some(0), ..Printer::default() }.whole(query)
 }
 
 /// A view's query, which is written so already; names of `schema` are left without it.
@@ -74,6 +81,14 @@ struct Printer<'n> {
     ctes: Vec<String>,
     /// The query that comes next is a subquery of an expression.
     in_expression: bool,
+    /// For EXPLAIN, how many query blocks have begun.
+    blocks: Option<u32>,
+    /// The number of the block that comes next, where something is written before it.
+    next_block: Option<u32>,
+    /// For EXPLAIN, conditions of the present block's inner joins.
+    on: Vec<String>,
+    /// On the inner side of an outer join.
+    in_outer: bool,
 }
 
 impl Printer<'_> {
@@ -113,6 +128,7 @@ impl Printer<'_> {
 
     fn query_here(&mut self, query: &Query) -> Result<Vec<(String, String)>> {
         let visible = self.ctes.len();
+        let block = self.next_block.take().or_else(|| self.begin_block());
         if let Some(with) = &query.with {
             self.put(if with.recursive { "with recursive " } else { "with " });
             for (i, cte) in with.ctes.iter().enumerate() {
@@ -136,7 +152,9 @@ impl Printer<'_> {
             }
             self.put(" ");
         }
+        self.next_block = block;
         let items = self.body(&query.body, !query.order_by.is_empty())?;
+        self.next_block = None;
         self.order_by(&query.order_by, &items, !matches!(query.body, QueryBody::Select(_)))?;
         if let Some(limit) = &query.limit {
             self.put(" limit ");
@@ -148,6 +166,13 @@ impl Printer<'_> {
         }
         self.ctes.truncate(visible);
         Ok(items)
+    }
+
+    /// The number of a new query block, if they have numbers.
+    fn begin_block(&mut self) -> Option<u32> {
+        let blocks = self.blocks.as_mut()?;
+        *blocks += 1;
+        Some(*blocks)
     }
 
     /// `ordered`: ORDER BY may ask for names.
@@ -212,6 +237,10 @@ impl Printer<'_> {
     fn select(&mut self, select: &Select, ordered: bool) -> Result<Vec<(String, String)>> {
         // Of this query only, not of those in its FROM.
         let in_expression = std::mem::take(&mut self.in_expression);
+        let around = (std::mem::take(&mut self.on), std::mem::take(&mut self.in_outer));
+        if let Some(block) = self.next_block.take().or_else(|| self.begin_block()) {
+            self.put(&format!("/* select#{block} */ "));
+        }
         self.put("select ");
         if select.straight_join {
             self.put("straight_join ");
@@ -237,7 +266,7 @@ impl Printer<'_> {
                 }
                 SelectItem::Expr { expr, name } => {
                     let text = self.apart(|p| p.expr(expr))?;
-                    let unnamable = name.chars().count() > NAME_CHARS || name.ends_with(char::is_whitespace) || name.is_empty();
+                    let unnamable = self.blocks.is_none() && (name.chars().count() > NAME_CHARS || name.ends_with(char::is_whitespace) || name.is_empty());
                     let name = if unnamable { format!("Name_exp_{}", items.len() + 1) } else { name.trim_start().to_owned() };
                     items.push((text, name));
                 }
@@ -256,10 +285,13 @@ impl Printer<'_> {
         } else if select.filter.is_some() {
             self.put(" from DUAL ");
         }
-        if let Some(filter) = &select.filter {
+        if self.blocks.is_some() {
+            self.explained_filter(select)?;
+        } else if let Some(filter) = &select.filter {
             self.put(" where ");
             self.expr(filter)?;
         }
+        (self.on, self.in_outer) = around;
         if !select.group_by.is_empty() {
             self.put(" group by ");
             self.list(&select.group_by, |p, item| match (ordinal(&item.expr), &item.expr) {
@@ -286,6 +318,33 @@ impl Printer<'_> {
             })?;
         }
         Ok(items)
+    }
+
+    /// WHERE, and behind it the conditions of inner joins.
+    fn explained_filter(&mut self, select: &Select) -> Result<()> {
+        let on = std::mem::take(&mut self.on);
+        let mut conditions = Vec::new();
+        if let Some(filter) = &select.filter {
+            self.conjuncts(filter, &mut conditions)?;
+        }
+        conditions.extend(on);
+        match conditions.as_slice() {
+            [] if select.from.iter().any(joins_outer) => self.put(" where 1"),
+            [] => {}
+            [one] => self.put(&format!(" where {one}")),
+            all => self.put(&format!(" where ({})", all.join(" and "))),
+        }
+        Ok(())
+    }
+
+    /// The operands of a chain of ANDs, apart.
+    fn conjuncts(&mut self, condition: &Expr, texts: &mut Vec<String>) -> Result<()> {
+        let mut parts = Vec::new();
+        chain(BinaryOp::And, condition, &mut parts);
+        for part in parts {
+            texts.push(self.apart(|p| p.expr(part))?);
+        }
+        Ok(())
     }
 
     /// `united`: of a set operation, where a number stands for a name.
@@ -363,6 +422,7 @@ impl Printer<'_> {
                 }
             }
             TableRef::List(tables) if tables.len() == 1 && self.names.is_some() => self.table(&tables[0])?,
+            TableRef::List(tables) if self.blocks.is_some() && !self.in_outer => self.tables(tables)?,
             TableRef::List(tables) => {
                 self.put("(");
                 self.tables(tables)?;
@@ -376,6 +436,9 @@ impl Printer<'_> {
                     JoinKind::Left => (left, " left join ", right),
                     JoinKind::Right => (right, " left join ", left),
                 };
+                if self.blocks.is_some() && !self.in_outer {
+                    return self.explained_join(first, word, second, condition, matches!(kind, JoinKind::Left | JoinKind::Right));
+                }
                 // In what is written so already, one without a condition has parentheses of its own, or it was a comma.
                 let bare = self.names.is_none() && matches!(condition, JoinCondition::None);
                 self.put(if bare { "" } else { "(" });
@@ -397,21 +460,56 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn shared_columns(&mut self, at: usize) {
-        let pairs = self.names.and_then(|n| n.shared.get(&at)).cloned().unwrap_or_default();
-        if pairs.is_empty() {
-            return;
+    /// A join without parentheses; one that is no outer join leaves its conditions for WHERE.
+    fn explained_join(&mut self, first: &TableRef, word: &str, second: &TableRef, condition: &JoinCondition, outer: bool) -> Result<()> {
+        self.table(first)?;
+        self.put(word);
+        self.in_outer = outer;
+        self.table(second)?;
+        self.in_outer = false;
+        match condition {
+            JoinCondition::None => {}
+            JoinCondition::On(on) if outer => {
+                self.put(" on(");
+                self.expr(on)?;
+                self.put(")");
+            }
+            JoinCondition::On(on) => {
+                let mut conditions = std::mem::take(&mut self.on);
+                self.conjuncts(on, &mut conditions)?;
+                self.on = conditions;
+            }
+            JoinCondition::Using { at, .. } | JoinCondition::Natural { at } if outer => self.shared_columns(*at),
+            JoinCondition::Using { at, .. } | JoinCondition::Natural { at } => {
+                let equalities = self.shared_equalities(*at);
+                self.on.extend(equalities);
+            }
         }
-        self.put(" on(");
-        self.put(if pairs.len() > 1 { "(" } else { "" });
-        for (i, (left, right)) in pairs.iter().enumerate() {
-            self.put(if i > 0 { " and (" } else { "(" });
+        Ok(())
+    }
+
+    fn shared_columns(&mut self, at: usize) {
+        match self.shared_equalities(at).as_slice() {
+            [] => {}
+            [one] => self.put(&format!(" on({one})")),
+            all => self.put(&format!(" on(({}))", all.join(" and "))),
+        }
+    }
+
+    /// What USING or NATURAL at this byte compares.
+    fn shared_equalities(&mut self, at: usize) -> Vec<String> {
+        let pairs = self.names.and_then(|n| n.shared.get(&at)).cloned().unwrap_or_default();
+        let mut texts = Vec::with_capacity(pairs.len());
+        for (left, right) in &pairs {
+            let before = std::mem::take(&mut self.out);
+            self.put("(");
             self.resolved_column(left);
             self.put(" = ");
             self.resolved_column(right);
             self.put(")");
+            texts.push(std::mem::replace(&mut self.out, before));
         }
-        self.put(if pairs.len() > 1 { "))" } else { ")" });
+        texts
     }
 
     fn resolved_column(&mut self, column: &ResolvedColumn) {
@@ -912,6 +1010,14 @@ fn ordinal(expr: &Expr) -> Option<usize> {
     match expr.kind {
         ExprKind::Literal(Literal::Int(n)) => usize::try_from(n).ok(),
         _ => None,
+    }
+}
+
+fn joins_outer(table: &TableRef) -> bool {
+    match table {
+        TableRef::Join { kind, left, right, .. } => matches!(kind, JoinKind::Left | JoinKind::Right) || joins_outer(left) || joins_outer(right),
+        TableRef::List(tables) => tables.iter().any(joins_outer),
+        _ => false,
     }
 }
 

@@ -150,8 +150,6 @@ impl Instance {
         // Who waits for a replica must not keep those who serve it from running.
         instance.database.engine().on_blocking(Box::new(|wait| super::state::blocking(wait)));
         instance.apply_semi_sync();
-        let counted = Arc::downgrade(&instance);
-        instance.queries.give_way().count_statements_by(Box::new(move || counted.upgrade().map_or(0, |instance| instance.counted(StatusCounter::Questions))));
         let told = Arc::downgrade(&instance);
         instance.database.engine().watch_deadlocks(Box::new(move |deadlock| {
             if let Some(instance) = told.upgrade() {

@@ -36,7 +36,8 @@ use futures::FutureExt;
 use highkey_table::{ReplicaRecord, Table, Waits};
 use highkey_types::{Charset, MySqlError, Str, Value};
 
-use crate::execute::{Failure, Outcome};
+use crate::execute::{self, Failure, Outcome};
+use crate::parse::ast::Statement;
 use crate::parse::{self, Parsed};
 use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, StatementPatterns, file_error};
 use crate::replica::{Replay, SourceTransaction};
@@ -300,7 +301,7 @@ impl Session {
     /// Runs a kept statement with the values of `text`, which are the parameters.
     async fn run_pattern(&mut self, statement: &PreparedStatement, text: &str, started: Instant, sink: &mut dyn ResultSink) -> io::Result<()> {
         let info = if statement.params == 0 { statement.text.clone() } else { Arc::from(text) };
-        self.enter("Query", info, false, started);
+        self.enter("Query", info, &statement.parsed.statement, started);
         self.note_set_vars(&statement.parsed.set_vars);
         self.run_kept(statement, None, sink).await
     }
@@ -315,6 +316,7 @@ impl Session {
     fn count_question(&self) {
         self.state.count(StatusCounter::Questions, 1);
         self.state.count(StatusCounter::Queries, 1);
+        self.state.instance.queries().give_way().note_statement();
     }
 
     /// An error before any statement ran.
@@ -328,7 +330,7 @@ impl Session {
 
     /// Runs one parsed statement between the brackets that every statement has. True: it succeeded.
     async fn run_parsed(&mut self, parsed: &Parsed, info: Arc<str>, more: bool, started: Instant, sink: &mut dyn ResultSink) -> io::Result<bool> {
-        self.enter("Query", info, crate::execute::keeps_diagnostics(&parsed.statement), started);
+        self.enter("Query", info, &parsed.statement, started);
         self.note_set_vars(&parsed.set_vars);
         self.begin_set_vars(&parsed.set_vars);
         // A panic in a statement ends the statement, never the server.
@@ -337,10 +339,12 @@ impl Session {
     }
 
     /// The opening bracket of a statement.
-    fn enter(&mut self, command: &'static str, info: Arc<str>, keep_diagnostics: bool, started: Instant) {
+    fn enter(&mut self, command: &'static str, info: Arc<str>, statement: &Statement, started: Instant) {
+        let keep_diagnostics = execute::keeps_diagnostics(statement);
         self.begin_time(started);
-        self.statement_text = info.clone();
-        self.state.process.begin_statement(command, info, started);
+        let shown = execute::masked(statement).map_or_else(|| info.clone(), Arc::<str>::from);
+        self.statement_text = info;
+        self.state.process.begin_statement(command, shown, execute::only_reads(statement), started);
         self.state.begin_statement(keep_diagnostics);
         self.about_conditions = keep_diagnostics;
         self.transaction_begin_statement();
@@ -534,7 +538,7 @@ impl Session {
         if statement.params != params.len() {
             return self.refuse(error::wrong_arguments("mysqld_stmt_execute"), sink);
         }
-        self.enter("Execute", statement.text.clone(), crate::execute::keeps_diagnostics(&statement.parsed.statement), Instant::now());
+        self.enter("Execute", statement.text.clone(), &statement.parsed.statement, Instant::now());
         self.state.params.clear();
         self.state.params.extend_from_slice(params);
         self.run_kept(&statement, cursor.then_some(id), sink).await
@@ -587,7 +591,7 @@ impl Session {
 
     /// An execution that asks for a cursor gets one: the statement is a query whose rows go to the client. Others answer as if nothing had been asked.
     pub fn opens_cursor(&self, id: u32) -> bool {
-        self.prepared.get(id).is_some_and(|s| matches!(&s.parsed.statement, parse::ast::Statement::Query(query) if query.into.is_none()))
+        self.prepared.get(id).is_some_and(|s| execute::only_reads(&s.parsed.statement))
     }
 
     /// Number of parameters of a prepared statement, for decoding COM_STMT_EXECUTE.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use highkey_table::{Interrupt, Progress, Stage, TxnActivity};
 use highkey_types::{MySqlError, errors};
@@ -47,6 +47,8 @@ struct Activity {
     since: Instant,
     state: &'static str,
     info: Option<Arc<str>>,
+    /// What runs does nothing but send rows.
+    only_reads: bool,
 }
 
 const READ_ONLY: u8 = 1;
@@ -70,6 +72,8 @@ pub struct ProcessEntry {
     /// The session's number in reports of metadata locks.
     lock_owner: AtomicU64,
     connection_type: OnceLock<&'static str>,
+    /// Tells whether the client has left.
+    client: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// What it has counted since it is there, or since FLUSH STATUS.
     status: Status,
     /// Wakes whoever waits in the statement (a lock wait's task, SLEEP) or an idle connection's read.
@@ -98,6 +102,11 @@ impl ProcessEntry {
     /// `None`: there is no client.
     pub fn connection_type(&self) -> Option<&'static str> {
         self.connection_type.get().copied()
+    }
+
+    /// How to know that the client has left; stays as it is said first.
+    pub fn set_client(&self, has_left: Box<dyn Fn() -> bool + Send + Sync>) {
+        let _ = self.client.set(has_left);
     }
 
     /// Its own counters.
@@ -203,8 +212,26 @@ impl ProcessEntry {
         }
     }
 
-    /// A KILL QUERY that came while nothing ran, or for the statement before, is forgotten.
-    pub fn begin_statement(&self, command: &'static str, info: Arc<str>, started: Instant) {
+    /// If the client has left, nobody waits for the answer: a statement that does nothing but send rows, and has run for so long, ends as by KILL QUERY.
+    /// What changes something is finished, as by MySQL: the client may have known that it need not wait.
+    fn end_if_left(&self, after: Duration) {
+        let Some(has_left) = self.client.get() else { return };
+        let looked_for = {
+            let activity = self.activity.lock();
+            activity.only_reads && activity.since.elapsed() >= after
+        };
+        if !looked_for || !has_left() {
+            return;
+        }
+        // It may have ended meanwhile. While this is locked none ends and none begins.
+        let activity = self.activity.lock();
+        if activity.only_reads {
+            self.interrupt(Interruption::Query);
+        }
+    }
+
+    /// A KILL QUERY that came while nothing ran, or for the statement before, is forgotten. `only_reads`: the statement does nothing but send rows.
+    pub fn begin_statement(&self, command: &'static str, info: Arc<str>, only_reads: bool, started: Instant) {
         let left = self.interruption.load(Ordering::Acquire);
         if left != 0
             && self.interruption() != Interruption::Connection
@@ -225,6 +252,7 @@ impl ProcessEntry {
         activity.since = started;
         activity.state = "executing";
         activity.info = Some(info);
+        activity.only_reads = only_reads;
     }
 
     /// Runs no statement: what SHOW PROCESSLIST says instead.
@@ -241,6 +269,7 @@ impl ProcessEntry {
         activity.command = "Sleep";
         activity.since = ended;
         activity.state = "";
+        activity.only_reads = false;
         (ended, activity.info.take())
     }
 
@@ -386,6 +415,7 @@ impl ProcessList {
                 since: Instant::now(),
                 state: "",
                 info: None,
+                only_reads: false,
             }),
             interruption: AtomicU8::new(0),
             interrupt: Arc::default(),
@@ -397,6 +427,7 @@ impl ProcessList {
             killed: Arc::default(),
             lock_owner: AtomicU64::new(0),
             connection_type: OnceLock::new(),
+            client: OnceLock::new(),
             status: Status::default(),
             wake: Notify::new(),
         });
@@ -441,6 +472,11 @@ impl ProcessList {
         self.entries.read().values().cloned().collect()
     }
 
+    /// Ends queries that have run for so long and whose clients have left.
+    pub fn end_left(&self, after: Duration) {
+        self.entries.read().values().for_each(|entry| entry.end_if_left(after));
+    }
+
     pub fn len(&self) -> usize {
         self.entries.read().len()
     }
@@ -464,11 +500,35 @@ mod tests {
                     entry.interrupt(Interruption::Connection);
                 });
                 together.wait();
-                entry.begin_statement("Query", "SELECT 1".into(), Instant::now());
+                entry.begin_statement("Query", "SELECT 1".into(), true, Instant::now());
             });
             assert!(entry.is_connection_killed() && entry.flag().is_raised() && entry.killed_flag().load(Ordering::Acquire));
             list.remove(id, &Status::default());
         }
+    }
+
+    #[test]
+    fn who_leaves_ends_what_only_reads() {
+        let list = ProcessList::default();
+        let entry = list.register(1, "root", "localhost");
+        let ended = |only_reads, after| {
+            entry.begin_statement("Query", "".into(), only_reads, Instant::now());
+            list.end_left(after);
+            entry.interruption() == Interruption::Query
+        };
+        assert!(!ended(true, Duration::ZERO), "nobody knows");
+        let gone = Arc::new(AtomicBool::new(false));
+        let told = gone.clone();
+        entry.set_client(Box::new(move || told.load(Ordering::Relaxed)));
+        assert!(!ended(true, Duration::ZERO), "there still");
+        gone.store(true, Ordering::Relaxed);
+        assert!(!ended(true, Duration::from_secs(3600)), "not looked for yet");
+        assert!(!ended(false, Duration::ZERO), "a change");
+        assert!(ended(true, Duration::ZERO));
+        entry.begin_statement("Query", "".into(), true, Instant::now());
+        entry.end_statement();
+        list.end_left(Duration::ZERO);
+        assert_eq!(entry.interruption(), Interruption::None, "nothing runs");
     }
 
     #[test]
@@ -477,7 +537,7 @@ mod tests {
         let entry = list.register(1, "root", "localhost");
         let state = || entry.snapshot().state;
         assert_eq!(state(), "");
-        entry.begin_statement("Query", "SELECT 1".into(), Instant::now());
+        entry.begin_statement("Query", "SELECT 1".into(), true, Instant::now());
         assert_eq!(state(), "executing");
         let progress = entry.progress();
         progress.enter(Stage::CopyingRows, 5000);

@@ -101,6 +101,7 @@ fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> 
     match &column.default {
         _ if column.generated.is_some() => {}
         Default::None if !column.nullable => {}
+        Default::Dropped => {}
         Default::None | Default::Literal(Value::Null) if column.ty.is_blob() && column.ty.kind != TypeKind::Json => {}
         Default::None if column.auto_increment => {}
         Default::None | Default::Literal(Value::Null) => text += " DEFAULT NULL",

@@ -241,6 +241,12 @@ impl LockTable {
         })
     }
 
+    /// Whether anybody has an explicit lock on the key.
+    pub fn is_held(&self, index: IndexId, key: &[u8]) -> bool {
+        let shard = self.shard_of(index, key);
+        shard.keys.load(Ordering::Relaxed) > 0 && shard.map.lock().get(row_key(index, key).as_slice()).is_some_and(|q| !q.granted.is_empty())
+    }
+
     /// Whether the owner has an explicit exclusive lock on the key.
     pub fn holds_exclusively(&self, owner: TxnId, index: IndexId, key: &[u8]) -> bool {
         let map = self.shard_of(index, key).map.lock();

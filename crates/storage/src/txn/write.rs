@@ -160,7 +160,7 @@ impl Txn {
         })
     }
 
-    fn wait(&self, waiter: Arc<Waiter>) -> LockWait {
+    pub(super) fn wait(&self, waiter: Arc<Waiter>) -> LockWait {
         LockWait::start(&self.system.locks, waiter, self.lock_wait_timeout, self.interrupt.as_deref())
     }
 

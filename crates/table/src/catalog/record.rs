@@ -117,6 +117,7 @@ enum KindRecord {
 enum DefaultRecord {
     #[default]
     None,
+    Dropped,
     /// The value as a row of this one column, in hexadecimal.
     Literal(String),
     Expr(String),
@@ -365,6 +366,7 @@ fn column_record(def: &ColumnDef) -> ColumnRecord {
         invisible: def.invisible,
         default: match &def.default {
             Default::None => DefaultRecord::None,
+            Default::Dropped => DefaultRecord::Dropped,
             Default::Literal(value) => DefaultRecord::Literal(value_hex(value, &def.ty)),
             Default::Expr(expr) => DefaultRecord::Expr(expr.clone()),
             Default::CurrentTimestamp(fsp) => DefaultRecord::CurrentTimestamp(*fsp),
@@ -380,6 +382,7 @@ fn column_def(record: ColumnRecord) -> Result<ColumnDef, String> {
     let ty = type_def(record.ty)?;
     let default = match record.default {
         DefaultRecord::None => Default::None,
+        DefaultRecord::Dropped => Default::Dropped,
         DefaultRecord::Literal(hex) => Default::Literal(hex_value(&hex, &ty).ok_or("a default value is not hexadecimal")?),
         DefaultRecord::Expr(expr) => Default::Expr(expr),
         DefaultRecord::CurrentTimestamp(fsp) => Default::CurrentTimestamp(fsp),

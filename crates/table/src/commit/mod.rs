@@ -205,11 +205,19 @@ impl Binlog {
         Ok(None)
     }
 
-    /// Brings the files up to date with the database and begins a new one.
+    /// Brings the files up to date with the database and begins a new one. Without space for that the database opens all the same, so that files
+    /// can be purged; the rest follows when there is space.
     fn open(engine: &Engine, settings: Settings) -> Result<Arc<Binlog>> {
         let settings = Arc::new(settings);
-        let mut writer = Writer::open(engine, settings.clone())?;
-        writer.start()?;
+        let mut writer = Writer::load(engine, settings.clone())?;
+        let failed = match writer.restore().and_then(|()| writer.start()) {
+            Err(Error::OutOfSpace | Error::LogFull) => {
+                tracing::error!("no space for the binary log; PURGE BINARY LOGS makes some");
+                writer = Writer::load(engine, settings.clone())?;
+                true
+            }
+            started => started.map(|()| false)?,
+        };
         let signal = Arc::new(Signal::default());
         let hook = signal.clone();
         engine.on_durable(Box::new(move || hook.ask()));
@@ -222,7 +230,7 @@ impl Binlog {
             signal: signal.clone(),
             watching: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
+            failed: AtomicBool::new(failed),
             generation: AtomicU64::new(0),
             expired_at: AtomicU64::new(0),
             owned: Mutex::default(),
@@ -287,7 +295,7 @@ impl Binlog {
         let mut writer = self.writer.lock();
         let done = (|| {
             if self.failed.load(Ordering::SeqCst) {
-                *writer = Writer::reopen(&self.engine, self.settings.clone())?;
+                *writer = writer.reopen()?;
                 self.failed.store(false, Ordering::SeqCst);
             }
             work(&mut writer)
@@ -360,15 +368,19 @@ impl Binlog {
     /// PURGE BINARY LOGS BEFORE, and `binlog_expire_logs_seconds`: removes files whose last write is before `time`, up to the first that
     /// is not or is in use.
     pub fn purge_before(&self, time: SystemTime) -> std::result::Result<(), MySqlError> {
-        let files: Vec<u64> = self.shared.lock().files.iter().map(|f| f.number).collect();
+        let files = self.shared.lock().files.clone();
         let time = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let disk = &**self.engine.disk();
-        let mut keep = files[0];
+        let mut keep = files[0].number;
         // A file ended when the next one was begun.
-        for next in &files[1..] {
+        for FileInfo { number: next, size } in &files[1..] {
             // One that somebody has removed by hand goes with those before it.
             if !disk.exists(&name_of(*next)).map_err(failed)? {
                 continue;
+            }
+            // There was no space to begin it.
+            if *size == 0 {
+                break;
             }
             if reader::head(disk, *next).map_err(failed)?.begun_at >= time {
                 break;

@@ -79,6 +79,14 @@ pub(crate) struct Progress<'w> {
 impl Writer {
     /// Brings the files to what the log says. A first file is begun if there is none.
     pub fn open(engine: &Engine, settings: Arc<Settings>) -> Result<Writer> {
+        let mut writer = Writer::load(engine, settings)?;
+        writer.restore()?;
+        Ok(writer)
+    }
+
+    /// The files as the saved state has them. It writes nothing, unless there is no file or a RESET was under way, so a full disk does not keep
+    /// it from being opened and from purging; before anything else it needs `restore`.
+    pub fn load(engine: &Engine, settings: Arc<Settings>) -> Result<Writer> {
         let disk = engine.disk().clone();
         let state = match State::read(engine)? {
             Some(state) if !state.reset => state,
@@ -124,38 +132,50 @@ impl Writer {
             disk,
             settings,
         };
-        let fresh = state.position == 0;
-        if fresh {
-            writer.begin_file(number)?;
-        } else {
+        if state.position > 0 {
             if writer.file.len()? < state.position {
                 let name = name_of(number);
                 return Err(Error::corrupt_file(format!("{name} is shorter than the {} bytes that were durable", state.position)));
             }
-            writer.file.truncate(state.position)?;
             writer.checksum = reader::head(&*writer.disk, number)?.checksum;
-            writer.files.push(FileInfo { number, size: state.position });
         }
-        while writer.step()? {}
-        let listed = numbers(&writer.files);
-        files::write_index(&*writer.disk, &listed)?;
-        files::remove_unlisted(&*writer.disk, &listed)?;
-        writer.purged = reader::head(&*writer.disk, listed[0])?.previous;
+        writer.files.push(FileInfo { number, size: state.position });
+        writer.purged = writer.before_file(0)?;
         writer.purged.union(&writer.declared);
-        writer.save()?;
+        // Nobody is to wait for it before it reads.
+        writer.follower.pause();
         Ok(writer)
     }
 
+    /// Once, after `load`: writes what the log says behind the saved state.
+    pub fn restore(&mut self) -> Result<()> {
+        let newest = *self.files.last().expect("there is a file");
+        if newest.size == 0 {
+            self.files.pop();
+            self.begin_file(newest.number)?;
+        } else {
+            self.file.truncate(newest.size)?;
+        }
+        while self.step()? {}
+        let listed = numbers(&self.files);
+        files::write_index(&*self.disk, &listed)?;
+        files::remove_unlisted(&*self.disk, &listed)?;
+        self.save()
+    }
+
     /// In place of one that met an error: what it had collected may be half of a transaction. From the saved state on the log says it again.
-    pub fn reopen(engine: &Engine, settings: Arc<Settings>) -> Result<Writer> {
-        let mut writer = Writer::open(engine, settings)?;
-        writer.started = true;
+    pub fn reopen(&self) -> Result<Writer> {
+        let mut writer = Writer::open(&self.engine, self.settings.clone())?;
+        if self.started {
+            writer.started = true;
+        } else {
+            writer.start()?;
+        }
         Ok(writer)
     }
 
     /// Begins a new file, as MySQL does at every start, unless nothing is in the present one.
     pub fn start(&mut self) -> Result<()> {
-        self.started = true;
         if !self.taken.is_empty() {
             // Their owners have gone with the earlier life. Durable before anything gets such a number: after a crash it gets it again.
             for number in std::mem::take(&mut self.taken) {
@@ -163,11 +183,12 @@ impl Writer {
             }
             self.save()?;
         }
-        if self.sequence == 0 && self.first_file_begun {
-            return Ok(());
+        if self.sequence > 0 || !self.first_file_begun {
+            self.end_file()?;
+            self.next_file()?;
         }
-        self.end_file()?;
-        self.next_file()
+        self.started = true;
+        Ok(())
     }
 
     pub fn progress(&self) -> Progress<'_> {
@@ -468,7 +489,7 @@ impl Writer {
     /// they were.
     pub fn purge(&mut self, number: u64) -> Result<()> {
         let Some(keep) = self.files.iter().position(|f| f.number >= number).filter(|keep| *keep > 0) else { return Ok(()) };
-        let purged = reader::head(&*self.disk, self.files[keep].number)?.previous;
+        let purged = self.before_file(keep)?;
         let gone: Vec<String> = self.files[..keep].iter().map(|f| name_of(f.number)).collect();
         let kept = numbers(&self.files[keep..]);
         match files::write_index(&*self.disk, &kept) {
@@ -483,6 +504,16 @@ impl Writer {
         self.purged.union(&self.declared);
         self.files.drain(..keep);
         files::remove(&*self.disk, gone)
+    }
+
+    /// The GTIDs of everything before a file.
+    fn before_file(&self, at: usize) -> Result<GtidSet> {
+        let file = self.files[at];
+        if file.size == 0 && at + 1 == self.files.len() {
+            // There was no space to begin it: it comes behind everything.
+            return Ok(self.executed.clone());
+        }
+        Ok(reader::head(&*self.disk, file.number)?.previous)
     }
 
     /// Counts transactions as executed, though they never were in the files: durable when it returns.

@@ -15,13 +15,18 @@ impl Lowerer {
             return conjuncts.to_vec();
         }
         let mut warns = self.warns();
-        let ties: Vec<bool> = conjuncts.iter().map(|c| is_tie(c, relation) && !self.may_warn(&mut warns, c)).collect();
+        // Of each, whether it is such an equality, and whether it is guarded.
+        let kind = |conjunct: &Expr| {
+            let (tie, fit) = (is_tie(conjunct, relation), conjunct.is_steady() && !conjunct.has_subquery());
+            let warned = (tie || fit) && self.may_warn(&mut warns, conjunct);
+            (tie && !warned, fit && warned)
+        };
+        let kinds: Vec<(bool, bool)> = conjuncts.iter().map(kind).collect();
         let guard = |(i, conjunct): (usize, &Expr)| {
-            let as_it_is = ties[i] || conjunct.has_subquery() || !conjunct.is_steady();
-            if as_it_is || !self.may_warn(&mut warns, conjunct) {
+            if !kinds[i].1 {
                 return conjunct.clone();
             }
-            let earlier = conjuncts.iter().enumerate().filter(|(j, _)| *j < i || ties[*j]).map(|(_, c)| c);
+            let earlier = conjuncts.iter().enumerate().filter(|(j, _)| *j < i || kinds[*j].0).map(|(_, c)| c);
             let guards = before.iter().chain(earlier).filter(|c| c.is_steady() && !c.has_subquery()).cloned();
             Expr::and(guards.chain([conjunct.clone()])).unwrap_or_else(|| conjunct.clone())
         };

@@ -122,6 +122,15 @@ impl Session {
         self.send(answer, false, sink).await
     }
 
+    /// The note behind EXPLAIN of a query: what its names mean. One that has no such form has no note.
+    pub(crate) fn note_explained(&mut self, statement: &Statement) {
+        if let Statement::Query(query) = statement
+            && let Ok(text) = bind::explained(query, &self.state)
+        {
+            self.state.note(1003, text);
+        }
+    }
+
     /// What a connection runs now, planned once more: bound to its database, under the settings of this session.
     pub(crate) async fn explain_connection(&mut self, format: ExplainFormat, id: u64, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let process = self.state.instance.processes().get(id).ok_or_else(|| err(1094, format!("Unknown thread id: {id}")))?;

@@ -58,3 +58,24 @@ async fn mode_2_nobody_waits() {
     assert!(!waits("2", MANY, "INSERT INTO t (b) VALUES (50)").await);
     assert!(!waits("2", MANY, "INSERT INTO t (b) SELECT b + 10 FROM s").await);
 }
+
+/// One has its numbers and waits for a row, the other has the row and wants numbers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_circle_through_a_row_is_a_deadlock() {
+    let server = Server::with(|settings| settings.set("innodb_autoinc_lock_mode", Some("1")).unwrap());
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, b INT UNIQUE)").await;
+    c.ok("CREATE TABLE s (b INT PRIMARY KEY)").await;
+    c.ok("INSERT INTO s VALUES (1), (2), (3)").await;
+    c.ok("BEGIN").await;
+    c.ok("INSERT INTO t VALUES (100, 3)").await;
+    let mut a = server.client().await;
+    let held = tokio::spawn(async move { a.run(MANY).await });
+    while c.value("SELECT COUNT(*) FROM performance_schema.data_lock_waits").await == "0" {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let answers = [c.run("INSERT INTO t (b) SELECT b + 10 FROM s").await, held.await.unwrap()];
+    let errors: Vec<u16> = answers.iter().filter_map(|answer| if let super::Answer::Error(error) = answer { Some(error.code) } else { None }).collect();
+    // The other one goes on, once the victim is undone.
+    assert_eq!(errors, [1213]);
+}

@@ -205,3 +205,91 @@ async fn what_another_connection_runs_is_explained() {
     c.ok(&format!("KILL QUERY {id}")).await;
     running.await.unwrap();
 }
+
+/// Notes of MySQL 8.0.12, where it has replaced nothing by what it knows of the rows.
+#[tokio::test]
+async fn a_note_shows_what_names_mean() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c DECIMAL(5,2), KEY (b))").await;
+    c.ok("CREATE TABLE n (a INT, b VARCHAR(10), KEY kn (a))").await;
+    c.ok("INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 2)").await;
+    c.ok("INSERT INTO n VALUES (1, 'x'), (2, 'y'), (3, 'z')").await;
+    let recorded = [
+        (
+            "SELECT * FROM n",
+            "/* select#1 */ select `d`.`n`.`a` AS `a`,`d`.`n`.`b` AS `b` from `d`.`n`",
+        ),
+        (
+            "SELECT a AS x, b y, a + 1, -a, IFNULL(b, 'q') FROM n WHERE a BETWEEN 1 AND 2 OR NOT (b = 'x' OR a IS NULL) OR a IN (1, 2)",
+            "/* select#1 */ select `d`.`n`.`a` AS `x`,`d`.`n`.`b` AS `y`,(`d`.`n`.`a` + 1) AS `a + 1`,-(`d`.`n`.`a`) AS `-a`,ifnull(`d`.`n`.`b`,'q') AS `IFNULL(b, 'q')` from `d`.`n` where ((`d`.`n`.`a` between 1 and 2) or ((`d`.`n`.`b` <> 'x') and (`d`.`n`.`a` is not null)) or (`d`.`n`.`a` in (1,2)))",
+        ),
+        (
+            "SELECT n.a FROM t JOIN n",
+            "/* select#1 */ select `d`.`n`.`a` AS `a` from `d`.`t` join `d`.`n`",
+        ),
+        (
+            "SELECT t.a, m.b FROM t, n m WHERE t.c > 1 AND m.b LIKE 'x%' LIMIT 2, 3",
+            "/* select#1 */ select `d`.`t`.`a` AS `a`,`d`.`m`.`b` AS `b` from `d`.`t` join `d`.`n` `m` where ((`d`.`t`.`c` > 1) and (`d`.`m`.`b` like 'x%')) limit 2,3",
+        ),
+        (
+            "SELECT t.a FROM t JOIN n ON t.c > n.a WHERE n.b <> 'q' AND t.b LIKE 'x%'",
+            "/* select#1 */ select `d`.`t`.`a` AS `a` from `d`.`t` join `d`.`n` where ((`d`.`n`.`b` <> 'q') and (`d`.`t`.`b` like 'x%') and (`d`.`t`.`c` > `d`.`n`.`a`))",
+        ),
+        (
+            "SELECT t.a FROM t LEFT JOIN n ON n.a = t.a",
+            "/* select#1 */ select `d`.`t`.`a` AS `a` from `d`.`t` left join `d`.`n` on((`d`.`n`.`a` = `d`.`t`.`a`)) where 1",
+        ),
+        (
+            "SELECT DISTINCT b, COUNT(DISTINCT a) FROM n GROUP BY b WITH ROLLUP HAVING COUNT(*) > 1 ORDER BY b",
+            "/* select#1 */ select distinct `d`.`n`.`b` AS `b`,count(distinct `d`.`n`.`a`) AS `COUNT(DISTINCT a)` from `d`.`n` group by `d`.`n`.`b` with rollup having (count(0) > 1) order by `d`.`n`.`b`",
+        ),
+        (
+            "SELECT x.a, COUNT(*) AS k FROM n x GROUP BY x.a HAVING k > 1 ORDER BY k",
+            "/* select#1 */ select `d`.`x`.`a` AS `a`,count(0) AS `k` from `d`.`n` `x` group by `d`.`x`.`a` having (`k` > 1) order by `k`",
+        ),
+        (
+            "SELECT * FROM (SELECT a, COUNT(*) c FROM n GROUP BY a) x WHERE c > 1",
+            "/* select#1 */ select `x`.`a` AS `a`,`x`.`c` AS `c` from (/* select#2 */ select `d`.`n`.`a` AS `a`,count(0) AS `c` from `d`.`n` group by `d`.`n`.`a`) `x` where (`x`.`c` > 1)",
+        ),
+        (
+            "SELECT b FROM n WHERE a > 1 UNION ALL SELECT b FROM t WHERE c > 1 ORDER BY b LIMIT 1",
+            "/* select#1 */ select `d`.`n`.`b` AS `b` from `d`.`n` where (`d`.`n`.`a` > 1) union all /* select#2 */ select `d`.`t`.`b` AS `b` from `d`.`t` where (`d`.`t`.`c` > 1) order by `b` limit 1",
+        ),
+        (
+            "SELECT n.a, (SELECT MAX(c) FROM t) m FROM n WHERE b IN ('x', 'z')",
+            "/* select#1 */ select `d`.`n`.`a` AS `a`,(/* select#2 */ select max(`d`.`t`.`c`) from `d`.`t`) AS `m` from `d`.`n` where (`d`.`n`.`b` in ('x','z'))",
+        ),
+        (
+            "SELECT a FROM n WHERE 1",
+            "/* select#1 */ select `d`.`n`.`a` AS `a` from `d`.`n` where 1",
+        ),
+        (
+            "SELECT 'abc', 1.5, NULL, CONCAT(b, 'it''s') FROM n WHERE b <> 'it''s'",
+            "/* select#1 */ select 'abc' AS `abc`,1.5 AS `1.5`,NULL AS `NULL`,concat(`d`.`n`.`b`,'it\\'s') AS `CONCAT(b, 'it''s')` from `d`.`n` where (`d`.`n`.`b` <> 'it\\'s')",
+        ),
+        (
+            "SELECT n.* FROM n IGNORE INDEX (kn) WHERE a > 0",
+            "/* select#1 */ select `d`.`n`.`a` AS `a`,`d`.`n`.`b` AS `b` from `d`.`n` IGNORE INDEX (`kn`) where (`d`.`n`.`a` > 0)",
+        ),
+        (
+            "WITH q AS (SELECT a, COUNT(*) FROM n GROUP BY a) SELECT * FROM q WHERE a > 1",
+            "with `q` as (/* select#2 */ select `d`.`n`.`a` AS `a`,count(0) AS `COUNT(*)` from `d`.`n` group by `d`.`n`.`a`) /* select#1 */ select `q`.`a` AS `a`,`q`.`COUNT(*)` AS `COUNT(*)` from `q` where (`q`.`a` > 1)",
+        ),
+        (
+            "SELECT CASE WHEN a = 1 THEN 'x' ELSE b END AS e, a DIV 2, a MOD 2 FROM n",
+            "/* select#1 */ select (case when (`d`.`n`.`a` = 1) then 'x' else `d`.`n`.`b` end) AS `e`,(`d`.`n`.`a` DIV 2) AS `a DIV 2`,(`d`.`n`.`a` % 2) AS `a MOD 2` from `d`.`n`",
+        ),
+        (
+            "SELECT 1",
+            "/* select#1 */ select 1 AS `1`",
+        ),
+    ];
+    for (sql, note) in recorded {
+        c.rows(&format!("EXPLAIN {sql}")).await;
+        assert_eq!(c.rows("SHOW WARNINGS").await, [["Note", "1003", note]], "{sql}");
+    }
+    // What has no such form is explained all the same.
+    c.rows("EXPLAIN SELECT @v FROM n").await;
+    assert!(c.rows("SHOW WARNINGS").await.is_empty());
+}

@@ -116,7 +116,7 @@ async fn kill_ends_the_reading_of_levels() {
     let levels = information_schema::find("information_schema", "highkey_index_levels").unwrap();
     for (kind, code) in [(Interruption::Query, 1317), (Interruption::Timeout, 3024)] {
         let state = &c.session.state;
-        state.process.begin_statement("Query", "".into(), std::time::Instant::now());
+        state.process.begin_statement("Query", "".into(), false, std::time::Instant::now());
         state.process.interrupt(kind);
         let error = information_schema::rows(state, &levels, &Wanted::default(), &mut Vec::new()).unwrap_err();
         assert_eq!(error.code, code);

@@ -235,14 +235,21 @@ async fn the_way_to_rows_is_counted() {
 }
 
 #[tokio::test]
-async fn reports_are_told_of_statements_of_connections_that_are_there() {
+async fn reports_are_told_of_statements_that_begin_beside_them() {
     let server = Server::new();
     let mut c = server.client().await;
-    let begun = || server.instance.queries().give_way().begun_statements().0;
-    let before = begun();
+    let give_way = server.instance.queries().give_way();
+    let before = give_way.begun_statements();
+    c.ok("DO 1").await;
+    assert_eq!(give_way.begun_statements(), before, "nobody asks");
+    let reports = [(); 2].map(|()| give_way.begin(tokio::runtime::Handle::current()));
     c.ok("DO 1").await;
     c.ok("DO 2").await;
-    assert_eq!(begun() - before, 2);
+    let after = give_way.begun_statements();
+    assert_eq!((after.0 - before.0, after.1 - before.1), (2, 1), "the first report's statement was before");
+    drop(reports);
+    c.ok("DO 3").await;
+    assert_eq!(give_way.begun_statements(), after);
 }
 
 #[tokio::test]

@@ -250,3 +250,50 @@ async fn sys_shows_what_its_readers_may_see() {
         root.ok("DROP USER u@localhost").await;
     }
 }
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn what_fails_for_one_account_changes_none() {
+    let server = Server::new();
+    let mut root = server.connect();
+    root.ok("CREATE USER a@localhost, b@localhost").await;
+    root.ok("CREATE TABLE d.t (a INT)").await;
+    root.ok("GRANT SELECT (a) ON d.t TO a@localhost").await;
+    let granted = root.rows("SHOW GRANTS FOR a@localhost").await;
+    let refused = [
+        ("REVOKE SELECT (a) ON d.t FROM a@localhost, b@localhost", "1147 There is no such grant defined for user 'b' on host 'localhost' on table 't'"),
+        ("REVOKE SELECT (a) ON d.t FROM nobody@localhost, b@localhost", "1147 There is no such grant defined for user 'nobody' on host 'localhost' on table 't'"),
+        ("REVOKE SELECT ON d.* FROM a@localhost, nobody@localhost", "1141 There is no such grant defined for user 'a' on host 'localhost'"),
+        ("REVOKE SELECT ON *.* FROM a@localhost, nobody@localhost", "1141 There is no such grant defined for user 'nobody' on host 'localhost'"),
+        ("REVOKE ALL PRIVILEGES, GRANT OPTION FROM a@localhost, nobody@localhost", "1269 Can't revoke all privileges for one or more of the requested users"),
+        ("RENAME USER b@localhost TO c@localhost, c@localhost TO a@localhost", "1396 Operation RENAME USER failed for 'c'@'localhost'"),
+        ("RENAME USER n1@localhost TO c@localhost, n2@localhost TO d@localhost", "1396 Operation RENAME USER failed for 'n1'@'localhost','n2'@'localhost'"),
+        ("RENAME USER a@localhost TO c@localhost, b@localhost TO c@localhost", "1396 Operation RENAME USER failed for 'b'@'localhost'"),
+        ("RENAME USER a@localhost TO c@localhost, a@localhost TO d@localhost", "1396 Operation RENAME USER failed for 'a'@'localhost'"),
+    ];
+    for (sql, expected) in refused {
+        assert_eq!(told(&root.run(sql).await), expected, "{sql}");
+        assert_eq!(root.rows("SHOW GRANTS FOR a@localhost").await, granted, "{sql}");
+        assert_eq!(root.rows("SELECT user FROM mysql.user WHERE user IN ('a', 'b', 'c', 'd') ORDER BY user").await, table("a|b"), "{sql}");
+    }
+    // Names that become free on the way.
+    root.ok("RENAME USER a@localhost TO c@localhost, b@localhost TO a@localhost, c@localhost TO b@localhost").await;
+    assert_eq!(root.rows("SHOW GRANTS FOR b@localhost").await.len(), 2);
+}
+
+#[test]
+fn passwords_are_shown_to_nobody() {
+    for (sql, shown) in [
+        ("CREATE USER u IDENTIFIED BY 'x', v", Some("CREATE USER ... IDENTIFIED BY <secret>")),
+        ("CREATE USER u", None),
+        ("ALTER USER u IDENTIFIED WITH mysql_native_password BY 'x'", Some("ALTER USER ... IDENTIFIED BY <secret>")),
+        ("ALTER USER u ACCOUNT LOCK", None),
+        ("SET PASSWORD = 'x'", Some("SET PASSWORD = <secret>")),
+        ("CHANGE MASTER TO MASTER_HOST = 'h', MASTER_PASSWORD = 'x'", Some("CHANGE REPLICATION SOURCE TO ... SOURCE_PASSWORD = <secret>")),
+        ("START SLAVE", None),
+        ("SELECT 'x'", None),
+    ] {
+        let parsed = crate::parse::parse_single(sql, crate::parse::ParseOptions::default()).unwrap();
+        assert_eq!(crate::execute::masked(&parsed.statement), shown, "{sql}");
+    }
+}

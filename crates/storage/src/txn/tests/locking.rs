@@ -318,3 +318,31 @@ fn a_leaf_of_very_long_values_is_read_in_steps() {
         }
     }
 }
+
+/// A number is locked beside rows, and given back before the transaction ends.
+#[test]
+fn a_circle_through_a_row_and_a_number_is_a_deadlock() {
+    let (engine, t) = engine();
+    given(&engine, t, &[("a", "1")]);
+    let (mut first, mut second) = (engine.begin(RepeatableRead), engine.begin(RepeatableRead));
+    let of_first = first.number_lock(7);
+    done(Ok(of_first.take(&first)));
+    assert!(engine.is_number_locked(7) && !engine.is_number_locked(8));
+    assert!(done(second.update(t, b"a", b"2")));
+    let of_second = second.number_lock(7);
+    let waiting = wait(Ok(of_second.take(&second)));
+    // It has changed nothing, the other one a row.
+    assert_eq!(wait(first.update(t, b"a", b"3")).wait(), Err(LockError::Deadlock));
+    drop(of_first);
+    assert_eq!(waiting.wait(), Ok(()));
+    done(Ok(of_second.take(&second)));
+    drop(of_second);
+    assert!(!engine.is_number_locked(7));
+    let left = second.number_lock(8);
+    done(Ok(left.take(&second)));
+    commit(second);
+    assert!(!engine.is_number_locked(8), "the transaction's end gives it back");
+    drop(left);
+    first.rollback().unwrap();
+    assert_eq!(engine.stats().locked_keys, 0);
+}

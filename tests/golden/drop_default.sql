@@ -1,0 +1,40 @@
+# ALTER TABLE ... ALTER column DROP DEFAULT: not even NULL is left.
+CREATE TABLE t (a decimal(5,0), c varchar(5), d decimal(5,0) DEFAULT 5, e varchar(10) NOT NULL DEFAULT 'x', f timestamp NULL, g enum('a','b'), h text, j json);
+ALTER TABLE t ALTER c DROP DEFAULT, ALTER d DROP DEFAULT, ALTER e DROP DEFAULT, ALTER f DROP DEFAULT, ALTER g DROP DEFAULT;
+SHOW CREATE TABLE t;
+SHOW COLUMNS FROM t;
+SELECT column_name, column_default, is_nullable FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 't' ORDER BY ordinal_position;
+INSERT INTO t (a) VALUES (1);
+INSERT INTO t (a, c, d) VALUES (1, 1, 1);
+INSERT INTO t (a, c, d, e) VALUES (1, 1, 1, 'q');
+INSERT INTO t (a, c, d, e, f) VALUES (1, 1, 1, 'q', NULL);
+INSERT INTO t (a, c, d, e, f, g) VALUES (1, 1, 1, 'q', NULL, 'a');
+INSERT INTO t (a, c, d, e, f, g) VALUES (1, DEFAULT, 1, 'q', NULL, 'a');
+INSERT INTO t (a, d, e, f) SELECT 7, 7, 'q', NULL;
+INSERT IGNORE INTO t (a, e) VALUES (3, 'ignored');
+SHOW WARNINGS;
+UPDATE t SET d = DEFAULT;
+SELECT DEFAULT(d) FROM t;
+REPLACE INTO t (a) VALUES (4);
+SET sql_mode = '';
+INSERT INTO t (a) VALUES (2);
+SHOW WARNINGS;
+SELECT * FROM t ORDER BY a, g;
+SET sql_mode = DEFAULT;
+# NULL comes back when it is said, and with a new definition.
+ALTER TABLE t ALTER c SET DEFAULT NULL;
+ALTER TABLE t MODIFY d decimal(6,0);
+SHOW CREATE TABLE t;
+INSERT INTO t (a, e, f) VALUES (5, 'v', NULL);
+# It stays with copies and through other changes.
+CREATE TABLE u LIKE t;
+SHOW CREATE TABLE u;
+CREATE TABLE v AS SELECT f, g FROM t;
+SHOW CREATE TABLE v;
+ALTER TABLE u ADD b decimal(3,0);
+SHOW CREATE TABLE u;
+INSERT INTO u (a, e, f) VALUES (1, 'h', NULL);
+ALTER TABLE u MODIFY f timestamp NULL, MODIFY h text;
+INSERT INTO u (a, e) VALUES (1, 'h');
+SELECT * FROM u;
+DROP TABLE t, u, v;

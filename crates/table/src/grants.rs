@@ -110,6 +110,11 @@ impl Privileges {
         NAMES.iter().position(|known| *known == name).map(|bit| Privileges(1u32 << bit))
     }
 
+    /// Which of the privileges are there, in the order of MySQL's bits.
+    pub fn flags(self) -> impl Iterator<Item = bool> {
+        (0..NAMES.len()).map(move |bit| self.0 & (1 << bit) != 0)
+    }
+
     /// The names, in the order in which MySQL lists them.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.iter().enumerate().filter(move |(bit, _)| self.0 & (1 << *bit) != 0).map(|(_, name)| *name)

@@ -14,6 +14,7 @@ COLLATIONS = {
     "utf8mb4_0900_ai_ci": UTF8, "utf8mb4_general_ci": UTF8, "utf8mb4_unicode_ci": UTF8, "utf8mb4_bin": UTF8,
     "latin1_swedish_ci": LATIN1, "latin1_general_ci": LATIN1, "latin1_bin": LATIN1,
     "ascii_general_ci": ASCII, "ascii_bin": ASCII,
+    "latin1_general_cs": LATIN1, "latin1_german1_ci": LATIN1, "latin1_danish_ci": LATIN1, "latin1_spanish_ci": LATIN1,
 }
 
 

@@ -18,7 +18,8 @@ import pymysql
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLES = os.path.join(HERE, "..", "src", "collation", "tables")
 UNICODE = ["utf8mb4_0900_ai_ci", "utf8mb4_general_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci"]
-EIGHT_BIT = ["latin1_swedish_ci", "latin1_general_ci", "latin1_bin", "ascii_general_ci", "ascii_bin"]
+EIGHT_BIT = ["latin1_swedish_ci", "latin1_general_ci", "latin1_general_cs", "latin1_german1_ci", "latin1_danish_ci",
+             "latin1_spanish_ci", "latin1_bin", "ascii_general_ci", "ascii_bin"]
 
 
 def code_points():

@@ -154,6 +154,16 @@ pub(super) const SYS: &[(&str, &str)] = &[
     ("x$schema_table_lock_waits", SCHEMA_TABLE_LOCK_WAITS),
 ];
 
-/// `mysql.user`, as far as accounts have it.
-pub(super) const MYSQL: &[(&str, &str)] =
-    &[("user", "Host s255;User s32;plugin s64;authentication_string S?;password_expired s1;account_locked s1")];
+/// Who may do what.
+pub(super) const MYSQL: &[(&str, &str)] = &[
+    ("columns_priv", "Host b255;Db b64;User b32;Table_name b64;Column_name b64;Timestamp d;Column_priv s31"),
+    (
+        "db",
+        "Host b255;Db b64;User b32;Select_priv s1;Insert_priv s1;Update_priv s1;Delete_priv s1;Create_priv s1;Drop_priv s1;Grant_priv s1;References_priv s1;Index_priv s1;Alter_priv s1;Create_tmp_table_priv s1;Lock_tables_priv s1;Create_view_priv s1;Show_view_priv s1;Create_routine_priv s1;Alter_routine_priv s1;Execute_priv s1;Event_priv s1;Trigger_priv s1",
+    ),
+    ("tables_priv", "Host b255;Db b64;User b32;Table_name b64;Grantor b93;Timestamp d;Table_priv s98;Column_priv s31"),
+    (
+        "user",
+        "Host b255;User b32;Select_priv s1;Insert_priv s1;Update_priv s1;Delete_priv s1;Create_priv s1;Drop_priv s1;Reload_priv s1;Shutdown_priv s1;Process_priv s1;File_priv s1;Grant_priv s1;References_priv s1;Index_priv s1;Alter_priv s1;Show_db_priv s1;Super_priv s1;Create_tmp_table_priv s1;Lock_tables_priv s1;Execute_priv s1;Repl_slave_priv s1;Repl_client_priv s1;Create_view_priv s1;Show_view_priv s1;Create_routine_priv s1;Alter_routine_priv s1;Create_user_priv s1;Event_priv s1;Trigger_priv s1;Create_tablespace_priv s1;ssl_type s9;ssl_cipher s64;x509_issuer s64;x509_subject s64;max_questions n;max_updates n;max_connections n;max_user_connections n;plugin b64;authentication_string B?;password_expired s1;password_last_changed d?;password_lifetime n?;account_locked s1;Create_role_priv s1;Drop_role_priv s1;Password_reuse_history n?;Password_reuse_time n?",
+    ),
+];

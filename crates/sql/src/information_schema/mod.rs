@@ -1,4 +1,4 @@
-//! information_schema, the few tables of performance_schema and sys that clients read, and mysql.user: tables whose rows are made when a query asks.
+//! information_schema, the few tables of performance_schema and sys that clients read, and those of mysql about accounts: tables whose rows are made when a query asks.
 //!
 //! `definitions.rs` has their columns; `rows.rs` makes the rows, `histograms.rs` those of COLUMN_STATISTICS, `privileges.rs` those of what is granted, `locks.rs` those about transactions and their locks,
 //! `threads.rs` those about connections and metadata locks, `indexes.rs` and `waits.rs` those of our own tables and of the statement digests. Tables about what Highkey does not have (triggers, routines,

@@ -8,6 +8,7 @@ use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, W
 
 use super::{histograms, indexes, locks, privileges, threads, waits};
 use crate::execute;
+use crate::parse::keywords;
 use crate::plan::{VirtualTable, Wanted};
 use crate::privileges::column_cell;
 use crate::replica;
@@ -45,6 +46,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "collations") => Collation::all().iter().map(|c| collation(c)).collect(),
         ("information_schema", "collation_character_set_applicability") => Collation::all().iter().map(|c| vec![t(c.name), t(c.charset.name())]).collect(),
         ("information_schema", "engines") => show::engines(),
+        ("information_schema", "keywords") => keywords().into_iter().map(|(word, reserved)| vec![t(word), Value::Int(i64::from(reserved))]).collect(),
         ("information_schema", "processlist") => show::processes(state).into_iter().map(|p| p.into_row(true)).collect(),
         ("information_schema", "plugins") => plugins(),
         ("information_schema", "schemata") => schemata(state),
@@ -82,7 +84,10 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "session_variables") => show::variable_rows(state, false),
         ("performance_schema", "global_status") => show::status_rows(state, true),
         ("performance_schema", "session_status") => show::status_rows(state, false),
-        ("mysql", "user") => users(state),
+        ("mysql", "columns_priv") => privileges::columns_priv_table(state),
+        ("mysql", "db") => privileges::db_table(state),
+        ("mysql", "tables_priv") => privileges::tables_priv_table(state),
+        ("mysql", "user") => privileges::user_table(state),
         // What Highkey does not have: triggers, routines, events.
         _ => Vec::new(),
     })
@@ -522,14 +527,4 @@ fn partitions(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value
     row.push(Value::DateTime(wall_clock(state, def.created_at)));
     row.extend([Value::Null, Value::Null, Value::Null, t(""), t(""), Value::Null]);
     rows.push(row);
-}
-
-fn users(state: &SessionState) -> Vec<Vec<Value>> {
-    let flag = |on: bool| t(if on { "Y" } else { "N" });
-    state
-        .instance
-        .accounts()
-        .iter()
-        .map(|a| vec![t(&a.host), t(&a.user), t(&a.plugin), t(String::from_utf8_lossy(&a.authentication_string)), flag(a.password_expired), flag(a.locked)])
-        .collect()
 }

@@ -25,6 +25,8 @@ mod xa;
 
 use highkey_types::MySqlError;
 
+pub(crate) use words::keywords;
+
 /// The bits of sql_mode that change how text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ParseOptions {

@@ -20,10 +20,6 @@ fn account(user: &UserDef) -> Account {
     }
 }
 
-pub fn all(database: &Arc<Database>) -> Vec<Account> {
-    database.catalog().users().iter().map(|u| account(u)).collect()
-}
-
 /// The account with the most specific host that matches; a named user before the anonymous one.
 pub fn find(database: &Arc<Database>, user: &str, host: &str) -> Option<Account> {
     let users = database.catalog().users();

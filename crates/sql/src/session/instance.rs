@@ -350,11 +350,6 @@ impl Instance {
         super::accounts::find(&self.database, user, host)
     }
 
-    /// All accounts.
-    pub fn accounts(&self) -> Vec<Account> {
-        super::accounts::all(&self.database)
-    }
-
     /// Creates root@localhost without a password if there is no account at all. True while root has no password, so that the server can warn.
     pub async fn bootstrap_root(&self) -> Result<bool, MySqlError> {
         super::accounts::bootstrap_root(&self.database).await

@@ -86,6 +86,8 @@ fn column(def: &TableDef, column: &ColumnDef, name: &dyn Fn(&str) -> String) -> 
     let collates = ty.is_text() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_));
     if collates && ty.collation != def.collation {
         text += &format!(" CHARACTER SET {} COLLATE {}", ty.charset().name(), ty.collation.name);
+    } else if collates && !ty.collation.is_default {
+        text += &format!(" COLLATE {}", ty.collation.name);
     }
     if let Some(generated) = &column.generated {
         text += &format!(" GENERATED ALWAYS AS {} {}", parenthesised(&generated.expr), if generated.stored { "STORED" } else { "VIRTUAL" });

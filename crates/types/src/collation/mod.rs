@@ -64,6 +64,14 @@ static LATIN1_SWEDISH_CI: Collation = collation(
     true,
     Rule::EightBit(include_bytes!("tables/latin1_swedish_ci.bin")),
 );
+static LATIN1_DANISH_CI: Collation = collation(
+    15,
+    "latin1_danish_ci",
+    Charset::Latin1,
+    true,
+    false,
+    Rule::EightBit(include_bytes!("tables/latin1_danish_ci.bin")),
+);
 static LATIN1_GENERAL_CI: Collation = collation(
     48,
     "latin1_general_ci",
@@ -71,6 +79,30 @@ static LATIN1_GENERAL_CI: Collation = collation(
     true,
     false,
     Rule::EightBit(include_bytes!("tables/latin1_general_ci.bin")),
+);
+static LATIN1_GENERAL_CS: Collation = collation(
+    49,
+    "latin1_general_cs",
+    Charset::Latin1,
+    true,
+    false,
+    Rule::EightBit(include_bytes!("tables/latin1_general_cs.bin")),
+);
+static LATIN1_GERMAN1_CI: Collation = collation(
+    5,
+    "latin1_german1_ci",
+    Charset::Latin1,
+    true,
+    false,
+    Rule::EightBit(include_bytes!("tables/latin1_german1_ci.bin")),
+);
+static LATIN1_SPANISH_CI: Collation = collation(
+    94,
+    "latin1_spanish_ci",
+    Charset::Latin1,
+    true,
+    false,
+    Rule::EightBit(include_bytes!("tables/latin1_spanish_ci.bin")),
 );
 static LATIN1_BIN: Collation =
     collation(47, "latin1_bin", Charset::Latin1, true, false, Rule::EightBit(include_bytes!("tables/latin1_bin.bin")));
@@ -85,12 +117,16 @@ static ASCII_GENERAL_CI: Collation = collation(
 static ASCII_BIN: Collation =
     collation(65, "ascii_bin", Charset::Ascii, true, false, Rule::EightBit(include_bytes!("tables/ascii_bin.bin")));
 
-static ALL: [&Collation; 16] = [
+static ALL: [&Collation; 20] = [
     &ASCII_BIN,
     &ASCII_GENERAL_CI,
     &BINARY,
     &LATIN1_BIN,
+    &LATIN1_DANISH_CI,
     &LATIN1_GENERAL_CI,
+    &LATIN1_GENERAL_CS,
+    &LATIN1_GERMAN1_CI,
+    &LATIN1_SPANISH_CI,
     &LATIN1_SWEDISH_CI,
     &UTF8_BIN,
     &UTF8_GENERAL_CI,

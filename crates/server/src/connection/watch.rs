@@ -1,6 +1,6 @@
 //! Looks whether the clients of running queries are still there: nobody else would see that one has left before there is something to send.
 //!
-//! A task of its own does, because a statement may keep its thread busy. It asks the system about a socket and reads nothing: what the client has sent
+//! A task of its own does, because a statement may keep its thread busy. It asks what is known of a socket and reads nothing: what the client has sent
 //! already, and it may have sent the next commands, stays where it is.
 
 use std::sync::Arc;

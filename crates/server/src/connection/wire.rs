@@ -1,17 +1,16 @@
 //! A socket with MySQL's packets on it.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use futures::FutureExt;
 use highkey_protocol::{PacketError, PacketReader, PacketWriter};
 use highkey_sql::{Instance, ProcessEntry, StatusCounter};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf, Ready};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex;
 use tokio_rustls::TlsAcceptor;
@@ -26,13 +25,13 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
 
 impl Stream for TcpStream {
     fn is_closed_by_peer(&self) -> bool {
-        is_closed(self)
+        is_closed(self.ready(Interest::READABLE))
     }
 }
 
 impl Stream for UnixStream {
     fn is_closed_by_peer(&self) -> bool {
-        is_closed(self)
+        is_closed(self.ready(Interest::READABLE))
     }
 }
 
@@ -42,9 +41,9 @@ impl Stream for TlsStream<Prefixed> {
     }
 }
 
-/// Asks the system and takes nothing from the socket. Hang-ups and errors are told unasked.
-fn is_closed(socket: &impl AsFd) -> bool {
-    poll(&mut [PollFd::new(socket, PollFlags::RDHUP)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+/// By what the system has told of the socket so far; nothing is taken from it.
+fn is_closed(ready: impl Future<Output = io::Result<Ready>>) -> bool {
+    ready.now_or_never().is_some_and(|ready| ready.is_ok_and(|ready| ready.is_read_closed()))
 }
 
 /// Answers are sent in pieces of about this many bytes.

@@ -118,3 +118,4 @@ SELECT Host, User, Select_priv, Process_priv, File_priv, Grant_priv, Super_priv,
 SELECT User FROM mysql.user WHERE User = 'SUITE_READER';
 DROP USER suite_reader@'%';
 SELECT COUNT(*) FROM mysql.db WHERE User = 'suite_reader';
+SELECT CURRENT_ROLE();

@@ -273,7 +273,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Uuid => system(36, false),
         F::UuidShort | F::ConnectionId | F::LastInsertId | F::FoundRows => ExprType::ubigint(false),
         F::RowCount => ExprType::bigint(false),
-        F::CurrentUser | F::User => system(288, false),
+        F::CurrentRole | F::CurrentUser | F::User => system(288, false),
         F::Database => system(64, true),
         F::Version => system(60, false),
         F::Benchmark | F::Sleep => integer(false, 1),

@@ -30,6 +30,7 @@ run() {
 run python venv/bin/python clients.py
 run go ./go-client
 run node node clients.js
+run orms node orms.js
 run java java -cp '.:jars/*' Clients
 run debezium java -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp 'debezium:debezium/jars/*' Follow
 

@@ -118,3 +118,15 @@ SELECT Host, User, Select_priv, Process_priv, File_priv, Grant_priv, Super_priv,
 SELECT User FROM mysql.user WHERE User = 'SUITE_READER';
 DROP USER suite_reader@'%';
 SELECT COUNT(*) FROM mysql.db WHERE User = 'suite_reader';
+SELECT CURRENT_ROLE();
+SELECT * FROM information_schema.ST_GEOMETRY_COLUMNS;
+SELECT QUERY, MISSING_BYTES_BEYOND_MAX_MEM_SIZE FROM information_schema.OPTIMIZER_TRACE;
+SELECT QUERY_ID, DURATION FROM information_schema.PROFILING;
+SELECT 'a' REGEXP '[';
+SELECT 'a' REGEXP '[z-a]';
+SELECT 'a' REGEXP '*a';
+SELECT 'a' REGEXP 'a{2,1}';
+SELECT 'a' REGEXP '(a';
+SELECT 'a' REGEXP 'a)';
+SELECT 'a' REGEXP 'a{';
+SELECT 'a' REGEXP 'a\\';

@@ -102,12 +102,11 @@ impl Grouping<'_> {
 
     fn ungrouped(&mut self, index: usize, ty: ExprType, place: Place) -> Result<Expr> {
         if self.full_group_by && !self.determined.contains(&index) {
-            let field = &self.fields[index];
-            let shown: Vec<&str> = [&field.schema, &field.table, &field.name].into_iter().map(|s| &**s).filter(|s| !s.is_empty()).collect();
+            let column = self.fields[index].full_name();
             return Err(if self.groups.is_empty() {
-                errors::mixed_without_group(place.position, &shown.join("."))
+                errors::mixed_without_group(place.position, &column)
             } else {
-                errors::not_grouped(place.position, place.clause, &shown.join("."))
+                errors::not_grouped(place.position, place.clause, &column)
             });
         }
         let known = self.aggregates.iter().position(|a| a.func == AggregateFunc::AnyValue && a.args.first().and_then(Expr::as_column) == Some(index));

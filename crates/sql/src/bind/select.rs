@@ -205,7 +205,7 @@ impl Binder<'_> {
                         continue;
                     }
                     if self.cx.only_full_group_by() {
-                        let column = key.expr.columns().first().map_or(String::new(), |c| rel.fields[*c].name.to_string());
+                        let column = key.expr.columns().first().map_or(String::new(), |c| rel.fields[*c].full_name());
                         return Err(errors::order_not_selected(i + 1, &column));
                     }
                     outputs.push(Field::computed(super::aggregate::empty(), key.expr.ty.clone()));

@@ -663,14 +663,19 @@ fn check_kept_exprs(checks: &[CheckDef], columns: &[ColumnDef], kept: &[bool], c
     }
     for (column, _) in columns.iter().zip(kept).filter(|(_, kept)| **kept) {
         if let Some(generated) = &column.generated {
-            cx.check_expr(&text(&generated.expr)?, columns, ExprPlace::Generated(&column.name))
-                .map_err(|_| err(3108, format!("Column has a generated column dependency ('{}').", column.name)))?;
+            cx.check_expr(&text(&generated.expr)?, columns, ExprPlace::Generated(&column.name)).map_err(depended_on)?;
         }
         if let Default::Expr(expr) = &column.default {
             cx.check_expr(&text(expr)?, columns, ExprPlace::Default(&column.name))?;
         }
     }
     Ok(())
+}
+
+/// An expression that does not find its column any more, told of that column.
+fn depended_on(e: MySqlError) -> MySqlError {
+    let column = e.message.split('\'').nth(1).filter(|_| e.code == 1054).map(str::to_owned);
+    column.map_or(e, errors::dependent_by_generated_column)
 }
 
 fn differs_on_replicas(expr: &Expr) -> bool {

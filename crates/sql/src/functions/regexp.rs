@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 
-use highkey_types::{Collation, MySqlError, Value};
+use highkey_types::{Collation, MySqlError, Value, errors};
 use regex::{Regex, RegexBuilder};
 
 use super::FuncId;
@@ -11,6 +11,25 @@ use super::call::{Result, Types};
 use super::search::common;
 use crate::expr::EvalContext;
 use crate::expr::convert::{to_i64, to_text};
+
+/// MySQL's error for what the regex crate says of a pattern: the pattern, a mark under the place, and in the last line why.
+fn syntax_error(text: &str) -> MySqlError {
+    let why = text.lines().last().unwrap_or_default();
+    let is = |known: &str| why.contains(known);
+    match () {
+        () if is("unclosed group") || is("unopened group") => errors::regexp_mismatched_paren(),
+        () if is("unclosed character class") => errors::regexp_missing_close_bracket(),
+        () if is("invalid character class range") => errors::regexp_invalid_range(),
+        () if is("invalid repetition count range") => errors::regexp_max_lt_min(),
+        () if is("escape sequence") => errors::regexp_bad_escape_sequence(),
+        () if is("not supported") => errors::regexp_unimplemented(),
+        () if is("repetition operator missing expression") => {
+            let place = text.lines().nth(2).and_then(|line| line.find('^')).map_or(1, |at| at.saturating_sub(3));
+            errors::regexp_rule_syntax(1, place)
+        }
+        () => errors::regexp_bad_interval(),
+    }
+}
 
 /// Patterns that a thread keeps.
 const CACHED: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
@@ -44,10 +63,8 @@ fn compile(pattern: &str, match_type: &str, collation: &Collation) -> Result<Reg
         let built = RegexBuilder::new(&translate(pattern)).case_insensitive(insensitive).multi_line(multi_line).dot_matches_new_line(dot_newline).size_limit(16 << 20).build();
         let regex = built.map_err(|e| match e {
             regex::Error::CompiledTooBig(_) => MySqlError::with_message(3699, "Timeout exceeded in regular expression match."),
-            _ if pattern.contains('(') && pattern.matches('(').count() != pattern.matches(')').count() => {
-                MySqlError::with_message(3691, "Mismatched parenthesis in regular expression.")
-            }
-            _ => MySqlError::with_message(3692, format!("Incorrect description of a {{min,max}} interval or syntax in regular expression '{pattern}'.")),
+            regex::Error::Syntax(text) => syntax_error(&text),
+            _ => errors::regexp_internal_error(),
         })?;
         if cache.len() >= CACHED.get() {
             cache.remove(0);

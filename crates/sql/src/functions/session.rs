@@ -13,9 +13,10 @@ pub(super) fn function(func: FuncId, args: &[Value], cx: &mut dyn EvalContext) -
     use FuncId as F;
     Ok(match func {
         F::ConnectionId => Value::UInt(cx.connection_id()),
+        // There are no roles.
+        F::CurrentRole => Value::Text("NONE".into()),
         F::CurrentUser => Value::Text(cx.current_user()),
         // There are no roles.
-        F::CurrentRole => Value::text("NONE"),
         F::User => Value::Text(cx.user()),
         F::Database => cx.database().map_or(Value::Null, Value::Text),
         F::Version => Value::Text(cx.version()),

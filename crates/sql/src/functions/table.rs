@@ -353,8 +353,8 @@ functions! {
     RandomBytes "RANDOM_BYTES" 1..=1 Volatile;
     // The session and the server.
     ConnectionId "CONNECTION_ID" 0..=0 Statement;
-    CurrentUser "CURRENT_USER" 0..=0 Statement;
     CurrentRole "CURRENT_ROLE" 0..=0 Statement;
+    CurrentUser "CURRENT_USER" 0..=0 Statement;
     Database "DATABASE" 0..=0 Statement;
     FoundRows "FOUND_ROWS" 0..=0 Statement;
     LastInsertId "LAST_INSERT_ID" 0..=1 Volatile;

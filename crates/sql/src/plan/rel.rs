@@ -46,6 +46,12 @@ impl Field {
             invisible: false,
         }
     }
+
+    /// `schema.table.column`, as errors name it: the parts that it has.
+    pub fn full_name(&self) -> String {
+        let parts: Vec<&str> = [&self.schema, &self.table, &self.name].into_iter().map(|s| &**s).filter(|s| !s.is_empty()).collect();
+        parts.join(".")
+    }
 }
 
 /// A relation: an operator and its output columns.

@@ -24,9 +24,8 @@ impl LockTable {
             if cycle.iter().any(|w| w.outcome().is_some()) {
                 continue;
             }
-            let victim = (0..cycle.len())
-                .min_by_key(|&n| (cycle[n].owner.work.load(Ordering::Relaxed), std::cmp::Reverse(cycle[n].owner.id)))
-                .expect("a cycle has members");
+            // The first among equals: the cycle begins with who has closed it.
+            let victim = (0..cycle.len()).min_by_key(|&n| cycle[n].owner.work.load(Ordering::Relaxed)).expect("a cycle has members");
             if let Some(watcher) = self.deadlock_watcher() {
                 watcher(&cycle, victim);
             }
@@ -34,7 +33,7 @@ impl LockTable {
         }
     }
 
-    /// The waiters of a cycle through `start`.
+    /// The waiters of a cycle through `start`, which is the first of them.
     fn find_cycle(&self, start: &Arc<Waiter>) -> Option<Vec<Arc<Waiter>>> {
         let mut visited: ahash::AHashSet<TxnId> = ahash::AHashSet::new();
         let mut path: Vec<(Arc<Waiter>, Vec<Arc<Owner>>)> = vec![(start.clone(), self.blockers(start))];

@@ -144,10 +144,22 @@ fn two_holders_that_both_want_more_are_a_deadlock() {
     assert!(granted(ask(&table, &a, "k", Shared)) && granted(ask(&table, &b, "k", Shared)));
     let a_waits = queue(&table, &a, "k", Exclusive, LONG);
     let b_waits = queue(&table, &b, "k", Exclusive, LONG);
-    // Equal work: the younger goes.
+    // Equal work: who has closed the cycle goes.
     assert_eq!(b_waits.wait(), Err(LockError::Deadlock));
     table.release(&b);
     assert_eq!(a_waits.wait(), Ok(()));
+}
+
+#[test]
+fn the_older_goes_if_it_closes_the_cycle() {
+    let table = table();
+    let (a, b) = (owner(&table, 1), owner(&table, 2));
+    assert!(granted(ask(&table, &a, "x", Exclusive)) && granted(ask(&table, &b, "y", Exclusive)));
+    let b_waits = queue(&table, &b, "x", Exclusive, LONG);
+    let a_waits = queue(&table, &a, "y", Exclusive, LONG);
+    assert_eq!(a_waits.wait(), Err(LockError::Deadlock));
+    table.release(&a);
+    assert_eq!(b_waits.wait(), Ok(()));
 }
 
 #[test]

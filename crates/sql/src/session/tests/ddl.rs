@@ -27,6 +27,17 @@ async fn create_and_drop_report_what_mysql_reports() {
     assert_eq!(c.error("SHOW TABLES").await.0, 1046);
 }
 
+/// Errors whose texts name what they are about.
+#[tokio::test]
+async fn errors_name_the_column() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE g (a INT, b INT AS (a + 1), c INT)").await;
+    assert_eq!(c.error("ALTER TABLE g DROP COLUMN a").await, (3108, "Column 'a' has a generated column dependency.".into()));
+    let unselected = "Expression #1 of ORDER BY clause is not in SELECT list, references column 'd.g.c' which is not in SELECT list; this is incompatible with DISTINCT";
+    assert_eq!(c.error("SELECT DISTINCT a FROM g ORDER BY c").await, (3065, unselected.into()));
+}
+
 #[tokio::test]
 async fn show_create_table_is_mysqls() {
     let server = Server::new();

@@ -146,7 +146,7 @@ async fn two_that_delete_a_missing_key_cannot_both_insert_it() {
         while engine.stats().row_lock_current_waits == 0 {
             tokio::task::yield_now().await;
         }
-        // Equal work: the younger is the victim.
+        // Equal work: who closes the cycle is the victim.
         assert_eq!(b.error("INSERT INTO t VALUES (5)").await.0, 1213);
     };
     tokio::join!(a.ok("INSERT INTO t VALUES (5)"), close);

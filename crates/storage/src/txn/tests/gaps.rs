@@ -169,7 +169,7 @@ fn gaps_are_shared_and_their_inserters_deadlock() {
     assert!(!exists(&mut x, t, 20) && !exists(&mut y, t, 21));
     let x_waits = wait(x.insert(t, &key(20), b""));
     let y_waits = wait(y.insert(t, &key(21), b""));
-    // Equal work: the younger goes.
+    // Equal work: who has closed the cycle goes.
     assert_eq!(y_waits.wait(), Err(LockError::Deadlock));
     y.rollback().unwrap();
     assert_eq!(x_waits.wait(), Ok(()));

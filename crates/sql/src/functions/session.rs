@@ -16,7 +16,6 @@ pub(super) fn function(func: FuncId, args: &[Value], cx: &mut dyn EvalContext) -
         // There are no roles.
         F::CurrentRole => Value::Text("NONE".into()),
         F::CurrentUser => Value::Text(cx.current_user()),
-        // There are no roles.
         F::User => Value::Text(cx.user()),
         F::Database => cx.database().map_or(Value::Null, Value::Text),
         F::Version => Value::Text(cx.version()),

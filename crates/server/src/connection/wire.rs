@@ -41,6 +41,13 @@ impl Stream for TlsStream<Prefixed> {
     }
 }
 
+/// To the source of a replica.
+impl Stream for tokio_rustls::client::TlsStream<Box<dyn Stream>> {
+    fn is_closed_by_peer(&self) -> bool {
+        self.get_ref().0.is_closed_by_peer()
+    }
+}
+
 /// By what the system has told of the socket so far; nothing is taken from it.
 fn is_closed(ready: impl Future<Output = io::Result<Ready>>) -> bool {
     ready.now_or_never().is_some_and(|ready| ready.is_ok_and(|ready| ready.is_read_closed()))

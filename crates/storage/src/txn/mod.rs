@@ -7,6 +7,7 @@ mod load;
 mod long;
 mod prepared;
 mod purge;
+mod purge_list;
 mod ranges;
 mod read;
 mod report;

@@ -49,19 +49,32 @@ impl RunSet {
     /// Adds a key that no run has, and joins it with the runs of its neighbours.
     fn add(&mut self, key: &[u8], near: &Neighbours) {
         debug_assert!(self.find(key).is_none(), "a key is added once");
-        let upper = near.after.as_deref().unwrap_or(key);
-        if let Some(before) = near.before.as_deref()
-            && let Some((first, end)) = self.0.range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(upper))).next_back()
-            && end.as_ref().map_or(**first == *before, |end| **first <= *before && *before < **end)
-        {
-            // Nearly always: a scan goes on, and nothing is between.
-            *end = Some(successor(key));
-            return;
+        let (lower, upper) = (near.before.as_deref().unwrap_or(key), near.after.as_deref().unwrap_or(key));
+        let (mut before, mut behind, mut left) = (None, None, SmallVec::<[Box<[u8]>; 1]>::new());
+        // From behind; nearly always one decides.
+        for (first, end) in self.0.range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(upper))).rev() {
+            let has = |key: &[u8]| end.as_ref().map_or(**first == *key, |end| **first <= *key && *key < **end);
+            if near.after.is_some() && has(upper) {
+                behind = Some(first.clone());
+            } else if **first > *lower {
+                // A cut has left it, without a row.
+                left.push(first.clone());
+            } else {
+                if near.before.is_some() && has(lower) {
+                    if behind.is_none() && left.is_empty() {
+                        *end = Some(successor(key));
+                        return;
+                    }
+                    before = Some(first.clone());
+                }
+                break;
+            }
         }
-        self.tidy(key, near);
-        let behind = near.after.as_deref().and_then(|after| self.find(after)).map(Box::<[u8]>::from);
+        for first in left {
+            self.0.remove(&first);
+        }
         let end = behind.map(|first| self.0.remove(&first).flatten().unwrap_or_else(|| successor(&first)));
-        match near.before.as_deref().and_then(|before| self.find(before)).map(Box::<[u8]>::from) {
+        match before {
             Some(first) => self.0.insert(first, Some(end.unwrap_or_else(|| successor(key)))),
             None => self.0.insert(key.into(), end),
         };
@@ -70,7 +83,7 @@ impl RunSet {
     /// Takes away what cuts have left between a key that no run has and its neighbours: it has no row.
     fn tidy(&mut self, key: &[u8], near: &Neighbours) {
         let (lower, upper) = (near.before.as_deref().unwrap_or(key), near.after.as_deref().unwrap_or(key));
-        if lower == upper {
+        if lower == upper || self.0.is_empty() {
             return;
         }
         let is_left = |end: &Option<Box<[u8]>>| end.as_ref().is_some_and(|end| **end <= *upper);
@@ -81,11 +94,13 @@ impl RunSet {
 
     /// Cuts a key out; false if no run has it.
     fn remove(&mut self, key: &[u8]) -> bool {
-        let Some(first) = self.find(key).map(Box::<[u8]>::from) else { return false };
-        let end = self.0.remove(&first).flatten();
-        if *first < *key {
-            self.0.insert(first, Some(key.into()));
-        }
+        let end = match self.0.remove(key) {
+            Some(end) => end,
+            None => {
+                let Some(first) = self.find(key).map(Box::<[u8]>::from) else { return false };
+                self.0.insert(first, Some(key.into())).flatten()
+            }
+        };
         if let Some(end) = end {
             let next = successor(key);
             if next < end {
@@ -229,10 +244,11 @@ impl Runs {
         }
         let mut map = self.shard(index).map.lock();
         for holder in map.get_mut(&index).into_iter().flat_map(|holders| holders.values_mut()) {
-            if let Some(mode) = holder.mode_of(key).filter(|mode| wanted(holder.owner.id, *mode)) {
-                holder.by_mode[mode as usize].remove(key);
-                holder.rows -= 1;
-                taken.push((holder.owner.clone(), mode));
+            for mode in MODES {
+                if wanted(holder.owner.id, mode) && holder.by_mode[mode as usize].remove(key) {
+                    holder.rows -= 1;
+                    taken.push((holder.owner.clone(), mode));
+                }
             }
         }
         taken

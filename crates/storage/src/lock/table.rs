@@ -22,7 +22,7 @@ use crate::txn::LockMode;
 
 const SHARDS: usize = 128;
 /// A transaction with so many locks on single keys keeps what comes more in runs. Few in tests, so that all of them meet runs.
-const SINGLE_KEYS: usize = if cfg!(test) { 2 } else { 1000 };
+const SINGLE_KEYS: usize = if cfg!(test) { 2 } else { 4000 };
 
 /// A key and its index in one string of bytes: what locks and older versions are found by.
 pub(crate) type RowKey = SmallVec<[u8; 64]>;

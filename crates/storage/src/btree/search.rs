@@ -8,6 +8,7 @@ use crate::page::slotted::layout::{DELETED, FLAGS, INCOMPLETE_SPLIT, INDEX_ID, L
 use crate::page::slotted::read::{self, Checked};
 use crate::page::slotted::{Corrupt, Node, PageBytes, Range};
 use crate::sync::Ordering::Relaxed;
+use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 /// Deepest tree: two children a page would still hold 2^32 leaves.
@@ -293,12 +294,44 @@ impl BTree {
 
     /// Reads the record of `key` under the leaf's shared latch; `f` must be short and may not wait.
     pub fn read<T>(&self, key: &[u8], f: impl FnOnce(Option<super::RecordRef<'_>>) -> T) -> Result<T> {
+        self.read_place(key, |place| f(place.record()))
+    }
+
+    /// As `read`, of the key's place in the leaf.
+    pub fn read_place<T>(&self, key: &[u8], f: impl FnOnce(&ReadPlace<'_>) -> T) -> Result<T> {
         let mut path = Path::default();
         let guard = self.leaf_shared(Target::Key(key), PageId::NONE, Access::Normal, &mut path)?;
         let node = Node(&guard);
         let id = guard.id();
         let (slot, found) = node.search(key).map_err(|e| corrupt(id, e))?;
         let record = if found { Some(super::record_ref(node, slot).map_err(|e| corrupt(id, e))?) } else { None };
-        Ok(f(record))
+        Ok(f(&ReadPlace { node, slot, record }))
+    }
+}
+
+/// Where a key is or would be in its leaf; valid under the leaf's latch.
+pub struct ReadPlace<'a> {
+    node: Node<'a>,
+    slot: usize,
+    record: Option<super::RecordRef<'a>>,
+}
+
+impl<'a> ReadPlace<'a> {
+    pub fn record(&self) -> Option<super::RecordRef<'a>> {
+        self.record
+    }
+
+    /// The keys of the records before and behind it in this leaf.
+    pub fn neighbours(&self) -> [Option<SmallVec<[u8; 64]>>; 2] {
+        let behind = self.slot + self.record.is_some() as usize;
+        [self.slot.checked_sub(1), (behind < self.node.len()).then_some(behind)].map(|slot| {
+            let slot = slot?;
+            let parts = self.node.prefix().and_then(|prefix| Ok((prefix, self.node.suffix(slot)?)));
+            // The page passed its checksum, so a bad offset here is a broken invariant: stop.
+            let (prefix, suffix) = parts.unwrap_or_else(|e| panic!("page {} is corrupt: {}", self.node.page_id(), e.0));
+            let mut key = SmallVec::from_slice(prefix);
+            key.extend_from_slice(suffix);
+            Some(key)
+        })
     }
 }

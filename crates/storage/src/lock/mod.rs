@@ -4,6 +4,7 @@ mod deadlock;
 mod interrupt;
 mod owner;
 mod ranges;
+mod runs;
 #[cfg(all(test, feature = "shuttle"))]
 mod schedules;
 mod table;
@@ -17,5 +18,6 @@ pub use wait::{LockError, LockWait};
 
 pub(crate) use owner::Owner;
 pub(crate) use ranges::{RangeKind, Span};
+pub(crate) use runs::{HeldRun, Neighbours};
 pub(crate) use table::{Answer, LockTable, RowKey, row_key};
 pub(crate) use wait::{Waiter, Wants};

@@ -25,6 +25,8 @@ pub(super) struct Held {
     /// Set once, when the transaction ends: nobody may add a lock for it after that (I3).
     pub released: bool,
     pub keys: Vec<Box<[u8]>>,
+    /// The indexes that it has runs on.
+    pub runs: SmallVec<[IndexId; 2]>,
     /// The indexes that it has range locks on.
     pub ranges: SmallVec<[IndexId; 2]>,
 }
@@ -47,11 +49,11 @@ impl Owner {
         self.work.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Keys locked, the bytes of them and of their list, indexes with ranges.
-    pub fn lock_size(&self) -> (usize, usize, usize) {
-        let held = self.held.lock();
-        let bytes = held.keys.iter().map(|key| key.len() + size_of::<Box<[u8]>>()).sum();
-        (held.keys.len(), bytes, held.ranges.len())
+    /// A key that is not locked by an entry of its own any more.
+    pub(super) fn forget_key(&self, row: &[u8]) {
+        let mut held = self.held.lock();
+        let place = held.keys.iter().rposition(|key| **key == *row);
+        place.map(|place| held.keys.swap_remove(place));
     }
 
     /// How many explicit locks it holds.

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::owner::{Owner, Owners};
 use super::ranges::Ranges;
+use super::runs::{HeldRun, Neighbours, Runs};
 use super::timer::Timer;
 use super::wait::{LockError, Waiter, Wants};
 use crate::disk::Clock;
@@ -20,6 +21,8 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::txn::LockMode;
 
 const SHARDS: usize = 128;
+/// A transaction with so many locks on single keys keeps what comes more in runs. Few in tests, so that all of them meet runs.
+const SINGLE_KEYS: usize = if cfg!(test) { 2 } else { 4000 };
 
 /// A key and its index in one string of bytes: what locks and older versions are found by.
 pub(crate) type RowKey = SmallVec<[u8; 64]>;
@@ -81,6 +84,7 @@ pub(crate) struct LockTable {
     hash: ahash::RandomState,
     pub owners: Owners,
     ranges: Ranges,
+    runs: Runs,
     timer: Timer,
     search: Mutex<()>,
     deadlock_watcher: OnceLock<DeadlockWatcher>,
@@ -108,7 +112,7 @@ struct Grant {
     mode: LockMode,
 }
 
-fn conflict(a: LockMode, b: LockMode) -> bool {
+pub(super) fn conflict(a: LockMode, b: LockMode) -> bool {
     a == LockMode::Exclusive || b == LockMode::Exclusive
 }
 
@@ -177,6 +181,7 @@ impl LockTable {
             hash: ahash::RandomState::new(),
             owners: Owners::new(),
             ranges: Ranges::new(),
+            runs: Runs::new(),
             timer: Timer::default(),
             search: Mutex::new(()),
             deadlock_watcher: OnceLock::new(),
@@ -201,6 +206,9 @@ impl LockTable {
     /// Whether an explicit lock or an earlier waiter of another transaction keeps `owner` from writing the key.
     /// Called under the exclusive latch of the key's leaf.
     pub fn blocks_write(&self, owner: TxnId, index: IndexId, key: &[u8]) -> bool {
+        if self.runs.conflicts(owner, index, key, LockMode::Exclusive) {
+            return true;
+        }
         let shard = self.shard_of(index, key);
         if shard.keys.load(Ordering::Relaxed) == 0 {
             return false;
@@ -214,6 +222,11 @@ impl LockTable {
         })
     }
 
+    /// A key gets a row that had none. Under the exclusive latch of its leaf.
+    pub fn note_new_row(&self, index: IndexId, key: &[u8]) {
+        self.runs.cut(index, key);
+    }
+
     /// Whether another transaction holds or waits for an explicit lock on any key of the index. Called under the exclusive latch of the
     /// index's only page.
     pub fn any_in(&self, index: IndexId, owner: TxnId) -> bool {
@@ -221,24 +234,28 @@ impl LockTable {
         let others = |q: &Queue| q.granted.iter().any(|g| g.owner.id != owner) || q.waiting.iter().any(|w| w.owner.id != owner);
         self.shards.iter().any(|shard| {
             shard.keys.load(Ordering::Relaxed) > 0 && shard.map.lock().iter().any(|(row, q)| row.starts_with(&prefix) && others(q))
-        }) || self.any_range_in(index, owner)
+        }) || self.runs.any_in(index, owner)
+            || self.any_range_in(index, owner)
     }
 
     /// Whether there is any explicit lock on a key; as `is_wanted_exclusively`, for all keys at once.
     pub fn any_key(&self) -> bool {
-        self.shards.iter().any(|shard| shard.keys.load(Ordering::SeqCst) > 0)
+        // In this order: a lock that goes into a run has an owner that is there first, and stays while the owner has not ended.
+        self.shards.iter().any(|shard| shard.keys.load(Ordering::SeqCst) > 0) || !self.runs.is_empty()
     }
 
     /// Whether another transaction has the key exclusively by an explicit lock, or is in its queue for that. Asked by who has just taken a shared
     /// range that covers the key; see `range_forbids_lock`.
     pub fn is_wanted_exclusively(&self, owner: TxnId, index: IndexId, key: &[u8]) -> bool {
         let shard = self.shard_of(index, key);
-        if shard.keys.load(Ordering::SeqCst) == 0 {
+        // In this order: see `any_key`.
+        if shard.keys.load(Ordering::SeqCst) == 0 && !self.runs.may_have(index) {
             return false;
         }
-        shard.map.lock().get(row_key(index, key).as_slice()).is_some_and(|q| {
-            q.holder_conflicts(owner, LockMode::Shared) || q.waiter_conflicts(owner, LockMode::Shared)
-        })
+        // With the mutex held nothing goes from the queue into a run or back.
+        let map = shard.map.lock();
+        let is_wanted = |q: &Queue| q.holder_conflicts(owner, LockMode::Shared) || q.waiter_conflicts(owner, LockMode::Shared);
+        map.get(row_key(index, key).as_slice()).is_some_and(is_wanted) || self.runs.conflicts(owner, index, key, LockMode::Shared)
     }
 
     /// Whether anybody has an explicit lock on the key.
@@ -249,6 +266,9 @@ impl LockTable {
 
     /// Whether the owner has an explicit exclusive lock on the key.
     pub fn holds_exclusively(&self, owner: TxnId, index: IndexId, key: &[u8]) -> bool {
+        if self.runs.mode_of(owner, index, key) == Some(LockMode::Exclusive) {
+            return true;
+        }
         let map = self.shard_of(index, key).map.lock();
         map.get(row_key(index, key).as_slice()).is_some_and(|q| q.held_by(owner) == Some(LockMode::Exclusive))
     }
@@ -301,17 +321,24 @@ impl LockTable {
                 return Answer::Again;
             }
         }
-        let held = queue.held_by(owner.id);
+        let (index, key) = split_row(row);
+        let held = queue.held_by(owner.id).or_else(|| self.runs.mode_of(owner.id, index, key));
         debug_assert!(implicit.is_none() || held.is_none(), "I1: a key that another has changed is nobody else's");
         if held == Some(LockMode::Exclusive) || held == Some(mode) {
             return Answer::Granted { new: false };
         }
         if mode == LockMode::Exclusive && self.range_forbids_lock(owner.id, row) {
-            let (index, key) = split_row(row);
             return match wait {
                 false => Answer::Blocked,
                 true => self.wait_for_range(owner, index, Wants::Lock, key).map_or(Answer::Again, Answer::Queued),
             };
+        }
+        if !wait && self.runs.conflicts(owner.id, index, key, mode) {
+            return Answer::Blocked;
+        }
+        for (holder, held) in self.runs.take(index, key, |holder, held| holder == owner.id || conflict(held, mode)) {
+            // One that has ended has no locks any more.
+            queue.grant(row, &holder, held);
         }
         // A holder that wants more goes ahead of those who wait: they wait for it in any case.
         let blocked = queue.holder_conflicts(owner.id, mode) || (held.is_none() && queue.waiter_conflicts(owner.id, mode));
@@ -332,6 +359,45 @@ impl LockTable {
         }
         self.note_wait();
         Answer::Queued(waiter)
+    }
+
+    /// Locks a row in a run at once, for an owner that has runs on the index, if nobody else wants the row: whether it did not have the lock before.
+    /// `None`: ask `acquire`. Called as `join_run`, of a record that no other open transaction has changed.
+    pub fn lock_in_run(&self, owner: &Arc<Owner>, index: IndexId, key: &[u8], mode: LockMode, near: impl FnOnce() -> Neighbours) -> Option<bool> {
+        if !self.runs.may_have(index) || owner.held.lock().keys.len() < SINGLE_KEYS {
+            return None;
+        }
+        let shard = self.shard_of(index, key);
+        let map = shard.map.lock();
+        // As long as the mutex is held, who has shared a range that covers the key does not look at its locks.
+        if (!map.is_empty() && map.contains_key(row_key(index, key).as_slice()))
+            || (mode == LockMode::Exclusive && self.range_forbids_lock(owner.id, &row_key(index, key)))
+        {
+            return None;
+        }
+        self.runs.lock(owner.id, index, key, mode, near)
+    }
+
+    /// Keeps a lock that the owner has on a row in a run with its neighbours, if the owner has many and nobody else wants the row. Under the latch of
+    /// the leaf that has them all.
+    pub fn join_run(&self, owner: &Arc<Owner>, index: IndexId, key: &[u8], near: impl FnOnce() -> Neighbours) {
+        if owner.held.lock().keys.len() <= SINGLE_KEYS {
+            return;
+        }
+        let row = row_key(index, key);
+        let shard = self.shard(&row);
+        let mut map = shard.map.lock();
+        let Some(queue) = map.get(row.as_slice()) else { return };
+        let [Grant { owner: holder, mode }] = queue.granted.as_slice() else { return };
+        if holder.id != owner.id || !queue.waiting.is_empty() {
+            return;
+        }
+        if self.runs.add(owner, index, key, *mode, &near()) {
+            owner.forget_key(&row);
+            map.remove(row.as_slice());
+            // After the run is there: see `any_key`.
+            shard.keys.fetch_sub(1, Ordering::Release);
+        }
     }
 
     pub(super) fn note_wait(&self) {
@@ -378,7 +444,15 @@ impl LockTable {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Gives one explicit lock back; nothing if the owner has none on the key.
+    /// Gives a row's explicit lock back; nothing if the owner has none.
+    pub fn release_row(&self, owner: &Arc<Owner>, index: IndexId, key: &[u8]) {
+        // Nobody waits for a run.
+        if self.runs.take(index, key, |holder, _| holder == owner.id).is_empty() {
+            self.release_key(owner, index, key);
+        }
+    }
+
+    /// Gives the explicit lock on a key that has no row back; nothing if the owner has none.
     pub fn release_key(&self, owner: &Arc<Owner>, index: IndexId, key: &[u8]) {
         let shard = self.shard_of(index, key);
         if shard.keys.load(Ordering::Relaxed) == 0 {
@@ -390,11 +464,7 @@ impl LockTable {
             let mut map = shard.map.lock();
             let Some(queue) = map.get_mut(row.as_slice()).filter(|q| q.held_by(owner.id).is_some()) else { return };
             queue.granted.retain(|g| g.owner.id != owner.id);
-            {
-                let mut held = owner.held.lock();
-                let place = held.keys.iter().rposition(|k| **k == *row);
-                place.map(|place| held.keys.swap_remove(place));
-            }
+            owner.forget_key(&row);
             queue.grant_waiting(&mut wakers);
             if queue.is_empty() {
                 map.remove(row.as_slice());
@@ -406,12 +476,13 @@ impl LockTable {
 
     /// Releases all locks of a transaction whose end is visible already: those who are woken look at its rows next.
     pub fn release(&self, owner: &Arc<Owner>) {
-        let (keys, ranges) = {
+        let (keys, ranges, runs) = {
             let mut held = owner.held.lock();
             held.released = true;
-            (std::mem::take(&mut held.keys), std::mem::take(&mut held.ranges))
+            (std::mem::take(&mut held.keys), std::mem::take(&mut held.ranges), std::mem::take(&mut held.runs))
         };
         self.owners.remove(owner.id);
+        runs.into_iter().for_each(|index| self.runs.release(owner.id, index));
         let mut wakers = Vec::new();
         for key in keys {
             let shard = self.shard(&key);
@@ -471,6 +542,25 @@ impl LockTable {
         (granted, waiting)
     }
 
+    /// The explicit locks that are in runs.
+    pub fn held_runs(&self) -> Vec<HeldRun> {
+        self.runs.held()
+    }
+
+    /// Keys that the owner has explicit locks on, the bytes of them and of their lists, indexes with ranges.
+    pub fn size(&self, owner: &Owner) -> (usize, usize, usize) {
+        let (mut keys, mut bytes, ranges, runs) = {
+            let held = owner.held.lock();
+            let bytes = held.keys.iter().map(|key| key.len() + size_of::<Box<[u8]>>()).sum::<usize>();
+            (held.keys.len(), bytes, held.ranges.len(), held.runs.clone())
+        };
+        for index in runs {
+            let (rows, of_runs) = self.runs.size(owner.id, index);
+            (keys, bytes) = (keys + rows, bytes + of_runs);
+        }
+        (keys, bytes, ranges)
+    }
+
     pub(super) fn ranges(&self) -> &Ranges {
         &self.ranges
     }
@@ -517,7 +607,7 @@ impl LockTable {
             deadlocks: c.deadlocks.load(Ordering::Relaxed),
             timeouts: c.timeouts.load(Ordering::Relaxed),
             ranges: self.ranges.len() as u64,
-            explicit_keys: self.shards.iter().map(|s| s.keys.load(Ordering::Relaxed) as u64).sum(),
+            explicit_keys: self.shards.iter().map(|s| s.keys.load(Ordering::Relaxed) as u64).sum::<u64>() + self.runs.rows() as u64,
         }
     }
 

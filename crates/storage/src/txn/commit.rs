@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
-use super::purge::PurgeItem;
+use super::purge_list::PurgeList;
 use super::system::System;
 use crate::error::Result;
 use crate::ids::Lsn;
@@ -41,7 +41,7 @@ struct Pending {
     lsn: Lsn,
     ts: u64,
     owner: Arc<Owner>,
-    purge: Vec<PurgeItem>,
+    purge: PurgeList,
     how: HowToCommit,
     /// It has ended for those who read what is latest; snapshots do not see it yet.
     settled: bool,
@@ -98,7 +98,7 @@ impl Commits {
     }
 
     /// Gives the timestamp. Called inside the append of the commit record, which orders the callers.
-    pub(super) fn enter(&self, lsn: Lsn, owner: Arc<Owner>, purge: Vec<PurgeItem>, how: HowToCommit) -> u64 {
+    pub(super) fn enter(&self, lsn: Lsn, owner: Arc<Owner>, purge: PurgeList, how: HowToCommit) -> u64 {
         let ts = self.last_ts.fetch_add(1, Ordering::SeqCst) + 1;
         let mut pending = self.pending.lock();
         debug_assert!(pending.back().is_none_or(|last| last.lsn < lsn), "I5: timestamps in log order");

@@ -8,6 +8,7 @@ mod long;
 mod numbers;
 mod prepared;
 mod purge;
+mod purge_list;
 mod ranges;
 mod read;
 mod report;

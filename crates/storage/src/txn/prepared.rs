@@ -4,6 +4,7 @@ use ahash::{AHashMap, AHashSet};
 
 use super::commit::CommitWait;
 use super::purge::PurgeItem;
+use super::purge_list::PurgeList;
 use super::rows::Isolation;
 use super::system::System;
 use super::transaction::Txn;
@@ -11,7 +12,7 @@ use super::undo::Undo;
 use crate::btree::RecordFlags;
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxnId};
-use crate::lock::{Owner, row_key};
+use crate::lock::Owner;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::wal::{Draft, Kind, Record, Urgency, prepare_extra};
 
@@ -66,7 +67,7 @@ impl ChainEnd {
 pub(crate) struct PreparedTransactions {
     chains: Mutex<AHashMap<TxnId, Arc<Chain>>>,
     /// Those of an earlier life that nobody has taken yet, with what they leave for purge.
-    found: Mutex<Vec<(Arc<Chain>, Vec<PurgeItem>)>>,
+    found: Mutex<Vec<(Arc<Chain>, PurgeList)>>,
     /// All of an earlier life, ended or not: what they leave is purged when nobody can see it any more.
     recovered: Mutex<AHashSet<TxnId>>,
 }
@@ -226,15 +227,15 @@ impl System {
     /// At open: what an earlier life left prepared, and what purge has to do once it is committed.
     pub(super) fn adopt_prepared(&self, owner: Arc<Owner>, prepare: Lsn, last: Lsn) -> Result<()> {
         let info = self.store.wal.read(prepare)?.prepared().1.to_vec();
-        let mut purge = Vec::new();
+        let mut purge = PurgeList::default();
         let id = owner.id;
         self.for_each_undo(prepare, &mut |record| {
             for entry in Undo::decode(record.undo())? {
                 let Undo::Row { index, key, before: Some(before) } = entry else { continue };
                 // Whether the record is delete-marked is looked at then.
-                purge.push(PurgeItem::Row { row: row_key(index, key).into_boxed_slice(), deleted: true });
+                purge.push_row(index, key, true);
                 if before.txn == id && before.flags & RecordFlags::OVERFLOW != 0 {
-                    purge.push(PurgeItem::Overflow { index, reference: before.value.into() });
+                    purge.push(&PurgeItem::Overflow { index, reference: before.value.into() });
                 }
             }
             Ok(())

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use super::long;
+use super::purge_list::PurgeList;
 use super::system::{GARBAGE_INDEX, System};
 use crate::btree::{Cursor, Decision, RecordFlags};
 use crate::buffer::Writer;
@@ -19,6 +20,7 @@ use crate::lock::row_key;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 
 /// Something a commit leaves for purge.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PurgeItem {
     /// A row it changed, as a `RowKey`: what it replaced, and the record itself if it was deleted.
     Row { row: Box<[u8]>, deleted: bool },
@@ -30,7 +32,7 @@ pub(crate) enum PurgeItem {
 struct Committed {
     ts: u64,
     id: TxnId,
-    items: Vec<PurgeItem>,
+    items: PurgeList,
 }
 
 /// A delete-marked record that nobody's history knows of: left by a rollback or by an earlier life of the database.
@@ -65,7 +67,7 @@ impl History {
         }
     }
 
-    pub fn push(&self, ts: u64, id: TxnId, items: Vec<PurgeItem>) {
+    pub fn push(&self, ts: u64, id: TxnId, items: PurgeList) {
         if items.is_empty() {
             return;
         }
@@ -131,15 +133,19 @@ impl System {
         let mut outcome = Ok(());
         while done < limit
             && outcome.is_ok()
-            && let Some(Committed { ts, id, items }) = self.history.next(purge_ts)
+            && let Some(mut committed) = self.history.next(purge_ts)
         {
-            done += items.len();
-            let put_back = |items| self.history.queue.lock().push_back(Committed { ts, id, items });
-            outcome = each(items, put_back, |item| {
-                self.purge_item(&mut cursor, id, item)?;
+            done += committed.items.len();
+            while let Some(item) = committed.items.pop() {
+                outcome = self.purge_item(&mut cursor, committed.id, &item);
+                if outcome.is_err() {
+                    // Behind the rest: it may fail again.
+                    committed.items.push(&item);
+                    self.history.queue.lock().push_back(committed);
+                    break;
+                }
                 self.history.len.fetch_sub(1, Ordering::Relaxed);
-                Ok(())
-            });
+            }
         }
         if !self.has_to_undo() {
             let held = std::mem::take(&mut *self.history.held.lock());
@@ -281,9 +287,11 @@ mod tests {
         done(txn.insert(x, b"k", &[1; 100_000]));
         assert!(done(txn.update(x, b"k", b"short")));
         commit(txn);
-        let failed = system.history.next(u64::MAX).unwrap();
-        let [PurgeItem::Overflow { reference, .. }] = failed.items.as_slice() else { panic!("one value was replaced") };
+        let mut failed = system.history.next(u64::MAX).unwrap();
+        let item = failed.items.pop().unwrap();
+        let PurgeItem::Overflow { reference, .. } = &item else { panic!("one value was replaced") };
         let first = OverflowRef::decode(reference).unwrap().first;
+        failed.items.push(&item);
         let mut txn = engine.begin(Isolation::RepeatableRead);
         txn.drop_index(x).unwrap();
         commit(txn);

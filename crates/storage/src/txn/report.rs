@@ -8,10 +8,10 @@ use ahash::AHashMap;
 
 use super::rows::LockMode;
 use super::system::System;
-use crate::btree::{Direction, LeafScan};
+use crate::btree::{Direction, LeafScan, RecordFlags};
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
-use crate::lock::{RangeKind, Span, Wants, Waiter};
+use crate::lock::{HeldRun, RangeKind, Span, Wants, Waiter};
 use crate::sync::{Arc, Ordering};
 
 /// What a lock on a record covers.
@@ -93,6 +93,11 @@ impl System {
             let hold = holds.entry((txn, index, Some(key))).or_default();
             hold.record = stronger(hold.record, mode);
         }
+        for run in self.locks.held_runs() {
+            if self.store.space.root(run.index).is_some() {
+                self.expand_run(&run, &mut holds)?;
+            }
+        }
         for range in self.locks.held_ranges() {
             // An index that is being dropped has no locks that anybody could ask about.
             if self.store.space.root(range.index).is_some() {
@@ -117,6 +122,26 @@ impl System {
         }
         all.sort_by(|a, b| (a.txn, a.index, a.key.is_none(), &a.key).cmp(&(b.txn, b.index, b.key.is_none(), &b.key)));
         Ok(all)
+    }
+
+    /// A run as locks on its rows.
+    fn expand_run(&self, run: &HeldRun, holds: &mut Holds) -> Result<()> {
+        let (lower, upper) = (Bound::Included(run.span.lower.clone()), run.span.upper.clone().map_or(Bound::Unbounded, Bound::Excluded));
+        let mut at = LeafScan::new(lower, upper, Direction::Forward);
+        let tree = self.tree(run.index)?;
+        while tree.scan_leaf(&mut at, |leaf| {
+            for n in 0..leaf.len() {
+                let record = leaf.record(n);
+                // A row that is deleted was not there to be locked, unless its holder has deleted it.
+                if record.flags & RecordFlags::DELETE_MARK == 0 || record.txn == run.owner {
+                    let mut key = Vec::new();
+                    leaf.key(n, &mut key);
+                    let hold = holds.entry((run.owner, run.index, Some(key))).or_default();
+                    hold.record = stronger(hold.record, run.mode);
+                }
+            }
+        })? {}
+        Ok(())
     }
 
     /// A span as locks on the records in it and on the one behind it.
@@ -179,7 +204,7 @@ impl System {
     /// `None`: it has ended.
     pub fn txn_size(&self, id: TxnId) -> Option<TxnSize> {
         let owner = self.locks.owners.get(id)?;
-        let (locked_keys, lock_bytes, locked_ranges) = owner.lock_size();
+        let (locked_keys, lock_bytes, locked_ranges) = self.locks.size(&owner);
         Some(TxnSize { locked_keys, lock_bytes, locked_ranges, entries_changed: owner.work.load(Ordering::Relaxed) })
     }
 

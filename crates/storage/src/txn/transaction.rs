@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::activity::TxnActivity;
 use super::commit::{CommitWait, HowToCommit};
 use super::purge::PurgeItem;
+use super::purge_list::{Mark, PurgeList};
 use super::rows::{Bounds, Direction, Isolation, LockMode};
 use super::scan::{Scan, Wanted};
 use super::snapshot::Snapshot;
@@ -24,7 +25,7 @@ use crate::wal::{Draft, Kind, Urgency};
 #[derive(Clone, Copy, Debug)]
 pub struct Savepoint {
     lsn: Lsn,
-    purge: usize,
+    purge: Mark,
     dropped: usize,
 }
 
@@ -37,7 +38,7 @@ pub struct Txn {
     /// Its newest log record.
     pub(super) last_lsn: Lsn,
     pub(super) view: Option<Arc<View>>,
-    pub(super) purge: Vec<PurgeItem>,
+    pub(super) purge: PurgeList,
     pub(super) dropped: Vec<IndexId>,
     /// The first record of binlog events that were logged before the commit.
     pub(super) first_events: Option<Lsn>,
@@ -62,7 +63,7 @@ impl Txn {
             owner: None,
             last_lsn: Lsn::NONE,
             view: None,
-            purge: Vec::new(),
+            purge: PurgeList::default(),
             dropped: Vec::new(),
             first_events: None,
             part_bytes: 0,
@@ -238,7 +239,7 @@ impl Txn {
     }
 
     pub fn savepoint(&mut self) -> Savepoint {
-        Savepoint { lsn: self.last_lsn, purge: self.purge.len(), dropped: self.dropped.len() }
+        Savepoint { lsn: self.last_lsn, purge: self.purge.mark(), dropped: self.dropped.len() }
     }
 
     /// Undoes everything written since. Row locks stay.
@@ -256,7 +257,7 @@ impl Txn {
     }
 
     fn forget_since(&mut self, savepoint: &Savepoint) {
-        self.purge.truncate(savepoint.purge);
+        self.purge.truncate(&savepoint.purge);
         self.dropped.truncate(savepoint.dropped);
     }
 
@@ -337,7 +338,7 @@ impl Txn {
             system.store.space.mark_dropping(&mut scope, *index)?;
         }
         let mut purge = std::mem::take(&mut self.purge);
-        purge.extend(self.dropped.drain(..).map(PurgeItem::Tree));
+        self.dropped.drain(..).for_each(|index| purge.push(&PurgeItem::Tree(index)));
         let first_events = self.first_events.take();
         let how = self.how;
         let (lsn, _) = scope.commit_transaction(binlog, |lsn| {
@@ -374,7 +375,7 @@ impl Txn {
     /// After an error it can be called again, and goes on where it was.
     pub(super) fn end_rolled_back(&mut self) -> Result<()> {
         self.view = None;
-        self.purge.clear();
+        self.purge = PurgeList::default();
         self.dropped.clear();
         if let Some(owner) = &self.owner {
             self.system.roll_back(owner, &mut self.last_lsn, self.progress.as_deref())?;

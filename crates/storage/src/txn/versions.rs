@@ -17,6 +17,8 @@ use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering};
 const SHARDS: usize = 128;
 /// A value shorter than this stays in memory.
 const SPILL_MIN: usize = 64;
+/// A map for so many rows keeps its room.
+const ROOM_KEPT: usize = 1024;
 /// What a version costs beside its value, about.
 const OVERHEAD: usize = 96;
 
@@ -53,6 +55,14 @@ pub(crate) struct Version {
 
 /// Newest first: `by` of one version is `txn` of the one before it.
 type Chain = VecDeque<Version>;
+
+/// What a large transaction made of a map is not kept.
+fn give_room_back(map: &mut AHashMap<Box<[u8]>, Chain>) {
+    let (len, room) = (map.len(), map.capacity());
+    if room > ROOM_KEPT && len < room / 8 {
+        map.shrink_to(len * 2);
+    }
+}
 
 pub(crate) struct VersionStore {
     shards: Vec<CachePadded<Mutex<AHashMap<Box<[u8]>, Chain>>>>,
@@ -123,6 +133,7 @@ impl VersionStore {
         }
         if chain.is_empty() {
             shard.remove(row);
+            give_room_back(&mut shard);
         }
     }
 
@@ -145,6 +156,7 @@ impl VersionStore {
         let removed: Vec<Version> = chain.drain(place..).collect();
         if chain.is_empty() {
             shard.remove(row);
+            give_room_back(&mut shard);
         }
         drop(shard);
         removed.iter().for_each(|v| self.sub(v, row.len()));
@@ -207,6 +219,19 @@ impl VersionStore {
 mod tests {
     use super::*;
     use crate::disk::{SimConfig, SimDisk};
+
+    #[test]
+    fn the_room_of_many_versions_is_given_back() {
+        let store = VersionStore::new(usize::MAX, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())))));
+        let rows = || (0..400_000u32).map(u32::to_be_bytes);
+        for row in rows() {
+            store.push(&row, Version { txn: TxnId(1), flags: 0, value: Bytes::Memory([].into()), by: TxnId(2) });
+        }
+        let room = || store.shards.iter().map(|shard| shard.lock().capacity()).sum::<usize>();
+        assert!(room() >= 400_000);
+        rows().for_each(|row| assert_eq!(store.purge(&row, TxnId(2)).len(), 1));
+        assert!(room() <= SHARDS * ROOM_KEPT, "room for {} rows", room());
+    }
 
     /// A change that is taken back and made again, of a newer record, while the older version is being spilled.
     #[test]

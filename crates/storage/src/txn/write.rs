@@ -14,7 +14,7 @@ use super::versions::{Bytes, Version};
 use crate::btree::{BatchRows, Decision, RecordFlags, RecordRef};
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
-use crate::lock::{Answer, LockWait, Owner, Waiter, Wants, row_key};
+use crate::lock::{Answer, LockWait, Neighbours, Owner, Waiter, Wants, row_key};
 use crate::page::slotted::fits_inline;
 use crate::sync::Arc;
 use std::ops::Range;
@@ -76,6 +76,9 @@ impl Writing<'_> {
             }
         } else if self.kind != Kind::Insert {
             return Verdict::Missing;
+        }
+        if self.kind == Kind::Insert {
+            self.system.locks.note_new_row(self.index, key);
         }
         if self.system.locks.blocks_write(self.id(), self.index, key) {
             return self.ask(key, None);
@@ -229,12 +232,12 @@ impl Txn {
     /// Notes what purge will have to do for a change.
     fn leave_history(&mut self, index: IndexId, key: &[u8], deleted: bool, trace: Trace) -> Result<()> {
         if trace.pushed || deleted {
-            self.purge.push(PurgeItem::Row { row: row_key(index, key).into_boxed_slice(), deleted });
+            self.purge.push_row(index, key, deleted);
         }
         if let Some((reference, own)) = trace.replaced {
             self.enter_garbage(index, &reference)?;
             if own {
-                self.purge.push(PurgeItem::Overflow { index, reference: reference.into() });
+                self.purge.push(&PurgeItem::Overflow { index, reference: reference.into() });
             }
         }
         Ok(())
@@ -351,20 +354,32 @@ impl Txn {
             let mut found = None;
             let mut missing = false;
             let mut deleted_here = false;
-            tree.read(key, |record| {
+            tree.read_place(key, |place| {
+                let record = place.record();
                 let own = record.is_some_and(|r| r.txn == owner.id);
                 let implicit = record.map(|r| r.txn).filter(|txn| !own && system.status.is_open(*txn));
                 missing = implicit.is_none() && record.is_none_or(|r| r.flags & RecordFlags::DELETE_MARK != 0);
                 deleted_here = own && missing;
                 self.newest_lock.clear();
+                let near = || {
+                    let [before, after] = place.neighbours();
+                    Neighbours { before, after }
+                };
                 answer = if own || missing {
                     // Its own record is its exclusive lock.
                     Answer::Granted { new: false }
+                } else if implicit.is_none()
+                    && let Some(new) = system.locks.lock_in_run(&owner, index, key, mode, near)
+                {
+                    Answer::Granted { new }
                 } else {
                     system.locks.acquire(&owner, index, key, mode, implicit, policy == LockWaitPolicy::Wait)
                 };
                 if matches!(answer, Answer::Granted { new: true }) {
                     self.newest_lock = row_key(index, key);
+                }
+                if !own && !missing && matches!(answer, Answer::Granted { .. }) {
+                    system.locks.join_run(&owner, index, key, near);
                 }
                 if let (Answer::Granted { .. }, Some(record), None) = (&answer, record, implicit)
                     && record.flags & RecordFlags::DELETE_MARK == 0
@@ -408,7 +423,7 @@ impl Txn {
         }
         self.newest_lock.clear();
         if let Some(owner) = &self.owner {
-            self.system.locks.release_key(owner, index, key);
+            self.system.locks.release_row(owner, index, key);
         }
     }
 }

@@ -344,5 +344,152 @@ fn a_circle_through_a_row_and_a_number_is_a_deadlock() {
     assert!(!engine.is_number_locked(8), "the transaction's end gives it back");
     drop(left);
     first.rollback().unwrap();
+}
+
+fn number(n: u32) -> [u8; 4] {
+    n.to_be_bytes()
+}
+
+/// An index with the rows of even numbers below `end`.
+fn even_rows(engine: &Engine, end: u32) -> IndexId {
+    let t = new_index(engine);
+    let mut rows = SortedRows::new();
+    (0..end).step_by(2).for_each(|n| rows.push(&number(n), b"value"));
+    let mut txn = engine.begin(RepeatableRead);
+    assert_eq!(done(txn.insert_batch(t, &rows, 0)).inserted, end as usize / 2);
+    commit(txn);
+    t
+}
+
+fn lock_rows(txn: &mut Txn, t: IndexId, rows: impl Iterator<Item = u32>, mode: LockMode) {
+    for n in rows {
+        assert!(matches!(done(txn.lock(t, &number(n), mode, LockWaitPolicy::Wait)), Locked::Yes(Some(_))));
+    }
+}
+
+fn is_locked(txn: &mut Txn, t: IndexId, n: u32) -> bool {
+    let locked = done(txn.lock(t, &number(n), LockMode::Exclusive, LockWaitPolicy::NoWait)) == Locked::WouldBlock;
+    txn.unlock(t, &number(n));
+    locked
+}
+
+/// Rows of which there is a report that the transaction has locked them exclusively.
+fn reported(engine: &Engine, txn: &Txn) -> Vec<u32> {
+    let held = engine.locks().unwrap().into_iter().filter(|lock| Some(lock.txn) == txn.id() && lock.wait.is_none());
+    held.filter(|lock| lock.mode == LockMode::Exclusive).map(|lock| u32::from_be_bytes(lock.key.unwrap().try_into().unwrap())).collect()
+}
+
+#[test]
+fn locks_on_rows_in_order_take_few_bytes() {
+    const ROWS: usize = 200_000;
+    let engine = open_with(&disk(1), Options { buffer_pool_bytes: 64 << 20, redo_log_capacity: 256 << 20, ..options() }).unwrap();
+    let t = even_rows(&engine, 2 * ROWS as u32);
+    for backward in [false, true] {
+        let mut txn = engine.begin(ReadCommitted);
+        let row = |n: usize| 2 * if backward { ROWS - 1 - n } else { n } as u32;
+        lock_rows(&mut txn, t, (0..ROWS).map(row), LockMode::Exclusive);
+        let size = engine.txn_size(txn.id().unwrap()).unwrap();
+        assert_eq!((size.locked_keys, engine.stats().locked_keys), (ROWS, ROWS as u64));
+        assert!(size.lock_bytes < ROWS, "{} bytes for {ROWS} rows", size.lock_bytes);
+        commit(txn);
+        assert_eq!(engine.stats().locked_keys, 0);
+    }
+}
+
+/// What the others meet does not depend on how many locks the holder has.
+#[test]
+fn each_row_of_a_run_is_locked_by_itself() {
+    let (engine, _) = engine();
+    let t = even_rows(&engine, 2000);
+    let (mut first, mut other) = (engine.begin(ReadCommitted), engine.begin(ReadCommitted));
+    let kept = |n: &u32| !n.is_multiple_of(10);
+    for n in (0..1000).step_by(2) {
+        lock_rows(&mut first, t, [n].into_iter(), LockMode::Exclusive);
+        if !kept(&n) {
+            first.unlock(t, &number(n));
+        }
+    }
+    let locked: Vec<u32> = (0..1000).step_by(2).filter(kept).collect();
+    assert_eq!(reported(&engine, &first), locked);
+    for n in (0..2000).step_by(2) {
+        assert_eq!(is_locked(&mut other, t, n), locked.contains(&n), "row {n}");
+    }
+    // A missing key has no lock, and a row that comes to be in between has none either.
+    assert_eq!(done(first.lock(t, &number(501), LockMode::Exclusive, LockWaitPolicy::Wait)), Locked::Yes(None));
+    assert_eq!(done(other.insert(t, &number(503), b"new")), Inserted::Yes);
+    let mut third = engine.begin(ReadCommitted);
+    assert!(is_locked(&mut third, t, 503), "by who has inserted it");
+    commit(other);
+    assert!(!is_locked(&mut third, t, 503) && is_locked(&mut third, t, 502) && is_locked(&mut third, t, 504));
+    assert_eq!(reported(&engine, &first), locked);
+    assert_eq!(engine.txn_size(first.id().unwrap()).unwrap().locked_keys, locked.len());
+
+    let updating = wait(third.update(t, &number(502), b"third"));
+    assert_eq!(reported(&engine, &first), locked, "also what somebody waits for");
+    assert_eq!(updating_blockers(&engine, &third), [first.id().unwrap()]);
+    let (mut x, mut y) = (engine.begin(ReadCommitted), engine.begin(ReadCommitted));
+    lock_rows(&mut x, t, (1200..1400).step_by(2), LockMode::Exclusive);
+    lock_rows(&mut y, t, (1400..1700).step_by(2), LockMode::Exclusive);
+    let x_waits = wait(x.lock(t, &number(1550), LockMode::Shared, LockWaitPolicy::Wait));
+    let y_waits = wait(y.delete(t, &number(1300)));
+    // The younger of two that have changed nothing.
+    assert_eq!(y_waits.wait(), Err(LockError::Deadlock));
+    y.rollback().unwrap();
+    assert_eq!(x_waits.wait(), Ok(()));
+    x.rollback().unwrap();
+    commit(first);
+    assert_eq!(updating.wait(), Ok(()));
+    assert!(done(third.update(t, &number(502), b"third")));
+    commit(third);
+    assert_eq!(engine.stats().locked_keys, 0);
+}
+
+fn updating_blockers(engine: &Engine, txn: &Txn) -> Vec<crate::TxnId> {
+    let waits = engine.locks().unwrap().into_iter().filter(|lock| Some(lock.txn) == txn.id()).filter_map(|lock| lock.wait);
+    waits.flat_map(|wait| wait.blockers).collect()
+}
+
+#[test]
+fn shared_runs_go_together_and_can_become_exclusive() {
+    let (engine, _) = engine();
+    let t = even_rows(&engine, 1000);
+    let (mut a, mut b, mut c) = (engine.begin(ReadCommitted), engine.begin(ReadCommitted), engine.begin(ReadCommitted));
+    for txn in [&mut a, &mut b] {
+        lock_rows(txn, t, (0..1000).step_by(2), LockMode::Shared);
+    }
+    let waiting = wait(c.update(t, &number(500), b"c"));
+    assert_eq!(updating_blockers(&engine, &c).len(), 2);
+    let upgrading = wait(a.lock(t, &number(600), LockMode::Exclusive, LockWaitPolicy::Wait));
+    commit(b);
+    assert_eq!(upgrading.wait(), Ok(()));
+    assert!(reported(&engine, &a).contains(&600));
+    lock_rows(&mut a, t, (0..1000).step_by(2).filter(|n| *n != 500), LockMode::Exclusive);
+    let size = engine.txn_size(a.id().unwrap()).unwrap();
+    assert!(size.locked_keys == 500 && size.lock_bytes < 500, "{size:?}");
+    let mut d = engine.begin(ReadCommitted);
+    assert!((0..1000).step_by(2).all(|n| is_locked(&mut d, t, n)));
+    commit(a);
+    assert_eq!(waiting.wait(), Ok(()));
+    drop((c, d));
+    assert_eq!(engine.stats().locked_keys, 0);
+}
+
+#[test]
+fn a_savepoint_keeps_the_locks_of_a_run() {
+    let (engine, _) = engine();
+    let t = even_rows(&engine, 400);
+    let mut txn = engine.begin(RepeatableRead);
+    let savepoint = txn.savepoint();
+    for n in (0..400).step_by(2) {
+        lock_rows(&mut txn, t, [n].into_iter(), LockMode::Exclusive);
+        assert!(done(txn.delete(t, &number(n))));
+    }
+    assert_eq!(done(txn.insert(t, &number(101), b"new")), Inserted::Yes);
+    txn.rollback_to(&savepoint).unwrap();
+    let mut other = engine.begin(ReadCommitted);
+    assert!((0..400).step_by(2).all(|n| is_locked(&mut other, t, n)));
+    assert_eq!(done(other.insert(t, &number(101), b"other")), Inserted::Yes);
+    commit(other);
+    commit(txn);
     assert_eq!(engine.stats().locked_keys, 0);
 }

@@ -118,7 +118,7 @@ impl BTree {
         let in_memory = |slot: usize| -> Checked<bool> { Ok(self.pool().is_resident(PageId(parent.child(slot)?))) };
         let look = |slot: usize| -> Checked<Option<(bool, usize)>> {
             let page = self.pool().try_shared(PageId(parent.child(slot)?)).filter(|page| self.owns(&**page));
-            Ok(page.map(|page| (Node(&page).has(APPEND), Node(&page).free())))
+            Ok(page.map(|page| (is_append_page(Node(&page)), Node(&page).free())))
         };
         let edge = look(last)?;
         if edge.is_some_and(|(append, _)| !append) {
@@ -326,6 +326,11 @@ impl BTree {
         hold(scope, [parent, left, right, middle]);
         Ok(())
     }
+}
+
+/// Whether the last leaf, opened by an append, is one still: rows of all parts of the table come to all parts of it.
+fn is_append_page(last: Node) -> bool {
+    last.has(APPEND) && last.trend().top >= APPENDED_MIN
 }
 
 /// Whether late arrivals of an append filled the page, rather than random inserts: half of the latest inserts came to its top, and one

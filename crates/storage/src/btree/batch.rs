@@ -4,6 +4,7 @@
 
 use super::modify::{Cursor, Decision, Place, SHARE_ROUNDS_MAX, Unfinished, check_key, check_value};
 use super::search::Target;
+use super::share::APPENDED_MIN;
 use super::split_point::{FULL, Plan, page_size};
 use super::{BTree, corrupt, meta, record_ref};
 use crate::buffer::Writer;
@@ -293,10 +294,11 @@ impl BTree {
                         match self.plan_insert(node, slot, key, grows).map_err(fail)? {
                             Some(Plan::Append { .. }) => return Ok(InLeaf::Append),
                             Some(Plan::Share | Plan::Late { .. }) => {
-                                let here = range.clone().take_while(|row| high.is_none_or(|high| rows.key(*row) < high));
+                                // Behind appends, slack is passed on row by row.
+                                let count = if node.trend().top < APPENDED_MIN { range.len() } else { 1 };
                                 // Up to the first that is enough: a batch may be long.
                                 let mut need = 0;
-                                for row in here {
+                                for row in range.clone().take(count).take_while(|row| high.is_none_or(|high| rows.key(*row) < high)) {
                                     need += rows.key(row).len() + LEAF_OVERHEAD + rows.value(row).len();
                                     if need >= ROOM_MAX {
                                         break;

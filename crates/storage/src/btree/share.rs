@@ -17,7 +17,7 @@ use crate::page::slotted::{Checked, Frame, Node, Range};
 /// Joint free space from which two pages share instead of becoming three.
 const SHARE_MIN: usize = PAGE_SIZE / 8;
 /// Share of inserts in the page's top 3/8 that tells late arrivals: a half. Random inserts have 3/8 there.
-const APPENDED_MIN: u8 = 128;
+pub(super) const APPENDED_MIN: u8 = 128;
 /// Pages before the last one that late arrivals of appends come to: a thread may be preempted with its id while others insert thousands.
 const LATE_PAGES: usize = 64;
 /// Pages over which slack is passed on to a late arrival; less than the rounds that it takes part in.

@@ -1,8 +1,8 @@
 //! How fast the engine is by itself: `cargo run --release -p highkey-storage --example engine_bench [seconds] [directory] [operation] [threads]`.
 //!
 //! Per thread count (1 to 16 if `threads` does not say at most how many): single-row commits (durable, and at flush level 2), single-row inserts in large transactions, batch inserts of ascending
-//! keys, and in a table of 8,000,000 cached rows inserts of random keys, single-row and in batches, updates of random rows and point reads.
-//! Rows are 100 bytes under 8-byte keys.
+//! keys, new tables of 200,000 rows of 190 bytes filled by batches of 1000 whose keys ascend or are shuffled, and in a table of 8,000,000 cached rows inserts of random
+//! keys, single-row and in batches, updates of random rows and point reads. Rows are 100 bytes under 8-byte keys if not said otherwise.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,9 +13,13 @@ use highkey_storage::{
     BatchRows, Engine, FileDisk, IndexId, Inserted, Isolation, Op, Options, SortedRows, SystemClock, Txn,
 };
 use rand::Rng;
+use rand::seq::SliceRandom;
 
 const VALUE: [u8; 100] = [b'v'; 100];
 const LOADED: u64 = 8_000_000;
+/// Rows of a table that is filled from empty, and their length.
+const FILLED: u64 = 200_000;
+const FILLED_VALUE: [u8; 190] = [b'v'; 190];
 /// Loaded keys are multiples of this: random keys fall between them.
 const SPACING: u64 = 1 << 20;
 
@@ -41,6 +45,8 @@ fn main() {
         bench.engine.set_flush_log_at_commit(1);
         bench.measure("inserts, 1000 a transaction", threads, |bench, t| bench.insert_many(t));
         bench.measure("inserts, batches of 1000", threads, |bench, t| bench.insert_batch(t));
+        bench.measure("fills, ascending batches", threads, |bench, _| bench.fill(false));
+        bench.measure("fills, shuffled batches", threads, |bench, _| bench.fill(true));
         bench.measure("inserts, random, 1000 a transaction", threads, |bench, _| bench.insert_random(loaded));
         bench.measure("inserts, random, batches of 1000", threads, |bench, _| bench.insert_random_batch(loaded));
         bench.measure("updates, 100 a transaction", threads, |bench, _| bench.update_some(loaded));
@@ -162,6 +168,29 @@ impl Bench {
         }
         commit(txn);
         1000
+    }
+
+    /// Fills a new table; `shuffled`: each batch, which is sorted, has keys of all parts of the table.
+    fn fill(&self, shuffled: bool) -> u64 {
+        let index = self.index();
+        let mut keys: Vec<u32> = (0..FILLED as u32).collect();
+        if shuffled {
+            keys.shuffle(&mut rand::rng());
+        }
+        for keys in keys.chunks_mut(1000) {
+            keys.sort_unstable();
+            let mut rows = SortedRows::new();
+            for key in keys {
+                rows.push(&key.to_be_bytes(), &FILLED_VALUE);
+            }
+            let mut txn = self.engine.begin(Isolation::RepeatableRead);
+            let mut at = 0;
+            while at < rows.len() {
+                at += done(txn.insert_batch(index, &rows, at)).inserted;
+            }
+            commit(txn);
+        }
+        FILLED
     }
 
     fn insert_random_batch(&self, index: IndexId) -> u64 {

@@ -2,7 +2,9 @@
 //!
 //! The record's bytes are written once, as they go to the log; the page is changed from them.
 
-use super::modify::{Cursor, Decision, Place, Unfinished, check_key, check_value};
+use super::modify::{Cursor, Decision, Place, SHARE_ROUNDS_MAX, Unfinished, check_key, check_value};
+use super::search::Target;
+use super::share::APPENDED_MIN;
 use super::split_point::{FULL, Plan, page_size};
 use super::{BTree, corrupt, meta, record_ref};
 use crate::buffer::Writer;
@@ -11,6 +13,7 @@ use crate::ids::{Lsn, PageId};
 use crate::page::slotted::layout::{LEAF_OVERHEAD, PAGE_SIZE};
 use crate::page::slotted::{Node, common_prefix, op};
 use crate::wal::{begin_part, end_part};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Rows of a batch in ascending key order. Of equal keys the first goes before the others.
@@ -32,6 +35,45 @@ pub struct BatchDone {
     pub stopped: bool,
     /// The log record, none if nothing was logged.
     pub lsn: Lsn,
+}
+
+/// Room that is made in a full leaf for the rows of a batch at once, but for the last of them: as much as a share of two pages gives each.
+const ROOM_MAX: usize = PAGE_SIZE / 8;
+
+/// Leaves that are looked up ahead of the one that is changed.
+const AHEAD_MAX: usize = 3;
+/// Rows that the last leaf took, at most, while the next leaves are looked up ahead: with more the wait for a leaf's memory is nothing.
+const SPARSE_MAX: usize = 2;
+
+/// The leaves of the rows that come next, which the processor fetches into its cache meanwhile. Only hints.
+#[derive(Default)]
+pub(super) struct Ahead {
+    leaves: VecDeque<(usize, PageId)>,
+    /// The row after the last one that was looked up.
+    next: usize,
+    /// Rows that the last leaf took.
+    last: usize,
+}
+
+impl Ahead {
+    /// The leaf of a row if it was looked up. Those of rows before it are forgotten; the first row begins another batch.
+    fn take(&mut self, row: usize) -> PageId {
+        if row == 0 {
+            self.leaves.clear();
+            (self.next, self.last) = (0, 0);
+        }
+        self.next = self.next.max(row + 1);
+        while let Some(&(at, page)) = self.leaves.front() {
+            if at > row {
+                break;
+            }
+            self.leaves.pop_front();
+            if at == row {
+                return page;
+            }
+        }
+        PageId::NONE
+    }
 }
 
 /// What a batch is going to apply to a leaf, as parts of the log record.
@@ -107,6 +149,8 @@ enum InLeaf {
     Done(BatchDone),
     /// The first row belongs behind a leaf that is full for appends: it opens the next one.
     Append,
+    /// Not even the first row could be dealt with here, before a sibling has made room. The bytes of the rows that belong here.
+    Crowded { need: usize },
     /// Not even the first row could be dealt with here.
     Full,
 }
@@ -128,13 +172,23 @@ impl BTree {
         }
         let first = range.start;
         check_key(rows.key(first))?;
+        let expected = self.look_ahead(cursor, rows, &range)?;
         let mut steps = std::mem::take(&mut cursor.batch);
-        let mut result = self.batch_leaf(cursor, &mut steps, rows, &range, writer, &mut f);
+        let mut result = self.batch_leaf(cursor, &mut steps, rows, &range, expected, writer, &mut f);
+        for _ in 0..SHARE_ROUNDS_MAX {
+            let Ok(InLeaf::Crowded { need }) = result else { break };
+            result = match self.make_room_reserved(cursor, rows.key(first), need) {
+                Ok(true) => self.batch_leaf(cursor, &mut steps, rows, &range, PageId::NONE, writer, &mut f),
+                Ok(false) => Ok(InLeaf::Full),
+                Err(e) => Err(e),
+            };
+        }
         if let Ok(InLeaf::Append) = result {
             result = self.batch_append(cursor, &mut steps, rows, &range, writer, &mut f);
         }
         cursor.batch = steps;
         if let InLeaf::Done(done) = result? {
+            cursor.ahead.last = done.done;
             return Ok(done);
         }
         // The single-record way splits.
@@ -150,19 +204,38 @@ impl BTree {
         Ok(BatchDone { done: usize::from(!stopped), stopped, lsn })
     }
 
+    /// The leaf of the first row if it is known, having looked up those of some that follow it.
+    fn look_ahead(&self, cursor: &mut Cursor, rows: &impl BatchRows, range: &Range<usize>) -> Result<PageId> {
+        let expected = cursor.ahead.take(range.start);
+        if cursor.ahead.last > SPARSE_MAX {
+            return Ok(expected);
+        }
+        while cursor.ahead.leaves.len() < AHEAD_MAX && cursor.ahead.next < range.end {
+            let row = cursor.ahead.next;
+            cursor.ahead.next += 1;
+            if let Some(page) = self.descend(Target::Key(rows.key(row)), 0, &mut cursor.path)? {
+                self.pool().prefetch(page);
+                cursor.ahead.leaves.push_back((row, page));
+            }
+        }
+        Ok(expected)
+    }
+
+    #[allow(clippy::too_many_arguments)]
     fn batch_leaf(
         &self,
         cursor: &mut Cursor,
         steps: &mut Steps,
         rows: &impl BatchRows,
         range: &Range<usize>,
+        expected: PageId,
         writer: Writer,
         f: &mut impl FnMut(usize, &Place<'_>, &mut Vec<u8>) -> Decision,
     ) -> Result<InLeaf> {
         steps.clear();
         let mut scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
-        let mut leaf = self.leaf_exclusive(cursor, rows.key(range.start), &mut unfinished)?;
+        let mut leaf = self.leaf_exclusive(cursor, rows.key(range.start), expected, &mut unfinished)?;
         let id = leaf.id();
         let fail = |e| corrupt(id, e);
         let undo = &mut cursor.change.undo;
@@ -220,6 +293,19 @@ impl BTree {
                         }
                         match self.plan_insert(node, slot, key, grows).map_err(fail)? {
                             Some(Plan::Append { .. }) => return Ok(InLeaf::Append),
+                            Some(Plan::Share | Plan::Late { .. }) => {
+                                // Behind appends, slack is passed on row by row.
+                                let count = if node.trend().top < APPENDED_MIN { range.len() } else { 1 };
+                                // Up to the first that is enough: a batch may be long.
+                                let mut need = 0;
+                                for row in range.clone().take(count).take_while(|row| high.is_none_or(|high| rows.key(*row) < high)) {
+                                    need += rows.key(row).len() + LEAF_OVERHEAD + rows.value(row).len();
+                                    if need >= ROOM_MAX {
+                                        break;
+                                    }
+                                }
+                                return Ok(InLeaf::Crowded { need });
+                            }
                             Some(_) => return Ok(InLeaf::Full),
                             // Asked again, `f` decides the same: nothing has changed under the latch.
                             None => slack = true,
@@ -273,7 +359,7 @@ impl BTree {
         let _reserved = self.space().reserve(self.index(), super::split::PAGES_MAX)?;
         let scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
-        let leaf = self.leaf_exclusive(cursor, rows.key(range.start), &mut unfinished)?;
+        let leaf = self.leaf_exclusive(cursor, rows.key(range.start), PageId::NONE, &mut unfinished)?;
         let fail = |e| corrupt(leaf.id(), e);
         let node = Node(&leaf);
         let first = rows.key(range.start);

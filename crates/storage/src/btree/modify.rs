@@ -41,6 +41,7 @@ pub struct Cursor {
     pub(super) payload: Vec<u8>,
     pub(super) path: Path,
     pub(super) batch: super::batch::Steps,
+    pub(super) ahead: super::batch::Ahead,
     spare: Option<Hint>,
 }
 
@@ -113,7 +114,7 @@ pub(super) struct Rounds {
 }
 
 /// Rounds of sharing after which the writer splits the page alone, so that it ends.
-const SHARE_ROUNDS_MAX: u32 = 8;
+pub(super) const SHARE_ROUNDS_MAX: u32 = 8;
 
 pub(super) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY_LEN {
@@ -154,7 +155,7 @@ impl BTree {
     ) -> Result<Option<Lsn>> {
         let mut scope = self.pool().scope(writer)?;
         let mut unfinished = Unfinished::new();
-        let mut leaf = self.leaf_exclusive(cursor, key, &mut unfinished)?;
+        let mut leaf = self.leaf_exclusive(cursor, key, PageId::NONE, &mut unfinished)?;
         let id = leaf.id();
         let Cursor { change, payload, .. } = cursor;
         change.value.clear();
@@ -210,13 +211,6 @@ impl BTree {
                     }
                 };
                 if let Some(plan) = plan {
-                    if rounds.reserved.is_none() {
-                        // Pages are reserved holding no latch; what is found then may be another page.
-                        drop(leaf);
-                        drop(scope);
-                        rounds.reserved = Some(self.space().reserve(self.index(), super::split::PAGES_MAX)?);
-                        return Ok(None);
-                    }
                     if let Plan::Share | Plan::Late { .. } = plan
                         && !rounds.alone
                     {
@@ -224,12 +218,15 @@ impl BTree {
                         drop(leaf);
                         drop(scope);
                         rounds.count += 1;
-                        let made = self.make_room(key, need, &mut cursor.path)?;
+                        let made = self.make_room_reserved(cursor, key, need)?;
                         rounds.alone = !made || rounds.count >= SHARE_ROUNDS_MAX;
-                        if made {
-                            rounds.reserved = None;
-                        }
-                        cursor.forget();
+                        return Ok(None);
+                    }
+                    if rounds.reserved.is_none() {
+                        // Pages are reserved holding no latch; what is found then may be another page.
+                        drop(leaf);
+                        drop(scope);
+                        rounds.reserved = Some(self.space().reserve(self.index(), super::split::PAGES_MAX)?);
                         return Ok(None);
                     }
                     let lsn = self.split_leaf(cursor, scope, leaf, plan, slot, key, old.is_none().then_some(meta))?;
@@ -247,6 +244,13 @@ impl BTree {
         Ok(Some(lsn))
     }
 
+    /// `make_room` with the pages that it may need; the cursor looks for the leaf again. Called holding no latch.
+    pub(super) fn make_room_reserved(&self, cursor: &mut Cursor, key: &[u8], need: usize) -> Result<bool> {
+        let _reserved = self.space().reserve(self.index(), super::split::PAGES_MAX)?;
+        cursor.forget();
+        self.make_room(key, need, &mut cursor.path)
+    }
+
     /// The place of `key` in its leaf.
     pub(super) fn place<'a>(&'a self, leaf: &'a ExclusiveGuard<'_>, key: &[u8]) -> Result<Place<'a>> {
         let node = Node(leaf);
@@ -255,8 +259,9 @@ impl BTree {
         Ok(Place::at(slot, record))
     }
 
-    /// Latches the leaf of `key` exclusively and notes the incomplete splits met on the way.
-    pub(super) fn leaf_exclusive(&self, cursor: &mut Cursor, key: &[u8], unfinished: &mut Unfinished) -> Result<ExclusiveGuard<'_>> {
+    /// Latches the leaf of `key` exclusively and notes the incomplete splits met on the way. If it is not the cursor's last one, `expected` is looked at
+    /// first, unless that is none.
+    pub(super) fn leaf_exclusive(&self, cursor: &mut Cursor, key: &[u8], mut expected: PageId, unfinished: &mut Unfinished) -> Result<ExclusiveGuard<'_>> {
         let hinted = cursor.hinted(self, key);
         if let Some(page) = hinted {
             let guard = self.pool().fix_exclusive(page, LatchClass::Ordinary)?;
@@ -267,7 +272,7 @@ impl BTree {
             }
         }
         count(&self.stats().hint_misses);
-        let mut page = PageId::NONE;
+        let mut page = expected;
         let mut rounds = 0;
         loop {
             if page.is_none() {
@@ -279,6 +284,11 @@ impl BTree {
                     unfinished.note(&guard);
                     cursor.remember(self, Node(&guard), page);
                     return Ok(guard);
+                }
+                // Changed meanwhile, and perhaps far away.
+                super::search::Standing::Right(_) | super::search::Standing::Lost if page == expected => {
+                    expected = PageId::NONE;
+                    page = PageId::NONE;
                 }
                 super::search::Standing::Right(next) => {
                     count(&self.stats().moves_right);

@@ -17,7 +17,7 @@ use crate::page::slotted::{Checked, Frame, Node, Range};
 /// Joint free space from which two pages share instead of becoming three.
 const SHARE_MIN: usize = PAGE_SIZE / 8;
 /// Share of inserts in the page's top 3/8 that tells late arrivals: a half. Random inserts have 3/8 there.
-const APPENDED_MIN: u8 = 128;
+pub(super) const APPENDED_MIN: u8 = 128;
 /// Pages before the last one that late arrivals of appends come to: a thread may be preempted with its id while others insert thousands.
 const LATE_PAGES: usize = 64;
 /// Pages over which slack is passed on to a late arrival; less than the rounds that it takes part in.
@@ -118,7 +118,7 @@ impl BTree {
         let in_memory = |slot: usize| -> Checked<bool> { Ok(self.pool().is_resident(PageId(parent.child(slot)?))) };
         let look = |slot: usize| -> Checked<Option<(bool, usize)>> {
             let page = self.pool().try_shared(PageId(parent.child(slot)?)).filter(|page| self.owns(&**page));
-            Ok(page.map(|page| (Node(&page).has(APPEND), Node(&page).free())))
+            Ok(page.map(|page| (is_append_page(Node(&page)), Node(&page).free())))
         };
         let edge = look(last)?;
         if edge.is_some_and(|(append, _)| !append) {
@@ -326,6 +326,11 @@ impl BTree {
         hold(scope, [parent, left, right, middle]);
         Ok(())
     }
+}
+
+/// Whether the last leaf, opened by an append, is one still: rows of all parts of the table come to all parts of it.
+fn is_append_page(last: Node) -> bool {
+    last.has(APPEND) && last.trend().top >= APPENDED_MIN
 }
 
 /// Whether late arrivals of an append filled the page, rather than random inserts: half of the latest inserts came to its top, and one

@@ -61,6 +61,14 @@ impl BufferPool {
         self.fix_exclusive_from(id, LatchClass::Ordinary, Source::DiskLenient)
     }
 
+    /// Lets the processor fetch what a writer of the page reads first. Whether the page is in memory is not asked.
+    pub fn prefetch(&self, id: PageId) {
+        if let Ok(entry) = self.table.entry(id) {
+            self.frames.prefetch(entry.frame());
+            self.frames.prefetch_state(entry.frame());
+        }
+    }
+
     fn fix_exclusive_from(&self, id: PageId, class: LatchClass, source: Source) -> Result<ExclusiveGuard<'_>> {
         let entry = self.table.entry(id)?;
         self.frames.prefetch(entry.frame());

@@ -11,7 +11,7 @@ use super::system::{GARBAGE_INDEX, System, count};
 use super::transaction::Txn;
 use super::undo::{Before, Undo};
 use super::versions::{Bytes, Version};
-use crate::btree::{BatchRows, Decision, RecordFlags, RecordRef};
+use crate::btree::{BTree, BatchRows, Decision, RecordFlags, RecordRef};
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
 use crate::lock::{Answer, LockWait, Neighbours, Owner, Waiter, Wants, row_key};
@@ -259,6 +259,7 @@ impl Txn {
     /// Inserts `rows[start..]` as far as it gets without waiting: one descent, latch and log record per leaf. `Wait` only when the
     /// first of them has to.
     pub fn insert_batch(&mut self, index: IndexId, rows: &impl BatchRows, start: usize) -> Result<Op<BatchOutcome>> {
+        let tree = self.system.tree(index)?;
         let mut at = start;
         // Rows before this are short: looked at once, however many leaves they go to.
         let mut short_end = start;
@@ -272,7 +273,7 @@ impl Txn {
                 short_end = at;
                 verdict
             } else {
-                let (done, verdict) = self.insert_leaf(index, rows, at..short_end)?;
+                let (done, verdict) = self.insert_leaf(&tree, rows, at..short_end)?;
                 at += done;
                 verdict
             };
@@ -292,9 +293,9 @@ impl Txn {
     }
 
     /// Inserts the rows of one leaf. Returns how many, and why it stopped if it did.
-    fn insert_leaf(&mut self, index: IndexId, rows: &impl BatchRows, range: Range<usize>) -> Result<(usize, Verdict)> {
+    fn insert_leaf(&mut self, tree: &BTree, rows: &impl BatchRows, range: Range<usize>) -> Result<(usize, Verdict)> {
         let owner = self.owner();
-        let tree = self.system.tree(index)?;
+        let index = tree.index();
         let system = &self.system;
         let writing = Writing { system, owner: &owner, index, kind: Kind::Insert };
         let writer = self.writer(owner.id);

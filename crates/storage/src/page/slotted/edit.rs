@@ -5,6 +5,7 @@
 use super::layout::*;
 use super::node::{Node, Trend, common_prefix, round8};
 use super::read::{Checked, Corrupt, PageBytes, Slot, head};
+use std::ops::Range;
 
 pub(crate) struct NodeMut<'a>(pub &'a mut [u8]);
 
@@ -355,6 +356,30 @@ impl<'p> Builder<'p> {
         }
         self.top = top;
         self.count += 1;
+        Ok(())
+    }
+
+    /// Appends the records of `slots` of a page of the same level, which covers their keys too and whose newest transaction the frame has.
+    pub fn push_kept(&mut self, node: Node, slots: Range<usize>) -> Checked<()> {
+        let prefix = node.prefix()?;
+        for i in slots {
+            let mut slot = node.slot(i);
+            let size = node.record_size(i)?;
+            let record = node.bytes(slot.at, size)?;
+            if prefix.len() == self.prefix_len && self.level == 0 {
+                // Both prefixes are the key's: the record stays as it is.
+                let floor = HEADER_SIZE + (self.count + 1) * SLOT_SIZE;
+                slot.at = self.top.checked_sub(size).filter(|top| *top >= floor).ok_or(Corrupt("page overflow"))?;
+                self.page[slot.at..slot.at + size].copy_from_slice(record);
+                self.page[floor - SLOT_SIZE..floor].copy_from_slice(&slot.encode().to_le_bytes());
+                self.top = slot.at;
+                self.count += 1;
+            } else {
+                let (suffix, body) = record.split_at_checked(slot.key_len).ok_or(Corrupt("key outside the page"))?;
+                let suffix = if i == 0 && self.level > 0 { &node.low()?[prefix.len()..] } else { suffix };
+                self.push(prefix, suffix, body)?;
+            }
+        }
         Ok(())
     }
 

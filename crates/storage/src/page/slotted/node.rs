@@ -184,7 +184,7 @@ impl<'a> Node<'a> {
             return Err(Corrupt("prefix without a high key"));
         }
         let mut live = round8(low.len()) + high.map_or(0, |high| round8(high.len()));
-        let mut previous: Option<&[u8]> = None;
+        let mut previous: Option<(u32, &[u8])> = None;
         let first = usize::from(!self.is_leaf());
         if first > count {
             return Err(Corrupt("inner page without children"));
@@ -207,16 +207,22 @@ impl<'a> Node<'a> {
                 }
                 continue;
             }
-            if previous.is_some_and(|previous| previous >= suffix) {
-                return Err(Corrupt("keys out of order"));
+            match previous {
+                // Keys of different heads are in the order of these.
+                Some((head, _)) if head < slot.head => {}
+                Some((_, previous)) if previous >= suffix => return Err(Corrupt("keys out of order")),
+                None if low.get(prefix.len()..).is_some_and(|low| suffix < low || first == 1 && suffix == low) => {
+                    return Err(Corrupt("key below the low fence"));
+                }
+                _ => {}
             }
-            if previous.is_none() && low.get(prefix.len()..).is_some_and(|low| suffix < low || first == 1 && suffix == low) {
-                return Err(Corrupt("key below the low fence"));
-            }
-            if high.is_some_and(|high| suffix >= &high[prefix.len()..]) {
-                return Err(Corrupt("key not below the high key"));
-            }
-            previous = Some(suffix);
+            previous = Some((slot.head, suffix));
+        }
+        // The keys ascend: of the last one it is known for all.
+        if let (Some((_, last)), Some(high)) = (previous, high)
+            && last >= &high[prefix.len()..]
+        {
+            return Err(Corrupt("key not below the high key"));
         }
         if live + self.0.u16(GARBAGE) as usize != PAGE_SIZE - heap_top {
             return Err(Corrupt("heap accounting"));

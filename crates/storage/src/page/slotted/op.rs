@@ -4,6 +4,7 @@ use super::edit::{Builder, Frame, LeafInput, NodeMut};
 use super::layout::*;
 use super::node::{Node, Trend};
 use super::read::{Checked, Corrupt};
+use std::cell::RefCell;
 
 pub(crate) const FORMAT: u8 = 0x40;
 pub(crate) const INSERT: u8 = 0x41;
@@ -247,21 +248,21 @@ fn reshape(read: &mut Payload, page: &mut [u8]) -> Checked<()> {
         max_txn: node.max_txn(),
         trend,
     };
-    let mut scratch = [0; PAGE_SIZE];
-    let mut builder = Builder::new(&mut scratch, &frame)?;
-    read.push_list(&mut builder)?;
-    let prefix = node.prefix()?;
-    for i in from..to {
-        let suffix = if i == 0 && !node.is_leaf() { &node.low()?[prefix.len()..] } else { node.suffix(i)? };
-        let slot = node.slot(i);
-        let size = node.record_size(i)?;
-        builder.push(prefix, suffix, node.bytes(slot.at + slot.key_len, size - slot.key_len)?)?;
-    }
-    read.push_list(&mut builder)?;
-    builder.finish()?;
-    page[TYPE..LSN].copy_from_slice(&scratch[TYPE..LSN]);
-    page[PAGE_ID..].copy_from_slice(&scratch[PAGE_ID..]);
-    Ok(())
+    SCRATCH.with_borrow_mut(|scratch| {
+        let mut builder = Builder::new(&mut scratch[..], &frame)?;
+        read.push_list(&mut builder)?;
+        builder.push_kept(Node(page), from..to)?;
+        read.push_list(&mut builder)?;
+        builder.finish()?;
+        page[TYPE..LSN].copy_from_slice(&scratch[TYPE..LSN]);
+        page[PAGE_ID..].copy_from_slice(&scratch[PAGE_ID..]);
+        Ok(())
+    })
+}
+
+thread_local! {
+    /// Where a page is built before it takes the place of another. Not cleared between: a builder leaves nothing of what was there.
+    static SCRATCH: RefCell<Box<[u8; PAGE_SIZE]>> = RefCell::new(Box::new([0; PAGE_SIZE]));
 }
 
 /// INSERT: starts a run of records at `index`; `push_leaf` adds each, `count` is the number that follow.

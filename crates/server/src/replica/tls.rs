@@ -224,6 +224,12 @@ mod tests {
         params
     }
 
+    impl Stream for tokio::io::DuplexStream {
+        fn is_closed_by_peer(&self) -> bool {
+            false
+        }
+    }
+
     fn authority(name: &str) -> Authority {
         let mut params = named(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

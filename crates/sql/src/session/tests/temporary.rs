@@ -55,6 +55,7 @@ async fn a_statement_may_name_it_twice() {
     let server = Server::new();
     let mut c = server.client().await;
     c.ok("CREATE TEMPORARY TABLE t (i INT)").await;
+    assert!(format!("{:?}", c.rows("SHOW CREATE TABLE t").await).contains("CREATE TEMPORARY TABLE `t`"));
     c.ok("INSERT INTO t VALUES (1), (2)").await;
     assert_eq!(c.rows("SELECT x.i, y.i FROM t x JOIN t y ON x.i < y.i").await, table("1 2"));
     assert_eq!(c.value("SELECT COUNT(*) FROM t WHERE i = (SELECT MAX(i) FROM t)").await, "1");

@@ -126,6 +126,7 @@ struct Holder {
 
 impl Holder {
     fn add(&mut self, key: &[u8], mode: LockMode, near: &Neighbours) {
+        debug_assert!(self.mode_of(key).is_none(), "I1: a row's lock is in one place");
         for other in MODES.into_iter().filter(|other| *other != mode) {
             self.by_mode[other as usize].tidy(key, near);
         }

@@ -312,6 +312,7 @@ impl LockTable {
         implicit: Option<TxnId>,
         wait: bool,
     ) -> Answer {
+        let (index, key) = split_row(row);
         if let Some(holder) = implicit {
             if !wait {
                 return Answer::Blocked;
@@ -320,8 +321,9 @@ impl LockTable {
             if !converted {
                 return Answer::Again;
             }
+            // I1: it may have had the row in a run before it changed it.
+            self.runs.take(index, key, |id, _| id == holder);
         }
-        let (index, key) = split_row(row);
         let held = queue.held_by(owner.id).or_else(|| self.runs.mode_of(owner.id, index, key));
         debug_assert!(implicit.is_none() || held.is_none(), "I1: a key that another has changed is nobody else's");
         if held == Some(LockMode::Exclusive) || held == Some(mode) {

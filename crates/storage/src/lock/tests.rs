@@ -94,6 +94,37 @@ fn an_implicit_lock_becomes_explicit_and_its_end_wakes() {
     assert_eq!(table.stats().explicit_keys, 0);
 }
 
+/// Whoever asked for it, and whatever it had to wait for in the end.
+#[test]
+fn a_changed_row_that_somebody_asked_for_is_in_no_run() {
+    let table = table();
+    let (a, b, c) = (owner(&table, 1), owner(&table, 2), owner(&table, 3));
+    let keys = ["a", "b", "c", "d", "e"];
+    let key_at = |n: usize| keys.get(n).map(|key| RowKey::from_slice(key.as_bytes()));
+    let join = |n: usize| {
+        let near = || Neighbours { before: n.checked_sub(1).and_then(key_at), after: key_at(n + 1) };
+        table.join_run(&a, T, keys[n].as_bytes(), near);
+    };
+    for (n, key) in keys.into_iter().enumerate() {
+        assert!(granted(ask(&table, &a, key, Exclusive)));
+        join(n);
+    }
+    assert_eq!(a.explicit_locks(), 2, "the others are in a run");
+    table.lock_range(&c, T, RangeKind::Shared, Span { lower: b"d".to_vec(), upper: Some(b"e".to_vec()) });
+    let Answer::Queued(waiter) = table.acquire(&b, T, b"d", Exclusive, Some(a.id), true) else { panic!("a has changed d") };
+    table.abandon(&waiter);
+    assert_eq!((a.explicit_locks(), table.stats().explicit_keys), (3, 5));
+    // The change is undone, and the row locked once more.
+    assert!(granted(ask(&table, &a, "d", Exclusive)));
+    join(3);
+    assert_eq!((a.explicit_locks(), table.stats().explicit_keys), (2, 5));
+    for key in keys {
+        assert!(matches!(table.acquire(&b, T, key.as_bytes(), Shared, None, false), Answer::Blocked), "{key}");
+    }
+    [a, b, c].iter().for_each(|owner| table.release(owner));
+    assert_eq!(table.stats().explicit_keys, 0);
+}
+
 #[test]
 fn a_wait_times_out() {
     let table = table();

@@ -137,6 +137,9 @@ impl PurgeList {
     /// Forgets what was pushed since the mark. Nothing has been taken out.
     pub(super) fn truncate(&mut self, mark: &Mark) {
         debug_assert!(self.at == 0, "a list that is read is not cut");
+        if mark.len >= self.len {
+            return;
+        }
         self.chunks.truncate(mark.chunks);
         if let Some(last) = self.chunks.back_mut() {
             last.truncate(mark.bytes);
@@ -234,6 +237,20 @@ mod tests {
             }
             assert!(model.is_empty() && list.is_empty());
         }
+    }
+
+    #[test]
+    fn a_mark_behind_the_end_changes_nothing() {
+        let mut list = PurgeList::default();
+        let start = list.mark();
+        (0..100u64).for_each(|n| list.push_row(IndexId(7), &n.to_be_bytes(), false));
+        let end = list.mark();
+        list.truncate(&start);
+        list.push_row(IndexId(7), b"key", true);
+        list.truncate(&end);
+        assert_eq!(list.len(), 1);
+        assert_eq!(list.pop(), Some(PurgeItem::Row { row: row_key(IndexId(7), b"key").into_boxed_slice(), deleted: true }));
+        assert_eq!((list.pop(), list.len()), (None, 0));
     }
 
     #[test]

@@ -493,3 +493,25 @@ fn a_savepoint_keeps_the_locks_of_a_run() {
     commit(txn);
     assert_eq!(engine.stats().locked_keys, 0);
 }
+
+/// A row of a shared run is changed, waited for, and the change taken back: what is locked again then is locked exclusively.
+#[test]
+fn a_row_of_a_shared_run_whose_change_was_undone_can_be_locked_exclusively() {
+    let (engine, _) = engine();
+    let t = even_rows(&engine, 200);
+    let (mut first, mut second, mut third) = (engine.begin(ReadCommitted), engine.begin(ReadCommitted), engine.begin(ReadCommitted));
+    lock_rows(&mut first, t, (0..40).step_by(2), LockMode::Shared);
+    lock_rows(&mut second, t, (100..140).step_by(2), LockMode::Shared);
+    let savepoint = first.savepoint();
+    assert!(done(first.update(t, &number(20), b"first")));
+    drop(wait(third.lock(t, &number(20), LockMode::Shared, LockWaitPolicy::Wait)));
+    first.rollback_to(&savepoint).unwrap();
+    lock_rows(&mut first, t, [20].into_iter(), LockMode::Exclusive);
+    assert_eq!(reported(&engine, &first), [20]);
+    assert_eq!(engine.txn_size(first.id().unwrap()).unwrap().locked_keys, 20);
+    assert_eq!(done(second.lock(t, &number(20), LockMode::Shared, LockWaitPolicy::NoWait)), Locked::WouldBlock);
+    assert_eq!(done(second.lock(t, &number(22), LockMode::Shared, LockWaitPolicy::NoWait)), Locked::Yes(Some(b"value".to_vec())));
+    commit(first);
+    drop((second, third));
+    assert_eq!(engine.stats().locked_keys, 0);
+}

@@ -131,6 +131,127 @@ fn inserters_of_one_key_agree_on_one_winner() {
     engine.shutdown().unwrap();
 }
 
+const ROWS: usize = 60;
+const EXCLUSIVELY: u64 = 1000;
+
+fn weight(mode: Option<LockMode>) -> u64 {
+    match mode {
+        None => 0,
+        Some(LockMode::Shared) => 1,
+        Some(LockMode::Exclusive) => EXCLUSIVELY,
+    }
+}
+
+/// What a transaction has locked for certain. It may have more.
+struct Certain<'a> {
+    /// By row: the weights of all who have it.
+    rows: &'a [AtomicU64],
+    mine: Vec<Option<LockMode>>,
+}
+
+impl Certain<'_> {
+    /// After the lock was granted.
+    fn take(&mut self, row: usize, mode: LockMode) {
+        let before = self.mine[row];
+        if before == Some(LockMode::Exclusive) {
+            return;
+        }
+        let others = self.rows[row].fetch_add(weight(Some(mode)) - weight(before), Ordering::SeqCst) - weight(before);
+        match mode {
+            LockMode::Shared => assert!(others < EXCLUSIVELY, "row {row} is shared with one who has it exclusively"),
+            LockMode::Exclusive => assert_eq!(others, 0, "row {row} is somebody else's too"),
+        }
+        self.mine[row] = Some(mode);
+    }
+
+    /// Before the lock is given back.
+    fn give(&mut self, row: usize, kept: Option<LockMode>) {
+        self.rows[row].fetch_sub(weight(self.mine[row]) - weight(kept), Ordering::SeqCst);
+        self.mine[row] = kept;
+    }
+
+    fn give_all(&mut self, kept: &[Option<LockMode>]) {
+        kept.iter().enumerate().for_each(|(row, kept)| self.give(row, *kept));
+    }
+}
+
+/// Locks rows, mostly one beside the other, and lets others come and go between them.
+fn lock_and_change(txn: &mut Txn, t: IndexId, certain: &mut Certain<'_>, rng: &mut impl Rng) -> Result<(), LockError> {
+    let key = |n: usize| (n as u32).to_be_bytes();
+    let mut savepoint = None;
+    let mut at = rng.random_range(0..ROWS);
+    for _ in 0..rng.random_range(5..40) {
+        at = if rng.random_ratio(3, 4) { (at + 1) % ROWS } else { rng.random_range(0..ROWS) };
+        match rng.random_range(0..10) {
+            0 => savepoint = Some((txn.savepoint(), certain.mine.clone())),
+            1 => {
+                if let Some((savepoint, mine)) = savepoint.take() {
+                    // What was only changed since is not locked any more.
+                    certain.give_all(&mine);
+                    txn.rollback_to(&savepoint).unwrap();
+                }
+            }
+            2 => {
+                retry(|| txn.insert(t, &key(2 * at + 1), b"between"))?;
+            }
+            3 => {
+                retry(|| txn.delete(t, &key(2 * at + 1)))?;
+            }
+            4 => {
+                assert!(retry(|| txn.update(t, &key(2 * at), b"changed"))?);
+                certain.take(at, LockMode::Exclusive);
+            }
+            _ => {
+                let mode = if rng.random() { LockMode::Shared } else { LockMode::Exclusive };
+                let before = certain.mine[at];
+                let locked = retry(|| txn.lock(t, &key(2 * at), mode, LockWaitPolicy::Wait))?;
+                assert!(matches!(locked, Locked::Yes(Some(_))));
+                certain.take(at, mode);
+                if before.is_none() && rng.random_ratio(1, 3) {
+                    certain.give(at, None);
+                    txn.unlock(t, &key(2 * at));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn nobody_has_a_row_with_another_who_excludes_him() {
+    use rand::SeedableRng;
+    let engine = open_with(&disk(23), Options { background: true, ..options() }).unwrap();
+    let t = new_index(&engine);
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    for n in 0..ROWS as u32 {
+        assert_eq!(done(txn.insert(t, &(2 * n).to_be_bytes(), b"row")), Inserted::Yes);
+    }
+    commit(txn);
+    let rows: Vec<AtomicU64> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let (engine, rows) = (&engine, &rows);
+            scope.spawn(move || {
+                let mut rng = rand::rngs::StdRng::seed_from_u64(seed);
+                for _ in 0..150 {
+                    let mut txn = engine.begin(Isolation::ReadCommitted);
+                    let mut certain = Certain { rows, mine: vec![None; ROWS] };
+                    let outcome = lock_and_change(&mut txn, t, &mut certain, &mut rng);
+                    certain.give_all(&[None; ROWS]);
+                    match outcome {
+                        Ok(()) if rng.random_ratio(2, 3) => commit(txn),
+                        Ok(()) | Err(LockError::Deadlock) => txn.rollback().unwrap(),
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(engine.stats().locked_keys, 0);
+    engine.check(t).unwrap();
+    engine.shutdown().unwrap();
+}
+
 /// Polls a future on this thread, parked between its wakes.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);

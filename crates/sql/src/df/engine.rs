@@ -43,6 +43,10 @@ const DIRECT_PART: usize = 256;
 const LEAST_DIRECT: usize = 1 << 10;
 const MOST_DIRECT: usize = 1 << 20;
 
+/// Threads that may block. A worker of a copy holds one while it waits for its session, which may be waiting for another worker: with fewer of them than
+/// `parallel_max_threads` allows twice over, copies could wait for one another for ever. None is there before it is needed.
+const MOST_BLOCKING: usize = 1 << 18;
+
 /// What an engine is given.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -91,6 +95,7 @@ impl QueryEngine {
         std::fs::create_dir_all(&options.spill_dir)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
+            .max_blocking_threads(MOST_BLOCKING)
             .thread_name("highkey-query")
             // Plans of many levels are made, run and dropped by functions that call themselves. What is not used takes no memory.
             .thread_stack_size(32 << 20)

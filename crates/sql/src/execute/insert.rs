@@ -349,7 +349,16 @@ impl Inserter {
         if auto.left == 0 && auto.spares {
             auto.block = (auto.block * 2).min(65_536);
         }
-        let n = auto.take(state, &self.target.table, count, self.ignore, self.row + 1)?;
+        let n = match auto.take(state, &self.target.table, count, self.ignore, self.row + 1) {
+            Ok(n) => n,
+            Err(e) => {
+                // MySQL has written the rows before it.
+                if let Some(first) = self.first_generated {
+                    state.last_insert_id = first;
+                }
+                return Err(e);
+            }
+        };
         self.first_generated.get_or_insert(n);
         Ok(n)
     }

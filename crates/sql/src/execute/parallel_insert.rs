@@ -452,6 +452,8 @@ impl Session {
             let Some(first) = conveyor.making.front_mut() else { break };
             let Some(chunk) = first.next().await? else {
                 conveyor.making.pop_front();
+                // All rows of many pieces may be ones that the copy does not see.
+                self.state.process.check()?;
                 continue;
             };
             progress.add(chunk.len() as u64);

@@ -139,11 +139,11 @@ fn parse(text: &str) -> Option<(Uuid, u64)> {
     Some((uuid.trim().parse().ok()?, number))
 }
 
-/// Whether a statement changes something that the binary log would tell of.
+/// Whether a statement changes something that the binary log would tell of, or a temporary table.
 fn changes(statement: &Statement, commits: bool) -> bool {
     use Statement::*;
     match statement {
-        Insert(_) | Update(_) | Delete(_) | LoadData(_) => true,
+        Insert(_) | Update(_) | Delete(_) | LoadData(_) | CreateTable(_) | DropTable(_) => true,
         Binlog(text) => !begins_with_format(text),
         Xa(xa) => !matches!(xa, XaStatement::Recover { .. }),
         Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | LockTables(_) => false,
@@ -208,6 +208,9 @@ impl Session {
         if !changes(statement, commits) {
             return Ok(false);
         }
+        let open = self.transaction.is_open(self.state.config.autocommit);
+        // By itself a definition of temporary tables is a transaction too, of no events.
+        let commits = commits || (!open && matches!(statement, Statement::CreateTable(_) | Statement::DropTable(_)));
         match state {
             Assigned::Used => return Err(errors::gtid_next_type_undefined_gtid(&self.gtid.text())),
             Assigned::Executed => {
@@ -218,11 +221,11 @@ impl Session {
             }
             Assigned::Owned { .. } | Assigned::Unkept => {}
         }
-        if commits && self.transaction.is_open(self.state.config.autocommit) {
+        if commits && open {
             return Err(err(1778, "Cannot execute statements with implicit commit inside a transaction when @@SESSION.GTID_NEXT == 'UUID:NUMBER'."));
         }
         match statement {
-            Statement::CreateTable(create) if create.select.is_some() => Err(errors::gtid_unsafe_create_select()),
+            Statement::CreateTable(create) if create.select.is_some() && !create.temporary => Err(errors::gtid_unsafe_create_select()),
             Statement::CreateUser { users, .. } | Statement::AlterUser { users, .. } if users.len() > 1 => Err(several_accounts()),
             Statement::DropUser { users, .. } if users.len() > 1 => Err(several_accounts()),
             Statement::RenameUser(renames) if renames.len() > 1 => Err(several_accounts()),

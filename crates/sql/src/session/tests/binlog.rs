@@ -411,6 +411,38 @@ async fn a_gtid_is_used_by_one_transaction() {
     assert_eq!(c.error("GRANT SELECT ON d.* TO a, b").await.0, 1235);
 }
 
+/// As MySQL 8.0.12 answers: so the output of `mysqlbinlog` can be applied that drops a source's temporary tables.
+#[tokio::test]
+async fn definitions_of_temporary_tables_use_a_gtid() {
+    let (_server, mut c) = server(&[("gtid_mode", "ON")]).await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    c.ok("RESET MASTER").await;
+    let next = |n: u64| format!("SET gtid_next = '{OTHER}:{n}'");
+    for (number, sql) in [
+        (1, "DROP TEMPORARY TABLE IF EXISTS nothing"),
+        (2, "CREATE TEMPORARY TABLE own (id INT)"),
+        (3, "CREATE TEMPORARY TABLE IF NOT EXISTS own (id INT)"),
+        (4, "CREATE TEMPORARY TABLE filled SELECT 1 AS id"),
+        (5, "DROP TEMPORARY TABLE own"),
+    ] {
+        c.ok(&next(number)).await;
+        c.ok(sql).await;
+        assert_eq!(c.error("INSERT INTO t VALUES (1)").await.0, 1837, "{sql}");
+    }
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:1-5"));
+    // What has been executed is left out.
+    c.ok(&next(2)).await;
+    c.ok("CREATE TEMPORARY TABLE own (id INT)").await;
+    assert_eq!(c.error("SELECT * FROM own").await.0, 1146);
+    assert_eq!(c.error("INSERT INTO t VALUES (1)").await.0, 1837);
+    // One that fails gives it up.
+    c.ok(&next(6)).await;
+    assert_eq!(c.error("CREATE TEMPORARY TABLE filled (id INT)").await.0, 1050);
+    assert_eq!(c.error("INSERT INTO t VALUES (1)").await.0, 1837);
+    c.ok("SET gtid_next = AUTOMATIC").await;
+    assert_eq!(c.value("SELECT @@gtid_executed").await, format!("{OTHER}:1-5"));
+}
+
 /// A session that wants a GTID which another one has waits for the end of that one's transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gtid_is_one_sessions() {

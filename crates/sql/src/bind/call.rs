@@ -8,7 +8,7 @@ use highkey_types::{Collation, IntervalUnit, MySqlError, Str, TypeKind, Value};
 use super::binder::{Binder, Result};
 use super::compare::comparison;
 use super::errors;
-use super::merge::{chosen_number, coerce, members_as_text, merge};
+use super::merge::{as_written, chosen_number, coerce, members_as_text, merge};
 use crate::functions::{FuncId, Typing, result_type};
 use crate::parse::ast::{self, FunctionCall};
 use crate::plan::{Coercibility, CompareOp, Expr, ExprKind, ExprType};
@@ -176,7 +176,7 @@ impl Binder<'_> {
                 let compared = if other.ty.ty.is_number() { self.as_number(left, value.clone()) } else { value.clone() };
                 let other = if compared.ty.ty.is_number() { self.as_number(right, other) } else { other };
                 let equal = comparison(CompareOp::Eq, compared, other, &self.folder)?;
-                let value = members_as_text(value);
+                let value = as_written(members_as_text(value));
                 let ty = value.ty.clone().with_nullable(true);
                 let null = Expr { ty: ty.clone(), ..Expr::null() };
                 let kind = ExprKind::Case { branches: vec![(equal, null)], otherwise: Some(Box::new(value)) };
@@ -238,10 +238,10 @@ impl Binder<'_> {
         }
     }
 
-    /// FIELD and INTERVAL compare all arguments in one domain: strings, integers or doubles.
+    /// FIELD and INTERVAL compare all arguments in one domain: strings, integers or doubles. To FIELD dates and times are strings.
     fn field_like(&mut self, func: FuncId, args: Vec<Expr>) -> Result<Expr> {
         let refs: Vec<&Expr> = args.iter().filter(|a| !a.ty.is_null_type()).collect();
-        let ty = if func == FuncId::Field && !refs.is_empty() && refs.iter().all(|a| a.ty.ty.is_string()) {
+        let ty = if func == FuncId::Field && !refs.is_empty() && refs.iter().all(|a| a.ty.ty.is_string() || a.ty.ty.is_temporal()) {
             let (collation, coercibility) = super::collation::aggregate(&refs, self.cx.collation(), true, "field")?;
             let length = args.iter().map(|a| a.ty.char_length()).max().unwrap_or(0);
             ExprType::text(length, collation, true).with_coercibility(coercibility)

@@ -366,8 +366,16 @@ pub(super) type Comparison = fn(CompareOp, Expr, Expr, &Folder<'_>) -> Result<Ex
 /// `left op right` of two scalars.
 pub(super) fn comparison(op: CompareOp, mut left: Expr, mut right: Expr, folder: &Folder<'_>) -> Result<Expr, MySqlError> {
     store_constant(&mut left, &mut right, folder);
-    let by = unify(&mut left, &mut right, folder, op.symbol())?;
+    let doubtful = op == CompareOp::Eq && (is_doubtful(&left, &right, folder) || is_doubtful(&right, &left, folder));
+    let by = if doubtful { CompareBy::DateTime } else { unify(&mut left, &mut right, folder, op.symbol())? };
     Ok(compared(op, by, left, right, folder))
+}
+
+/// A column with a date against a literal string that is one with something behind it. MySQL stores what equals a column into it, which strict mode hears of: it
+/// is read when it is compared.
+fn is_doubtful(column: &Expr, text: &Expr, folder: &Folder<'_>) -> bool {
+    let dated = is_column(column) && matches!(class(&column.ty), Class::Date | Class::DateTime) && class(&text.ty) == Class::Text;
+    dated && text.as_literal().and_then(|value| folder.moment(value)).is_some_and(|(_, warns)| warns)
 }
 
 /// The same in CASE and in lists: JSON counts as its text, constants as they are written, and the left operand says what strings are: moments beside a date, times

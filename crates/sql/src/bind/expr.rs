@@ -4,7 +4,7 @@ use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_only_members, comparison_of_text, unify_list};
-use super::merge::{as_bytes, coerce, merge};
+use super::merge::{as_bytes, as_written, coerce, merge};
 use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
 use crate::parse::ast::{self, BinaryOp, ExprKind as Ast, UnaryOp};
@@ -549,8 +549,8 @@ impl Binder<'_> {
         let values: Vec<&Expr> = branches.iter().map(|(_, then)| then).chain(otherwise.as_ref()).collect();
         let mut ty = merge(&values, self.cx.collation(), operation)?;
         ty.nullable |= otherwise.is_none();
-        let branches = branches.into_iter().map(|(when, then)| (when, coerce(then, &ty))).collect();
-        let otherwise = otherwise.map(|e| Box::new(coerce(e, &ty)));
+        let branches = branches.into_iter().map(|(when, then)| (when, coerce(as_written(then), &ty))).collect();
+        let otherwise = otherwise.map(|e| Box::new(coerce(as_written(e), &ty)));
         Ok(self.folder.fold(Expr { kind: ExprKind::Case { branches, otherwise }, ty }))
     }
 

@@ -158,10 +158,22 @@ pub(super) fn coerce(expr: Expr, to: &ExprType) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: to.clone().with_nullable(nullable) }
 }
 
+fn has_number(ty: &ColumnType) -> bool {
+    ty.is_number() || ty.is_temporal()
+}
+
+/// A branch of IF or CASE: one that casts a number or a date to a string itself is cast twice, so that [`chosen_number`] leaves it the string that it is.
+pub(super) fn as_written(branch: Expr) -> Expr {
+    if !branch.ty.ty.is_string() || !matches!(&branch.kind, ExprKind::Cast(inner) if has_number(&inner.ty.ty)) {
+        return branch;
+    }
+    let ty = branch.ty.clone();
+    Expr { kind: ExprKind::Cast(Box::new(branch)), ty }
+}
+
 /// IF or CASE of strings and others where a number is wanted: of what is no string its own number, and not the one that its text begins with.
 pub(super) fn chosen_number(mut expr: Expr) -> Expr {
     let ExprKind::Case { branches, otherwise } = &mut expr.kind else { return expr };
-    let has_number = |ty: &ColumnType| ty.is_number() || ty.is_temporal();
     let is_other = |value: &Expr| matches!(&value.kind, ExprKind::Cast(inner) if has_number(&inner.ty.ty));
     if !expr.ty.ty.is_string() || !branches.iter().map(|(_, then)| then).chain(otherwise.as_deref()).any(is_other) {
         return expr;

@@ -131,10 +131,13 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
     let _end = End(shared.clone());
     let mut planned = Some(planned);
     loop {
-        let begun = physical(&shared, rel.clone()).await.and_then(|plan| Ok((execute_stream(plan.physical.clone(), plan.context)?, plan.physical)));
+        let begun = physical(&shared, rel.clone()).await.and_then(|plan| {
+            let stream = execute_stream(plan.physical.clone(), plan.context)?;
+            Ok((stream, scan::working(&plan.physical)))
+        });
         let mut out = Output { rows: &rows, planned: &mut planned, held: Vec::new(), held_bytes: 0, sent: false };
         let outcome = match begun {
-            Ok((stream, plan)) => send_rows(&shared, stream, &mut out).await.map(|()| shared.activity.add_work(&scan::work(&plan))),
+            Ok((stream, working)) => send_rows(&shared, stream, &mut out).await.map(|()| shared.activity.add_work(&working.end())),
             Err(error) => Err(error),
         };
         // As long as nothing has left the query it may start again.

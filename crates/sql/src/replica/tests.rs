@@ -339,6 +339,11 @@ async fn a_table_that_is_another_here_is_refused() {
     applier.commit(b"position", Vec::new(), || ()).await.unwrap();
     assert_eq!(client.rows("SELECT * FROM fewer ORDER BY id").await, table("-32768|1"));
     assert_eq!(client.rows("SELECT * FROM wider").await, table("-1 wide"));
+    // An image of columns only that we have not means no row.
+    let unknown = [0_u8, 2, b'A', b'A'];
+    let gone = RowsChange { kind: RowsKind::Delete, table: &fewer, before: &[2], after: &[], images: &unknown, no_foreign_key_checks: false };
+    assert_eq!(applier.rows(&gone, 1_700_000_000).await.unwrap_err().code, 1032);
+    applier.rollback().await.unwrap();
     client.ok("SET GLOBAL slave_type_conversions = DEFAULT").await;
     let e = applier.rows(&change(RowsKind::Write, &fewer, &image(2, None)), 1_700_000_000).await.unwrap_err();
     assert_eq!((e.code, e.message.as_str()), (1677, "Column 0 of table 'd.fewer' cannot be converted from type 'int' to type 'smallint'"));

@@ -30,6 +30,7 @@ use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown};
+use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -497,39 +498,90 @@ pub(super) fn watched(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> Result<V
     Ok(scans)
 }
 
-/// What a plan that has run has done to come to its rows, but for the rows that its scans have read.
-pub(super) fn work(plan: &Arc<dyn ExecutionPlan>) -> Work {
-    let mut work = Work::default();
+/// What a plan that has begun to run does to come to its rows, but for the rows that its scans read.
+pub(super) struct Working {
+    /// What is known as it begins.
+    work: Work,
+    counting: Vec<(Counting, Figures)>,
+}
+
+/// What the figures of an operator are.
+enum Counting {
+    Sort,
+    Grouping,
+    Other,
+}
+
+/// An operator's own figures.
+enum Figures {
+    Of(Arc<dyn ExecutionPlan>),
+    Begun(MetricsSet),
+}
+
+/// To be called as the plan begins. The nodes of joins keep the rows that they have built: no node of a plan with joins is kept until its end, so the
+/// figures of an operator that begins later, in a task of its own, stay unknown.
+pub(super) fn working(plan: &Arc<dyn ExecutionPlan>) -> Working {
+    let joins = plan.exists(|node| Ok(is_join(node))).is_ok_and(|joins| joins);
+    let mut working = Working { work: Work::default(), counting: Vec::new() };
     let mut sorts = 0;
     // With whether a scan there is the first of its query.
     let mut left = vec![(plan, true)];
     while let Some((node, first)) = left.pop() {
-        let spilled = node.metrics().and_then(|metrics| metrics.spill_count()).unwrap_or(0) as u64;
-        work.created_tmp_files += spilled;
         let mut first_below = first;
+        let mut counting = Counting::Other;
         if let Some(scan) = node.downcast_ref::<ScanExec>() {
-            scan.count(first, &mut work);
+            scan.count(first, &mut working.work);
         } else if node.name() == "SortExec" {
             sorts += 1;
-            work.sort_rows += node.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
-            work.sort_merge_passes += spilled;
+            counting = Counting::Sort;
         } else if let Some(grouping) = node.downcast_ref::<AggregateExec>() {
             // What is grouped is a query of its own: a subquery's plan is part of its statement's.
             first_below = true;
             if !grouping.group_expr().expr().is_empty() && *grouping.mode() != AggregateMode::Partial {
-                work.created_tmp_tables += 1;
-                work.created_tmp_disk_tables += u64::from(spilled > 0);
+                working.work.created_tmp_tables += 1;
+                counting = Counting::Grouping;
             }
         }
-        let joins = node.name().contains("Join");
-        left.extend(node.children().into_iter().enumerate().map(|(at, child)| (child, first_below && (at == 0 || !joins))));
+        let figures = if joins { node.metrics().map(Figures::Begun) } else { Some(Figures::Of(node.clone())) };
+        working.counting.extend(figures.map(|figures| (counting, figures)));
+        let joining = is_join(node);
+        left.extend(node.children().into_iter().enumerate().map(|(at, child)| (child, first_below && (at == 0 || !joining))));
     }
-    if work.select_range > 0 && work.select_scan == 0 {
-        work.sort_range = sorts;
+    if working.work.select_range > 0 && working.work.select_scan == 0 {
+        working.work.sort_range = sorts;
     } else {
-        work.sort_scan = sorts;
+        working.work.sort_scan = sorts;
     }
-    work
+    working
+}
+
+impl Working {
+    /// All of it, once the plan has run.
+    pub(super) fn end(self) -> Work {
+        let mut work = self.work;
+        for (counting, figures) in self.counting {
+            let metrics = match figures {
+                Figures::Of(node) => node.metrics(),
+                Figures::Begun(metrics) => Some(metrics),
+            };
+            let Some(metrics) = metrics else { continue };
+            let spilled = metrics.spill_count().unwrap_or(0) as u64;
+            work.created_tmp_files += spilled;
+            match counting {
+                Counting::Sort => {
+                    work.sort_rows += metrics.output_rows().unwrap_or(0) as u64;
+                    work.sort_merge_passes += spilled;
+                }
+                Counting::Grouping => work.created_tmp_disk_tables += u64::from(spilled > 0),
+                Counting::Other => {}
+            }
+        }
+        work
+    }
+}
+
+fn is_join(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.name().contains("Join")
 }
 
 /// A worker's batches, with the rests that it takes between them.

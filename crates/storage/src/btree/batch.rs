@@ -37,7 +37,7 @@ pub struct BatchDone {
     pub lsn: Lsn,
 }
 
-/// Room that is made in a full leaf for the rows of a batch at once, but for the last of them: as much as a share of two pages gives each.
+/// Room that is made in a full leaf for the rows of a batch at once, more only for a longer first one: as much as a share of two pages gives each.
 const ROOM_MAX: usize = PAGE_SIZE / 8;
 
 /// Leaves that are looked up ahead of the one that is changed.
@@ -49,6 +49,9 @@ const SPARSE_MAX: usize = 2;
 #[derive(Default)]
 pub(super) struct Ahead {
     leaves: VecDeque<(usize, PageId)>,
+    /// The root of the tree, and the row that was asked for last.
+    tree: PageId,
+    row: usize,
     /// The row after the last one that was looked up.
     next: usize,
     /// Rows that the last leaf took.
@@ -56,12 +59,14 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// The leaf of a row if it was looked up. Those of rows before it are forgotten; the first row begins another batch.
-    fn take(&mut self, row: usize) -> PageId {
-        if row == 0 {
+    /// The leaf of a row if it was looked up. Those of rows before it are forgotten; with a row that is not behind the last one, or another tree,
+    /// another batch begins.
+    fn take(&mut self, tree: PageId, row: usize) -> PageId {
+        if row <= self.row || tree != self.tree {
             self.leaves.clear();
             (self.next, self.last) = (0, 0);
         }
+        (self.tree, self.row) = (tree, row);
         self.next = self.next.max(row + 1);
         while let Some(&(at, page)) = self.leaves.front() {
             if at > row {
@@ -206,7 +211,7 @@ impl BTree {
 
     /// The leaf of the first row if it is known, having looked up those of some that follow it.
     fn look_ahead(&self, cursor: &mut Cursor, rows: &impl BatchRows, range: &Range<usize>) -> Result<PageId> {
-        let expected = cursor.ahead.take(range.start);
+        let expected = cursor.ahead.take(self.root(), range.start);
         if cursor.ahead.last > SPARSE_MAX {
             return Ok(expected);
         }
@@ -296,13 +301,14 @@ impl BTree {
                             Some(Plan::Share | Plan::Late { .. }) => {
                                 // Behind appends, slack is passed on row by row.
                                 let count = if node.trend().top < APPENDED_MIN { range.len() } else { 1 };
-                                // Up to the first that is enough: a batch may be long.
+                                // Rows that are far from the first may go to a sibling then: a long one would leave the first's page half empty.
                                 let mut need = 0;
                                 for row in range.clone().take(count).take_while(|row| high.is_none_or(|high| rows.key(*row) < high)) {
-                                    need += rows.key(row).len() + LEAF_OVERHEAD + rows.value(row).len();
-                                    if need >= ROOM_MAX {
+                                    let size = rows.key(row).len() + LEAF_OVERHEAD + rows.value(row).len();
+                                    if need > 0 && need + size > ROOM_MAX {
                                         break;
                                     }
+                                    need += size;
                                 }
                                 return Ok(InLeaf::Crowded { need });
                             }

@@ -14,6 +14,9 @@ use std::cmp::Ordering;
 /// Deepest tree: two children a page would still hold 2^32 leaves.
 pub(super) const LEVELS_MAX: usize = 32;
 
+/// Restarts after which a descent sees to free frames.
+const CHASES: u32 = 64;
+
 /// What a descent looks for.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'k> {
@@ -127,6 +130,10 @@ impl BTree {
         *rounds += 1;
         if *rounds > 4 {
             crate::sync::thread::yield_now();
+        }
+        if rounds.is_multiple_of(CHASES) {
+            // Where nearly all pages in memory are dirty, the few others drive each other out: a child its parent, then that the child.
+            self.pool().keep_free(LEVELS_MAX)?;
         }
         if *rounds > 10_000_000 {
             return Err(Error::corrupt(self.root(), "a descent does not end"));

@@ -1,6 +1,8 @@
 //! The tree against a sorted map, its fill under known orders, threads, crashes after every write, failing I/O.
 
 #[cfg(not(feature = "shuttle"))]
+mod batches;
+#[cfg(not(feature = "shuttle"))]
 mod bench;
 #[cfg(not(feature = "shuttle"))]
 mod compact;

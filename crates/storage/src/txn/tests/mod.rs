@@ -1,5 +1,6 @@
 //! Transactions on a simulated disk.
 
+mod batches;
 mod check;
 mod crash;
 mod follow;

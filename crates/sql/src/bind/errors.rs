@@ -107,6 +107,13 @@ pub(super) fn order_not_selected(position: usize, column: &str) -> MySqlError {
     )
 }
 
+pub(super) fn order_aggregate_not_selected(position: usize) -> MySqlError {
+    error(
+        3066,
+        format!("Expression #{position} of ORDER BY clause is not in SELECT list, contains aggregate function; this is incompatible with DISTINCT"),
+    )
+}
+
 fn derivation(c: Coercibility) -> &'static str {
     match c {
         Coercibility::Explicit => "EXPLICIT",

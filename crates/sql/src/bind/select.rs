@@ -123,6 +123,7 @@ impl Binder<'_> {
             rel = rel.filter(filter);
         }
 
+        let mut distinct = select.distinct;
         if !groups.is_empty() || !aggregates.is_empty() {
             let input_fields = rel.fields.clone();
             let mut grouping = Grouping {
@@ -159,6 +160,8 @@ impl Binder<'_> {
                 let exprs = window.args.iter_mut().chain(&mut window.partition_by).chain(window.order_by.iter_mut().map(|k| &mut k.expr));
                 exprs.for_each(|e| place_rollup_set(e, rollup_set));
             }
+            // Each group is a row, and another one than the others if all that it is grouped by is selected.
+            distinct &= select.rollup || !(0..groups.len()).all(|group| items.iter().any(|item| item.as_column() == Some(group)));
         }
         if let Some(having) = having {
             rel = rel.filter(having);
@@ -179,7 +182,7 @@ impl Binder<'_> {
         for (field, item) in fields.iter_mut().zip(&items) {
             field.ty = item.ty.clone();
         }
-        self.finish(rel, items, fields, keys.into_iter().zip(selected).collect(), select.distinct, around.limit)
+        self.finish(rel, items, fields, keys.into_iter().zip(selected).collect(), distinct, around.limit)
     }
 
     /// Projection, DISTINCT, ORDER BY and LIMIT over the bound select list. `keys`: with the element of the list that each one names, if it names one.
@@ -205,8 +208,7 @@ impl Binder<'_> {
                         continue;
                     }
                     if self.cx.only_full_group_by() {
-                        let column = key.expr.columns().first().map_or(String::new(), |c| rel.fields[*c].full_name());
-                        return Err(errors::order_not_selected(i + 1, &column));
+                        return Err(not_selected(&rel, &key.expr, i + 1, |c| place(c).is_some()));
                     }
                     outputs.push(Field::computed(super::aggregate::empty(), key.expr.ty.clone()));
                     exprs.push(key.expr.clone());
@@ -489,6 +491,29 @@ fn alias_position(name: &str, items: &[Expr], fields: &[Field]) -> Result<Option
         }
     }
     Ok(found)
+}
+
+/// What keeps a key from sorting what is DISTINCT: the first of its columns that is not selected.
+fn not_selected(rel: &Rel, key: &Expr, position: usize, is_selected: impl Fn(usize) -> bool) -> MySqlError {
+    let mut columns = Vec::new();
+    key.walk(&mut |e| columns.extend(e.as_column().filter(|c| !is_selected(*c))));
+    // Or one that a subquery reads.
+    columns.extend(key.columns());
+    match columns.first() {
+        Some(&column) if is_aggregate(rel, column) => errors::order_aggregate_not_selected(position),
+        column => errors::order_not_selected(position, &column.map_or(String::new(), |c| rel.fields[*c].full_name())),
+    }
+}
+
+/// Whether a column of what the select list is evaluated over is an aggregate.
+fn is_aggregate(rel: &Rel, column: usize) -> bool {
+    match &rel.kind {
+        RelKind::Filter { input, .. } | RelKind::Window { input, .. } => column < input.fields.len() && is_aggregate(input, column),
+        RelKind::Aggregate { groups, aggregates, .. } => {
+            column.checked_sub(groups.len()).and_then(|at| aggregates.get(at)).is_some_and(|aggregate| aggregate.func != AggregateFunc::AnyValue)
+        }
+        _ => false,
+    }
 }
 
 /// `rel` without rows that are the same in their first `width` columns; of the others it has those of one of the rows. What ORDER BY means beside

@@ -128,6 +128,11 @@ impl Kernel {
         }
     }
 
+    /// Whether there are batches that it declines.
+    fn may_decline(&self) -> bool {
+        matches!(self, Kernel::ToDecimal(..) | Kernel::Arithmetic { .. })
+    }
+
     /// The result, or `None` to decline.
     fn run(&self, args: &[ColumnarValue], rows: usize) -> Result<Option<ArrayRef>> {
         let arrays = args.iter().map(|a| Operand::new(a)).collect::<Result<Vec<_>>>()?;
@@ -178,9 +183,9 @@ impl KernelFunction {
         Arc::new(ScalarUDF::new_from_impl(KernelFunction { kernel, signature: Signature::variadic_any(Volatility::Immutable), fallback }))
     }
 
-    /// It may raise errors and warnings, for which rows are evaluated one by one.
+    /// Some values may raise errors and warnings.
     pub fn may_raise(&self) -> bool {
-        self.fallback.is_some()
+        self.kernel.may_decline()
     }
 
     /// Applies a kernel to constants, for literals known at planning.

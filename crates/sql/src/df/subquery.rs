@@ -189,17 +189,23 @@ impl ScalarUDFImpl for SubqueryFunction {
             Some(_) => Vec::new(),
             None => operands.iter().zip(&self.types[self.outer.len()..]).map(|(a, ty)| ColumnReader::new(a.as_ref(), ty)).collect(),
         };
+        let answer_of = |row: usize| -> Result<Arc<Answer>> {
+            let key: Box<[u8]> = outer_rows.as_ref().map_or(Box::default(), |r| r.row(row).as_ref().into());
+            let known = self.answers.lock().get(&key).cloned();
+            if let Some(answer) = known {
+                return Ok(answer);
+            }
+            let answer = Arc::new(self.ask(&readers, row)?);
+            self.answers.lock().insert(key, answer.clone());
+            Ok(answer)
+        };
+        // Without columns of the enclosing row it is one answer.
+        let only = if outer_rows.is_none() && rows > 0 { Some(answer_of(0)?) } else { None };
         let mut out = ColumnBuilder::new(&self.output, rows);
         for i in 0..rows {
-            let key: Box<[u8]> = outer_rows.as_ref().map_or(Box::default(), |r| r.row(i).as_ref().into());
-            let known = self.answers.lock().get(&key).cloned();
-            let answer = match known {
-                Some(answer) => answer,
-                None => {
-                    let answer = Arc::new(self.ask(&readers, i)?);
-                    self.answers.lock().insert(key, answer.clone());
-                    answer
-                }
+            let answer = match &only {
+                Some(answer) => answer.clone(),
+                None => answer_of(i)?,
             };
             let operand: Option<Option<&[u8]>> = operand_keys.as_ref().map(|keys| (!operands[0].is_null(i)).then(|| keys.row(i).data()));
             let value = match (&*answer, operand) {

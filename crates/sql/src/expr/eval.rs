@@ -131,9 +131,28 @@ fn evaluate_here(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result
     }
 }
 
-/// Whether the condition `expr` is true for `row` (neither false nor NULL).
+/// Whether the condition `expr` is true for `row` (neither false nor NULL). As in MySQL, no operand is asked behind the one that decides it, which may be a
+/// NULL: it might warn.
 pub fn eval_condition(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<bool> {
-    Ok(condition(expr, row, cx)? == Some(true))
+    has_truth(expr, true, row, cx)
+}
+
+/// Whether the truth of `expr` is `wanted`, and not NULL.
+fn has_truth(expr: &Expr, wanted: bool, row: &[Value], cx: &mut dyn EvalContext) -> Result<bool> {
+    match &expr.kind {
+        ExprKind::Not(inner) => stack::ensure(|| has_truth(inner, !wanted, row, cx)),
+        ExprKind::And(parts) | ExprKind::Or(parts) => stack::ensure(|| -> Result<bool> {
+            // All of them must have it, or one.
+            let all = matches!(expr.kind, ExprKind::And(_)) == wanted;
+            for part in parts {
+                if has_truth(part, wanted, row, cx)? != all {
+                    return Ok(!all);
+                }
+            }
+            Ok(all)
+        }),
+        _ => Ok(condition(expr, row, cx)? == Some(wanted)),
+    }
 }
 
 fn boolean(truth: Option<bool>) -> Value {

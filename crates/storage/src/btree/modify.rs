@@ -62,7 +62,9 @@ impl Cursor {
 
     fn hinted(&self, tree: &BTree, key: &[u8]) -> Option<PageId> {
         let hint = self.hint.as_ref()?;
-        let inside = hint.tree == tree.root() && key >= hint.low.as_slice() && (!hint.bounded || key < hint.high.as_slice());
+        // The leftmost leaf's low fence is empty. Comparing nothing is not free: memcmp may look at where it would be, and fault there.
+        let above = hint.low.is_empty() || key >= hint.low.as_slice();
+        let inside = hint.tree == tree.root() && above && (!hint.bounded || key < hint.high.as_slice());
         inside.then_some(hint.page)
     }
 

@@ -140,6 +140,14 @@ impl<F: Unfiltered> Left<'_, F> {
         holds(condition, arrays, self.positions.as_ref().map_or(self.from.rows(), |positions| positions.len()))
     }
 
+    fn rows_left(&self) -> usize {
+        match (&self.mask, &self.positions) {
+            (Some(mask), _) => mask.true_count(),
+            (None, Some(positions)) => positions.len(),
+            (None, None) => self.from.rows(),
+        }
+    }
+
     /// Without making the column; None if it is not packed in a way that helps.
     fn by_packed(&self, condition: &Condition) -> Result<Option<BooleanArray>> {
         let [column] = condition.columns[..] else { return Ok(None) };
@@ -152,6 +160,9 @@ impl<F: Unfiltered> Left<'_, F> {
             return Ok(None);
         }
         let Some((codes, values)) = packed.dictionary(among) else { return Ok(None) };
+        if condition.calls && self.rows_left() < values.len() {
+            return Ok(None);
+        }
         let of_values = holds(condition, vec![values.clone()], values.len())?;
         Ok(Some(BooleanArray::new(codes.holds(&of_values), None)))
     }
@@ -318,8 +329,33 @@ mod tests {
                 let filter = Filter::new(std::slice::from_ref(condition), &schema).unwrap();
                 assert_eq!(selected(&filter, &kept), selected(&filter, &plain), "{condition}");
             }
-            let filter = Filter::new(&conditions[..2], &schema).unwrap();
+            let mut filter = Filter::new(&conditions[..2], &schema).unwrap();
             assert_eq!(selected(&filter, &kept), selected(&filter, &plain));
+            filter.conditions.iter_mut().for_each(|c| c.calls = true);
+            assert_eq!(selected(&filter, &kept), selected(&filter, &plain));
+        }
+    }
+
+    /// Of fewer rows than there are texts the rows themselves are asked.
+    #[test]
+    fn texts_are_not_asked_for_few_rows() {
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true), Field::new("a", DataType::Utf8View, true)]));
+        let texts: Vec<String> = (0..400).map(|i| format!("text {}", i % 40)).collect();
+        let arrays: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(0..400)), Arc::new(StringViewArray::from_iter_values(&texts))];
+        let (plain, kept) = (Columns::new(arrays.clone(), false), Columns::new(arrays, true));
+        assert!(matches!(&kept.1[&1], Packed::Dictionary { .. }));
+        let unlike = lit(ScalarValue::Utf8View(Some("text 3".to_owned())));
+        for least in [0i64, 350, 361, 390, 400] {
+            let conditions = [
+                binary(col("n", &schema).unwrap(), Operator::GtEq, lit(least), &schema).unwrap(),
+                binary(col("a", &schema).unwrap(), Operator::NotEq, unlike.clone(), &schema).unwrap(),
+            ];
+            for calls in [false, true] {
+                let mut filter = Filter::new(&conditions, &schema).unwrap();
+                filter.conditions[1].calls = calls;
+                let left: Vec<u32> = (0..400).filter(|row| i64::from(*row) >= least && row % 40 != 3).collect();
+                assert_eq!((selected(&filter, &plain), selected(&filter, &kept)), (left.clone(), left));
+            }
         }
     }
 }

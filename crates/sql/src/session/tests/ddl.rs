@@ -36,6 +36,9 @@ async fn errors_name_the_column() {
     assert_eq!(c.error("ALTER TABLE g DROP COLUMN a").await, (3108, "Column 'a' has a generated column dependency.".into()));
     let unselected = "Expression #1 of ORDER BY clause is not in SELECT list, references column 'd.g.c' which is not in SELECT list; this is incompatible with DISTINCT";
     assert_eq!(c.error("SELECT DISTINCT a FROM g ORDER BY c").await, (3065, unselected.into()));
+    assert_eq!(c.error("SELECT DISTINCT a FROM g ORDER BY a + c").await, (3065, unselected.into()));
+    let aggregate = "Expression #2 of ORDER BY clause is not in SELECT list, contains aggregate function; this is incompatible with DISTINCT";
+    assert_eq!(c.error("SELECT DISTINCT a FROM g GROUP BY a, c ORDER BY a, SUM(b)").await, (3066, aggregate.into()));
 }
 
 #[tokio::test]

@@ -103,7 +103,9 @@ pub(crate) enum Range {
 /// `low_fence <= key < high_key`: the page's range (I3 of btree/README.md).
 #[inline]
 pub(crate) fn range_of<P: PageBytes + ?Sized>(page: &P, key: &[u8]) -> Checked<Range> {
-    if page.compare(page.u16(LOW_AT) as usize, page.u16(LOW_LEN) as usize, key)? == Ordering::Greater {
+    let low_len = page.u16(LOW_LEN) as usize;
+    // The leftmost page's low fence is empty, and at the end of the page: memcmp of nothing may look behind it, and fault there.
+    if low_len != 0 && page.compare(page.u16(LOW_AT) as usize, low_len, key)? == Ordering::Greater {
         return Ok(Range::Below);
     }
     let high_at = page.u16(HIGH_AT) as usize;

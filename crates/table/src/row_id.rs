@@ -47,11 +47,11 @@ impl RowIds {
         RowIds { counter, unfinished: Mutex::default() }
     }
 
-    /// A lease of at least `count` ids.
-    pub(crate) fn lease(&self, count: u64) -> Result<Lease, MySqlError> {
+    /// A lease of at least `count` ids, behind those of the transaction's last one: rows that come one after the other ascend.
+    pub(crate) fn lease(&self, count: u64, last: &Lease) -> Result<Lease, MySqlError> {
         if count <= BLOCK {
             let mut unfinished = self.unfinished.lock();
-            if let Some(at) = unfinished.iter().rposition(|l| l.end - l.next >= count) {
+            if let Some(at) = unfinished.iter().rposition(|l| l.end - l.next >= count && l.next >= last.end) {
                 return Ok(unfinished.remove(at));
             }
         }
@@ -114,7 +114,7 @@ mod tests {
         let ids = row_ids();
         let mut last = 0;
         for _ in 0..3000 {
-            let mut lease = ids.lease(5000).unwrap();
+            let mut lease = ids.lease(5000, &Lease::empty()).unwrap();
             let first = lease.take(5000).unwrap();
             assert!(first > last, "given once");
             last = first + 4999;
@@ -123,7 +123,7 @@ mod tests {
         let left = ids.unfinished.lock().len();
         assert!(left <= UNFINISHED_MAX, "{left}");
         // The large ones stay.
-        let whole: Vec<_> = (0..UNFINISHED_MAX).map(|_| ids.lease(BLOCK).unwrap()).collect();
+        let whole: Vec<_> = (0..UNFINISHED_MAX).map(|_| ids.lease(BLOCK, &Lease::empty()).unwrap()).collect();
         whole.into_iter().for_each(|lease| ids.give_back(lease));
         let unfinished = ids.unfinished.lock();
         assert!(unfinished.len() == UNFINISHED_MAX && unfinished.iter().all(|lease| lease.end - lease.next == BLOCK));

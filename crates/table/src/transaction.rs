@@ -523,7 +523,7 @@ impl Transaction {
         if let Some(first) = lease.take(count) {
             return Ok(first);
         }
-        let next = table.row_ids.lease(count)?;
+        let next = table.row_ids.lease(count, lease)?;
         table.row_ids.give_back(std::mem::replace(lease, next));
         Ok(lease.take(count).expect("a lease holds what was asked for"))
     }

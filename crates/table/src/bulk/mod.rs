@@ -296,9 +296,7 @@ impl Table {
     fn give_row_ids(&self, txn: &mut Transaction, chunk: &mut PreparedRows) -> Result<(), MySqlError> {
         if self.clustered().kind == IndexKind::RowId {
             let first = txn.take_row_ids(&self.state, chunk.count as u64)?;
-            for (id, key) in (first..).zip(chunk.runs[0].keys.chunks_exact_mut(8)) {
-                key.copy_from_slice(&id.to_be_bytes());
-            }
+            chunk.runs[0].number(first);
             self.add_secondaries(chunk);
         }
         Ok(())

@@ -62,6 +62,14 @@ impl Run {
         self.entries.push(Entry { prefix, key: (key_start as u32, self.keys.len() as u32), value, row });
     }
 
+    /// Gives the entries ascending numbers, from `first` on, for their keys of eight bytes.
+    pub fn number(&mut self, first: u64) {
+        for ((entry, key), number) in self.entries.iter_mut().zip(self.keys.chunks_exact_mut(8)).zip(first..) {
+            key.copy_from_slice(&number.to_be_bytes());
+            entry.prefix = number;
+        }
+    }
+
     /// Adds `first` to the rows' places.
     pub fn shift_rows(&mut self, first: u64) {
         self.entries.iter_mut().for_each(|e| e.row += first);
@@ -421,6 +429,28 @@ mod tests {
             all.push((text(item.key), text(item.value), item.row));
         }
         all
+    }
+
+    #[test]
+    fn numbered_rows_merge_with_others() {
+        let mut numbered = Run::default();
+        for row in 0..3 {
+            let start = numbered.keys.len();
+            numbered.keys.extend_from_slice(&[0; 8]);
+            numbered.push(start, (0, 0), row);
+        }
+        numbered.number(5);
+        let mut others = Run::default();
+        for (key, row) in [(4u64, 3), (9, 4)] {
+            others.add(&key.to_be_bytes(), b"", row);
+        }
+        let runs = [others, numbered];
+        let mut merge = Merge::new(&runs, &[]).unwrap();
+        let mut keys = Vec::new();
+        while let Some(item) = merge.next().unwrap() {
+            keys.push(u64::from_be_bytes(item.key.try_into().unwrap()));
+        }
+        assert_eq!(keys, [4, 5, 6, 7, 9]);
     }
 
     #[test]

@@ -257,6 +257,7 @@ async fn what_fails_for_one_account_changes_none() {
     let server = Server::new();
     let mut root = server.connect();
     root.ok("CREATE USER a@localhost, b@localhost").await;
+    root.ok("CREATE DATABASE d").await;
     root.ok("CREATE TABLE d.t (a INT)").await;
     root.ok("GRANT SELECT (a) ON d.t TO a@localhost").await;
     let granted = root.rows("SHOW GRANTS FOR a@localhost").await;

@@ -112,7 +112,8 @@ async fn explain_analyze_of_queries() {
         }
         for explain in ["EXPLAIN", "EXPLAIN FORMAT=TREE", "EXPLAIN ANALYZE"] {
             c.rows(&format!("{explain} SELECT /*+ NO_SUCH_HINT() */ id FROM t")).await;
-            assert_eq!(c.rows("SHOW WARNINGS").await.len(), 1, "{explain} {executor}");
+            // Beside the query as it was understood.
+            assert_eq!(c.rows("SHOW WARNINGS").await.iter().filter(|warning| warning[1] != "1003").count(), 1, "{explain} {executor}");
         }
     }
     let paused = analyze(&mut c, "SELECT SLEEP(0.01)").await;

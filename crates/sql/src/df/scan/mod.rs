@@ -12,6 +12,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
@@ -584,12 +585,33 @@ fn is_join(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.name().contains("Join")
 }
 
-/// A worker's batches, with the rests that it takes between them.
+/// A worker's batches, with the rests that it takes between them, and turns for others.
 fn paced(batches: Batches, give_way: Arc<GiveWay>) -> BoxStream<'static, Result<RecordBatch>> {
-    let batches = futures::stream::unfold((batches, Pace::default(), give_way), |(mut batches, mut pace, give_way)| async move {
+    let batches = futures::stream::unfold((batches, Pace::default(), Turn::default(), give_way), |(mut batches, mut pace, mut turn, give_way)| async move {
         pace.rest(&give_way).await;
+        turn.end_if_long().await;
         let batch = batches.next()?;
-        Some((batch, (batches, pace, give_way)))
+        Some((batch, (batches, pace, turn, give_way)))
     });
     batches.boxed()
+}
+
+/// How long a task keeps its thread.
+const LONGEST_TURN: Duration = Duration::from_millis(1);
+
+/// How long a worker has had its thread. What a task wakes is run by its own thread next, and tokio lets no other thread have it: a worker that built a join's
+/// table and goes on to ask it would keep the others waiting, who have just learned that it is there.
+#[derive(Default)]
+struct Turn {
+    since: Option<Instant>,
+}
+
+impl Turn {
+    /// Before a batch: lets others have the thread at first and then now and then.
+    async fn end_if_long(&mut self) {
+        if self.since.is_none_or(|since| since.elapsed() >= LONGEST_TURN) {
+            tokio::task::yield_now().await;
+            self.since = Some(Instant::now());
+        }
+    }
 }

@@ -21,6 +21,8 @@ pub(super) struct First {
     data_type: DataType,
     /// Groups `0..seen.len()`, and whether each has had a row.
     seen: Vec<bool>,
+    /// Those that have not.
+    unseen: usize,
     /// One value per group.
     values: ArrayRef,
     /// What `values` will be extended by.
@@ -33,7 +35,7 @@ pub(super) struct First {
 
 impl First {
     pub fn new(data_type: DataType, watch: OrderWatch) -> First {
-        First { values: new_empty_array(&data_type), data_type, seen: Vec::new(), chunks: Vec::new(), chunked: 0, watch, marks: Vec::new() }
+        First { values: new_empty_array(&data_type), data_type, seen: Vec::new(), unseen: 0, chunks: Vec::new(), chunked: 0, watch, marks: Vec::new() }
     }
 
     /// Raises the watch if rows of a group have different values, so that it matters which is the first.
@@ -76,6 +78,9 @@ impl First {
         if self.watch.is_watching() {
             self.compare(values, present, groups)?;
         }
+        if self.unseen == 0 {
+            return Ok(());
+        }
         let have = self.values.len() + self.chunked;
         let mut rows = vec![NO_ROW; self.seen.len() - have];
         let mut late = Vec::new();
@@ -87,6 +92,7 @@ impl First {
                 continue;
             }
             self.seen[group] = true;
+            self.unseen -= 1;
             if group >= have { rows[group - have] = row as u64 } else { late.push((group, row)) }
         }
         if !rows.is_empty() {
@@ -107,6 +113,7 @@ impl First {
 
 impl GroupState for First {
     fn resize(&mut self, len: usize) {
+        self.unseen += len.saturating_sub(self.seen.len());
         self.seen.resize(len, false);
     }
 
@@ -132,7 +139,7 @@ impl GroupState for First {
     fn forget(&mut self, len: usize) {
         // `evaluate` or `partial` came before, so `values` is complete.
         self.values = tight(&self.values.slice(len, self.values.len() - len));
-        self.seen.drain(..len);
+        self.unseen -= self.seen.drain(..len).filter(|seen| !seen).count();
         self.marks.drain(..len.min(self.marks.len()));
     }
 

@@ -49,8 +49,9 @@ pub use progress::{Progress, Stage};
 pub use space::PageOwnership;
 pub use stats::Stats;
 pub use txn::{
-    ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, Loaded, LockExtent, LockMode,
-    LockReport, LockWaitPolicy, Locked, NumberLock, Op, Prepared, Savepoint, Scan, ShareRange, Snapshot, SortedRows, Txn, TxnActivity, TxnSize, WaitReport,
+    ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, LoadTxn, Loaded, LockExtent,
+    LockMode, LockReport, LockWaitPolicy, Locked, NumberLock, Op, Prepared, Savepoint, Scan, SealedLoad, ShareRange, SharedTxn, Snapshot, SortedRows, Txn,
+    TxnActivity, TxnSize, WaitReport,
 };
 pub use waits::{
     Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,

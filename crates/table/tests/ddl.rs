@@ -520,7 +520,7 @@ fn threads_find_the_duplicate_that_one_finds() {
     // Of the index `s` three pairs, of others none; equal by collation, and told apart by the message.
     let text = |start: &str| common::t(&format!("{start}{:0>170}", ""));
     let pairs = [(20_000, "xB"), (20_001, "Xb"), (20_002, "xa"), (20_003, "XA"), (20_004, "z"), (20_005, "Z")];
-    fill(&db, &t, pairs.iter().map(|(id, start)| vec![i(*id), i(1), text(start)]).collect());
+    fill(&db, &t, pairs.iter().map(|&(id, start)| vec![i(id), i(1), text(start)]).collect());
     for copy in [false, true] {
         let found: Vec<MySqlError> = [(1, 256 << 20), (3, 256 << 20), (3, 1 << 20)]
             .into_iter()

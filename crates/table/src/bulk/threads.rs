@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use highkey_storage::{Waits, for_helpers};
+use highkey_storage::{Waits, for_helpers, lower_priority};
 use parking_lot::Mutex;
 
 /// Of `threads`, how many are of use for so many tasks on this machine: at least one.
@@ -13,7 +13,7 @@ pub(crate) fn useful_threads(threads: usize, tasks: usize) -> usize {
     if wanted < 2 { 1 } else { thread::available_parallelism().map_or(1, |cores| wanted.min(cores.get())) }
 }
 
-/// Does every task, in this thread and up to `threads` - 1 others. The results are in the order of the tasks; an error is that of the first task that has
+/// Does every task, in this thread and up to `threads` - 1 others, which give way to sessions. The results are in the order of the tasks; an error is that of the first task that has
 /// one, as if they were done one after the other. Apart from the task `work` gets its place, and a question to be asked now and then: whether a task before
 /// it has failed, so that nobody wants its result.
 pub(crate) fn side_by_side<T: Send, R: Send, E: Send>(
@@ -46,9 +46,12 @@ pub(crate) fn side_by_side<T: Send, R: Send, E: Send>(
     thread::scope(|scope| {
         let mut spawned = Vec::new();
         for _ in 0..helpers {
-            let help = move || match waits {
-                Some(waits) => waits.work(do_tasks),
-                None => do_tasks(),
+            let help = move || {
+                lower_priority();
+                match waits {
+                    Some(waits) => waits.work(do_tasks),
+                    None => do_tasks(),
+                }
             };
             // If the system has no thread to give, there are fewer.
             spawned.extend(thread::Builder::new().name("hk-build".into()).spawn_scoped(scope, help).ok());

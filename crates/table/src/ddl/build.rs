@@ -18,6 +18,8 @@ use crate::transaction::Snapshot;
 
 /// Bytes of entries that are sorted at a time.
 const RUN_BYTES: usize = 16 << 20;
+/// What each of several threads has at least of the memory for entries.
+const THREAD_MEMORY: usize = 1 << 20;
 /// Entries between two looks at KILL.
 const LOOK_ENTRIES: u64 = 16 << 10;
 
@@ -174,7 +176,7 @@ impl<'a> TreeBuilder<'a> {
         let next = AtomicUsize::new(0);
         let this = &*self;
         let done = side_by_side(workers, vec![(); workers], |_, (), _| {
-            let mut sorter = Sorter::new(this.filled.len(), cx.memory / workers, 1);
+            let mut sorter = Sorter::new(this.filled.len(), (cx.memory / workers).max(THREAD_MEMORY), 1);
             let rows = this.add_pieces(table, snapshot, cx, &pieces, &next, &mut sorter);
             if rows.is_err() {
                 // The others need not go on.

@@ -307,13 +307,13 @@ fn loads_side_by_side_in_threads_make_the_pages_of_one_after_the_other() {
     let indexes = [(); 4].map(|()| new_index(&engine));
     let mut txn = engine.begin(Isolation::RepeatableRead);
     let loads = indexes.map(|index| txn.load(index).unwrap().unwrap());
-    let shared = SharedTxn::new(&mut txn);
+    let shared = &SharedTxn::new(&mut txn);
     let sealed: Vec<SealedLoad> = std::thread::scope(|scope| {
         let threads: Vec<_> = loads
             .into_iter()
             .zip(&rows)
             .map(|(mut load, rows)| {
-                let mut shared = &shared;
+                let mut shared = shared;
                 scope.spawn(move || {
                     for (key, value) in rows {
                         load.push(&mut shared, key, value).unwrap();
@@ -324,7 +324,7 @@ fn loads_side_by_side_in_threads_make_the_pages_of_one_after_the_other() {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    let mut last = &shared;
+    let mut last = shared;
     assert_eq!(last.with(|txn| txn.attach(sealed)).unwrap(), Loaded::Rows(59_005));
     commit(txn);
     for ((index, rows), pages) in indexes.iter().zip(&rows).zip(one_by_one) {

@@ -278,6 +278,7 @@ impl Table {
     pub fn prepare_rows(&self, rows: EncodedRows) -> PreparedRows {
         let count = rows.len();
         let mut run = Run::default();
+        run.entries.reserve_exact(count);
         let mut start = 0;
         let row_ids = self.clustered().kind == IndexKind::RowId;
         for (i, end) in rows.ends.iter().enumerate() {
@@ -318,6 +319,7 @@ impl Table {
         for codec in &self.indexes[1..] {
             let clustered = &prepared.runs[0];
             let mut run = Run::default();
+            run.entries.reserve_exact(clustered.len());
             for i in 0..clustered.len() {
                 codec.entry_of_row(&self.layout, clustered.value(i), clustered.key(i), &mut key, &mut value);
                 run.add(&key, &value, clustered.row(i));

@@ -10,7 +10,7 @@
 //! - `recovery`: checkpoints, and redo after a crash.
 //! - `lock`: row locks and deadlocks.
 //! - `txn`: transactions, snapshots, older versions, commit, rollback, purge.
-//! - `engine`: all of it behind one handle; `progress` beside it, how far a long statement is, and `waits`, what it waited for.
+//! - `engine`: all of it behind one handle; `progress` beside it, how far a long statement is, and `waits`, what it waited for; `priority`, who goes first.
 //!
 //! Nothing here knows of SQL, rows' columns or a runtime: keys and values are bytes, and the two waits there are (a row lock, a
 //! durable commit) are plain futures.
@@ -28,6 +28,7 @@ mod options;
 mod overflow;
 mod page;
 mod prefetch;
+mod priority;
 mod progress;
 mod recovery;
 mod space;
@@ -45,12 +46,14 @@ pub use ids::{IndexId, Lsn, PageId, TxnId};
 pub use lock::{Interrupt, LockError, LockWait};
 pub use options::Options;
 pub use prefetch::prefetch;
+pub use priority::lower_priority;
 pub use progress::{Progress, Stage};
 pub use space::PageOwnership;
 pub use stats::Stats;
 pub use txn::{
-    ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, Loaded, LockExtent, LockMode,
-    LockReport, LockWaitPolicy, Locked, NumberLock, Op, Prepared, Savepoint, Scan, ShareRange, Snapshot, SortedRows, Txn, TxnActivity, TxnSize, WaitReport,
+    ActiveTxn, BatchOutcome, Bounds, CommitWait, DeadlockReport, Direction, Inserted, Isolation, LeafRows, LeafRun, Load, LoadTxn, Loaded, LockExtent,
+    LockMode, LockReport, LockWaitPolicy, Locked, NumberLock, Op, Prepared, Savepoint, Scan, SealedLoad, ShareRange, SharedTxn, Snapshot, SortedRows, Txn,
+    TxnActivity, TxnSize, WaitReport,
 };
 pub use waits::{
     Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,

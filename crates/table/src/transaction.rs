@@ -124,6 +124,11 @@ impl Transaction {
         self.inner = Some(inner);
     }
 
+    /// Raised once KILL has asked for it.
+    pub(crate) fn interrupt(&self) -> Arc<Interrupt> {
+        self.interrupt.clone()
+    }
+
     /// Error 1317 once KILL has asked for it.
     pub(crate) fn check_interrupt(&self) -> Result<(), MySqlError> {
         if self.interrupt.is_raised() { Err(highkey_types::errors::query_interrupted()) } else { Ok(()) }

@@ -28,6 +28,7 @@ async fn bulk_in(
 ) -> Result<BulkReport, MySqlError> {
     assert!(txn.open(table).await?);
     let mut bulk = table.bulk_insert(txn, mode, memory)?;
+    bulk.set_threads(1 + rows.len() % 3);
     for rows in rows.chunks(chunk) {
         bulk.add(txn, table.prepare_rows(encoded(table, rows))).await?;
     }

@@ -288,6 +288,26 @@ fn create_index_is_atomic() {
     });
 }
 
+/// So long that no index of theirs is logged row by row.
+fn with_long_rows() -> SimDisk {
+    let disk = disk(3);
+    let db = try_open_still(&disk).unwrap();
+    create_schema(&db, "s").unwrap();
+    let table = block_on(db.create_table(&DdlContext::default(), definition("t"))).unwrap();
+    fill(&db, &table, (0..2_000).map(|id| vec![i(id), i(id % 5), t(&format!("{id:0>280}"))]).collect());
+    db.shutdown().unwrap();
+    disk
+}
+
+#[test]
+fn several_indexes_come_together_or_not_at_all() {
+    crash_everywhere_on("add indexes", &with_long_rows(), |db| {
+        let mut plan = AlterPlan::of(&table(db, "t"));
+        plan.spec.indexes.extend([IndexSpec::unique("by_s", &[2]), IndexSpec::ordinary("by_s_and_k", &[2, 1])]);
+        block_on(db.alter_table(&DdlContext::default(), plan, &mut Ok)).map(drop)
+    });
+}
+
 #[test]
 fn a_copying_alter_is_atomic() {
     crash_everywhere("alter table", 500, |db| {

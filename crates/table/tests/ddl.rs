@@ -449,3 +449,127 @@ fn kill_stops_a_copy() {
     assert_eq!(all(&db, &table(&db, "t")).len(), 500);
     check(&db);
 }
+
+/// Rows whose third column is long, and comes in another order than they do.
+fn long_row(id: i64) -> Vec<Value> {
+    vec![i(id), i(id % 7), t(&format!("{:0>180}", id * 7919 % 20_011))]
+}
+
+/// So many rows that threads share them.
+fn long_table(db: &Arc<Database>, rows: i64) -> Arc<Table> {
+    let columns = vec![int("id").not_null(), int("k"), varchar("s", 200)];
+    let table = create(db, "t", columns, vec![IndexSpec::primary(&[0])]);
+    for first in (0..rows).step_by(2_000) {
+        fill(db, &table, (first..(first + 2_000).min(rows)).map(long_row).collect());
+    }
+    table
+}
+
+/// One that is small enough to be logged, and some that are not.
+fn add_indexes(db: &Arc<Database>, cx: &DdlContext, copy: bool) -> Result<(), MySqlError> {
+    let mut plan = AlterPlan::of(&table(db, "t"));
+    plan.convert_rows = copy;
+    plan.spec.indexes.extend([
+        IndexSpec::ordinary("k", &[1]),
+        IndexSpec::unique("s", &[2]),
+        IndexSpec::ordinary("k_s", &[1, 2]),
+        IndexSpec::unique("s_id", &[2, 0]),
+    ]);
+    block_on(db.alter_table(cx, plan, &mut |row| Ok(row))).map(drop)
+}
+
+#[test]
+fn threads_build_the_indexes_that_one_builds() {
+    let db = database();
+    long_table(&db, 12_000);
+    let mut pictures = Vec::new();
+    for copy in [false, true] {
+        for (threads, memory) in [(1, 256 << 20), (3, 256 << 20), (3, 1 << 20), (1, 300 << 10)] {
+            let cx = DdlContext { threads, memory, ..cx() };
+            add_indexes(&db, &cx, copy).unwrap();
+            check(&db);
+            let t = table(&db, "t");
+            let picture = t.indexes()[1..].iter().zip(1..).map(|(index, at)| {
+                let levels = db.engine().levels(index.id, &|| false).unwrap().unwrap();
+                let levels: Vec<_> = levels.iter().map(|level| (level.pages, level.records, level.used_bytes)).collect();
+                (levels, rows(&db, &t, at, &KeyRange::all(), Direction::Forward))
+            });
+            pictures.push(picture.collect::<Vec<_>>());
+            assert_eq!(all(&db, &t).len(), 12_000);
+            let mut plan = AlterPlan::of(&t);
+            plan.spec.indexes.truncate(1);
+            alter(&db, plan).unwrap();
+        }
+    }
+    // What is loaded has the same pages; what is logged may have other ones.
+    let first = pictures.remove(0);
+    assert!(first[1].0[0].0 > 50, "{:?}", first[1].0);
+    for other in pictures {
+        for ((was, is), at) in first.iter().zip(&other).zip(0..) {
+            assert!(was.1 == is.1, "rows of index {at}");
+            assert!(at == 0 || was.0 == is.0, "{:?} {:?}", was.0, is.0);
+        }
+    }
+}
+
+#[test]
+fn threads_find_the_duplicate_that_one_finds() {
+    let db = database();
+    let t = long_table(&db, 12_000);
+    let trees = db.engine().indexes().len();
+    // Of the index `s` three pairs, of others none; equal by collation, and told apart by the message.
+    let text = |start: &str| common::t(&format!("{start}{:0>170}", ""));
+    let pairs = [(20_000, "xB"), (20_001, "Xb"), (20_002, "xa"), (20_003, "XA"), (20_004, "z"), (20_005, "Z")];
+    fill(&db, &t, pairs.iter().map(|&(id, start)| vec![i(id), i(1), text(start)]).collect());
+    for copy in [false, true] {
+        let found: Vec<MySqlError> = [(1, 256 << 20), (3, 256 << 20), (3, 1 << 20)]
+            .into_iter()
+            .map(|(threads, memory)| add_indexes(&db, &DdlContext { threads, memory, ..cx() }, copy).unwrap_err())
+            .collect();
+        assert_eq!(found[0].code, 1062);
+        assert!(found[0].message.starts_with("Duplicate entry 'XA0000") && found[0].message.ends_with("for key 's'"), "{}", found[0].message);
+        assert!(found.iter().all(|error| *error == found[0]), "{found:?}");
+        wait_for_trees(&db, trees);
+    }
+    let mut plan = AlterPlan::of(&table(&db, "t"));
+    plan.spec.indexes[0] = IndexSpec::primary(&[2]);
+    plan.spec.indexes.push(IndexSpec::unique("s", &[2]));
+    let by_key = |threads| block_on(db.alter_table(&DdlContext { threads, ..cx() }, plan.clone(), &mut |row| Ok(row))).unwrap_err();
+    assert_eq!(by_key(1).code, 1062);
+    assert!(by_key(1).message.ends_with("for key 'PRIMARY'"));
+    assert_eq!(by_key(3), by_key(1));
+    assert_eq!(all(&db, &table(&db, "t")).len(), 12_006);
+    check(&db);
+}
+
+#[test]
+fn kill_stops_threads_that_build() {
+    let db = database();
+    long_table(&db, 12_000);
+    let trees = db.engine().indexes().len();
+    for stage in [Stage::CopyingRows, Stage::BuildingIndexes] {
+        let cx = DdlContext { threads: 3, ..cx() };
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let result = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while cx.progress.stage() != stage && !done.load(std::sync::atomic::Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                cx.interrupt.raise();
+            });
+            let result = add_indexes(&db, &cx, false);
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+            result
+        });
+        // It may be done before the flag is looked at; it is all or nothing.
+        if let Err(error) = result {
+            assert_eq!(error.code, 1317);
+            wait_for_trees(&db, trees);
+        } else {
+            let mut plan = AlterPlan::of(&table(&db, "t"));
+            plan.spec.indexes.truncate(1);
+            alter(&db, plan).unwrap();
+        }
+        check(&db);
+    }
+}

@@ -13,6 +13,7 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
+use highkey_table::lower_priority;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 
@@ -99,6 +100,7 @@ impl QueryEngine {
             .thread_name("highkey-query")
             // Plans of many levels are made, run and dropped by functions that call themselves. What is not used takes no memory.
             .thread_stack_size(32 << 20)
+            // Queries give way to transactions.
             .on_thread_start(lower_priority)
             .enable_all()
             .build()?;
@@ -258,10 +260,4 @@ fn physical_rules(merge_joins: bool, windows: bool) -> Vec<Arc<dyn PhysicalOptim
         }
     }
     rules
-}
-
-/// Queries give way to transactions. A system that refuses leaves the thread as it is.
-fn lower_priority() {
-    // On Linux, process 0 is the calling thread.
-    let _ = rustix::process::setpriority_process(None, 5);
 }

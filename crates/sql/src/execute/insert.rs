@@ -710,8 +710,11 @@ impl Session {
     /// From here on rows go to the table in bulk, until `finish_bulk`; not with ON DUPLICATE KEY UPDATE.
     pub(crate) fn begin_bulk(&mut self, inserter: &mut Inserter) -> Result<(), MySqlError> {
         if inserter.mode != OnDuplicate::Report {
+            let threads = self.state.config.ddl_threads;
             let (txn, _) = self.txn_and_state();
-            inserter.bulk = Some((inserter.target.table.bulk_insert(txn, inserter.mode, BULK_MEMORY)?, EncodedRows::new()));
+            let mut bulk = inserter.target.table.bulk_insert(txn, inserter.mode, BULK_MEMORY)?;
+            bulk.set_threads(threads);
+            inserter.bulk = Some((bulk, EncodedRows::new()));
         }
         Ok(())
     }

@@ -56,6 +56,10 @@ pub struct Config {
     pub parallel: ParallelSettings,
     /// Foreign keys are checked and their actions carried out.
     pub foreign_key_checks: bool,
+    /// `innodb_ddl_threads`.
+    pub ddl_threads: usize,
+    /// `innodb_ddl_buffer_size`: bytes.
+    pub ddl_memory: usize,
     /// `sql_log_bin`.
     pub sql_log_bin: bool,
     /// `binlog_rows_query_log_events`.
@@ -162,6 +166,8 @@ impl Config {
                 ordered: false,
             },
             foreign_key_checks: values.bool("foreign_key_checks"),
+            ddl_threads: values.u64("innodb_ddl_threads") as usize,
+            ddl_memory: values.u64("innodb_ddl_buffer_size") as usize,
             sql_log_bin: values.bool("sql_log_bin"),
             rows_query: values.bool("binlog_rows_query_log_events"),
             events: event_source(values, modes),

@@ -145,6 +145,8 @@ impl Session {
             progress: self.state.process.progress(),
             session: Some(self.state.locks.clone()),
             foreign_key_checks: self.state.config.foreign_key_checks,
+            threads: self.state.config.ddl_threads,
+            memory: self.state.config.ddl_memory,
             replica: self.replica.as_ref().and_then(|replica| replica.definition_record.clone()),
             ..DdlContext::default()
         }

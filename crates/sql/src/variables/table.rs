@@ -135,6 +135,8 @@ variables! {
     "innodb_concurrency_tickets" Global UInt(1, U32), "5000", true, Ignored;
     "innodb_data_file_path" Global Text, "", false, Ignored;
     "innodb_data_home_dir" Global Text, "", false, Ignored;
+    "innodb_ddl_buffer_size" Both UInt(65_536, U32), "268435456", true, Real;
+    "innodb_ddl_threads" Both UInt(1, 64), "4", true, Real;
     "innodb_deadlock_detect" Global Bool, "ON", true, Real;
     "innodb_dedicated_server" Global Bool, "OFF", false, Ignored;
     "innodb_default_row_format" Global Enum(&["redundant", "compact", "dynamic"]), "dynamic", true, Ignored;

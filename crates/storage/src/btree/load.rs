@@ -339,11 +339,11 @@ impl BTree {
         Ok(lsn)
     }
 
-    /// Puts what was loaded under the root, in the scope's record. None if the tree is not empty, or `hindered` says, under the root's
-    /// latch, that it may not be; then nothing was changed. Else gives the root, to be held until the pages count as the tree's.
-    pub(crate) fn attach<'p>(&'p self, scope: &mut Scope<'p>, top: &Top, hindered: impl FnOnce() -> bool) -> Result<Option<ExclusiveGuard<'p>>> {
+    /// Latches the root, to put what was loaded under it. None if the tree is not empty, or `hindered` says, under the root's latch, that it may
+    /// not be.
+    pub(crate) fn begin_attach(&self, top: &Top, hindered: impl FnOnce() -> bool) -> Result<Option<LatchedRoot<'_>>> {
         let root = self.root();
-        let mut page = self.pool().fix_exclusive(root, LatchClass::Smo)?;
+        let page = self.pool().fix_exclusive(root, LatchClass::Smo)?;
         let node = Node(&page);
         if node.level() != 0 || node.len() != 0 || hindered() {
             return Ok(None);
@@ -361,7 +361,19 @@ impl BTree {
             Records::Children(&children)
         };
         op::format_payload(&mut payload, &frame, records, Records::None).map_err(|e| corrupt(root, e))?;
-        scope.apply(&mut page, op::FORMAT, &payload)?;
-        Ok(Some(page))
+        Ok(Some(LatchedRoot { page, payload }))
+    }
+}
+
+/// An empty root that is about to get what was loaded, to be held until the pages count as the tree's.
+pub(crate) struct LatchedRoot<'p> {
+    page: ExclusiveGuard<'p>,
+    payload: Vec<u8>,
+}
+
+impl LatchedRoot<'_> {
+    /// In the scope's record.
+    pub fn fill(&mut self, scope: &mut Scope<'_>) -> Result<()> {
+        scope.apply(&mut self.page, op::FORMAT, &self.payload)
     }
 }

@@ -97,9 +97,9 @@ mod imp {
             (_, Place::Map) => true,
             (Place::Map, _) => false,
             (Place::New, _) | (Place::Tree { .. }, Place::Overflow) => true,
-            // One tree at a time; a parent before its child; on a level from left to right.
+            // Trees by their ids; in a tree a parent before its child; on a level from left to right.
             (Place::Tree { index, level, low }, Place::Tree { index: next_index, level: next_level, low: next_low }) => {
-                index == next_index && (next_level < level || next_level == level && low < next_low)
+                index < next_index || index == next_index && (next_level < level || next_level == level && low < next_low)
             }
             (Place::Overflow, _) => false,
         }

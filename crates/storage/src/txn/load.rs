@@ -1,8 +1,9 @@
-//! Bulk load: an empty index filled from ascending rows, bottom-up.
+//! Bulk load: empty indexes filled from ascending rows, bottom-up, one of them or several side by side.
 //!
 //! The pages' content is not logged. What is: each run of pages that is taken, with undo bytes that free it, and one record that puts the
-//! finished pages under the root, whose `prev_lsn` leads before the first run (a nested top action): once attached, the pages are the tree's,
-//! and taking the load back is removing its rows.
+//! finished pages of all loads under the roots, whose `prev_lsn` leads before the first run (a nested top action): once attached, the pages are the
+//! trees', and taking the loads back is removing their rows. It is one record because a second one would lead around the runs of the loads that are not
+//! attached yet.
 
 use super::long;
 use super::system::{System, count};
@@ -14,9 +15,10 @@ use crate::buffer::{Scope, Writer};
 use crate::error::Result;
 use crate::ids::{IndexId, Lsn, PageId, TxnId};
 use crate::page::slotted::fits_inline;
-use crate::page::{PageType, redo as page_redo};
+use crate::page::{PAGE_SIZE, PageType, redo as page_redo};
 use crate::space::PageRun;
-use crate::sync::Ordering;
+use crate::sync::{Mutex, Ordering};
+use crate::wal::Urgency;
 use std::ops::Bound;
 
 /// Pages taken at a time, all latched while their allocation is logged: a quarter of an extent.
@@ -31,13 +33,47 @@ pub enum Loaded {
     NotEmpty,
 }
 
-/// A load under way. Between [`Txn::load`] and [`Load::finish`] the transaction writes nothing else; if it is not finished, roll back to a
-/// savepoint taken before it.
+/// A load under way. Between [`Txn::load`] and [`Load::finish`] or [`Txn::attach`] the transaction writes nothing but other loads, all begun before the
+/// first row of any. If it is not finished, roll back to a savepoint taken before it.
 pub struct Load {
     tree: BTree,
     build: TreeLoad,
     before: Lsn,
     rows: u64,
+}
+
+/// A load whose pages are all made and on disk; see [`Txn::attach`].
+pub struct SealedLoad {
+    load: Load,
+    top: Top,
+}
+
+/// Where a load finds its transaction: alone with it, or beside other loads.
+pub trait LoadTxn {
+    /// Does `f` with the transaction, while nobody else has it.
+    fn with<T>(&mut self, f: impl FnOnce(&mut Txn) -> T) -> T;
+}
+
+impl LoadTxn for Txn {
+    fn with<T>(&mut self, f: impl FnOnce(&mut Txn) -> T) -> T {
+        f(self)
+    }
+}
+
+/// A transaction for several threads, each with a load of its own. They need it once in some hundred rows.
+pub struct SharedTxn<'t>(Mutex<&'t mut Txn>);
+
+impl<'t> SharedTxn<'t> {
+    /// Shares the transaction for as long as this lives.
+    pub fn new(txn: &'t mut Txn) -> SharedTxn<'t> {
+        SharedTxn(Mutex::new(txn))
+    }
+}
+
+impl LoadTxn for &SharedTxn<'_> {
+    fn with<T>(&mut self, f: impl FnOnce(&mut Txn) -> T) -> T {
+        f(&mut self.0.lock())
+    }
 }
 
 impl Txn {
@@ -50,6 +86,64 @@ impl Txn {
         }
         let fill_factor = self.system.fill_factor.load(Ordering::Relaxed);
         Ok(Some(Load { build: TreeLoad::new(tree.clone(), owner.id, fill_factor), tree, before: self.last_lsn, rows: 0 }))
+    }
+
+    /// Puts the pages of loads under their roots: of all, or, if that cannot be, of none, and their pages are free again. They were begun one after the
+    /// other, with nothing in between.
+    pub fn attach(&mut self, loads: Vec<SealedLoad>) -> Result<Loaded> {
+        let Some(before) = loads.first().map(|sealed| sealed.load.before) else { return Ok(Loaded::Rows(0)) };
+        let filled: Vec<&SealedLoad> = loads.iter().filter(|sealed| sealed.load.rows > 0).collect();
+        if filled.is_empty() || self.attach_all(&filled)? {
+            return Ok(Loaded::Rows(filled.iter().map(|sealed| sealed.load.rows).sum()));
+        }
+        // Nobody writes the pages once they are given up.
+        drop(loads);
+        self.undo_part(before)?;
+        Ok(Loaded::NotEmpty)
+    }
+
+    /// False, and nothing was changed, if one of the trees is not empty or somebody has a lock in it.
+    fn attach_all(&mut self, loads: &[&SealedLoad]) -> Result<bool> {
+        let owner = self.owner();
+        let system = self.system.clone();
+        let before = loads[0].load.before;
+        assert!(loads.iter().all(|sealed| sealed.load.before == before), "loads side by side are begun before the first row of any");
+        // This also reads the roots, so that it need not be done under latches.
+        for sealed in loads {
+            if !can_load(&system, &sealed.load.tree, owner.id)? {
+                return Ok(false);
+            }
+        }
+        // Roots of several trees are latched in the order of the trees (btree/README.md, "Latch order").
+        let mut loads = loads.to_vec();
+        loads.sort_by_key(|sealed| sealed.load.tree.index());
+        system.store.wal.reserve_events(loads.len() * PAGE_SIZE, Urgency::Normal)?;
+        let mut scope = system.store.pool.scope(Writer::Txn { id: owner.id, prev_lsn: before, urgent: false })?;
+        let mut roots = Vec::with_capacity(loads.len());
+        for SealedLoad { load, top } in &loads {
+            let hindered = || system.locks.any_in(load.tree.index(), owner.id);
+            let Some(root) = load.tree.begin_attach(top, hindered)? else { return Ok(false) };
+            roots.push(root);
+        }
+        let mut undo = Vec::new();
+        for (SealedLoad { load, .. }, root) in loads.iter().zip(&mut roots) {
+            root.fill(&mut scope)?;
+            let unused = load.build.unused();
+            if unused.pages > 0 {
+                system.store.space.free_run(&mut scope, unused)?;
+            }
+            Undo::Load { index: load.tree.index() }.encode(&mut undo);
+        }
+        scope.add_undo(&undo);
+        self.last_lsn = scope.commit()?;
+        for SealedLoad { load, .. } in &loads {
+            load.build.runs().iter().for_each(|run| load.tree.end_loading(*run));
+        }
+        drop(roots);
+        let rows: u64 = loads.iter().map(|sealed| sealed.load.rows).sum();
+        owner.add_work(rows);
+        count(&system.counters.rows_inserted, rows);
+        Ok(true)
     }
 
     /// Pages for the load. Their record makes them anew, so that redo neither needs nor applies what the log has of an earlier life.
@@ -85,13 +179,20 @@ fn blank<'p>(system: &'p System, scope: &mut Scope<'p>, index: IndexId, run: Pag
 
 impl Load {
     /// Adds a row. Its key must be above all before it.
-    pub fn push(&mut self, txn: &mut Txn, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn push(&mut self, txn: &mut impl LoadTxn, key: &[u8], value: &[u8]) -> Result<()> {
         self.rows += 1;
         if fits_inline(key.len(), value.len()) {
-            return self.build.push(key, 0, value, &mut || txn.take_run(&self.tree));
+            return self.build.push(key, 0, value, &mut || txn.with(|txn| txn.take_run(&self.tree)));
         }
-        let reference = long::write(txn, self.tree.index(), value)?;
-        self.build.push(key, RecordFlags::OVERFLOW, &reference, &mut || txn.take_run(&self.tree))
+        let reference = txn.with(|txn| long::write(txn, self.tree.index(), value))?;
+        self.build.push(key, RecordFlags::OVERFLOW, &reference, &mut || txn.with(|txn| txn.take_run(&self.tree)))
+    }
+
+    /// Makes the last pages and waits until all are on disk. The rows are in the index once [`Txn::attach`] says so.
+    pub fn seal(mut self, txn: &mut impl LoadTxn) -> Result<SealedLoad> {
+        let top = self.build.finish(&mut || txn.with(|txn| txn.take_run(&self.tree)))?;
+        self.build.write_out()?;
+        Ok(SealedLoad { load: self, top })
     }
 
     /// Whether somebody has put a row into the index or locked a key of it since: [`Load::finish`] would load nothing.
@@ -101,16 +202,15 @@ impl Load {
     }
 
     /// Writes the pages to disk and puts them under the root. If that cannot be, every row goes to `back`, in key order.
-    pub fn finish(mut self, txn: &mut Txn, back: impl FnMut(&[u8], &[u8])) -> Result<Loaded> {
+    pub fn finish(self, txn: &mut Txn, back: impl FnMut(&[u8], &[u8])) -> Result<Loaded> {
         if self.rows == 0 {
             return Ok(Loaded::Rows(0));
         }
-        let top = self.build.finish(&mut || txn.take_run(&self.tree))?;
-        self.build.write_out()?;
-        if self.attach(txn, &top)? {
-            return Ok(Loaded::Rows(self.rows));
+        let sealed = self.seal(txn)?;
+        if txn.attach_all(&[&sealed])? {
+            return Ok(Loaded::Rows(sealed.load.rows));
         }
-        self.take_apart(txn, &top, back)?;
+        sealed.load.take_apart(txn, &sealed.top, back)?;
         Ok(Loaded::NotEmpty)
     }
 
@@ -138,27 +238,6 @@ impl Load {
         // Nobody writes the pages once they are given up.
         drop(self);
         txn.undo_part(before)
-    }
-
-    fn attach(&self, txn: &mut Txn, top: &Top) -> Result<bool> {
-        let owner = txn.owner();
-        let system = txn.system.clone();
-        let index = self.tree.index();
-        let mut scope = system.store.pool.scope(Writer::Txn { id: owner.id, prev_lsn: self.before, urgent: false })?;
-        let Some(root) = self.tree.attach(&mut scope, top, || system.locks.any_in(index, owner.id))? else { return Ok(false) };
-        let unused = self.build.unused();
-        if unused.pages > 0 {
-            system.store.space.free_run(&mut scope, unused)?;
-        }
-        let mut undo = Vec::new();
-        Undo::Load { index }.encode(&mut undo);
-        scope.add_undo(&undo);
-        txn.last_lsn = scope.commit()?;
-        self.build.runs().iter().for_each(|run| self.tree.end_loading(*run));
-        drop(root);
-        owner.add_work(self.rows);
-        count(&system.counters.rows_inserted, self.rows);
-        Ok(true)
     }
 }
 

@@ -29,7 +29,7 @@ mod write;
 
 pub use activity::{ActiveTxn, TxnActivity};
 pub use commit::CommitWait;
-pub use load::{Load, Loaded};
+pub use load::{Load, LoadTxn, Loaded, SealedLoad, SharedTxn};
 pub use numbers::NumberLock;
 pub use prepared::Prepared;
 pub use ranges::ShareRange;

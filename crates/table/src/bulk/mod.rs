@@ -4,14 +4,15 @@
 //! [`BulkInsert::add`] takes chunks in statement order. See README.md, "Bulk insert".
 
 mod run;
+mod threads;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::Scope;
 
-use highkey_storage::{BatchRows, Load, Loaded, SortedRows, Stage};
-use highkey_types::{MySqlError, Value};
+use highkey_storage::{BatchRows, Interrupt, Load, LoadTxn, Loaded, Progress, SealedLoad, SharedTxn, SortedRows, Stage, Txn};
+use highkey_types::{MySqlError, Value, errors};
 
 use crate::commit::EventMark;
 use crate::def::IndexKind;
@@ -21,6 +22,7 @@ use crate::table::{Table, TableState, granted};
 use crate::transaction::Transaction;
 pub(crate) use run::{MergeAhead, Run};
 use run::{Item, Merge, SpilledRun};
+pub(crate) use threads::{side_by_side, useful_threads};
 
 /// Less than this is inserted and logged as usual: a bulk load writes its pages to disk at once.
 const BULK_BYTES: usize = 1 << 20;
@@ -172,10 +174,17 @@ impl Runs {
     /// Spills the first runs, merged into one.
     fn spill_first(&mut self, runs: usize) -> Result<(), MySqlError> {
         if runs > 0 {
-            self.spilled.push(SpilledRun::write(&self.memory[..runs]).map_err(scratch)?);
+            let run = SpilledRun::write(&self.memory[..runs], self.spilled.last()).map_err(scratch)?;
+            self.spilled.push(run);
             self.memory.drain(..runs);
         }
         Ok(())
+    }
+
+    /// Takes over runs of other rows.
+    pub(crate) fn absorb(&mut self, other: Runs) {
+        self.memory.extend(other.memory);
+        self.spilled.extend(other.spilled);
     }
 
     /// Spills half of what is in memory: all of it would leave the memory empty for the last merge. Returns the bytes that stay.
@@ -186,8 +195,9 @@ impl Runs {
 }
 
 /// As `Runs::spill_half`, of all indexes.
-fn spill_halves(indexes: &mut [Runs]) -> Result<usize, MySqlError> {
-    indexes.iter_mut().map(Runs::spill_half).sum()
+fn spill_halves(threads: usize, indexes: &mut [Runs]) -> Result<usize, MySqlError> {
+    let stay = side_by_side(threads, indexes.iter_mut().collect(), |_, runs: &mut Runs, _| runs.spill_half())?;
+    Ok(stay.into_iter().sum())
 }
 
 /// Whether the n-th runs of all indexes are of the same rows.
@@ -249,6 +259,7 @@ pub struct BulkInsert {
     mode: OnDuplicate,
     /// Bytes of entries kept in memory.
     memory: usize,
+    threads: usize,
     phase: Phase,
     _claim: Option<Claim>,
     /// Rows collected so far.
@@ -267,6 +278,7 @@ impl Table {
     pub fn prepare_rows(&self, rows: EncodedRows) -> PreparedRows {
         let count = rows.len();
         let mut run = Run::default();
+        run.entries.reserve_exact(count);
         let mut start = 0;
         let row_ids = self.clustered().kind == IndexKind::RowId;
         for (i, end) in rows.ends.iter().enumerate() {
@@ -307,6 +319,7 @@ impl Table {
         for codec in &self.indexes[1..] {
             let clustered = &prepared.runs[0];
             let mut run = Run::default();
+            run.entries.reserve_exact(clustered.len());
             for i in 0..clustered.len() {
                 codec.entry_of_row(&self.layout, clustered.value(i), clustered.key(i), &mut key, &mut value);
                 run.add(&key, &value, clustered.row(i));
@@ -331,6 +344,7 @@ impl Table {
             table: self.clone(),
             mode,
             memory,
+            threads: 1,
             phase,
             _claim: claim,
             rows: 0,
@@ -441,6 +455,11 @@ impl Distinct {
 }
 
 impl BulkInsert {
+    /// How many threads may spill, and build the secondary indexes: one, unless it is said. More than the machine has cores are not used.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads;
+    }
+
     /// Rows left out so far because of duplicate keys.
     pub fn report(&self) -> &BulkReport {
         &self.report
@@ -473,6 +492,7 @@ impl BulkInsert {
             self.last_key.clear();
             self.last_key.extend_from_slice(run.key(run.len() - 1));
         }
+        let threads = self.threads;
         match &mut self.phase {
             Phase::Direct => unreachable!("dealt with above"),
             Phase::Streaming { load, .. } if load.is_hindered(txn.inner()).map_err(|e| table.failed(e))? => {
@@ -491,7 +511,7 @@ impl BulkInsert {
                 }
                 self.bytes += bytes;
                 if self.bytes > self.memory {
-                    self.bytes = table.engine.blocking(|| spill_halves(indexes))?;
+                    self.bytes = table.engine.blocking(|| spill_halves(threads, indexes))?;
                 }
                 Ok(())
             }
@@ -516,6 +536,7 @@ impl BulkInsert {
 
     /// `Phase::Sorting`: one more chunk. If that is too much, rows in order begin to stream, others are spilled.
     async fn collect(&mut self, txn: &mut Transaction, chunk: PreparedRows) -> Result<(), MySqlError> {
+        let threads = self.threads;
         let Phase::Sorting { indexes, ordered } = &mut self.phase else { return Ok(()) };
         self.bytes += chunk.bytes();
         for (runs, run) in indexes.iter_mut().zip(chunk.runs) {
@@ -540,7 +561,7 @@ impl BulkInsert {
             self.bytes -= bytes;
             self.phase = Phase::Streaming { load: Box::new(load), indexes: std::mem::take(indexes), bytes, mark };
         } else if self.bytes > self.memory {
-            self.bytes = table.engine.blocking(|| spill_halves(indexes))?;
+            self.bytes = table.engine.blocking(|| spill_halves(threads, indexes))?;
         }
         Ok(())
     }
@@ -596,10 +617,7 @@ impl BulkInsert {
         if streamed && indexes.len() > 1 {
             txn.progress.enter(Stage::BuildingIndexes, self.rows * (indexes.len() - 1) as u64);
         }
-        for (index, runs) in indexes.iter().enumerate().skip(1) {
-            self.load_secondary(txn, index, runs).await?;
-        }
-        Ok(())
+        self.load_secondaries(txn, &indexes).await
     }
 
     /// Gives the clustered entries in key order, of equal keys the one that stays.
@@ -667,16 +685,53 @@ impl BulkInsert {
         Ok(true)
     }
 
-    async fn load_secondary(&mut self, txn: &mut Transaction, index: usize, runs: &Runs) -> Result<(), MySqlError> {
+    /// Builds the secondary indexes side by side; those that are not empty any more get their entries in batches.
+    async fn load_secondaries(&mut self, txn: &mut Transaction, indexes: &[Runs]) -> Result<(), MySqlError> {
         let table = self.table.clone();
-        let id = table.indexes[index].id;
-        // With IGNORE and REPLACE there are no unique secondary indexes here, but rows of the runs that did not stay.
-        let kept = self.report.ignored == 0 && self.report.replaced == 0;
-        if let Some(load) = txn.inner().load(id).map_err(|e| table.failed(e))?
-            && table.engine.blocking(|| std::thread::scope(|scope| self.build_secondary(txn, index, load, runs.merge_ahead(scope)?, kept)))?
-        {
-            return Ok(());
+        let mut loads = Vec::new();
+        for (index, codec) in table.indexes.iter().enumerate().skip(1) {
+            if let Some(load) = txn.inner().load(codec.id).map_err(|e| table.failed(e))? {
+                loads.push((index, load));
+            }
         }
+        let empty: Vec<usize> = loads.iter().map(|(index, _)| *index).collect();
+        let built = table.engine.blocking(|| self.build_secondaries(txn, loads, indexes))?;
+        for (index, runs) in indexes.iter().enumerate().skip(1) {
+            if !built || !empty.contains(&index) {
+                self.insert_secondary(txn, index, runs).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// False: one of the indexes is not empty any more, nothing was done.
+    fn build_secondaries(&self, txn: &mut Transaction, loads: Vec<(usize, Load)>, indexes: &[Runs]) -> Result<bool, MySqlError> {
+        let (interrupt, progress) = (txn.interrupt(), txn.progress.clone());
+        let table = &self.table;
+        let kept = self.keeps_all_rows();
+        let build = SecondaryBuild { table, mode: self.mode, kept, interrupt: &interrupt, progress: &progress };
+        // To look for the row of every entry is the transaction's work, which only one thread can do at a time.
+        let threads = if kept { self.threads } else { 1 };
+        let shared = SharedTxn::new(txn.inner());
+        let built = side_by_side(threads, loads, |_, (index, load), in_vain| {
+            build.run(&shared, index, load, &indexes[index], in_vain).map_err(|unbuilt| (index, unbuilt))
+        });
+        match built {
+            Ok(loads) => Ok(txn.inner().attach(loads).map_err(|e| table.failed(e))? != Loaded::NotEmpty),
+            Err((_, Unbuilt::Failed(error))) => Err(error),
+            Err((index, Unbuilt::Duplicate { key, value })) => Err(table.duplicate_of_entry(txn, index, &key, &value)),
+        }
+    }
+
+    /// With IGNORE and REPLACE there are no unique secondary indexes here, but their runs may have entries of rows that did not stay.
+    fn keeps_all_rows(&self) -> bool {
+        self.report.ignored == 0 && self.report.replaced == 0
+    }
+
+    /// The entries of a secondary index in batches.
+    async fn insert_secondary(&mut self, txn: &mut Transaction, index: usize, runs: &Runs) -> Result<(), MySqlError> {
+        let table = self.table.clone();
+        let kept = self.keeps_all_rows();
         let mut merge = runs.merge()?;
         let mut sorted = SortedRows::new();
         loop {
@@ -690,7 +745,7 @@ impl BulkInsert {
                 if repeated {
                     return Err(table.duplicate_of_entry(txn, index, item.key, item.value));
                 }
-                if kept || table.is_entry_of_row(txn, index, item.key, item.value)? {
+                if kept || table.is_entry_of_row(txn.inner(), index, item.key, item.value)? {
                     sorted.push(item.key, item.value);
                 }
             }
@@ -702,44 +757,6 @@ impl BulkInsert {
                 return Err(table.duplicate_of_entry(txn, index, sorted.key(at), sorted.value(at)));
             }
         }
-    }
-
-    /// False: the index is not empty any more, nothing was done.
-    fn build_secondary(
-        &self,
-        txn: &mut Transaction,
-        index: usize,
-        mut load: Load,
-        mut merge: MergeAhead<'_>,
-        kept: bool,
-    ) -> Result<bool, MySqlError> {
-        let table = &self.table;
-        let mut first = FirstDuplicate::default();
-        let mut last: Vec<u8> = Vec::new();
-        let mut count = 0usize;
-        while let Some(item) = merge.next().map_err(scratch)? {
-            count += 1;
-            if count % BATCH_ROWS == 0 {
-                txn.check_interrupt()?;
-                txn.progress.add(BATCH_ROWS as u64);
-            }
-            if count > 1 && item.key == last.as_slice() {
-                // With IGNORE and REPLACE: of rows that are alike, one of which stayed.
-                if self.mode == OnDuplicate::Error {
-                    first.note(&item);
-                }
-                continue;
-            }
-            last.clear();
-            last.extend_from_slice(item.key);
-            if first.row.is_none() && (kept || table.is_entry_of_row(txn, index, item.key, item.value)?) {
-                load.push(txn.inner(), item.key, item.value).map_err(|e| table.failed(e))?;
-            }
-        }
-        if first.row.is_some() {
-            return Err(table.duplicate_of_entry(txn, index, &first.entry.0, &first.entry.1));
-        }
-        Ok(load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? != Loaded::NotEmpty)
     }
 
     /// What was collected, after all into a table that others write to: chunk by chunk as it came, if it is still in those.
@@ -833,6 +850,71 @@ impl BulkInsert {
     }
 }
 
+/// Why the pages of an index were not made.
+pub(crate) enum Unbuilt {
+    /// An entry whose key another one has.
+    Duplicate { key: Vec<u8>, value: Vec<u8> },
+    Failed(MySqlError),
+}
+
+impl From<MySqlError> for Unbuilt {
+    fn from(error: MySqlError) -> Unbuilt {
+        Unbuilt::Failed(error)
+    }
+}
+
+/// Makes the pages of a secondary index from sorted runs, in any thread.
+struct SecondaryBuild<'a> {
+    table: &'a Table,
+    mode: OnDuplicate,
+    /// As `BulkInsert::keeps_all_rows`.
+    kept: bool,
+    interrupt: &'a Interrupt,
+    progress: &'a Progress,
+}
+
+impl SecondaryBuild<'_> {
+    /// `in_vain`: nobody wants the pages any more.
+    fn run(&self, mut txn: &SharedTxn<'_>, index: usize, mut load: Load, runs: &Runs, in_vain: &dyn Fn() -> bool) -> Result<SealedLoad, Unbuilt> {
+        let failed = |e| Unbuilt::Failed(self.table.failed(e));
+        std::thread::scope(|scope| -> Result<(), Unbuilt> {
+            let mut merge = runs.merge_ahead(scope)?;
+            let mut first = FirstDuplicate::default();
+            let mut last: Vec<u8> = Vec::new();
+            let mut count = 0usize;
+            while let Some(item) = merge.next().map_err(scratch)? {
+                count += 1;
+                if count % BATCH_ROWS == 0 {
+                    self.check_wanted(in_vain)?;
+                    self.progress.add(BATCH_ROWS as u64);
+                }
+                if count > 1 && item.key == last.as_slice() {
+                    // With IGNORE and REPLACE: of rows that are alike, one of which stayed.
+                    if self.mode == OnDuplicate::Error {
+                        first.note(&item);
+                    }
+                    continue;
+                }
+                last.clear();
+                last.extend_from_slice(item.key);
+                if first.row.is_none() && (self.kept || txn.with(|txn| self.table.is_entry_of_row(txn, index, item.key, item.value))?) {
+                    load.push(&mut txn, item.key, item.value).map_err(failed)?;
+                }
+            }
+            match first.row {
+                Some(_) => Err(Unbuilt::Duplicate { key: first.entry.0, value: first.entry.1 }),
+                None => Ok(()),
+            }
+        })?;
+        self.check_wanted(in_vain)?;
+        load.seal(&mut txn).map_err(failed)
+    }
+
+    fn check_wanted(&self, in_vain: &dyn Fn() -> bool) -> Result<(), MySqlError> {
+        if self.interrupt.is_raised() || in_vain() { Err(errors::query_interrupted()) } else { Ok(()) }
+    }
+}
+
 /// The first of a batch's rows.
 struct FirstRows<'b, B> {
     rows: &'b B,
@@ -885,10 +967,10 @@ impl Table {
     }
 
     /// Whether a secondary entry is one of the row that its clustered key has now.
-    fn is_entry_of_row(&self, txn: &mut Transaction, index: usize, key: &[u8], value: &[u8]) -> Result<bool, MySqlError> {
+    fn is_entry_of_row(&self, txn: &mut Txn, index: usize, key: &[u8], value: &[u8]) -> Result<bool, MySqlError> {
         let clustered = clustered_key(key, value).ok_or_else(|| self.corrupt(index))?;
         let mut row = Vec::new();
-        if !txn.inner().get_latest(self.clustered().id, clustered, &mut row).map_err(|e| self.failed(e))? {
+        if !txn.get_latest(self.clustered().id, clustered, &mut row).map_err(|e| self.failed(e))? {
             return Ok(false);
         }
         let (mut entry, mut rest) = (Vec::new(), Vec::new());

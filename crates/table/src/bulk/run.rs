@@ -9,8 +9,9 @@ use std::thread::Scope;
 
 use highkey_storage::{BatchRows, Waits, for_helpers, prefetch};
 
-/// Bytes read from a spilled run at a time.
+/// Bytes read from a spilled run at a time, less if a merge would have more than the second in its buffers.
 const READ_BYTES: usize = 256 << 10;
+const READ_BYTES_ALL: usize = 32 << 20;
 /// Entries of a block that a merge hands to another thread, bytes of those of them that were read from files, and how many blocks it may
 /// be ahead.
 const AHEAD_ENTRIES: usize = 2048;
@@ -38,6 +39,16 @@ pub(crate) struct Entry {
 }
 
 impl Run {
+    /// Empty, with room for about as much as another one has: growing by doubling would copy it several times.
+    pub fn with_room_of(other: &Run) -> Run {
+        let room = |len: usize| len + len / 16;
+        Run {
+            keys: Vec::with_capacity(room(other.keys.len())),
+            values: Vec::with_capacity(room(other.values.len())),
+            entries: Vec::with_capacity(room(other.entries.len())),
+        }
+    }
+
     pub fn row(&self, i: usize) -> u64 {
         self.entries[i].row
     }
@@ -118,18 +129,24 @@ impl BatchRows for Run {
 
 /// A run on disk: `key len u32 · value len u32 · row u64 · key · value` each.
 pub(crate) struct SpilledRun {
+    /// Without a name: it goes with its handle, also in a crash.
     file: Arc<File>,
+    start: u64,
     len: u64,
 }
 
 impl SpilledRun {
-    /// Writes the runs, merged, to a file without a name, which goes with its handle, also in a crash.
-    pub fn write(runs: &[Run]) -> std::io::Result<SpilledRun> {
-        std::thread::scope(|scope| SpilledRun::write_merged(MergeAhead::new(Merge::new(runs, &[])?, scope)))
+    /// Writes the runs, merged, to a file: behind the run that was written before, or, if there is none, to a new one.
+    pub fn write(runs: &[Run], before: Option<&SpilledRun>) -> std::io::Result<SpilledRun> {
+        let (file, start) = match before {
+            Some(run) => (run.file.clone(), run.start + run.len),
+            None => (Arc::new(tempfile::tempfile()?), 0),
+        };
+        std::thread::scope(|scope| SpilledRun::write_merged(file, start, MergeAhead::new(Merge::new(runs, &[])?, scope)))
     }
 
-    fn write_merged(mut source: MergeAhead<'_>) -> std::io::Result<SpilledRun> {
-        let mut out = BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
+    fn write_merged(file: Arc<File>, start: u64, mut source: MergeAhead<'_>) -> std::io::Result<SpilledRun> {
+        let mut out = BufWriter::with_capacity(1 << 20, file.clone());
         let mut len = 0;
         while let Some(item) = source.next()? {
             out.write_all(&(item.key.len() as u32).to_le_bytes())?;
@@ -139,8 +156,8 @@ impl SpilledRun {
             out.write_all(item.value)?;
             len += (HEAD + item.key.len() + item.value.len()) as u64;
         }
-        let file = out.into_inner().map_err(|e| e.into_error())?;
-        Ok(SpilledRun { file: Arc::new(file), len })
+        out.flush()?;
+        Ok(SpilledRun { file, start, len })
     }
 }
 
@@ -156,7 +173,8 @@ pub(crate) struct Item<'a> {
 
 enum Cursor<'a> {
     Memory { run: &'a Run, at: usize },
-    File { file: Arc<File>, read: u64, len: u64, buffer: Vec<u8>, at: usize },
+    /// Read up to `read`, `chunk` bytes at a time; the run goes to `end`.
+    File { file: Arc<File>, read: u64, end: u64, chunk: usize, buffer: Vec<u8>, at: usize },
 }
 
 impl<'a> Cursor<'a> {
@@ -203,16 +221,16 @@ impl<'a> Cursor<'a> {
 
     /// Reads on until a whole entry is in the buffer, or the run ends.
     fn fill(&mut self) -> std::io::Result<()> {
-        let Cursor::File { file, read, len, buffer, at } = self else { return Ok(()) };
+        let Cursor::File { file, read, end, chunk, buffer, at } = self else { return Ok(()) };
         loop {
             let rest = buffer.len() - *at;
             let need = lengths(&buffer[*at..]).map_or(HEAD, |(key, value)| HEAD + key + value);
-            if rest >= need && need > HEAD || *read == *len {
+            if rest >= need && need > HEAD || *read == *end {
                 return Ok(());
             }
             buffer.drain(..*at);
             *at = 0;
-            let want = (READ_BYTES.max(need) as u64).min(*len - *read) as usize;
+            let want = ((*chunk).max(need) as u64).min(*end - *read) as usize;
             let start = buffer.len();
             buffer.resize(start + want, 0);
             // Several merges may read one file: each keeps its own place.
@@ -258,8 +276,10 @@ pub(crate) struct Merge<'a> {
 impl<'a> Merge<'a> {
     pub fn new(memory: &'a [Run], spilled: &[SpilledRun]) -> std::io::Result<Merge<'a>> {
         let mut cursors: Vec<Cursor<'a>> = Vec::with_capacity(memory.len() + spilled.len());
+        let chunk = (READ_BYTES_ALL / spilled.len().max(1)).clamp(READ_BYTES / 8, READ_BYTES);
         for run in spilled {
-            let mut cursor = Cursor::File { file: run.file.clone(), read: 0, len: run.len, buffer: Vec::new(), at: 0 };
+            let (read, end) = (run.start, run.start + run.len);
+            let mut cursor = Cursor::File { file: run.file.clone(), read, end, chunk, buffer: Vec::new(), at: 0 };
             cursor.fill()?;
             cursors.push(cursor);
         }
@@ -476,7 +496,8 @@ mod tests {
             sorted.sort();
             expected.extend(rows.into_iter().map(|(k, r)| (k.clone(), format!("{k}{r}"), r)));
             if n % 3 == 0 {
-                spilled.push(SpilledRun::write(&[sorted]).unwrap());
+                let run = SpilledRun::write(&[sorted], spilled.last()).unwrap();
+                spilled.push(run);
             } else {
                 memory.push(sorted);
             }
@@ -502,7 +523,7 @@ mod tests {
         let long = "x".repeat(READ_BYTES * 2);
         let mut sorted = run(&[(&long, 2), ("a", 1), ("z", 3)]);
         assert!(!sorted.sort());
-        let spilled = [SpilledRun::write(std::slice::from_ref(&sorted)).unwrap()];
+        let spilled = [SpilledRun::write(std::slice::from_ref(&sorted), None).unwrap()];
         assert_eq!(drain(Merge::new(&[], &spilled).unwrap()), drain(Merge::new(&[sorted], &[]).unwrap()));
     }
 }

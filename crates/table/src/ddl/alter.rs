@@ -216,18 +216,18 @@ impl Database {
         convert: RowConversion<'_>,
     ) -> Result<Change, MySqlError> {
         make_trees(txn, def)?;
-        let mut builder = TreeBuilder::new(def, (0..def.indexes.len()).collect());
+        let mut builder = TreeBuilder::new(def, (0..def.indexes.len()).collect(), cx);
         for_each_row(old, snapshot, cx, |batch, row| {
             let row = convert(batch.values(row))?;
             builder.add_row(&row)
         })?;
-        builder.finish(txn, cx)?;
         let change = Change {
             rows: builder.rows,
             new_trees: true,
             next_row_id: Some(builder.next_row_id),
             auto_max: Some(builder.auto_max),
         };
+        builder.finish(txn, cx)?;
         drop_trees(txn, &old.def)?;
         Ok(change)
     }
@@ -252,10 +252,8 @@ impl Database {
         }
         let new_trees = !made.is_empty();
         if new_trees {
-            let mut builder = TreeBuilder::new(def, made);
-            for_each_row(old, snapshot, cx, |batch, row| {
-                builder.add_entries(batch.key(row), batch.row(row))
-            })?;
+            let mut builder = TreeBuilder::new(def, made, cx);
+            builder.add_table(old, snapshot, cx)?;
             builder.finish(txn, cx)?;
         }
         Ok(Change { rows: 0, new_trees, next_row_id: None, auto_max: None })

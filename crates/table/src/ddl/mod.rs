@@ -55,6 +55,10 @@ pub struct DdlContext {
     pub replica: Option<ReplicaRecord>,
     /// `foreign_key_checks`: what foreign keys tie together stays together, and rows are checked when one is added.
     pub foreign_key_checks: bool,
+    /// `innodb_ddl_threads`: threads that build indexes; no more than the machine has cores.
+    pub threads: usize,
+    /// `innodb_ddl_buffer_size`: bytes of index entries in memory, for all threads together.
+    pub memory: usize,
 }
 
 impl Default for DdlContext {
@@ -67,6 +71,8 @@ impl Default for DdlContext {
             session: None,
             replica: None,
             foreign_key_checks: true,
+            threads: 1,
+            memory: 256 << 20,
         }
     }
 }

@@ -145,3 +145,21 @@ async fn a_table_that_is_filled_keeps_its_sources_as_they_are() {
     }
     assert_eq!(c.rows("CHECK TABLE src").await, table("d.src check status OK"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_threads_build_indexes() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    assert_eq!(c.rows("SELECT @@innodb_ddl_threads, @@innodb_ddl_buffer_size").await, table("4 268435456"));
+    assert_eq!(c.ok("SET innodb_ddl_threads = 3, innodb_ddl_buffer_size = 65536, cte_max_recursion_depth = 100000").await.warnings, 0);
+    c.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(200))").await;
+    let rows = "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r WHERE n < 8000) SELECT n, n * 7919 % 8009, LPAD(n * 13 % 8009, 150, 'x') FROM r";
+    c.ok(&format!("INSERT INTO t {rows}")).await;
+    c.ok("ALTER TABLE t ADD UNIQUE (b), ADD INDEX (c), ADD UNIQUE bc (b, c)").await;
+    assert_eq!(c.rows("CHECK TABLE t").await, table("d.t check status OK"));
+    assert_eq!(c.value("SELECT a FROM t WHERE b = 7919").await, "1");
+    // A load into an empty table with these indexes.
+    c.ok("CREATE TABLE u LIKE t").await;
+    assert_eq!(c.ok("INSERT INTO u SELECT * FROM t").await.affected_rows, 8000);
+    assert_eq!(c.rows("CHECK TABLE u").await, table("d.u check status OK"));
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::crash::pages_owned;
 use super::*;
 use crate::disk::{Rng, SeededRng};
-use crate::txn::Loaded;
+use crate::txn::{LoadTxn, Loaded, SealedLoad, SharedTxn};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -238,6 +238,180 @@ fn others_come_first() {
     assert!(txn.load(index).unwrap().is_none());
     commit(txn);
     sound(&engine, index, &BTreeMap::from([(b"a".to_vec(), b"b".to_vec())]));
+}
+
+/// Loads of several indexes, made by turns, a few rows at a time.
+fn fill_by_turns(txn: &mut Txn, indexes: &[IndexId], rows: &[Model]) -> crate::Result<Loaded> {
+    let mut loads = Vec::new();
+    for (index, rows) in indexes.iter().zip(rows) {
+        loads.push((txn.load(*index)?.expect("the index is empty"), rows.iter().peekable()));
+    }
+    while loads.iter_mut().any(|(_, rows)| rows.peek().is_some()) {
+        for (load, rows) in &mut loads {
+            rows.by_ref().take(40).try_for_each(|(key, value)| load.push(txn, key, value))?;
+        }
+    }
+    let sealed: crate::Result<Vec<SealedLoad>> = loads.into_iter().map(|(load, _)| load.seal(txn)).collect();
+    txn.attach(sealed?)
+}
+
+fn three(engine: &Engine) -> [IndexId; 3] {
+    [(); 3].map(|()| new_index(engine))
+}
+
+/// Different heights, long values among them.
+fn rows_of_three() -> [Model; 3] {
+    let mut rows = [numbered(1_200, 300), numbered(3, 20), numbered(400, 900)];
+    rows[2].insert(b"long".to_vec(), vec![6; 40_000]);
+    rows
+}
+
+#[test]
+fn loads_side_by_side_come_and_go_together() {
+    let (engine, _) = engine();
+    let (indexes, rows) = (three(&engine), rows_of_three());
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let start = txn.savepoint();
+    let count = rows.iter().map(|rows| rows.len() as u64).sum();
+    assert_eq!(fill_by_turns(&mut txn, &indexes, &rows).unwrap(), Loaded::Rows(count));
+    txn.rollback_to(&start).unwrap();
+    for index in indexes {
+        sound(&engine, index, &Model::new());
+    }
+    // What was emptied row by row is no single leaf any more.
+    let indexes = three(&engine);
+    fill_by_turns(&mut txn, &indexes, &rows).unwrap();
+    assert_eq!(done(txn.insert(indexes[1], b"later", b"x")), Inserted::Yes);
+    commit(txn);
+    let mut rows = rows;
+    rows[1].insert(b"later".to_vec(), b"x".to_vec());
+    for (index, rows) in indexes.iter().zip(&rows) {
+        sound(&engine, *index, rows);
+    }
+}
+
+#[test]
+fn loads_side_by_side_in_threads_make_the_pages_of_one_after_the_other() {
+    let engine = open_with(&disk(3), Options { buffer_pool_bytes: 64 << 20, background: true, ..options() }).unwrap();
+    let rows = [numbered(30_000, 100), numbered(20_000, 200), numbered(5, 10), numbered(9_000, 400)];
+    let one_by_one: Vec<usize> = rows
+        .iter()
+        .map(|rows| {
+            let index = new_index(&engine);
+            let mut txn = engine.begin(Isolation::RepeatableRead);
+            fill(&mut txn, index, rows).unwrap();
+            commit(txn);
+            sound(&engine, index, rows).pages.len()
+        })
+        .collect();
+    let indexes = [(); 4].map(|()| new_index(&engine));
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let loads = indexes.map(|index| txn.load(index).unwrap().unwrap());
+    let shared = &SharedTxn::new(&mut txn);
+    let sealed: Vec<SealedLoad> = std::thread::scope(|scope| {
+        let threads: Vec<_> = loads
+            .into_iter()
+            .zip(&rows)
+            .map(|(mut load, rows)| {
+                let mut shared = shared;
+                scope.spawn(move || {
+                    for (key, value) in rows {
+                        load.push(&mut shared, key, value).unwrap();
+                    }
+                    load.seal(&mut shared).unwrap()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut last = shared;
+    assert_eq!(last.with(|txn| txn.attach(sealed)).unwrap(), Loaded::Rows(59_005));
+    commit(txn);
+    for ((index, rows), pages) in indexes.iter().zip(&rows).zip(one_by_one) {
+        assert_eq!(sound(&engine, *index, rows).pages.len(), pages);
+    }
+}
+
+#[test]
+fn loads_side_by_side_are_given_up_together() {
+    let (engine, _) = engine();
+    let (indexes, rows) = (three(&engine), rows_of_three());
+    let mut txn = engine.begin(Isolation::RepeatableRead);
+    let mut loads: Vec<_> = indexes.iter().map(|index| txn.load(*index).unwrap().unwrap()).collect();
+    for (load, rows) in loads.iter_mut().zip(&rows) {
+        rows.iter().for_each(|(key, value)| load.push(&mut txn, key, value).unwrap());
+    }
+    given(&engine, indexes[2], &[("a", "b")]);
+    let sealed = loads.into_iter().map(|load| load.seal(&mut txn).unwrap()).collect();
+    assert_eq!(txn.attach(sealed).unwrap(), Loaded::NotEmpty);
+    for index in indexes {
+        assert_eq!(pages_owned(&engine, index).len(), 1);
+    }
+    // The others are as they were.
+    fill_by_turns(&mut txn, &indexes[..2], &rows[..2]).unwrap();
+    commit(txn);
+    sound(&engine, indexes[0], &rows[0]);
+    sound(&engine, indexes[1], &rows[1]);
+    sound(&engine, indexes[2], &BTreeMap::from([(b"a".to_vec(), b"b".to_vec())]));
+}
+
+/// The first three indexes side by side, committed; the others, rolled back, or found by the crash. How many steps were acknowledged.
+fn loads_by_turns(engine: &Engine, indexes: &[[IndexId; 3]; 3]) -> usize {
+    let rows = rows_of_three();
+    let begin = || engine.begin(Isolation::RepeatableRead);
+    let steps: [&dyn Fn() -> crate::Result<()>; 3] = [
+        &|| {
+            let mut txn = begin();
+            fill_by_turns(&mut txn, &indexes[0], &rows)?;
+            txn.commit(b"")?.wait()
+        },
+        &|| {
+            let mut txn = begin();
+            fill_by_turns(&mut txn, &indexes[1], &rows)?;
+            engine.checkpoint()?;
+            txn.rollback()
+        },
+        &|| {
+            let mut txn = begin();
+            fill_by_turns(&mut txn, &indexes[2], &rows)?;
+            engine.flush_log()?;
+            std::mem::forget(txn);
+            Ok(())
+        },
+    ];
+    steps.iter().take_while(|step| step().is_ok()).count()
+}
+
+#[test]
+fn the_power_goes_at_every_write_of_loads_side_by_side() {
+    let begin = |seed| {
+        let disk = disk(seed);
+        let engine = open(&disk);
+        let indexes = [(); 3].map(|()| three(&engine));
+        (disk, engine, indexes)
+    };
+    let (whole, engine, indexes) = begin(17);
+    let first = whole.changes();
+    assert_eq!(loads_by_turns(&engine, &indexes), 3);
+    let last = whole.changes();
+    drop(engine);
+    let (rows, none) = (rows_of_three(), [(); 3].map(|()| Model::new()));
+    for n in first..=last {
+        let (disk, engine, indexes) = begin(n);
+        disk.power_off_at(n);
+        let acknowledged = loads_by_turns(&engine, &indexes);
+        drop(engine);
+        let engine = open(&disk.crash());
+        let is_there = !found(&engine, indexes[0][0]).is_empty();
+        assert!(is_there || acknowledged == 0, "write {n}: acknowledged and gone");
+        let expected = if is_there { &rows } else { &none };
+        for (index, rows) in indexes[0].iter().zip(expected) {
+            sound(&engine, *index, rows);
+        }
+        for index in indexes[1..].iter().flatten() {
+            sound(&engine, *index, &Model::new());
+        }
+    }
 }
 
 #[test]

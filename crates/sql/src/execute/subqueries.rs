@@ -12,7 +12,8 @@ use crate::plan::{BoundQuery, CompareBy, CompareOp, Expr, ExprKind, ExprType, Hi
 use crate::session::{Session, error};
 
 /// A plan as a query of its own.
-pub(crate) fn query_of(rel: Rel) -> BoundQuery {
+pub(crate) fn query_of(mut rel: Rel) -> BoundQuery {
+    rel.inline_lone_ctes();
     let locking = has_lock(&rel);
     BoundQuery { rel, hints: Hints::default(), into: None, views: Vec::new(), locking, calc_found_rows: false }
 }

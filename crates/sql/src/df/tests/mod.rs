@@ -1,5 +1,6 @@
 //! Whole queries: parsed, bound, lowered, executed over small tables.
 
+mod ctes;
 mod queries;
 mod recorded;
 mod subqueries;

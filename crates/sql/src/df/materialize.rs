@@ -54,7 +54,7 @@ pub(super) struct MaterializedCte {
 }
 
 enum State {
-    Lowered(LogicalPlan),
+    Lowered(Box<LogicalPlan>),
     Planned(Physical),
     /// Somebody has asked for rows.
     Making(Making),
@@ -77,7 +77,7 @@ impl MaterializedCte {
     /// `plan` gives columns of these names and types.
     pub fn new(shared: Arc<Shared>, id: usize, title: String, plan: LogicalPlan, names: &[String], types: &[ExprType]) -> MaterializedCte {
         let types: Vec<(ColumnType, bool)> = types.iter().map(|t| (t.ty.clone(), true)).collect();
-        MaterializedCte { shared, id, title, schema: schema(names, &types), rows: OnceLock::new(), state: Mutex::new(State::Lowered(plan)) }
+        MaterializedCte { shared, id, title, schema: schema(names, &types), rows: OnceLock::new(), state: Mutex::new(State::Lowered(Box::new(plan))) }
     }
 
     /// Plans it, unless that is done.

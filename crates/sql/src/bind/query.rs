@@ -16,7 +16,9 @@ impl Binder<'_> {
     /// A whole statement's query.
     pub fn statement_query(&mut self, query: &ast::Query) -> Result<BoundQuery> {
         let mut rel = self.query_expression(query)?;
-        rel.inline_lone_ctes();
+        if self.next_cte > 0 {
+            rel.inline_lone_ctes();
+        }
         let rel = if self.merges { rel.merged() } else { rel };
         let into = query.into.as_ref().map(|into| match into {
             ast::Into::Outfile { path, charset, format } => IntoTarget::Outfile { path: path.clone(), charset: charset.clone(), format: format.clone() },

@@ -192,7 +192,9 @@ impl Binder<'_> {
     }
 
     fn dml_query(&mut self, mut rel: Rel, hints: Hints) -> BoundQuery {
-        rel.inline_lone_ctes();
+        if self.next_cte > 0 {
+            rel.inline_lone_ctes();
+        }
         BoundQuery { rel, hints, into: None, views: self.views.clone(), locking: true, calc_found_rows: false }
     }
 

@@ -49,7 +49,7 @@ pub(super) struct MaterializedCte {
     title: String,
     schema: SchemaRef,
     /// An estimate of its rows, once it is planned.
-    rows: OnceLock<f64>,
+    estimate: OnceLock<f64>,
     state: Mutex<State>,
 }
 
@@ -77,7 +77,7 @@ impl MaterializedCte {
     /// `plan` gives columns of these names and types.
     pub fn new(shared: Arc<Shared>, id: usize, title: String, plan: LogicalPlan, names: &[String], types: &[ExprType]) -> MaterializedCte {
         let types: Vec<(ColumnType, bool)> = types.iter().map(|t| (t.ty.clone(), true)).collect();
-        MaterializedCte { shared, id, title, schema: schema(names, &types), rows: OnceLock::new(), state: Mutex::new(State::Lowered(Box::new(plan))) }
+        MaterializedCte { shared, id, title, schema: schema(names, &types), estimate: OnceLock::new(), state: Mutex::new(State::Lowered(Box::new(plan))) }
     }
 
     /// Plans it, unless that is done.
@@ -85,7 +85,7 @@ impl MaterializedCte {
         let mut state = self.state.lock().await;
         if let State::Lowered(plan) = &*state {
             let planned = on_threads(&self.shared, plan, true).await?;
-            let _ = self.rows.set(estimated_rows(&planned.physical));
+            let _ = self.estimate.set(estimated_rows(&planned.physical));
             *state = State::Planned(planned);
         }
         Ok(())
@@ -156,7 +156,7 @@ impl fmt::Debug for MaterializedCte {
 async fn make(plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, schema: SchemaRef, shared: Arc<Shared>) -> Result<Rows> {
     let memory = MemoryConsumer::new("rows of a common table expression").with_can_spill(true).register(context.memory_pool());
     let mut given = execute_stream(plan, context.clone())?;
-    let mut batches = Vec::new();
+    let mut batches: Vec<RecordBatch> = Vec::new();
     let mut file = None;
     while let Some(batch) = given.next().await {
         shared.check_killed()?;
@@ -252,7 +252,7 @@ impl CteExec {
 
     /// About how many rows there are.
     pub fn row_estimate(&self) -> f64 {
-        self.cte.rows.get().copied().unwrap_or(1.0)
+        self.cte.estimate.get().copied().unwrap_or(1.0)
     }
 
     /// The plan that makes the rows; `None` once they are being made.

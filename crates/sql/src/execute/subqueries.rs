@@ -18,7 +18,8 @@ pub(crate) fn query_of(mut rel: Rel) -> BoundQuery {
     BoundQuery { rel, hints: Hints::default(), into: None, views: Vec::new(), locking, calc_found_rows: false }
 }
 
-fn has_lock(rel: &Rel) -> bool {
+/// A scan of the plan locks rows, but for its subqueries.
+pub(super) fn has_lock(rel: &Rel) -> bool {
     matches!(rel.kind, crate::plan::RelKind::Scan { lock: Some(_), .. }) || rel.inputs().into_iter().any(has_lock)
 }
 

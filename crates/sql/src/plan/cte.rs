@@ -35,32 +35,38 @@ impl Rel {
     /// volatile stays what it is: the place may be read more than once.
     pub fn inline_lone_ctes(&mut self) {
         let mut readers = HashMap::new();
-        count_readers(self, &mut readers);
+        count_readers(self, 1, &mut readers);
         if !readers.is_empty() {
             inline(self, &readers);
         }
     }
 }
 
-/// Counts the places where each is read. Those inside another one are counted once, however often that one is read.
-fn count_readers(rel: &Rel, readers: &mut HashMap<usize, usize>) {
+/// Counts the places where each is read; one that is read `times`. Those inside another one are counted once, however often that one is read.
+fn count_readers(rel: &Rel, times: usize, readers: &mut HashMap<usize, usize>) {
     stack::ensure(|| {
-        if let RelKind::MaterializedCte { id, .. } = &rel.kind {
-            let count = readers.entry(*id).or_default();
-            *count += 1;
-            if *count > 1 {
-                return;
-            }
-        }
         rel.own_roots(&mut |root| {
             root.walk(&mut |e| {
                 if let ExprKind::Subquery(sub) = &e.kind {
-                    count_readers(&sub.plan, readers);
+                    count_readers(&sub.plan, times, readers);
                 }
             });
         });
-        for input in rel.inputs() {
-            count_readers(input, readers);
+        match &rel.kind {
+            RelKind::MaterializedCte { id, plan, .. } => {
+                let count = readers.entry(*id).or_default();
+                let is_known = *count > 0;
+                *count += times;
+                if !is_known {
+                    count_readers(plan, 1, readers);
+                }
+            }
+            RelKind::RecursiveCte { anchor, step, .. } => {
+                count_readers(anchor, times, readers);
+                // In each round.
+                count_readers(step, 2, readers);
+            }
+            _ => rel.inputs().into_iter().for_each(|input| count_readers(input, times, readers)),
         }
     });
 }

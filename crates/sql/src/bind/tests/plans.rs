@@ -97,6 +97,8 @@ fn what_with_names_is_made_once_where_mysql_materializes_it() {
         ("WITH x AS (SELECT id, (@n := 1) AS m FROM t) SELECT * FROM x JOIN x AS y USING (id)", 2),
         ("WITH RECURSIVE x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < 5) SELECT * FROM x", 0),
         ("WITH RECURSIVE x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < 5) SELECT * FROM x JOIN x AS y USING (n)", 2),
+        // Each round reads it.
+        ("WITH RECURSIVE y AS (SELECT DISTINCT a FROM t), x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x JOIN y ON y.a = x.n) SELECT * FROM x", 1),
         // The other is in a subquery, which is not shown.
         ("WITH x AS (SELECT DISTINCT a FROM t) SELECT * FROM x WHERE a = (SELECT max(a) FROM x)", 1),
         // The inner one is read in one place.

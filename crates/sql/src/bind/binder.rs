@@ -32,7 +32,8 @@ pub(super) struct Binder<'a> {
     /// Queries being bound, outermost first.
     pub scopes: Vec<Scope>,
     pub ctes: Vec<CteBinding>,
-    pub next_recursion: usize,
+    /// The number of the next recursion, or common table expression that is made once.
+    pub next_cte: usize,
     pub locking: bool,
     /// The one table that the statement changes, with its alias: subqueries may not read it.
     pub changing: Option<(Arc<Table>, Str)>,
@@ -89,7 +90,7 @@ impl<'a> Binder<'a> {
             folder: Folder::new(cx),
             scopes: Vec::new(),
             ctes: Vec::new(),
-            next_recursion: 0,
+            next_cte: 0,
             locking: false,
             changing: None,
             inserting: false,

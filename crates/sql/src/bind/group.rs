@@ -200,7 +200,7 @@ fn collect_dependencies(rel: &Rel, offset: usize, equalities: &mut Vec<Equality>
                 }
             }
         }
-        RelKind::Limit { input, .. } | RelKind::Sort { input, .. } | RelKind::Filter { input, .. } => {
+        RelKind::Limit { input, .. } | RelKind::Sort { input, .. } | RelKind::Filter { input, .. } | RelKind::MaterializedCte { plan: input, .. } => {
             collect_dependencies(input, offset, equalities, tables);
         }
         _ => {}

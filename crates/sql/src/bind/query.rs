@@ -15,7 +15,10 @@ use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, 
 impl Binder<'_> {
     /// A whole statement's query.
     pub fn statement_query(&mut self, query: &ast::Query) -> Result<BoundQuery> {
-        let rel = self.query_expression(query)?;
+        let mut rel = self.query_expression(query)?;
+        if self.next_cte > 0 {
+            rel.inline_lone_ctes();
+        }
         let rel = if self.merges { rel.merged() } else { rel };
         let into = query.into.as_ref().map(|into| match into {
             ast::Into::Outfile { path, charset, format } => IntoTarget::Outfile { path: path.clone(), charset: charset.clone(), format: format.clone() },
@@ -223,9 +226,19 @@ impl Binder<'_> {
             self.changing = changing;
             let mut rel = rel?;
             rename(&mut rel, &cte.name, &cte.columns)?;
+            if !is_merged(&cte.query, &rel) && !rel.is_correlated() && !rel.reads_recursion_around() && (!rel.is_written_out() || rel.is_volatile()) {
+                let (id, fields) = (self.new_cte_id(), rel.fields.clone());
+                rel = Rel { kind: RelKind::MaterializedCte { id, name: Str::from(cte.name.as_str()), plan: Box::new(rel) }, fields };
+            }
             self.ctes.push(CteBinding { name: cte.name.clone(), rel, level: self.scopes.len() });
         }
         Ok(())
+    }
+
+    fn new_cte_id(&mut self) -> usize {
+        let id = self.next_cte;
+        self.next_cte += 1;
+        id
     }
 
     fn recursive_cte(&mut self, cte: &ast::Cte) -> Result<Rel> {
@@ -252,8 +265,7 @@ impl Binder<'_> {
         }
         let fields: Vec<Field> = anchor.fields.iter().map(|f| Field::computed(f.name.clone(), f.ty.clone())).collect();
         let anchor = conform(anchor, &fields);
-        let id = self.next_recursion;
-        self.next_recursion += 1;
+        let id = self.new_cte_id();
         let scan = Rel { kind: RelKind::CteScan { id, name: Str::from(cte.name.as_str()) }, fields: fields.clone() };
         let visible = self.ctes.len();
         self.ctes.push(CteBinding { name: cte.name.clone(), rel: scan, level: self.scopes.len() });
@@ -268,6 +280,38 @@ impl Binder<'_> {
         let rel = Rel { kind, fields };
         let around = Surroundings { order_by: &cte.query.order_by, limit: cte.query.limit.as_ref(), locks: &[] };
         self.order_and_limit(rel, around)
+    }
+}
+
+/// True if MySQL merges a common table expression with each query that names it: it only chooses rows and columns, and assigns no variable. What it computes
+/// is then computed for each of them.
+fn is_merged(query: &ast::Query, rel: &Rel) -> bool {
+    let plain = match &query.body {
+        QueryBody::Select(select) => !select.distinct && select.group_by.is_empty() && select.having.is_none() && !select.from.is_empty(),
+        QueryBody::Table(_) => true,
+        QueryBody::Nested(inner) => return query.limit.is_none() && is_merged(inner, rel),
+        QueryBody::Values(_) | QueryBody::SetOperations { .. } => false,
+    };
+    if !plain || query.limit.is_some() {
+        return false;
+    }
+    let mut assigns = false;
+    rel.for_each_expr(&mut |e, _| assigns |= matches!(e.kind, ExprKind::AssignUserVar { .. }));
+    let RelKind::Project { input, exprs } = &select_list(rel).kind else { return !assigns };
+    let is_aggregate = |rel: &Rel| matches!(rel.kind, RelKind::Aggregate { .. } | RelKind::Window { .. });
+    let grouped = is_aggregate(input) || matches!(&input.kind, RelKind::Filter { input, .. } if is_aggregate(input));
+    // A subquery of the select list that reads the row would be evaluated for more rows than there are.
+    let mut dependent = false;
+    exprs.iter().for_each(|e| e.walk(&mut |e| dependent |= matches!(&e.kind, ExprKind::Subquery(sub) if sub.correlated)));
+    !assigns && !grouped && !dependent
+}
+
+/// Below what orders the rows, and leaves out the columns that only ORDER BY needs.
+fn select_list(rel: &Rel) -> &Rel {
+    match &rel.kind {
+        RelKind::Sort { input, .. } => select_list(input),
+        RelKind::Project { input, .. } if matches!(input.kind, RelKind::Sort { .. }) => select_list(input),
+        _ => rel,
     }
 }
 

@@ -191,7 +191,10 @@ impl Binder<'_> {
         Ok((exprs, fields, targets))
     }
 
-    fn dml_query(&mut self, rel: Rel, hints: Hints) -> BoundQuery {
+    fn dml_query(&mut self, mut rel: Rel, hints: Hints) -> BoundQuery {
+        if self.next_cte > 0 {
+            rel.inline_lone_ctes();
+        }
         BoundQuery { rel, hints, into: None, views: self.views.clone(), locking: true, calc_found_rows: false }
     }
 

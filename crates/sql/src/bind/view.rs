@@ -187,11 +187,11 @@ impl Binder<'_> {
         let definer = if def.invoker { None } else { self.cx.access_of(&def.definer.0, &def.definer.1) };
         let cx = ViewContext { cx: self.cx, view: def, definer };
         let mut inner = Binder::new(&cx);
-        inner.next_recursion = self.next_recursion;
+        inner.next_cte = self.next_cte;
         inner.expanding = self.expanding.clone();
         inner.expanding.push(name);
         let bound = crate::stack::ensure(|| f(&mut inner, &query));
-        self.next_recursion = inner.next_recursion;
+        self.next_cte = inner.next_cte;
         self.granted_below = inner.granted;
         self.views.push(view.clone());
         self.views.append(&mut inner.views);

@@ -14,6 +14,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, StatisticsArgs};
 use datafusion::physical_plan::statistics::StatisticsContext;
 
+use super::materialize::CteExec;
 use super::scan::ScanExec;
 
 /// Exchanges the sides of joins whose left side has more rows, by estimates of ours, after DataFusion has chosen by what it knows, and decides
@@ -85,6 +86,9 @@ fn rows(plan: &Arc<dyn ExecutionPlan>) -> Rows {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         let whole = scan.row_estimate() as f64;
         return Rows { estimate: (whole * KEPT.powi(scan.conditions().len() as i32)).max(1.0), whole };
+    }
+    if let Some(cte) = plan.downcast_ref::<CteExec>() {
+        return Rows { estimate: cte.row_estimate(), whole: cte.row_estimate() };
     }
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         let (left, right) = (rows(join.left()), rows(join.right()));

@@ -1,5 +1,6 @@
 //! What a running query knows of its session.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -15,6 +16,7 @@ use super::activity::QueryActivity;
 use super::aside;
 use super::engine::{Planning, QueryEngine, SPILLING_BATCH_ROWS};
 use super::error::user;
+use super::materialize::MaterializedCte;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::{EvalContext, Raised, SharedContext};
 use crate::plan::{Rel, VirtualTable, Wanted};
@@ -84,6 +86,8 @@ pub(super) struct Shared {
     has_steps: bool,
     /// How often memory ran out before this attempt.
     spilling: AtomicUsize,
+    /// The common table expressions whose rows this attempt makes once, by their ids. They hold this context: it lets go of them when it ends.
+    ctes: Mutex<HashMap<usize, Arc<MaterializedCte>>>,
     /// EXPLAIN: subqueries are planned, not run.
     pub explain: bool,
 }
@@ -120,6 +124,7 @@ impl Shared {
             in_order: AtomicBool::new(in_order),
             has_steps: has_steps(rel),
             spilling: AtomicUsize::new(0),
+            ctes: Mutex::default(),
             explain,
         })
     }
@@ -138,6 +143,26 @@ impl Shared {
     /// What still runs for the query is for nobody.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
+        self.forget_ctes();
+    }
+
+    /// The common table expression of this id, if it is known already.
+    pub fn cte(&self, id: usize) -> Option<Arc<MaterializedCte>> {
+        self.ctes.lock().get(&id).cloned()
+    }
+
+    /// Keeps a common table expression for all who read it; another thread may have been first.
+    pub fn keep_cte(&self, id: usize, cte: MaterializedCte) -> DfResult<Arc<MaterializedCte>> {
+        let mut ctes = self.ctes.lock();
+        // Nobody would let go of it after the end, which is noted before they are forgotten.
+        self.check_killed()?;
+        Ok(ctes.entry(id).or_insert_with(|| Arc::new(cte)).clone())
+    }
+
+    fn forget_ctes(&self) {
+        // Dropped without the latch.
+        let ctes = std::mem::take(&mut *self.ctes.lock());
+        drop(ctes);
     }
 
     /// Which attempt at the query this is.
@@ -288,6 +313,7 @@ impl Shared {
     fn start_anew(&self) {
         self.attempt.fetch_add(1, Ordering::Relaxed);
         *self.first_warning.lock() = None;
+        self.forget_ctes();
         (self.start_over)();
     }
 

@@ -1,5 +1,7 @@
 //! Plans as EXPLAIN FORMAT=TREE prints them.
 
+use std::sync::Arc;
+
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
@@ -9,6 +11,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, displayable};
 use highkey_table::TableId;
 
+use super::materialize::CteExec;
 use super::parallel::SerialReason;
 use super::scan::ScanExec;
 use super::through::Through;
@@ -42,20 +45,34 @@ pub struct ShownScan {
 
 pub(super) fn explained(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Explained {
     let mut explained = Explained { lines: tree(plan, degree), scans: Vec::new(), workers: degree.unwrap_or(1), collects_groups: false };
-    look_into(plan, &mut explained);
+    look_into(plan, &mut explained, &mut Vec::new());
     explained
 }
 
-fn look_into(plan: &dyn ExecutionPlan, explained: &mut Explained) {
+/// `made`: the common table expressions that have been looked into.
+fn look_into(plan: &dyn ExecutionPlan, explained: &mut Explained, made: &mut Vec<usize>) {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         explained.scans.push(scan.shown());
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         explained.collects_groups |= !aggregate.group_expr().is_empty() && *aggregate.input_order_mode() == InputOrderMode::Linear;
     }
-    for child in plan.children() {
-        look_into(child.as_ref(), explained);
+    if let Some(rows) = plan_of_cte(plan, made) {
+        look_into(rows.as_ref(), explained, made);
     }
+    for child in plan.children() {
+        look_into(child.as_ref(), explained, made);
+    }
+}
+
+/// What makes the rows that the operator reads of a common table expression, where it is the first that does.
+fn plan_of_cte(plan: &dyn ExecutionPlan, made: &mut Vec<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+    let cte = plan.downcast_ref::<CteExec>()?;
+    if made.contains(&cte.id()) {
+        return None;
+    }
+    made.push(cte.id());
+    cte.plan()
 }
 
 /// One line per operator, indented by depth. Projections, batching and exchange operators are not shown: MySQL has no lines for them.
@@ -65,11 +82,12 @@ fn tree(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Vec<St
         Ok(workers) => format!("-> Parallel execute ({workers} workers)"),
         Err(reason) => format!("-> Serial execute ({})", reason.explanation()),
     }];
-    add(plan, 1, &mut lines);
+    add(plan, 1, &mut lines, &mut Vec::new());
     lines
 }
 
-fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<String>) {
+/// `made`: the common table expressions whose plans are shown.
+fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<String>, made: &mut Vec<usize>) {
     let mut depth = depth;
     if let Some(scan) = plan.downcast_ref::<ScanExec>()
         && !scan.conditions().is_empty()
@@ -85,8 +103,16 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<String>) {
         }
         None => depth,
     };
+    if let Some(cte) = plan.downcast_ref::<CteExec>() {
+        let rows = plan_of_cte(plan, made);
+        let elsewhere = if rows.is_none() { " (query plan printed elsewhere)" } else { "" };
+        lines.push(format!("{}-> {}{elsewhere}", "    ".repeat(depth), cte.title()));
+        if let Some(rows) = rows {
+            add(rows.as_ref(), depth + 1, lines, made);
+        }
+    }
     for child in plan.children() {
-        add(child.as_ref(), depth, lines);
+        add(child.as_ref(), depth, lines, made);
     }
 }
 
@@ -94,6 +120,9 @@ fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         let rows = scan.row_estimate();
         return Some(format!("{}  (cost={:.2} rows={rows})", scan.describe(), rows as f64 * 0.1));
+    }
+    if let Some(cte) = plan.downcast_ref::<CteExec>() {
+        return Some(format!("Table scan on {}", cte.alias()));
     }
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         return Some(format!("Filter: ({})", readable(&filter.predicate().to_string())));

@@ -6,7 +6,7 @@
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
 //! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
-//! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `aggregate`: MySQL's aggregates. `explain`: plans as text.
+//! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text.
 
 mod activity;
 mod aggregate;
@@ -26,6 +26,7 @@ mod in_order;
 mod kernel;
 mod key_set;
 mod lower;
+mod materialize;
 mod memory;
 mod merge_join;
 mod parallel;
@@ -315,6 +316,7 @@ pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Explained, M
     let (killed, interruption) = (cx.killed.clone(), cx.interruption.clone());
     let mut task = engine.handle().spawn(async move {
         let shared = Shared::new(cx, &bound.rel, true);
+        let _end = End(shared.clone());
         physical(&shared, bound.rel).await.map(|plan| explain::explained(plan.physical.as_ref(), plan.degree))
     });
     let explained = tokio::select! {

@@ -117,7 +117,11 @@ impl ParallelSettings {
 fn gives_rows_as_read(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::Values { .. } | RelKind::Join { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. } => true,
-        RelKind::Filter { input, .. } | RelKind::Project { input, .. } | RelKind::Window { input, .. } | RelKind::Limit { input, .. } => gives_rows_as_read(input),
+        RelKind::Filter { input, .. }
+        | RelKind::Project { input, .. }
+        | RelKind::Window { input, .. }
+        | RelKind::Limit { input, .. }
+        | RelKind::MaterializedCte { plan: input, .. } => gives_rows_as_read(input),
         RelKind::Aggregate { .. } | RelKind::Sort { .. } | RelKind::Distinct { .. } => false,
         RelKind::SetOperation { all, inputs, .. } => *all && inputs.iter().any(gives_rows_as_read),
     }
@@ -128,7 +132,7 @@ fn is_sorted_below(rel: &Rel, joined: bool) -> bool {
     match &rel.kind {
         RelKind::Project { input, exprs } => is_sorted_below(input, joined || exprs.iter().any(Expr::has_subquery)),
         RelKind::Filter { input, predicate } => is_sorted_below(input, joined || predicate.has_subquery()),
-        RelKind::Limit { input, .. } => is_sorted_below(input, joined),
+        RelKind::Limit { input, .. } | RelKind::MaterializedCte { plan: input, .. } => is_sorted_below(input, joined),
         RelKind::SetOperation { all: true, inputs, .. } => inputs.iter().any(|input| is_sorted_below(input, joined)),
         RelKind::Sort { .. } => joined,
         _ => false,
@@ -177,7 +181,7 @@ fn shows_order(rel: &Rel, free: bool) -> bool {
         RelKind::Project { exprs, .. } => seen |= exprs.iter().any(depends_on_order),
         RelKind::Join { on, .. } => seen |= !free || on.as_ref().is_some_and(depends_on_order),
         RelKind::Scan { .. } => seen |= !free,
-        RelKind::Values { .. } | RelKind::Virtual { .. } => {}
+        RelKind::Values { .. } | RelKind::Virtual { .. } | RelKind::MaterializedCte { .. } => {}
     }
     seen || rel.inputs().iter().any(|input| shows_order(input, free))
 }
@@ -194,7 +198,7 @@ fn is_one_row(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Aggregate { groups, .. } => groups.is_empty(),
         RelKind::Values { rows } => rows.len() <= 1,
-        RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Limit { input, .. } => is_one_row(input),
+        RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Limit { input, .. } | RelKind::MaterializedCte { plan: input, .. } => is_one_row(input),
         _ => false,
     }
 }

@@ -4,6 +4,7 @@
 //! - Where every scan of the plan locks, those in share mode (SERIALIZABLE, what INSERT … SELECT reads) lock their ranges first and then run as any
 //!   other scan, in parallel if need be, under a snapshot taken after: nobody can have changed what it shows.
 
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use futures::future::BoxFuture;
 use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, SemiConsistent, Stage, Table};
 use highkey_types::{MySqlError, Value};
 
-use super::subqueries::sort_members;
+use super::subqueries::{has_lock, sort_members};
 use super::target::{Target, to_session};
 use crate::bind::ROW_KEY;
 use crate::expr::{self, EvalContext};
@@ -83,6 +84,8 @@ impl Session {
     /// replaced by its rows; those of subqueries are locked, and read as the others are.
     pub(crate) async fn lock_plan(&mut self, rel: &mut Rel) -> Result<bool, MySqlError> {
         let latest = self.locks_gaps() && all_lock(rel);
+        let mut ctes = HashMap::new();
+        locking_ctes(rel, &mut ctes);
         self.lock_joins(rel).await?;
         let mut scans = Vec::new();
         scans_to_lock(rel, false, latest, &mut scans);
@@ -93,6 +96,10 @@ impl Session {
             forget_shared(rel);
         }
         self.materialise_locked(rel).await?;
+        if !ctes.is_empty() {
+            keep_locked(rel, &mut ctes);
+            put_locked(rel, &ctes);
+        }
         Ok(latest)
     }
 
@@ -420,6 +427,47 @@ fn forget_shared(rel: &mut Rel) {
         *lock = lock.filter(|lock| !shares(*lock));
     }
     rel.inputs_mut().into_iter().for_each(forget_shared);
+}
+
+/// The common table expressions of a plan, but for its subqueries, that lock rows.
+fn locking_ctes(rel: &Rel, found: &mut HashMap<usize, Option<Rel>>) {
+    if let RelKind::MaterializedCte { id, plan, .. } = &rel.kind
+        && has_lock(plan)
+    {
+        found.insert(*id, None);
+    }
+    rel.inputs().into_iter().for_each(|input| locking_ctes(input, found));
+}
+
+/// Keeps their plans, which have the rows that were locked.
+fn keep_locked(rel: &Rel, found: &mut HashMap<usize, Option<Rel>>) {
+    if let RelKind::MaterializedCte { id, plan, .. } = &rel.kind
+        && let Some(kept) = found.get_mut(id)
+    {
+        kept.get_or_insert_with(|| plan.as_ref().clone());
+    }
+    rel.inputs().into_iter().for_each(|input| keep_locked(input, found));
+}
+
+/// Puts them into subqueries: a common table expression has the same rows everywhere, whoever reads it first.
+fn put_locked(rel: &mut Rel, locked: &HashMap<usize, Option<Rel>>) {
+    rel.for_each_root_mut(&mut |root| {
+        root.walk_mut(&mut |e| {
+            if let ExprKind::Subquery(subquery) = &mut e.kind {
+                put_own_locked(&mut subquery.plan, locked);
+                put_locked(&mut subquery.plan, locked);
+            }
+        });
+    });
+}
+
+fn put_own_locked(rel: &mut Rel, locked: &HashMap<usize, Option<Rel>>) {
+    if let RelKind::MaterializedCte { id, plan, .. } = &mut rel.kind
+        && let Some(Some(rows)) = locked.get(&*id)
+    {
+        **plan = rows.clone();
+    }
+    rel.inputs_mut().into_iter().for_each(|input| put_own_locked(input, locked));
 }
 
 fn is_locking_scan(rel: &Rel) -> bool {

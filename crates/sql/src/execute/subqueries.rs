@@ -12,12 +12,14 @@ use crate::plan::{BoundQuery, CompareBy, CompareOp, Expr, ExprKind, ExprType, Hi
 use crate::session::{Session, error};
 
 /// A plan as a query of its own.
-pub(crate) fn query_of(rel: Rel) -> BoundQuery {
+pub(crate) fn query_of(mut rel: Rel) -> BoundQuery {
+    rel.inline_lone_ctes();
     let locking = has_lock(&rel);
     BoundQuery { rel, hints: Hints::default(), into: None, views: Vec::new(), locking, calc_found_rows: false }
 }
 
-fn has_lock(rel: &Rel) -> bool {
+/// A scan of the plan locks rows, but for its subqueries.
+pub(super) fn has_lock(rel: &Rel) -> bool {
     matches!(rel.kind, crate::plan::RelKind::Scan { lock: Some(_), .. }) || rel.inputs().into_iter().any(has_lock)
 }
 

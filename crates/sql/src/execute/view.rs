@@ -163,6 +163,7 @@ fn origin(rel: &Rel, position: usize) -> Origin {
             let width = left.fields.len();
             if position < width { origin(left, position) } else { origin(right, position - width) }
         }
+        RelKind::MaterializedCte { plan, .. } => origin(plan, position),
         RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::CteScan { .. } | RelKind::Virtual { .. } => Origin::United,
         RelKind::Values { .. } => Origin::Computed,
     }

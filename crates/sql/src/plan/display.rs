@@ -163,6 +163,7 @@ fn tree(rel: &Rel, depth: usize, text: &mut String) {
         }
         RelKind::RecursiveCte { id, distinct, .. } => format!("Recursive cte {id}{}", if *distinct { " (distinct)" } else { "" }),
         RelKind::CteScan { name, .. } => format!("Scan new records on {name}"),
+        RelKind::MaterializedCte { name, .. } => format!("Materialize CTE {name} if needed"),
     };
     let _ = writeln!(text, "{:indent$}-> {line}", "", indent = depth * 4);
     for input in rel.inputs() {

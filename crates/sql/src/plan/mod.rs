@@ -3,6 +3,7 @@
 //! The binder makes it; the fast path and DataFusion's lowering consume it; nothing else reaches them. See `README.md`.
 
 mod access;
+mod cte;
 mod display;
 mod expr;
 mod joins;

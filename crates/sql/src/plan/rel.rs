@@ -145,6 +145,9 @@ pub enum RelKind {
     RecursiveCte { id: usize, anchor: Box<Rel>, step: Box<Rel>, distinct: bool },
     /// Inside `step`: the previous round's rows of the recursion `id`.
     CteScan { id: usize, name: Str },
+    /// The rows of a common table expression that are made once in a query, whichever of the operators of this `id` asks for them first. Each has the plan,
+    /// which reads nothing of what is around it.
+    MaterializedCte { id: usize, name: Str, plan: Box<Rel> },
 }
 
 /// Kinds of join in the plan.
@@ -339,6 +342,7 @@ impl Rel {
             RelKind::Join { left, right, .. } => vec![left, right],
             RelKind::SetOperation { inputs, .. } => inputs.iter().collect(),
             RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
+            RelKind::MaterializedCte { plan, .. } => vec![plan],
         }
     }
 
@@ -356,6 +360,7 @@ impl Rel {
             RelKind::Join { left, right, .. } => vec![left, right],
             RelKind::SetOperation { inputs, .. } => inputs.iter_mut().collect(),
             RelKind::RecursiveCte { anchor, step, .. } => vec![anchor, step],
+            RelKind::MaterializedCte { plan, .. } => vec![plan],
         }
     }
 }

@@ -193,10 +193,10 @@ impl Rel {
     }
 
     /// Those of this operator.
-    fn own_roots(&self, f: &mut dyn FnMut(&Expr)) {
+    pub(super) fn own_roots(&self, f: &mut dyn FnMut(&Expr)) {
         match &self.kind {
             RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::Distinct { .. } => {}
-            RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } => {}
+            RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::MaterializedCte { .. } => {}
             RelKind::Values { rows } => rows.iter().flatten().for_each(&mut *f),
             RelKind::Filter { predicate, .. } => f(predicate),
             RelKind::Project { exprs, .. } => exprs.iter().for_each(&mut *f),
@@ -261,9 +261,17 @@ impl Rel {
 
     /// As [`Rel::for_each_root`], to change.
     pub fn for_each_root_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        self.own_roots_mut(f);
+        for input in self.inputs_mut() {
+            input.for_each_root_mut(f);
+        }
+    }
+
+    /// Those of this operator, to change.
+    pub fn own_roots_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match &mut self.kind {
             RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } | RelKind::Distinct { .. } => {}
-            RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } => {}
+            RelKind::SetOperation { .. } | RelKind::RecursiveCte { .. } | RelKind::MaterializedCte { .. } => {}
             RelKind::Values { rows } => rows.iter_mut().flatten().for_each(&mut *f),
             RelKind::Filter { predicate, .. } => f(predicate),
             RelKind::Project { exprs, .. } => exprs.iter_mut().for_each(&mut *f),
@@ -289,9 +297,6 @@ impl Rel {
             }
             RelKind::Sort { keys, .. } => keys.iter_mut().for_each(|k| f(&mut k.expr)),
             RelKind::Limit { offset, count, .. } => offset.iter_mut().chain(count).for_each(&mut *f),
-        }
-        for input in self.inputs_mut() {
-            input.for_each_root_mut(f);
         }
     }
 

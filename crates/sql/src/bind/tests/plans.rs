@@ -57,6 +57,7 @@ pub(super) const QUERIES: &[&str] = &[
     "SELECT a, sum(count(*)) OVER () FROM t GROUP BY a",
     "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r",
     "WITH x AS (SELECT a FROM t) SELECT * FROM x JOIN x AS y USING (a)",
+    "WITH x AS (SELECT a, count(*) AS n FROM t GROUP BY a) SELECT x.a, sum(y.n) FROM x JOIN x AS y USING (n) GROUP BY x.a",
     "SELECT * FROM t NATURAL LEFT JOIN u",
     "SELECT * FROM t RIGHT JOIN u ON t.id = u.t_id WHERE EXISTS (SELECT 1 FROM t AS t2 WHERE t2.id = u.id)",
     "SELECT 1 AS x UNION ALL SELECT 'a' ORDER BY x",
@@ -77,6 +78,36 @@ fn groups_and_what_they_determine() {
     for sql in QUERIES {
         let text = plan(sql);
         assert!(text.starts_with("->"), "{sql}: {text}");
+    }
+}
+
+#[test]
+fn what_with_names_is_made_once_where_mysql_materializes_it() {
+    for (sql, made) in [
+        ("WITH x AS (SELECT a, rand() AS r FROM t WHERE a > 1 ORDER BY a) SELECT * FROM x JOIN x AS y USING (a)", 0),
+        ("WITH x AS (SELECT 1 AS a UNION SELECT 2) SELECT * FROM x JOIN x AS y USING (a)", 0),
+        ("WITH x AS (SELECT rand() AS r) SELECT * FROM x", 1),
+        ("WITH x AS (SELECT DISTINCT a FROM t) SELECT * FROM x WHERE a = 1", 0),
+        ("WITH x AS (SELECT DISTINCT a FROM t) SELECT * FROM x JOIN x AS y USING (a)", 2),
+        ("WITH x AS (SELECT a FROM t LIMIT 3) SELECT * FROM x JOIN x AS y USING (a)", 2),
+        ("WITH x AS (SELECT a FROM t UNION SELECT id FROM u) SELECT * FROM x JOIN x AS y USING (a)", 2),
+        ("WITH x AS (SELECT count(*) AS n FROM t) SELECT * FROM x JOIN x AS y USING (n)", 2),
+        ("WITH x AS (SELECT a, row_number() OVER (ORDER BY id) AS n FROM t ORDER BY b) SELECT * FROM x JOIN x AS y USING (n)", 2),
+        ("WITH x AS (SELECT id, (SELECT max(u.id) FROM u WHERE u.t_id = t.id) AS m FROM t) SELECT * FROM x JOIN x AS y USING (id)", 2),
+        ("WITH x AS (SELECT id, (@n := 1) AS m FROM t) SELECT * FROM x JOIN x AS y USING (id)", 2),
+        ("WITH RECURSIVE x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < 5) SELECT * FROM x", 0),
+        ("WITH RECURSIVE x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < 5) SELECT * FROM x JOIN x AS y USING (n)", 2),
+        // Each round reads it.
+        ("WITH RECURSIVE y AS (SELECT DISTINCT a FROM t), x (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x JOIN y ON y.a = x.n) SELECT * FROM x", 1),
+        // The other is in a subquery, which is not shown.
+        ("WITH x AS (SELECT DISTINCT a FROM t) SELECT * FROM x WHERE a = (SELECT max(a) FROM x)", 1),
+        // The inner one is read in one place.
+        ("WITH x AS (SELECT DISTINCT a FROM t), y AS (SELECT DISTINCT a FROM x) SELECT * FROM y JOIN y AS z USING (a)", 2),
+        ("WITH x AS (SELECT DISTINCT a FROM t), y AS (SELECT a FROM x) SELECT * FROM y JOIN y AS z USING (a)", 2),
+    ] {
+        let text = plan(sql);
+        assert!(text.starts_with("->"), "{sql}: {text}");
+        assert_eq!(text.matches("Materialize CTE x").count() + text.matches("Materialize CTE y").count(), made, "{sql}: {text}");
     }
 }
 

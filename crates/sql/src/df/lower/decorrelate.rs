@@ -349,7 +349,7 @@ impl Lowerer {
     /// Replaces scalar and EXISTS subqueries that depend on no row by their values, innermost first.
     pub fn fold_constant_subqueries(&self, rel: &mut Rel) -> Result<()> {
         let mut failure = None;
-        for_each_expr_mut(rel, 0, &mut |expr, _| {
+        for_each_own_expr_mut(rel, &mut |expr| {
             if failure.is_some() {
                 return;
             }
@@ -371,9 +371,31 @@ impl Lowerer {
     }
 }
 
+/// Calls `f` on every expression node of a plan and of the subqueries in it, children first, but for the plans of common table expressions that are made once.
+fn for_each_own_expr_mut(rel: &mut Rel, f: &mut dyn FnMut(&mut Expr)) {
+    if matches!(rel.kind, RelKind::MaterializedCte { .. }) {
+        return;
+    }
+    rel.own_roots_mut(&mut |root| {
+        root.walk_mut(&mut |e| {
+            if let ExprKind::Subquery(sub) = &mut e.kind {
+                for_each_own_expr_mut(&mut sub.plan, f);
+            }
+            f(e);
+        });
+    });
+    for input in rel.inputs_mut() {
+        for_each_own_expr_mut(input, f);
+    }
+}
+
 /// It reads rows of a recursion around it.
 pub(in crate::df) fn reads_recursion(rel: &Rel) -> bool {
-    matches!(rel.kind, RelKind::CteScan { .. }) || rel.inputs().into_iter().any(reads_recursion)
+    match rel.kind {
+        RelKind::CteScan { .. } => true,
+        RelKind::MaterializedCte { .. } => false,
+        _ => rel.inputs().into_iter().any(reads_recursion),
+    }
 }
 
 fn rel_is_volatile(rel: &Rel) -> bool {

@@ -111,6 +111,7 @@ impl Lowerer {
             RelKind::SetOperation { op, all, inputs } => self.set_operation(rel, *op, *all, inputs),
             RelKind::RecursiveCte { id, anchor, step, distinct } => self.recursive(rel, *id, anchor, step, *distinct),
             RelKind::CteScan { id, name } => self.cte_scan(rel, *id, name),
+            RelKind::MaterializedCte { id, name, plan } => self.materialized_cte(rel, *id, name, plan),
         }
     }
 

@@ -1,4 +1,4 @@
-//! DISTINCT, UNION, INTERSECT, EXCEPT and WITH RECURSIVE.
+//! DISTINCT, UNION, INTERSECT, EXCEPT, and what WITH names: recursions, and rows that are made once.
 
 use std::sync::Arc;
 
@@ -10,8 +10,9 @@ use datafusion::logical_expr::logical_plan::{Projection, Union, Window};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, WindowFrame};
 
 use super::{Lowered, Lowerer, Projecting, Scope};
+use crate::df::materialize::{CteTable, MaterializedCte};
 use crate::df::recursion::{Recursion, WorkTable};
-use crate::plan::{Expr, ExprType, Rel, SetOperator};
+use crate::plan::{Expr, ExprType, Rel, RelKind, SetOperator};
 
 impl Lowerer {
     /// `input` without duplicate rows.
@@ -128,5 +129,28 @@ impl Lowerer {
             Some(work) => self.table(work.clone().provider(self.shared.clone()), name),
             None => datafusion::common::plan_err!("no recursion {id} around {} columns", rel.fields.len()),
         }
+    }
+
+    /// Rows that are made once for all who read them. `plan` is lowered by the first of them.
+    pub fn materialized_cte(&self, rel: &Rel, id: usize, name: &str, plan: &Rel) -> Result<Lowered> {
+        let cte = match self.shared.cte(id) {
+            Some(cte) => cte,
+            None => {
+                let types = Self::types(plan);
+                let names: Vec<String> = plan.fields.iter().map(|f| self.shared.name(&f.name)).collect();
+                // It reads nothing of what is around it.
+                let alone = Lowerer::new(self.shared.clone());
+                let mut folded = plan.clone();
+                if !self.shared.explain {
+                    alone.fold_constant_subqueries(&mut folded)?;
+                }
+                let rows = alone.renamed(alone.rel(&folded, &[])?, &names)?;
+                let title = format!("Materialize {}CTE {name} if needed", if matches!(plan.kind, RelKind::RecursiveCte { .. }) { "recursive " } else { "" });
+                self.shared.keep_cte(id, MaterializedCte::new(self.shared.clone(), id, title, rows, &names, &types))?
+            }
+        };
+        let alias = rel.fields.first().map_or(name, |field| &*field.table);
+        let read = self.table(Arc::new(CteTable::new(cte, alias)), alias)?;
+        self.converted(read, &Self::types(plan), &Self::types(rel))
     }
 }

@@ -48,6 +48,7 @@ use super::context::Shared;
 use super::error::user;
 use super::give_way::{GiveWay, Pace};
 use super::explain::ShownScan;
+use super::materialize::with_ctes;
 use super::repr::scalar;
 use super::sideways::JoinKeys;
 use crate::bind::ROW_KEY;
@@ -492,10 +493,12 @@ impl ExecutionPlan for ScanExec {
 /// The scans of a plan that is about to run on so many threads, whose workers tell what they do.
 pub(super) fn watched(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> Result<Vec<Arc<ScanActivity>>> {
     let mut scans = Vec::new();
-    plan.apply(|node| {
-        scans.extend(node.downcast_ref::<ScanExec>().map(|scan| scan.watch(threads)));
-        Ok(TreeNodeRecursion::Continue)
-    })?;
+    for plan in with_ctes(plan)? {
+        plan.apply(|node| {
+            scans.extend(node.downcast_ref::<ScanExec>().map(|scan| scan.watch(threads)));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
     Ok(scans)
 }
 
@@ -522,11 +525,13 @@ enum Figures {
 /// To be called as the plan begins. The nodes of joins keep the rows that they have built: no node of a plan with joins is kept until its end, so the
 /// figures of an operator that begins later, in a task of its own, stay unknown.
 pub(super) fn working(plan: &Arc<dyn ExecutionPlan>) -> Working {
-    let joins = plan.exists(|node| Ok(is_join(node))).is_ok_and(|joins| joins);
+    // Those are queries of their own.
+    let plans = with_ctes(plan).unwrap_or_default();
+    let joins = plans.iter().any(|plan| plan.exists(|node| Ok(is_join(node))).is_ok_and(|joins| joins));
     let mut working = Working { work: Work::default(), counting: Vec::new() };
     let mut sorts = 0;
     // With whether a scan there is the first of its query.
-    let mut left = vec![(plan, true)];
+    let mut left: Vec<(&Arc<dyn ExecutionPlan>, bool)> = plans.iter().map(|plan| (plan, true)).collect();
     while let Some((node, first)) = left.pop() {
         let mut first_below = first;
         let mut counting = Counting::Other;

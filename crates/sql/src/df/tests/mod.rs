@@ -1,5 +1,6 @@
 //! Whole queries: parsed, bound, lowered, executed over small tables.
 
+mod ctes;
 mod queries;
 mod recorded;
 mod subqueries;
@@ -147,7 +148,9 @@ impl Fixture {
         assert!(shared.start_spilling());
         let task = self.engine.handle().spawn(async move {
             let plan = physical(&shared, bound.rel).await?;
-            collect(plan.physical, plan.context).await
+            let rows = collect(plan.physical, plan.context).await;
+            shared.end();
+            rows
         });
         let batches = self.runtime.block_on(task).unwrap().map_err(|e| to_mysql(&e))?;
         let rows = batches.into_iter().flat_map(|batch| Rows::new(batch, fields.clone()).to_vec());

@@ -2,6 +2,8 @@
 //!
 //! Blocks are those of the bound plan: a derived table that only chooses rows and columns is one with what reads it.
 
+use std::collections::HashMap;
+
 use highkey_types::MySqlError;
 
 use super::access::{Access, Chosen, Scanned};
@@ -85,7 +87,7 @@ pub(super) struct ShownTable {
     /// Columns that are read.
     pub used: Vec<String>,
     /// What makes its rows, if it is no base table.
-    pub derived: Option<Box<Query>>,
+    pub derived: Option<Derived>,
     /// The rows of the last round of a recursion.
     pub recursive: bool,
     /// How rows are kept for those of the tables before.
@@ -94,6 +96,38 @@ pub(super) struct ShownTable {
     pub workers: Option<usize>,
     /// UPDATE or DELETE, if it is changed.
     pub change: Option<&'static str>,
+}
+
+/// What makes the rows of a table that is no base table.
+pub(super) enum Derived {
+    Query(Box<Query>),
+    /// A common table expression that another table of the statement shows; the number of its first block, and an estimate of its rows.
+    Shared { id: u64, rows: f64 },
+}
+
+impl Derived {
+    /// The query, where it is shown.
+    pub fn query(&self) -> Option<&Query> {
+        match self {
+            Derived::Query(query) => Some(query),
+            Derived::Shared { .. } => None,
+        }
+    }
+
+    /// The number of its first block.
+    pub fn id(&self) -> u64 {
+        match self {
+            Derived::Query(query) => query.id(),
+            Derived::Shared { id, .. } => *id,
+        }
+    }
+
+    fn rows(&self) -> f64 {
+        match self {
+            Derived::Query(query) => query.rows(),
+            Derived::Shared { rows, .. } => *rows,
+        }
+    }
 }
 
 impl Query {
@@ -109,7 +143,7 @@ impl Query {
     pub fn last_id(&self) -> u64 {
         match self {
             Query::Select(block) => {
-                let derived = block.tables.iter().filter_map(|table| table.derived.as_deref());
+                let derived = block.tables.iter().filter_map(|table| table.derived.as_ref()?.query());
                 let inner = derived.chain(block.subqueries.iter().map(|inner| &inner.query));
                 inner.map(Query::last_id).fold(block.id, u64::max)
             }
@@ -155,6 +189,8 @@ pub(super) struct Explainer<'a> {
     taken: Vec<bool>,
     /// Blocks so far.
     blocks: u64,
+    /// The common table expressions shown so far, by their ids: the number of the first block, and an estimate of the rows.
+    ctes: HashMap<usize, (u64, f64)>,
     /// The scans of the tables that the statement changes, and how.
     changed: (&'static str, Vec<&'a Rel>),
 }
@@ -162,7 +198,7 @@ pub(super) struct Explainer<'a> {
 impl<'a> Explainer<'a> {
     pub fn new(session: &'a mut Session, way: Way<'a>) -> Explainer<'a> {
         let scans = if let Way::Engine(explained) = way { explained.scans.len() } else { 0 };
-        Explainer { session, way, taken: vec![false; scans], blocks: 0, changed: ("", Vec::new()) }
+        Explainer { session, way, taken: vec![false; scans], blocks: 0, ctes: HashMap::new(), changed: ("", Vec::new()) }
     }
 
     /// The tables of these scans are changed: UPDATE or DELETE.
@@ -315,7 +351,15 @@ impl<'a> Explainer<'a> {
     }
 
     /// What makes the rows of a table of FROM, if it is no base table.
-    fn derived(&mut self, rel: &Rel, outers: &[Vec<Field>]) -> Result<Option<Box<Query>>, MySqlError> {
+    fn derived(&mut self, rel: &Rel, outers: &[Vec<Field>]) -> Result<Option<Derived>, MySqlError> {
+        if let RelKind::MaterializedCte { id, plan, .. } = &rel.kind {
+            if let Some(&(id, rows)) = self.ctes.get(id) {
+                return Ok(Some(Derived::Shared { id, rows }));
+            }
+            let derived = self.derived(plan, outers)?;
+            self.ctes.extend(derived.iter().map(|derived| (*id, (derived.id(), derived.rows()))));
+            return Ok(derived);
+        }
         let query = match &rel.kind {
             RelKind::Scan { .. } | RelKind::Virtual { .. } | RelKind::CteScan { .. } => return Ok(None),
             RelKind::RecursiveCte { anchor, step, distinct, .. } => {
@@ -324,11 +368,11 @@ impl<'a> Explainer<'a> {
             }
             _ => self.query(rel, "DERIVED", outers)?,
         };
-        Ok(Some(Box::new(query)))
+        Ok(Some(Derived::Query(Box::new(query))))
     }
 
     /// The tables of a block, as they are read. `needed`: outputs of FROM that are used.
-    fn tables(&mut self, sources: &Sources<'_>, mut derived: Vec<Option<Box<Query>>>, needed: &[usize], outers: &[Vec<Field>]) -> Result<Vec<ShownTable>, MySqlError> {
+    fn tables(&mut self, sources: &Sources<'_>, mut derived: Vec<Option<Derived>>, needed: &[usize], outers: &[Vec<Field>]) -> Result<Vec<ShownTable>, MySqlError> {
         let reading = match self.way {
             Way::Fast(fast) => Some(fast.reading()),
             _ => None,
@@ -374,7 +418,7 @@ impl<'a> Explainer<'a> {
                 }
                 RelKind::Virtual { .. } | RelKind::CteScan { .. } => Access::all(None, &here),
                 _ => {
-                    let rows = derived.as_ref().map(|query| query.rows().round().max(1.0) as u64);
+                    let rows = derived.as_ref().map(|derived| derived.rows().round().max(1.0) as u64);
                     Access::all(rows, &here)
                 }
             };

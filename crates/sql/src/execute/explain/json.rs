@@ -1,7 +1,7 @@
 //! EXPLAIN FORMAT=JSON: a statement in the shape that MySQL gives it. Costs are of the rows that are read, as FORMAT=TREE has them.
 
 use super::access::ROW_COST;
-use super::block::{Block, Inner, Operation, Place, Query, ShownTable, ShownWindow};
+use super::block::{Block, Derived, Inner, Operation, Place, Query, ShownTable, ShownWindow};
 
 /// A JSON value; members stand in the order in which MySQL writes them.
 pub(super) enum Json {
@@ -173,10 +173,15 @@ fn tables(block: &Block) -> (Object, f64) {
             // What ties tables is known once the last of them is read.
             members.extend(subqueries(&block.subqueries, Place::Where).map(|list| ("attached_subqueries", list)));
         }
-        if let Some(query) = &one.derived {
-            let dependent = block.kind.starts_with("DEPENDENT");
-            let mut from = vec![("using_temporary_table", Json::truth(true)), ("dependent", Json::truth(dependent)), ("cacheable", Json::truth(!dependent))];
-            from.push(("query_block", Json::Object(query_members(query))));
+        if let Some(derived) = &one.derived {
+            let from: Object = match derived {
+                Derived::Query(query) => {
+                    let dependent = block.kind.starts_with("DEPENDENT");
+                    let made = vec![("using_temporary_table", Json::truth(true)), ("dependent", Json::truth(dependent)), ("cacheable", Json::truth(!dependent))];
+                    made.into_iter().chain([("query_block", Json::Object(query_members(query)))]).collect()
+                }
+                Derived::Shared { id, .. } => vec![("sharing_temporary_table_with", Json::Object(vec![("select_id", Json::number(id))]))],
+            };
             members.push(("materialized_from_subquery", Json::Object(from)));
         }
         shown.push(("table", Json::Object(members)));

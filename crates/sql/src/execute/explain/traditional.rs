@@ -76,7 +76,7 @@ pub(super) fn block(block: &Block, lines: &mut Vec<Vec<Value>>) {
     for (at, shown) in block.tables.iter().enumerate() {
         lines.push(table(block, at, shown));
     }
-    let derived = block.tables.iter().filter_map(|table| table.derived.as_deref());
+    let derived = block.tables.iter().filter_map(|table| table.derived.as_ref()?.query());
     let mut inner: Vec<&Query> = derived.chain(block.subqueries.iter().map(|inner| &inner.query)).collect();
     inner.sort_by_key(|query| std::cmp::Reverse(query.id()));
     inner.into_iter().for_each(|inner| query(inner, lines));
@@ -100,7 +100,7 @@ fn table(block: &Block, at: usize, shown: &ShownTable) -> Vec<Value> {
         filesort.then(|| "Using filesort".to_owned()),
         shown.buffer.map(|how| format!("Using join buffer ({how})")),
     ]);
-    let derived = shown.derived.as_ref().map(|query| format!("<derived{}>", query.id()));
+    let derived = shown.derived.as_ref().map(|derived| format!("<derived{}>", derived.id()));
     Line {
         id: Some(block.id),
         kind: shown.change.unwrap_or(block.kind),

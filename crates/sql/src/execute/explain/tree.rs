@@ -78,7 +78,7 @@ fn innermost(query: &Query) -> Option<&ShownTable> {
     let Query::Select(block) = query else { return None };
     let table = block.tables.first()?;
     match &table.derived {
-        Some(query) => innermost(query),
+        Some(derived) => innermost(derived.query()?),
         None => Some(table),
     }
 }

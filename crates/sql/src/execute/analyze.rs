@@ -9,7 +9,7 @@ use highkey_table::{LatchWaits, TimeSplit, WaitKind, WaitSum};
 use highkey_types::{MySqlError, Value};
 
 use super::{Failure, Outcome};
-use crate::measure::{Actual, Figures, Line, Profile};
+use crate::measure::Actual;
 use crate::parse::ast::Statement;
 use crate::plan::BoundQuery;
 use crate::session::{Column, LocalInfile, OkSummary, ResultSink, Session, SessionState, error};
@@ -38,19 +38,16 @@ impl ResultSink for Counting<'_> {
 }
 
 impl Session {
-    /// Runs the statement that `tree` describes, and its commit if it is a transaction of its own; makes of the tree what has run, which `profile` is told, and of
-    /// the time the lines behind it. A query comes bound, with its tables open.
+    /// Runs a statement, and its commit if it is a transaction of its own: what it has done as a whole, and the lines that say where its time went. A query comes
+    /// bound, with its tables open.
     pub(super) async fn analyze(
         &mut self,
         statement: &Statement,
         query: Option<BoundQuery>,
-        tree: &mut Vec<Line>,
-        profile: &Profile,
         began: Instant,
         sink: &mut dyn ResultSink,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<(Actual, Vec<String>), Failure> {
         let holders = Arc::strong_count(&self.waits);
-        let is_query = query.is_some();
         let mut counting = Counting { sink, rows: 0, first: None };
         let outcome = match (statement, query) {
             (_, Some(bound)) => self.run_bound(&bound, None, &mut counting).await?,
@@ -69,23 +66,12 @@ impl Session {
             Outcome::Rows { .. } | Outcome::Cursor => counting.rows,
         };
         let first = counting.first.map_or(elapsed, |first| first.duration_since(began));
-        let (ran, beside) = profile.take();
-        if is_query && !ran.is_empty() {
-            *tree = ran;
-        } else if !ran.is_empty() {
-            tree.truncate(1);
-            tree.extend(ran.into_iter().map(|line| line.inside(1)));
-        }
-        if let Some(root) = tree.first_mut() {
-            root.figures = Figures::Known(Actual { loops: 1, rows, first, all: elapsed });
-        }
-        tree.extend(beside);
-        Ok(time_lines(&self.state, &time))
+        Ok((Actual { loops: 1, rows, first, all: elapsed }, time_lines(&self.state, &time)))
     }
 
     /// Threads that work for the statement may have given their last rows just now, and tell at their end what they have done. `holders`: those who had
     /// the statement's waits before.
-    async fn until_helpers_end(&self, holders: usize) {
+    async fn until_helpers_end(&mut self, holders: usize) {
         for _ in 0..LOOKS_FOR_HELPERS {
             if Arc::strong_count(&self.waits) <= holders {
                 return;

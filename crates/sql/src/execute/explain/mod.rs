@@ -21,7 +21,7 @@ use super::{Failure, Outcome, delete_tables, insert, update};
 use crate::bind::{self, AssignedValue, BoundDelete, BoundInsert, BoundSource, BoundUpdate, UpdateTarget};
 use crate::df;
 use crate::fast::FastQuery;
-use crate::measure::{Line, Profile};
+use crate::measure::{Actual, Figures, Line, Profile};
 use crate::parse::{self, ast::{ExplainFormat, Statement}};
 use crate::plan::{BoundQuery, Expr, IndexChoice, Rel, RelKind};
 use crate::session::{ResultSink, Session, error, error::err};
@@ -112,16 +112,18 @@ impl Session {
             }
             _ => return Err(error::not_supported("EXPLAIN of this statement").into()),
         };
-        let mut lines: Vec<String> = Vec::new();
+        let mut times = Vec::new();
         if let Some(profile) = profile {
             self.profile = Some(profile.clone());
-            let times = Box::pin(self.analyze(statement, query_plan, &mut tree, &profile, began, sink)).await;
+            let analyzed = Box::pin(self.analyze(statement, query_plan, began, sink)).await;
             self.profile = None;
-            lines = times?;
+            let (root, lines) = analyzed?;
+            tree = measured(tree, &shown, &profile, root);
+            times = lines;
         }
         let answer = match format {
             ExplainFormat::Tree => {
-                let text = tree.iter().map(ToString::to_string).chain(lines).map(|line| line + "\n").collect::<String>();
+                let text = tree.iter().map(ToString::to_string).chain(times).map(|line| line + "\n").collect::<String>();
                 Answer::new("EXPLAIN S", vec![vec![Value::text(text)]])
             }
             ExplainFormat::Json => {
@@ -207,6 +209,25 @@ impl Session {
         let values = Explainer::new(self, Way::Unknown).values(&values, &table_fields(&bound.table, &table), source.as_ref().map_or(1, Query::last_id))?;
         Ok(Shown::Insert { verb, table, source, values })
     }
+}
+
+/// The tree of what has run, which need not be what was expected to.
+fn measured(mut tree: Vec<Line>, shown: &Shown, profile: &Profile, root: Actual) -> Vec<Line> {
+    let (ran, beside) = profile.take();
+    match shown {
+        _ if ran.is_empty() => {}
+        Shown::Query(_) => tree = ran,
+        // Below what is done with the rows.
+        _ => {
+            tree.truncate(1);
+            tree.extend(ran.into_iter().map(|line| line.inside(1)));
+        }
+    }
+    if let Some(first) = tree.first_mut() {
+        first.figures = Figures::Known(root);
+    }
+    tree.extend(beside);
+    tree
 }
 
 impl Shown {

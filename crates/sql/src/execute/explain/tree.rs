@@ -54,7 +54,7 @@ fn estimated(Estimate { cost, rows }: Estimate) -> String {
 }
 
 /// A query on the fast path: the bound plan, with the way to the rows that was found for it.
-pub(in crate::execute) fn fast(fast: &FastQuery, rel: &Rel, shown: &Query) -> Vec<FastLine> {
+pub(super) fn fast(fast: &FastQuery, rel: &Rel, shown: &Query) -> Vec<FastLine> {
     let (operators, source) = fast.operators(rel);
     let block = innermost(shown);
     let table = block.and_then(|block| block.tables.first());

@@ -1,9 +1,11 @@
 //! FORMAT=TREE of what DataFusion does not run.
 
+use std::sync::Arc;
+
 use super::access::ROW_COST;
 use super::block::{Block, Operation, Query, ShownTable};
 use crate::fast::{FILTER, FastQuery, LEVEL_NODES, Reading, SCAN};
-use crate::measure::{Actual, Changing, Figures, Line};
+use crate::measure::{Actual, Changing, Figures, Line, Measure};
 use crate::plan::{self, Rel, RelKind};
 
 /// What is expected of a line: what reading for it costs, with all that is below it, and the rows that it gives.
@@ -61,7 +63,7 @@ pub(super) fn fast(fast: &FastQuery, rel: &Rel, shown: &Query) -> Vec<FastLine> 
     let depth = operators.len() + 1;
     let mut below = None;
     // From the source up.
-    let mut inside = match (fast.reading(), table) {
+    let mut inside: Vec<FastLine> = match (fast.reading(), table) {
         (Reading::Join(_), _) => {
             let lines = joined(fast, depth, block.map_or(&[][..], |block| &block.tables[..]));
             below = lines.first().and_then(|line| line.estimate);
@@ -119,24 +121,24 @@ fn joined(fast: &FastQuery, depth: usize, tables: &[ShownTable]) -> Vec<FastLine
 /// UPDATE or DELETE of one table. `told`: what it does, if it is run.
 pub(super) fn change(block: &Block, table: &str, told: Option<&Changing>) -> Vec<Line> {
     let mut lines = vec![Line::new(0, format!("{} {table}", block.kind))];
-    let mut add = |text: String, estimate: Option<Estimate>, measure: fn(&Changing) -> Figures| {
-        let text = text + &estimate.map_or(String::new(), estimated);
-        lines.push(Line { depth: lines.len(), text, figures: told.map_or(Figures::None, measure) });
-    };
     let Some(shown) = block.tables.first() else {
-        add("Zero rows".to_owned(), None, |_| Figures::None);
+        lines.push(Line::new(1, "Zero rows"));
         return lines;
+    };
+    let mut add = |text: String, estimate: Estimate, measure: Option<&Arc<Measure>>| {
+        let figures = measure.map_or(Figures::None, |measure| Figures::Of(measure.clone()));
+        lines.push(Line { depth: lines.len(), text: text + &estimated(estimate), figures });
     };
     let read = Estimate::of(shown.access.rows.unwrap_or(1) as f64);
     let condition = shown.condition.as_ref().filter(|_| shown.access.residual);
     let kept = if condition.is_some() { read.kept(shown.access.filtered) } else { read };
     if block.operations.iter().any(|operation| matches!(operation, Operation::Sort)) {
-        add("Sort".to_owned(), Some(kept), |told| Figures::Of(told.sort.clone()));
+        add("Sort".to_owned(), kept, told.map(|told| &told.sort));
     }
     if let Some(condition) = condition {
-        add(format!("Filter: {condition}"), Some(kept), |told| Figures::Of(told.filter.clone()));
+        add(format!("Filter: {condition}"), kept, told.map(|told| &told.filter));
     }
-    add(scan(shown, false), Some(read), |told| Figures::Of(told.scan.clone()));
+    add(scan(shown, false), read, told.map(|told| &told.scan));
     lines
 }
 

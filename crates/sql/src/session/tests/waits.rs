@@ -248,11 +248,11 @@ async fn what_finds_the_rows_of_a_change_is_measured() {
     assert_eq!(tree(&analyze(&mut c, "DELETE FROM u WHERE w > 10 ORDER BY w DESC LIMIT 2").await), expected);
     let copied = tree(&analyze(&mut c, "INSERT INTO s SELECT * FROM t").await);
     assert_eq!(copied, ["-> Insert into s | rows=3 loops=1", "    -> Copy of the rows of t | rows=3 loops=1"]);
-    for (executor, scan) in [("FAST", "Table scan on t | rows=3 loops=1"), ("DATAFUSION", "Table scan on t | rows=3 loops=1")] {
+    for executor in ["FAST", "DATAFUSION"] {
         c.ok(&format!("SET highkey_executor = {executor}")).await;
         let computed = tree(&analyze(&mut c, "REPLACE INTO s SELECT id + 100, v FROM t WHERE v < 9").await);
         assert!(computed[0].starts_with("-> Insert into s | rows="), "{computed:#?}");
-        assert!(computed[1..].iter().all(|line| line.starts_with("    ")) && computed.last().unwrap().ends_with(scan), "{computed:#?}");
+        assert!(computed[1..].iter().all(|line| line.starts_with("    ")) && computed.last().unwrap().ends_with("Table scan on t | rows=3 loops=1"), "{computed:#?}");
         let resolved = tree(&analyze(&mut c, "UPDATE t SET v = 2 WHERE id = 2 AND 3 > (SELECT COUNT(w) FROM u WHERE w >= 0)").await);
         assert!(resolved.iter().any(|line| line.starts_with("-> Subquery: ")), "{resolved:#?}");
     }

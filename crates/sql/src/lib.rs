@@ -7,7 +7,7 @@
 //! - `fast` runs what OLTP sends without leaving this crate; `df` runs everything else on DataFusion, and is
 //!   the only folder that names it. `expr` and `functions` are the one evaluator that both use.
 //! - `execute` has one file per kind of statement, `show` and `information_schema` answer about the server itself,
-//!   `variables` is the one table of system variables, `prepared` keeps what was prepared, `privileges` says what an account may do.
+//!   `measure` has what EXPLAIN ANALYZE tells of operators, `variables` is the one table of system variables, `prepared` keeps what was prepared, `privileges` says what an account may do.
 #![forbid(unsafe_code)]
 
 mod bind;
@@ -17,6 +17,7 @@ mod expr;
 mod fast;
 mod functions;
 mod information_schema;
+mod measure;
 mod parse;
 mod plan;
 mod prepared;

@@ -212,7 +212,9 @@ pub struct Waits {
     /// While processor time is measured: what the clock of the thread that runs the statement said when it began, and nanoseconds so far.
     cpu_mark: AtomicU64,
     cpu: AtomicU64,
-    /// Of that, what waits spent: a write is a wait for the log or a page, whatever the system does for it.
+    /// Of that, what other threads in its service had.
+    cpu_helping: AtomicU64,
+    /// Of both, what waits spent: a write is a wait for the log or a page, whatever the system does for it.
     cpu_waiting: AtomicU64,
     /// Bytes of the binary log's events that it has made.
     binlog_bytes: AtomicU64,
@@ -225,6 +227,8 @@ pub struct TimeSplit {
     /// On a processor, but for what waits do there. More than `elapsed` if several threads worked. If it was not measured: the time of the statement's threads less
     /// their waits, which includes waits for a free processor.
     pub cpu: u64,
+    /// Of that, what other threads than the session's had; 0 if it was not measured.
+    pub cpu_helping: u64,
     /// By [`WaitKind`].
     pub waits: [WaitSum; WaitKind::ALL.len()],
     /// The latch waits by index and class, the longest first.
@@ -266,6 +270,7 @@ impl Waits {
             helped: AtomicU64::new(0),
             cpu_mark: AtomicU64::new(0),
             cpu: AtomicU64::new(0),
+            cpu_helping: AtomicU64::new(0),
             cpu_waiting: AtomicU64::new(0),
             binlog_bytes: AtomicU64::new(0),
         })
@@ -309,7 +314,7 @@ impl Waits {
         self.used.store(false, Ordering::Relaxed);
         self.kinds.iter().for_each(Sum::clear);
         self.latches.lock().clear();
-        for counter in [&self.held, &self.away, &self.helped, &self.cpu_mark, &self.cpu, &self.cpu_waiting, &self.binlog_bytes] {
+        for counter in [&self.held, &self.away, &self.helped, &self.cpu_mark, &self.cpu, &self.cpu_helping, &self.cpu_waiting, &self.binlog_bytes] {
             counter.store(0, Ordering::Relaxed);
         }
     }
@@ -389,12 +394,15 @@ impl Waits {
         drop(here);
         self.add_to(&self.helped, nanos(began.elapsed()));
         if let Some(cpu) = cpu {
-            self.add_to(&self.cpu, thread_cpu().saturating_sub(cpu));
+            let spent = thread_cpu().saturating_sub(cpu);
+            self.add_to(&self.cpu, spent);
+            self.add_to(&self.cpu_helping, spent);
         }
         done
     }
 
-    fn measures_cpu(&self) -> bool {
+    /// See [`Waits::measure_cpu`].
+    pub fn measures_cpu(&self) -> bool {
         self.cpu_mark.load(Ordering::Relaxed) != 0
     }
 
@@ -402,6 +410,7 @@ impl Waits {
     /// the statement's future.
     pub fn measure_cpu(&self) {
         self.cpu.store(0, Ordering::Relaxed);
+        self.cpu_helping.store(0, Ordering::Relaxed);
         self.cpu_waiting.store(0, Ordering::Relaxed);
         self.cpu_mark.store(thread_cpu().max(1), Ordering::Relaxed);
         self.used.store(true, Ordering::Relaxed);
@@ -437,6 +446,7 @@ impl Waits {
         TimeSplit {
             elapsed,
             cpu,
+            cpu_helping: load(&self.cpu_helping).min(cpu),
             waits: WaitKind::ALL.map(|kind| self.kinds[kind as usize].get()),
             latches: longest_first(self.latches.lock().clone()),
             binlog_bytes: load(&self.binlog_bytes),

@@ -53,7 +53,7 @@ pub(super) fn is_unwanted() -> bool {
     WORK.with_borrow(|work| work.as_ref().is_some_and(|work| work.unwanted.load(Ordering::Relaxed)))
 }
 
-/// Which worker's work the thread does; the first if it works on no piece.
-pub(super) fn worker() -> usize {
-    WORK.with_borrow(|work| work.as_ref().map_or(0, |work| work.worker))
+/// Which worker's work the thread does; `None` if it works on no piece.
+pub(super) fn worker() -> Option<usize> {
+    WORK.with_borrow(|work| work.as_ref().map(|work| work.worker))
 }

@@ -31,7 +31,7 @@ pub(super) fn compact_texts(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionP
 }
 
 impl OnTheWay for CompactTexts {
-    fn stream(&self, input: SendableRecordBatchStream, _: &TaskContext) -> SendableRecordBatchStream {
+    fn stream(&self, input: SendableRecordBatchStream, _: usize, _: &TaskContext) -> SendableRecordBatchStream {
         let schema = input.schema();
         Box::pin(RecordBatchStreamAdapter::new(schema, input.map(|batch| compact(&batch?))))
     }
@@ -42,7 +42,7 @@ impl OnTheWay for CompactTexts {
 struct TightTexts;
 
 impl OnTheWay for TightTexts {
-    fn stream(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {
+    fn stream(&self, input: SendableRecordBatchStream, _: usize, context: &TaskContext) -> SendableRecordBatchStream {
         let (schema, rows) = (input.schema(), context.session_config().batch_size());
         let tight = |batch: RecordBatch| -> Result<RecordBatch> {
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

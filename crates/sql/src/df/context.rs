@@ -19,6 +19,7 @@ use super::error::user;
 use super::materialize::MaterializedCte;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::{EvalContext, Raised, SharedContext};
+use crate::measure::Profile;
 use crate::plan::{Rel, VirtualTable, Wanted};
 
 /// Makes the rows of an information_schema table, at least those about the tables asked about.
@@ -47,6 +48,8 @@ pub struct QueryContext {
     /// `group_concat_max_len`.
     pub group_concat_max_len: u64,
     pub parallel: ParallelSettings,
+    /// EXPLAIN ANALYZE: where the query tells what its operators do.
+    pub profile: Option<Profile>,
 }
 
 /// A query's context, shared by its operators.
@@ -67,6 +70,7 @@ pub(super) struct Shared {
     pub group_concat_max_len: u64,
     pub examined: Arc<AtomicU64>,
     pub activity: Arc<QueryActivity>,
+    pub profile: Option<Profile>,
     start_over: Arc<dyn Fn() + Send + Sync>,
     killed: Arc<AtomicBool>,
     interruption: Arc<dyn Fn() -> MySqlError + Send + Sync>,
@@ -111,6 +115,7 @@ impl Shared {
             group_concat_max_len: cx.group_concat_max_len,
             examined: cx.examined,
             activity: cx.activity,
+            profile: cx.profile,
             start_over: cx.start_over,
             killed: cx.killed,
             interruption: cx.interruption,

@@ -24,6 +24,7 @@ use super::merge_join::JoinsBySorting;
 use super::constants::ForgetConstants;
 use super::deal::DealProbes;
 use super::give_way::GiveWay;
+use super::helpers::count_helpers;
 use super::parallel::Workers;
 use super::scan::ColumnCache;
 use super::ties::BreakTies;
@@ -135,6 +136,7 @@ impl QueryEngine {
         settings.execution.perfect_hash_join_min_key_density = 4.0 / DIRECT_BYTES_FOR_EACH;
         // It fails where a CASE's condition excludes NULLs, which logical plans see and physical ones do not.
         settings.execution.skip_physical_aggregate_schema_check = true;
+        count_helpers();
         let workers: Arc<Workers> = Arc::default();
         Ok(Arc::new(QueryEngine {
             runtime: Some(runtime),

@@ -15,11 +15,12 @@ use super::materialize::CteExec;
 use super::parallel::SerialReason;
 use super::scan::ScanExec;
 use super::through::Through;
+use crate::measure::{Figures, Line};
 
 /// A plan as EXPLAIN shows it.
 pub struct Explained {
     /// FORMAT=TREE.
-    pub lines: Vec<String>,
+    pub lines: Vec<Line>,
     /// Its scans, in the order in which `lines` has them.
     pub scans: Vec<ShownScan>,
     /// Threads that it would run on.
@@ -44,7 +45,7 @@ pub struct ShownScan {
 }
 
 pub(super) fn explained(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Explained {
-    let mut explained = Explained { lines: tree(plan, degree), scans: Vec::new(), workers: degree.unwrap_or(1), collects_groups: false };
+    let mut explained = Explained { lines: lines(plan, first_line(degree)), scans: Vec::new(), workers: degree.unwrap_or(1), collects_groups: false };
     look_into(plan, &mut explained, &mut Vec::new());
     explained
 }
@@ -75,30 +76,58 @@ fn plan_of_cte(plan: &dyn ExecutionPlan, made: &mut Vec<usize>) -> Option<Arc<dy
     cte.plan()
 }
 
-/// One line per operator, indented by depth. Projections, batching and exchange operators are not shown: MySQL has no lines for them.
 /// The first line says on how many threads, or why on one.
-fn tree(plan: &dyn ExecutionPlan, degree: Result<usize, SerialReason>) -> Vec<String> {
-    let mut lines = vec![match degree {
-        Ok(workers) => format!("-> Parallel execute ({workers} workers)"),
-        Err(reason) => format!("-> Serial execute ({})", reason.explanation()),
-    }];
+pub(super) fn first_line(degree: Result<usize, SerialReason>) -> String {
+    match degree {
+        Ok(workers) => format!("Parallel execute ({workers} workers)"),
+        Err(reason) => format!("Serial execute ({})", reason.explanation()),
+    }
+}
+
+/// `first`, then one line per operator. Projections, batching and exchange operators are not shown: MySQL has no lines for them. A plan that tells what it does
+/// (`timing`) has its figures in the lines; what is not shown is in those of the operator above.
+pub(super) fn lines(plan: &dyn ExecutionPlan, first: String) -> Vec<Line> {
+    let (plan, figures) = without_timing(plan);
+    let mut lines = vec![Line { depth: 0, text: first, figures }];
     add(plan, 1, &mut lines, &mut Vec::new());
     lines
 }
 
+/// It has a line.
+pub(super) fn is_shown(plan: &dyn ExecutionPlan) -> bool {
+    describe(plan).is_some()
+}
+
+/// What a plan is that tells what it does, and where it tells it.
+fn without_timing(plan: &dyn ExecutionPlan) -> (&dyn ExecutionPlan, Figures) {
+    match plan.downcast_ref::<Through>() {
+        Some(through) => match through.measure() {
+            Some(measure) => (through.input(), Figures::Of(measure.clone())),
+            None => (plan, Figures::None),
+        },
+        None => (plan, Figures::None),
+    }
+}
+
 /// `made`: the common table expressions whose plans are shown.
-fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<String>, made: &mut Vec<usize>) {
+fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<Line>, made: &mut Vec<usize>) {
+    let (plan, mut figures) = without_timing(plan);
     let mut depth = depth;
     if let Some(scan) = plan.downcast_ref::<ScanExec>()
         && !scan.conditions().is_empty()
     {
         let conditions: Vec<String> = scan.conditions().iter().map(|c| readable(&c.to_string())).collect();
-        lines.push(format!("{}-> Filter: ({})", "    ".repeat(depth), conditions.join(" AND ")));
+        let before = match &figures {
+            Figures::Of(measure) => Figures::Read(measure.clone()),
+            _ => Figures::None,
+        };
+        let filtered = std::mem::replace(&mut figures, before);
+        lines.push(Line { depth, text: format!("Filter: ({})", conditions.join(" AND ")), figures: filtered });
         depth += 1;
     }
     let depth = match describe(plan) {
         Some(text) => {
-            lines.push(format!("{}-> {}", "    ".repeat(depth), text));
+            lines.push(Line { depth, text, figures });
             depth + 1
         }
         None => depth,
@@ -106,7 +135,7 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<String>, made: &m
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
         let rows = plan_of_cte(plan, made);
         let elsewhere = if rows.is_none() { " (query plan printed elsewhere)" } else { "" };
-        lines.push(format!("{}-> {}{elsewhere}", "    ".repeat(depth), cte.title()));
+        lines.push(Line { depth, text: format!("{}{elsewhere}", cte.title()), figures: Figures::None });
         if let Some(rows) = rows {
             add(rows.as_ref(), depth + 1, lines, made);
         }

@@ -60,7 +60,7 @@ impl PhysicalOptimizerRule for JoinsBySorting {
 struct RefusalsEnd;
 
 impl OnTheWay for RefusalsEnd {
-    fn stream(&self, input: SendableRecordBatchStream, _: &TaskContext) -> SendableRecordBatchStream {
+    fn stream(&self, input: SendableRecordBatchStream, _: usize, _: &TaskContext) -> SendableRecordBatchStream {
         let schema = input.schema();
         Box::pin(RecordBatchStreamAdapter::new(schema, input.map_err(final_refusal)))
     }

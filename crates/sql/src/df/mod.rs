@@ -5,8 +5,8 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
-//! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
+//! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
 mod aggregate;
@@ -22,6 +22,7 @@ mod engine;
 mod error;
 mod explain;
 mod give_way;
+mod helpers;
 mod in_order;
 mod kernel;
 mod key_set;
@@ -42,6 +43,7 @@ mod tests;
 mod text;
 mod through;
 mod ties;
+mod timing;
 mod wrapped;
 mod yielding;
 
@@ -132,7 +134,13 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
     let _end = End(shared.clone());
     let mut planned = Some(planned);
     loop {
+        if let Some(profile) = &shared.profile {
+            profile.start_over();
+        }
         let begun = physical(&shared, rel.clone()).await.and_then(|plan| {
+            if let Some(profile) = &shared.profile {
+                profile.set_query(explain::lines(plan.physical.as_ref(), explain::first_line(plan.degree)));
+            }
             let stream = execute_stream(plan.physical.clone(), plan.context)?;
             Ok((stream, scan::working(&plan.physical)))
         });
@@ -299,7 +307,7 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
         let physical = pass_keys(yielding(physical)?)?;
         let physical = sorted_groups(physical, !shared.is_spilling())?;
         let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
-        return Ok(Physical { physical, context: state.task_ctx(), degree });
+        return Ok(Physical { physical: measured(shared, physical)?, context: state.task_ctx(), degree });
     }
     let state = shared.planned(1, plan);
     let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
@@ -307,7 +315,12 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
     let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
     let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
-    Ok(Physical { physical, context: state.task_ctx(), degree })
+    Ok(Physical { physical: measured(shared, physical)?, context: state.task_ctx(), degree })
+}
+
+/// Under EXPLAIN ANALYZE, the plan that tells what its operators do.
+fn measured(shared: &Shared, plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if shared.profile.is_some() { timing::timed(plan) } else { Ok(plan) }
 }
 
 /// The plan of `bound`, which is not run.

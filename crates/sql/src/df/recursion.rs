@@ -27,6 +27,7 @@ use parking_lot::Mutex;
 use super::append::under_schema;
 use super::context::Shared;
 use super::error::user;
+use super::explain::lines;
 use super::kernel::key_array;
 use super::lower::own_key;
 use super::lower::schema;
@@ -117,6 +118,11 @@ impl TableProvider for Recursion {
             types: self.types.clone(),
             distinct: self.distinct,
         };
+        if let Some(profile) = &self.shared.profile {
+            for (plan, name) in [(&run.anchor, "Recursion: first round"), (&run.step, "Recursion: further rounds")] {
+                profile.add_subquery(self.shared.next_id(), lines(plan.as_ref(), name.to_owned()));
+            }
+        }
         Ok(Arc::new(StreamingTableExec::try_new(self.work.schema.clone(), vec![Arc::new(run)], projection, None, false, limit)?))
     }
 }

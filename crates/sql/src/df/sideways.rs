@@ -138,7 +138,7 @@ impl OnTheWay for GatherKeys {
         false
     }
 
-    fn stream(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {
+    fn stream(&self, input: SendableRecordBatchStream, _: usize, context: &TaskContext) -> SendableRecordBatchStream {
         let part = Partition { keys: self.keys.clone(), seen: Some(Remembered::new(context.memory_pool())) };
         let (schema, column) = (input.schema(), self.column);
         let batches = futures::stream::unfold((input, part), move |(mut input, mut part)| async move {

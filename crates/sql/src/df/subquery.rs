@@ -14,11 +14,12 @@ use datafusion::physical_plan::collect;
 use highkey_types::{ColumnType, Value};
 use parking_lot::Mutex;
 
-use super::on_threads;
 use super::error::{more_than_one_row, user};
+use super::explain::{first_line, lines};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
 use super::repr::{ColumnBuilder, ColumnReader, data_type, scalar};
 use super::wrapped::any_arguments;
+use super::{measured, on_threads};
 use crate::expr::{EvalContext, compare_values};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery, SubqueryKind};
 
@@ -81,11 +82,11 @@ impl Lowerer {
         key_form(by, &[operand, &Expr::column(0, field.ty.clone())])
     }
 
-    /// The value of a scalar subquery that depends on no row but those known.
-    pub fn scalar_value(&self, plan: &Rel) -> Result<Value> {
+    /// The value of a scalar subquery that depends on no row but those known. `number`: which one it is.
+    pub fn scalar_value(&self, plan: &Rel, number: usize) -> Result<Value> {
         let lowered = self.rel(plan, &[])?;
         let limited = LogicalPlanBuilder::from(lowered.plan).limit(0, Some(2))?.build()?;
-        let batches = self.run(Lowered { plan: limited, columns: lowered.columns })?;
+        let batches = self.run(Lowered { plan: limited, columns: lowered.columns }, number)?;
         if batches.iter().map(RecordBatch::num_rows).sum::<usize>() > 1 {
             return Err(user(more_than_one_row()));
         }
@@ -95,14 +96,14 @@ impl Lowerer {
         })
     }
 
-    pub fn has_rows(&self, plan: &Rel) -> Result<bool> {
+    pub fn has_rows(&self, plan: &Rel, number: usize) -> Result<bool> {
         let lowered = self.rel(plan, &[])?;
         let plan = LogicalPlanBuilder::from(lowered.plan).limit(0, Some(1))?.build()?;
-        Ok(self.run(Lowered { plan, columns: lowered.columns })?.iter().any(|b| b.num_rows() > 0))
+        Ok(self.run(Lowered { plan, columns: lowered.columns }, number)?.iter().any(|b| b.num_rows() > 0))
     }
 
     /// Runs a plan to its end. The thread is handed to nobody else meanwhile: it blocks, as the row that asked must wait.
-    fn run(&self, lowered: Lowered) -> Result<Vec<RecordBatch>> {
+    fn run(&self, lowered: Lowered, number: usize) -> Result<Vec<RecordBatch>> {
         self.shared.check_killed()?;
         let names: Vec<String> = lowered.columns.iter().map(|_| self.shared.name("out")).collect();
         let plan = self.renamed(lowered, &names)?;
@@ -110,12 +111,20 @@ impl Lowerer {
         tokio::task::block_in_place(|| {
             handle.block_on(async {
                 // What runs once may take the query's workers; what runs for each row runs on the row's thread.
-                if self.outer.is_empty() {
+                let (physical, context, how) = if self.outer.is_empty() {
                     let plan = on_threads(&self.shared, &plan, true).await?;
-                    return collect(plan.physical, plan.context).await;
+                    (plan.physical, plan.context, first_line(plan.degree))
+                } else {
+                    let state = self.shared.serial_state(&plan);
+                    let physical = measured(&self.shared, state.create_physical_plan(&plan).await?)?;
+                    (physical, state.task_ctx(), "Serial execute".to_owned())
+                };
+                let told = self.shared.profile.as_ref().map(|profile| (profile, lines(physical.as_ref(), format!("Subquery: {how}"))));
+                let rows = collect(physical, context).await?;
+                if let Some((profile, lines)) = told {
+                    profile.add_subquery(number, lines);
                 }
-                let state = self.shared.serial_state(&plan);
-                collect(state.create_physical_plan(&plan).await?, state.task_ctx()).await
+                Ok(rows)
             })
         })
     }
@@ -258,19 +267,19 @@ impl SubqueryFunction {
         lowerer.outer = Arc::new(outer_rows);
         let plan = &self.sub.plan;
         match &self.sub.kind {
-            SubqueryKind::Scalar => Ok(Answer::Value(lowerer.scalar_value(plan)?)),
-            SubqueryKind::Exists { negated } => Ok(Answer::Value(Value::bool(lowerer.has_rows(plan)? != *negated))),
+            SubqueryKind::Scalar => Ok(Answer::Value(lowerer.scalar_value(plan, self.id)?)),
+            SubqueryKind::Exists { negated } => Ok(Answer::Value(Value::bool(lowerer.has_rows(plan, self.id)? != *negated))),
             SubqueryKind::In { .. } | SubqueryKind::Quantified { .. } => {
                 let lowered = lowerer.rel(plan, &[])?;
                 match self.form {
                     Some(form) => {
                         let scope = Scope::of(plan, &lowered);
                         let key = lowerer.key(&Expr::column(0, plan.fields[0].ty.clone()), form, &scope)?;
-                        let batches = lowerer.run(Lowered { plan: lowered.plan, columns: vec![key] })?;
+                        let batches = lowerer.run(Lowered { plan: lowered.plan, columns: vec![key] }, self.id)?;
                         keys_of(&batches)
                     }
                     None => {
-                        let batches = lowerer.run(lowered)?;
+                        let batches = lowerer.run(lowered, self.id)?;
                         let mut rows = Vec::new();
                         for batch in &batches {
                             let readers: Vec<ColumnReader> =

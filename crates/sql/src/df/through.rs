@@ -13,6 +13,8 @@ use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream, StatisticsArgs,
 };
 
+use crate::measure::Measure;
+
 /// What is done on the way.
 pub(super) trait OnTheWay: fmt::Debug + Send + Sync {
     /// What plans know of the rows.
@@ -25,8 +27,13 @@ pub(super) trait OnTheWay: fmt::Debug + Send + Sync {
         true
     }
 
+    /// What is told of the rows, if anything is.
+    fn measure(&self) -> Option<&Arc<Measure>> {
+        None
+    }
+
     /// The rows of one partition.
-    fn stream(&self, input: SendableRecordBatchStream, _: &TaskContext) -> SendableRecordBatchStream {
+    fn stream(&self, input: SendableRecordBatchStream, _: usize, _: &TaskContext) -> SendableRecordBatchStream {
         input
     }
 }
@@ -51,6 +58,14 @@ impl Through {
 
     pub fn divides(&self) -> bool {
         self.way.divides()
+    }
+
+    pub fn measure(&self) -> Option<&Arc<Measure>> {
+        self.way.measure()
+    }
+
+    pub fn input(&self) -> &dyn ExecutionPlan {
+        self.input.as_ref()
     }
 
     pub fn over(input: Arc<dyn ExecutionPlan>, way: Arc<dyn OnTheWay>) -> Arc<dyn ExecutionPlan> {
@@ -107,6 +122,6 @@ impl ExecutionPlan for Through {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        Ok(self.way.stream(self.input.execute(partition, context.clone())?, &context))
+        Ok(self.way.stream(self.input.execute(partition, context.clone())?, partition, &context))
     }
 }

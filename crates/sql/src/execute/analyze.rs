@@ -1,6 +1,7 @@
 //! EXPLAIN ANALYZE: the statement is run, its rows are thrown away, and its time is taken apart. What it changes stays changed.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -8,6 +9,7 @@ use highkey_table::{LatchWaits, TimeSplit, WaitKind, WaitSum};
 use highkey_types::{MySqlError, Value};
 
 use super::{Failure, Outcome};
+use crate::measure::Actual;
 use crate::parse::ast::Statement;
 use crate::plan::BoundQuery;
 use crate::session::{Column, LocalInfile, OkSummary, ResultSink, Session, SessionState, error};
@@ -36,16 +38,16 @@ impl ResultSink for Counting<'_> {
 }
 
 impl Session {
-    /// Runs the statement that `tree` describes, and its commit if it is a transaction of its own; writes into the tree what came of it. A query comes
+    /// Runs a statement, and its commit if it is a transaction of its own: what it has done as a whole, and the lines that say where its time went. A query comes
     /// bound, with its tables open.
     pub(super) async fn analyze(
         &mut self,
         statement: &Statement,
         query: Option<BoundQuery>,
-        tree: &mut Vec<String>,
         began: Instant,
         sink: &mut dyn ResultSink,
-    ) -> Result<(), Failure> {
+    ) -> Result<(Actual, Vec<String>), Failure> {
+        let holders = Arc::strong_count(&self.waits);
         let mut counting = Counting { sink, rows: 0, first: None };
         let outcome = match (statement, query) {
             (_, Some(bound)) => self.run_bound(&bound, None, &mut counting).await?,
@@ -57,19 +59,30 @@ impl Session {
         };
         self.transaction_end_statement(Ok(())).await?;
         let elapsed = began.elapsed();
+        self.until_helpers_end(holders).await;
         let time = self.waits.split(elapsed);
         let rows = match outcome {
             Outcome::Done { affected, .. } => affected,
             Outcome::Rows { .. } | Outcome::Cursor => counting.rows,
         };
         let first = counting.first.map_or(elapsed, |first| first.duration_since(began));
-        if let Some(root) = tree.first_mut() {
-            *root += &format!("  (actual time={}..{} rows={rows} loops=1)", ms(first), ms(elapsed));
+        Ok((Actual { loops: 1, rows, first, all: elapsed }, time_lines(&self.state, &time)))
+    }
+
+    /// Threads that work for the statement may have given their last rows just now, and tell at their end what they have done. `holders`: those who had
+    /// the statement's waits before.
+    async fn until_helpers_end(&mut self, holders: usize) {
+        for _ in 0..LOOKS_FOR_HELPERS {
+            if Arc::strong_count(&self.waits) <= holders {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tree.extend(time_lines(&self.state, &time));
-        Ok(())
     }
 }
+
+/// Milliseconds that a thread may take to end at most.
+const LOOKS_FOR_HELPERS: usize = 100;
 
 fn ms(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1e3)
@@ -80,6 +93,9 @@ fn time_lines(state: &SessionState, time: &TimeSplit) -> Vec<String> {
     let part = |name: &str, nanos: u64| format!("    {name}: {} ms", ms(Duration::from_nanos(nanos)));
     let wait = |name: &str, sum: WaitSum| part(name, sum.nanos) + &counted(sum.count);
     let mut lines = vec![format!("Time: {} ms", ms(Duration::from_nanos(time.elapsed))), part("cpu", time.cpu)];
+    if time.cpu_helping > 0 {
+        lines.push(format!("    {}", part("on other threads", time.cpu_helping)));
+    }
     for kind in WaitKind::ALL {
         let sum = time.of(kind);
         if sum.count == 0 && matches!(kind, WaitKind::TableLock | WaitKind::Pause) {

@@ -1,6 +1,7 @@
 //! INSERT and REPLACE.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
 use highkey_types::{MySqlError, TypeKind, Value, errors};
@@ -11,6 +12,7 @@ use super::target::{Target, implicit_default};
 use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
+use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
 use crate::session::{AutoIncrementLocking, Executor, Session, SessionState, StatusCounter, error};
@@ -514,7 +516,17 @@ impl Session {
             _ => super::insert_select::plain_copy(query, columns, &inserter.target),
         };
         match copy {
-            Some(copy) => self.copy_rows(inserter, &copy, &query.hints).await,
+            Some(copy) => {
+                let (began, read) = (self.profile.is_some().then(Instant::now), self.state.process.rows_examined());
+                self.copy_rows(inserter, &copy, &query.hints).await?;
+                if let (Some(profile), Some(began)) = (&self.profile, began) {
+                    // Reading and writing alternate.
+                    let (all, rows) = (began.elapsed(), self.state.process.rows_examined() - read);
+                    let figures = Figures::Known(Actual { loops: 1, rows, first: all, all });
+                    profile.set_query(vec![Line { figures, ..Line::new(0, format!("Copy of the rows of {}", copy.alias)) }]);
+                }
+                Ok(())
+            }
             None => self.insert_query(inserter, query).await,
         }
     }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::future::BoxFuture;
 use highkey_table::{Direction, IndexDef, KeyRange, LockMode, LockWaitPolicy, LockingScan, Row, SemiConsistent, Stage, Table};
@@ -16,6 +17,7 @@ use super::subqueries::{has_lock, sort_members};
 use super::target::{Target, to_session};
 use crate::bind::ROW_KEY;
 use crate::expr::{self, EvalContext};
+use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast::LockWait;
 use crate::plan::{self, Expr, ExprKind, IndexChoice, LockSpec, Rel, RelKind};
 use crate::session::Session;
@@ -144,9 +146,15 @@ impl Session {
     }
 
     pub(super) async fn lock_scan(&mut self, rel: &mut Rel, filter: Option<&Expr>) -> Result<(), MySqlError> {
-        let RelKind::Scan { table, columns, indexes, lock: Some(lock), .. } = &rel.kind else { return Ok(()) };
-        let (table, columns, indexes, lock) = (table.clone(), columns.clone(), indexes.clone(), *lock);
+        let RelKind::Scan { table, alias, columns, indexes, lock: Some(lock), .. } = &rel.kind else { return Ok(()) };
+        let (table, alias, columns, indexes, lock) = (table.clone(), alias.clone(), columns.clone(), indexes.clone(), *lock);
+        let began = self.profile.is_some().then(Instant::now);
         let rows = self.locked_rows(&table, &columns, &indexes, filter, lock).await?;
+        if let (Some(profile), Some(began)) = (&self.profile, began) {
+            let all = began.elapsed();
+            let actual = Actual { loops: 1, rows: rows.len() as u64, first: all, all };
+            profile.add_before(vec![Line { figures: Figures::Known(actual), ..Line::new(0, format!("Locking read of {alias}")) }]);
+        }
         let fields = &rel.fields;
         let values = rows
             .iter()
@@ -201,6 +209,7 @@ impl Session {
 
     /// The next locked rows, at most `max`; none at the end.
     pub(crate) async fn next_locked(&mut self, rows: &mut LockingRows, max: usize) -> Result<Vec<Row>, MySqlError> {
+        let began = self.profile.is_some().then(Instant::now);
         let locked: Vec<Row> = match rows {
             LockingRows::Scan(scan) => scan.collect(self.txn(), max).await?,
             LockingRows::Key { table, index, key, mode, policy } => match key.take() {
@@ -212,7 +221,22 @@ impl Session {
             },
         };
         self.state.process.add_examined(locked.len() as u64);
+        self.tell_read(began, locked.len());
         Ok(locked)
+    }
+
+    /// EXPLAIN ANALYZE is told of rows that were read since.
+    fn tell_read(&self, began: Option<Instant>, rows: usize) {
+        if let (Some(profile), Some(began)) = (&self.profile, began) {
+            profile.changing().read(began.elapsed(), rows);
+        }
+    }
+
+    /// The same of a row that was asked for conditions.
+    fn tell_asked(&self, began: Option<Instant>, wanted: bool) {
+        if let (Some(profile), Some(began)) = (&self.profile, began) {
+            profile.changing().asked(began.elapsed(), wanted);
+        }
     }
 
     /// The next row that satisfies the condition, locked; for `unlocks_unwanted`. Those before it that do not are unlocked again. `semi_consistent`: an UPDATE's,
@@ -222,8 +246,10 @@ impl Session {
             self.state.process.check()?;
             let locked = match rows {
                 LockingRows::Scan(scan) if semi_consistent => {
+                    let began = self.profile.is_some().then(Instant::now);
                     let Some(next) = scan.next_semi_consistent(self.txn()).await? else { return Ok(None) };
                     self.state.process.add_examined(1);
+                    self.tell_read(began, 1);
                     match next {
                         SemiConsistent::Locked(row) => Some(row),
                         SemiConsistent::Committed(row) if !self.is_wanted(target, condition, &row)? => None,
@@ -275,10 +301,12 @@ impl Session {
     /// Whether a row of a table satisfies a condition over all its columns.
     pub(crate) fn is_wanted(&mut self, target: &Target, condition: Option<&Expr>, row: &Row) -> Result<bool, MySqlError> {
         let Some(condition) = condition else { return Ok(true) };
+        let began = self.profile.is_some().then(Instant::now);
         let mut seen = row.values();
         target.to_session(&mut seen, &self.state.config.time_zone);
         let wanted = expr::eval_condition(condition, &seen, &mut self.state)?;
         self.state.check_strict()?;
+        self.tell_asked(began, wanted);
         Ok(wanted)
     }
 
@@ -309,6 +337,7 @@ impl Session {
                     break;
                 }
                 for row in rows {
+                    let began = self.profile.is_some().then(Instant::now);
                     let keep = match &access.residual {
                         None => true,
                         Some(condition) => {
@@ -316,6 +345,7 @@ impl Session {
                             expr::eval_condition(condition, &values, &mut self.state)?
                         }
                     };
+                    self.tell_asked(began, keep);
                     if keep {
                         kept.push(row);
                     } else if unlocks {

@@ -48,7 +48,7 @@ pub(crate) use create_table::GENERATED_KEY;
 pub(crate) use delete::delete_tables;
 pub(crate) use insert::{insert_has_subquery, insert_tables};
 pub(crate) use locking::{lock_mode, lock_policy, whole_key};
-pub(crate) use query::Destination;
+pub(crate) use query::{Destination, table_fields};
 pub(crate) use target::{Target, to_session};
 pub(crate) use update::update_tables;
 

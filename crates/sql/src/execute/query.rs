@@ -290,9 +290,13 @@ impl Session {
     /// starts anew.
     pub(crate) async fn try_fast(&mut self, bound: &BoundQuery, fast: Option<&FastQuery>, destination: &mut Destination<'_>) -> Result<Option<u64>, Failure> {
         let Some(fast) = fast.filter(|fast| !(fast.shares_whole_table() && self.locks_gaps())) else { return Ok(None) };
+        let lines = if self.profile.is_some() { self.fast_lines(fast, bound)? } else { Vec::new() };
         let diagnostics = self.state.diagnostics.clone();
         match self.run_fast(fast, bound.fields(), destination).await? {
-            Progress::Done(rows) => {
+            Progress::Done(rows, measured) => {
+                if let Some(profile) = &self.profile {
+                    profile.set_query(lines.into_iter().map(|line| line.line(&measured)).collect());
+                }
                 self.state.count(StatusCounter::SelectFastPath, 1);
                 Ok(Some(rows))
             }
@@ -357,6 +361,7 @@ impl Session {
             recursion_limit: self.state.config.cte_max_recursion_depth,
             group_concat_max_len: self.state.config.group_concat_max_len,
             parallel: self.parallel_settings(hints),
+            profile: self.profile.clone(),
         };
         (cx, eval)
     }

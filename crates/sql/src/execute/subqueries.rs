@@ -8,6 +8,7 @@ use highkey_types::Value;
 
 use super::Failure;
 use crate::expr::{EvalContext, order};
+use crate::measure::Profile;
 use crate::plan::{BoundQuery, CompareBy, CompareOp, Expr, ExprKind, ExprType, Hints, Rel, Subquery, SubqueryKind};
 use crate::session::{Session, error};
 
@@ -61,7 +62,7 @@ impl Session {
         let types: Vec<ExprType> = subquery.plan.fields.iter().map(|f| f.ty.clone()).collect();
         let mut query = query_of(subquery.plan);
         self.share_reads(&mut query);
-        let mut rows = self.rows_of(&query).await?;
+        let mut rows = self.rows_before(&query).await?;
         let literal = |value: Value, i: usize| Expr::literal(value, types[i].clone());
         Ok(match subquery.kind {
             SubqueryKind::Scalar => match rows.len() {
@@ -102,6 +103,17 @@ impl Session {
                 if all { Expr::and(parts).unwrap_or_else(|| Expr::boolean(true)) } else { or(parts, &ty) }
             }
         })
+    }
+
+    /// The rows of a query that is not the statement's.
+    async fn rows_before(&mut self, query: &BoundQuery) -> Result<Vec<Vec<Value>>, Failure> {
+        let Some(profile) = self.profile.take() else { return self.rows_of(query).await };
+        let own = Profile::default();
+        self.profile = Some(own.clone());
+        let rows = self.rows_of(query).await;
+        profile.add_query_before(&own);
+        self.profile = Some(profile);
+        rows
     }
 
     /// Resolves a list of assigned values and conditions; true if some subquery still depends on the row.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use highkey_table::{LockMode, LockWaitPolicy, Row, Stage, Table};
 use highkey_types::{MySqlError, TimeZone, Value};
@@ -197,6 +198,7 @@ impl Session {
         let scanned = self.state.work.read_rnd_next;
         let rows = self.locked_rows(&target.table, &all, indexes, filter, lock).await?;
         let of_ranges = self.state.work.read_rnd_next == scanned;
+        let began = self.profile.is_some().then(Instant::now);
         let zone = self.state.config.time_zone.clone();
         let mut keyed = Vec::with_capacity(rows.len());
         for row in rows {
@@ -212,6 +214,9 @@ impl Session {
         self.state.with_cast(|cx| keyed.sort_by(|a, b| crate::fast::compare_keys(&a.0, &b.0, order_by, cx)));
         let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         self.state.work.sort(of_ranges, keyed.len().min(limit) as u64);
+        if let (Some(profile), Some(began)) = (&self.profile, began) {
+            profile.changing().sorted(began.elapsed(), keyed.len().min(limit));
+        }
         Ok(keyed.into_iter().take(limit).map(|(_, row)| row).collect())
     }
 
@@ -338,7 +343,11 @@ impl Session {
     async fn eval_over_row(&mut self, expr: &Expr, seen: &[Value]) -> Result<Value, Failure> {
         let mut expr = expr.clone();
         expr.bind_outer_row(seen);
-        self.resolve_subqueries(&mut expr).await?;
+        // EXPLAIN ANALYZE would be told of each row's.
+        let profile = self.profile.take();
+        let resolved = self.resolve_subqueries(&mut expr).await;
+        self.profile = profile;
+        resolved?;
         Ok(expr::eval(&expr, seen, &mut self.state)?)
     }
 

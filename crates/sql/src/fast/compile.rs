@@ -249,7 +249,7 @@ impl FastQuery {
 }
 
 /// A join, filtered and its columns picked.
-fn is_join(rel: &Rel) -> bool {
+pub(super) fn is_join(rel: &Rel) -> bool {
     match &rel.kind {
         RelKind::Join { .. } => true,
         RelKind::Filter { input, .. } => is_join(input),

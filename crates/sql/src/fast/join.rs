@@ -10,12 +10,13 @@ use highkey_table::{Direction, IndexDef, KeyRange, RowBatch, Table, TableDef};
 use highkey_types::{MySqlError, Str, TypeKind, Value};
 
 use super::compile::{SMALL_TABLE, ordered_index};
+use super::meter::{FILTER, JOIN, LEVEL_NODES, SCAN};
 use super::reach;
 use super::run::Run;
 use crate::bind::ROW_KEY;
-use crate::execute::{Destination, to_session, whole_key};
+use crate::execute::{Destination, table_fields, to_session, whole_key};
 use crate::expr;
-use crate::plan::{self, CompareOp, Expr, ExprKind, IndexAccess, IndexChoice, JoinGraph, JoinedTable, Rel, RelKind};
+use crate::plan::{self, CompareOp, Expr, ExprKind, Field, IndexAccess, IndexChoice, JoinGraph, JoinedTable, Rel, RelKind};
 use crate::session::{Reach, Session, Work};
 
 /// How many rows an access by constants would read, if that can be told now.
@@ -34,6 +35,8 @@ pub(super) struct JoinSource {
 
 /// One table of the loops.
 struct Level {
+    /// Its position among them.
+    at: usize,
     table: Arc<Table>,
     alias: Str,
     /// Fields of the row that are this table's.
@@ -190,24 +193,44 @@ impl JoinSource {
     }
 
     /// As EXPLAIN FORMAT=TREE prints it: the loops nest to the left.
-    pub fn describe(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<JoinLine> {
+        let mut in_order: Vec<&Level> = self.levels.iter().collect();
+        in_order.sort_by_key(|level| level.fields.start);
+        let fields: Vec<Field> = in_order.into_iter().flat_map(|level| table_fields(&level.table, &level.alias).into_iter().take(level.fields.len())).collect();
         let mut lines = Vec::new();
         for (inside, level) in self.levels[1..].iter().rev().enumerate() {
             let kind = if level.outer { "left" } else { "inner" };
-            lines.push(format!("{}-> Nested loop {kind} join", INDENT.repeat(inside)));
+            lines.push(JoinLine { depth: inside, text: format!("Nested loop {kind} join"), node: level.node(JOIN) });
         }
         let last = self.levels.len() - 1;
-        for (at, level) in self.levels.iter().enumerate() {
+        for level in &self.levels {
             // The two innermost stand side by side.
-            lines.push(format!("{}-> {}", INDENT.repeat(last + 1 - at.max(1)), self.step(at, level).describe(level.backward)));
+            let mut depth = last + 1 - level.at.max(1);
+            if let Some(residual) = &level.residual {
+                lines.push(JoinLine { depth, text: format!("Filter: {}", plan::describe_expr(residual, &fields)), node: level.node(FILTER) });
+                depth += 1;
+            }
+            lines.push(JoinLine { depth, text: self.step(level.at, level).describe(level.backward), node: level.node(SCAN) });
         }
         lines
     }
 }
 
+/// A line of a join as EXPLAIN FORMAT=TREE prints it, and the node that it is of.
+pub(crate) struct JoinLine {
+    pub depth: usize,
+    pub text: String,
+    pub node: usize,
+}
+
 impl Level {
     fn reach(&self) -> Reach {
         reach(self.access.as_ref(), self.index != 0 || self.backward)
+    }
+
+    /// One of its nodes, by its position among them.
+    fn node(&self, node: usize) -> usize {
+        self.at * LEVEL_NODES + node
     }
 
     /// Counts what was read of a range. `ended`: it was seen that there is no more.
@@ -219,8 +242,6 @@ impl Level {
         }
     }
 }
-
-const INDENT: &str = "    ";
 
 impl JoinStep<'_> {
     /// As EXPLAIN FORMAT=TREE names the access.
@@ -391,6 +412,7 @@ impl<'a> Planner<'a> {
         let columns: Vec<(usize, usize)> = joined.fields().filter(|field| read[*field]).map(|field| (field, field - joined.at)).collect();
         let timestamps = columns.iter().filter(|(_, column)| matches!(table.columns()[*column].ty.kind, TypeKind::Timestamp(_))).map(|(field, _)| *field).collect();
         Level {
+            at,
             table: table.clone(),
             alias: alias.clone(),
             fields: joined.fields(),
@@ -471,6 +493,7 @@ impl Session {
         };
         let (state, inner_states) = states.split_first_mut().expect("one state for each level");
         let mut matched = false;
+        run.enter(level.at);
         if level.fixed {
             let kept = match state.kept.take() {
                 Some(kept) => kept,
@@ -484,6 +507,7 @@ impl Session {
                     row[*field].clone_from(value);
                 }
                 run.met_again += 1;
+                run.lap_row(level.node(SCAN));
                 if !self.go_on(level, inner, inner_states, row, &mut matched, run, destination)? {
                     return Ok(false);
                 }
@@ -503,6 +527,7 @@ impl Session {
                     self.state.work.read_key += 1;
                     if let Some(found) = level.table.get(self.txn(), level.index, key)? {
                         self.fill(level, row, |column| found.value(column));
+                        run.lap_row(level.node(SCAN));
                         if !self.go_on(level, inner, inner_states, row, &mut matched, run, destination)? {
                             return Ok(false);
                         }
@@ -520,6 +545,7 @@ impl Session {
                         run.scanned += 1;
                         rows += 1;
                         self.fill(level, row, |column| batch.value(i, column));
+                        run.lap_row(level.node(SCAN));
                         if !self.go_on(level, inner, inner_states, row, &mut matched, run, destination)? {
                             return Ok(false);
                         }
@@ -535,6 +561,8 @@ impl Session {
             }
             state.batch = batch;
         }
+        run.lap(level.node(SCAN));
+        run.leave(level.at);
         if level.outer && !matched && !run.stopped {
             row[level.fields.clone()].fill(Value::Null);
             return self.after(level, inner, inner_states, row, run, destination);
@@ -560,10 +588,13 @@ impl Session {
         if (run.scanned + run.met_again) % KILL_EVERY == 0 {
             self.state.process.check()?;
         }
-        if let Some(residual) = &level.residual
-            && !expr::eval_condition(residual, row, &mut self.state)?
-        {
-            return Ok(true);
+        if let Some(residual) = &level.residual {
+            let wanted = expr::eval_condition(residual, row, &mut self.state)?;
+            run.lap(level.node(FILTER));
+            if !wanted {
+                return Ok(true);
+            }
+            run.lap_row(level.node(FILTER));
         }
         *matched = true;
         self.after(level, inner, states, row, run, destination)
@@ -575,6 +606,7 @@ impl Session {
         {
             return Ok(true);
         }
+        run.lap_row(level.node(JOIN));
         self.level(inner, states, row, run, destination)
     }
 

@@ -3,6 +3,7 @@
 mod aggregate;
 mod compile;
 mod join;
+mod meter;
 mod run;
 
 use std::sync::Arc;
@@ -10,11 +11,14 @@ use std::sync::Arc;
 use highkey_table::Table;
 use highkey_types::{KeyPart, Value, cast::CastContext};
 
+use compile::is_join;
 use join::JoinSource;
 
-pub(crate) use join::{JoinStep, rows_of};
+pub(crate) use join::{JoinLine, JoinStep, rows_of};
+pub(crate) use meter::{FILTER, LEVEL_NODES, SCAN};
 
-use crate::plan::{Aggregate, Expr, IndexAccess, IndexChoice, LockSpec, SortKey};
+use crate::measure::Actual;
+use crate::plan::{Aggregate, Expr, IndexAccess, IndexChoice, LockSpec, Rel, RelKind, SortKey};
 use crate::session::Reach;
 
 /// A query that the fast path can run.
@@ -108,13 +112,53 @@ impl FastQuery {
         first == Some(Reach::Ranges)
     }
 
+    /// The operators of the plan that it was compiled of which are stages of it, the outermost first, each with its node, then what they stand on. A sort that
+    /// an index spares is none, nor is a condition that it answers; what is left of that is checked as rows are read.
+    pub(crate) fn operators<'r>(&self, mut rel: &'r Rel) -> (Vec<(&'r Rel, usize)>, &'r Rel) {
+        let mut found = Vec::new();
+        let mut stages = &self.stages[..];
+        let first = self.levels() * LEVEL_NODES;
+        loop {
+            let input = match &rel.kind {
+                RelKind::Filter { predicate, .. } if predicate.is_never() => return (found, rel),
+                _ if is_join(rel) => return (found, rel),
+                RelKind::Filter { input, .. }
+                | RelKind::Project { input, .. }
+                | RelKind::Sort { input, .. }
+                | RelKind::Limit { input, .. }
+                | RelKind::Distinct { input }
+                | RelKind::Aggregate { input, .. } => input,
+                _ => return (found, rel),
+            };
+            // Stages that no operator asks for pick columns of a join.
+            match stages.iter().rposition(|stage| stage.is_of(rel)) {
+                Some(at) => {
+                    found.push((rel, first + at));
+                    stages = &stages[..at];
+                }
+                None if matches!(rel.kind, RelKind::Filter { .. }) && self.checks_rows() => found.push((rel, FILTER)),
+                None => {}
+            }
+            rel = input;
+        }
+    }
+
+    /// Loops that read rows; a source that is no join is one.
+    fn levels(&self) -> usize {
+        if let Source::Join(join) = &self.source { join.tables().count() } else { 1 }
+    }
+
+    fn checks_rows(&self) -> bool {
+        matches!(&self.source, Source::Table(source) if source.residual.is_some())
+    }
+
     /// Rows are sorted: no index gives them in their order.
     pub(crate) fn sorts(&self) -> bool {
         self.stages.iter().any(|stage| matches!(stage, Stage::Sort(_)))
     }
 
     /// How EXPLAIN FORMAT=TREE shows its join, if it is one.
-    pub(crate) fn describe_join(&self) -> Option<Vec<String>> {
+    pub(crate) fn describe_join(&self) -> Option<Vec<JoinLine>> {
         match &self.source {
             Source::Join(join) => Some(join.describe()),
             _ => None,
@@ -143,6 +187,18 @@ impl FastQuery {
 }
 
 impl Stage {
+    /// It is what became of an operator of this kind.
+    fn is_of(&self, rel: &Rel) -> bool {
+        match self {
+            Stage::Filter(_) => matches!(rel.kind, RelKind::Filter { .. }),
+            Stage::Project(_) => matches!(rel.kind, RelKind::Project { .. }),
+            Stage::Sort(_) => matches!(rel.kind, RelKind::Sort { .. }),
+            Stage::Limit { .. } => matches!(rel.kind, RelKind::Limit { .. }),
+            Stage::Distinct(_) => matches!(rel.kind, RelKind::Distinct { .. }),
+            Stage::Aggregate(_) | Stage::Group { .. } => matches!(rel.kind, RelKind::Aggregate { .. }),
+        }
+    }
+
     /// Must see all rows before it gives one.
     fn blocks(&self) -> bool {
         matches!(self, Stage::Sort(_) | Stage::Aggregate(_) | Stage::Group { .. })
@@ -151,8 +207,8 @@ impl Stage {
 
 /// How a run ended.
 pub(crate) enum Progress {
-    /// All rows are where they were to go.
-    Done(u64),
+    /// All rows are where they were to go: how many, and what was done for them if that is told.
+    Done(u64, Vec<Actual>),
     /// Over the budget; nothing has left the fast path.
     TooLarge,
 }

@@ -4,6 +4,7 @@ use highkey_table::{Direction, KeyRange, Row, RowBatch};
 use highkey_types::{KeyPart, MySqlError, Value, encode_key_part};
 
 use super::aggregate::{Accumulator, Groups};
+use super::meter::{FILTER, Meter, SCAN};
 use super::{FastQuery, Progress, Source, Stage, TableSource, compare_keys, sort_form};
 use crate::bind::ROW_KEY;
 use crate::execute::{Destination, Failure, columns, lock_mode, lock_policy, to_session, whole_key};
@@ -123,9 +124,46 @@ pub(super) struct Run<'a> {
     pub met_again: u64,
     pub budget: u64,
     pub stopped: bool,
+    /// EXPLAIN ANALYZE.
+    pub meter: Option<Meter>,
 }
 
 impl Run<'_> {
+    /// The time since the last look was a node's.
+    pub fn lap(&mut self, node: usize) {
+        if let Some(meter) = &mut self.meter {
+            meter.lap(node);
+        }
+    }
+
+    /// The same; it gives a row.
+    pub fn lap_row(&mut self, node: usize) {
+        if let Some(meter) = &mut self.meter {
+            meter.lap(node);
+            meter.rows(node, 1);
+        }
+    }
+
+    /// A level of the loops begins to be read, or has been.
+    pub fn enter(&mut self, level: usize) {
+        if let Some(meter) = &mut self.meter {
+            meter.enter(level);
+        }
+    }
+
+    pub fn leave(&mut self, level: usize) {
+        if let Some(meter) = &mut self.meter {
+            meter.leave(level);
+        }
+    }
+
+    /// The time since the last look was the client's.
+    fn skip(&mut self) {
+        if let Some(meter) = &mut self.meter {
+            meter.skip();
+        }
+    }
+
     /// Rows in memory cost less.
     pub fn over_budget(&self) -> bool {
         self.scanned + self.met_again / 8 > self.budget
@@ -143,7 +181,8 @@ impl Session {
         let streaming = &query.stages[..blocking.unwrap_or(query.stages.len())];
         let steps = self.steps(streaming)?;
         let held = blocking.map_or(Held::Nothing, |at| Held::new(&query.stages[at]));
-        let mut run = Run { steps, held, sent: 0, scanned: 0, met_again: 0, budget: query.budget, stopped: false };
+        let meter = self.profile.is_some().then(|| Meter::new(query.levels(), query.stages.len()));
+        let mut run = Run { steps, held, sent: 0, scanned: 0, met_again: 0, budget: query.budget, stopped: false, meter };
         // A join holds its rows until it is known to be within its budget.
         let holds = blocking.is_some() || matches!(query.source, Source::Join(_));
         if !holds && let Destination::Sink(sink) = destination {
@@ -153,6 +192,9 @@ impl Session {
         if run.steps.iter().any(Step::is_full) {
             run.stopped = true;
         }
+        if !matches!(query.source, Source::Join(_)) {
+            run.enter(0);
+        }
         match &query.source {
             Source::Rows(rows) => {
                 for row in rows {
@@ -160,6 +202,7 @@ impl Session {
                     for e in row {
                         values.push(expr::eval(e, &[], &mut self.state)?);
                     }
+                    run.lap_row(SCAN);
                     self.push(&mut run, values, destination)?;
                     if run.stopped {
                         break;
@@ -188,6 +231,7 @@ impl Session {
                     self.txn().breathe(1).await?;
                 }
                 self.state.process.add_examined(rows);
+                run.lap_row(SCAN);
                 if let Held::Aggregate(accumulators) = &mut run.held {
                     accumulators.iter_mut().for_each(|a| a.add_rows(rows));
                 }
@@ -206,6 +250,7 @@ impl Session {
                 let mut scan = table.scan(self.txn(), *index, &range, direction)?;
                 let mut batch = RowBatch::new();
                 if scan.next_batch(&mut batch)? && batch.len() > 0 {
+                    run.lap_row(SCAN);
                     let mut value = batch.value(0, *column);
                     if matches!(table.columns()[*column].ty.kind, highkey_types::TypeKind::Timestamp(_)) {
                         to_session(&mut value, &self.state.config.time_zone);
@@ -221,16 +266,19 @@ impl Session {
         }
         self.note_reached(query);
         if !holds {
-            return Ok(Progress::Done(run.sent));
+            return Ok(Progress::Done(run.sent, run.meter.map_or_else(Vec::new, Meter::finish)));
         }
+        let mut meter = run.meter;
         let rows = match blocking {
             Some(at) => {
                 let rows = self.release(run.held)?;
+                note_stage(&mut meter, at, rows.len());
                 self.note_sorted(&query.stages[at..], rows.len(), query.reads_ranges())?;
-                self.finish_stages(rows, &query.stages[at + 1..])?
+                self.finish_stages(rows, &query.stages, at + 1, &mut meter)?
             }
             None => joined,
         };
+        let measured = meter.map_or_else(Vec::new, Meter::finish);
         if let Destination::Sink(sink) = destination {
             sink.columns(&columns(&self.state, fields));
         }
@@ -246,7 +294,7 @@ impl Session {
                 Destination::Memory(kept) => kept.push(row),
             }
         }
-        Ok(Progress::Done(count))
+        Ok(Progress::Done(count, measured))
     }
 
     /// Counts how a query came to its tables, and what it kept of their rows.
@@ -300,8 +348,14 @@ impl Session {
 
     /// One row of the source through the streaming stages to where it is held or sent.
     pub(super) fn push(&mut self, run: &mut Run<'_>, mut row: Vec<Value>, destination: &mut Destination<'_>) -> Result<(), MySqlError> {
-        for step in &mut run.steps {
-            match step.apply(&mut row, &mut self.state)? {
+        for (stage, step) in run.steps.iter_mut().enumerate() {
+            let flow = step.apply(&mut row, &mut self.state)?;
+            if let Some(meter) = &mut run.meter {
+                let node = meter.stage(stage);
+                meter.lap(node);
+                meter.rows(node, u64::from(matches!(flow, Flow::Pass)));
+            }
+            match flow {
                 Flow::Pass => {}
                 Flow::Drop => return Ok(()),
                 Flow::Stop => {
@@ -319,6 +373,9 @@ impl Session {
                 Destination::Sink(sink) => sink.row(&row),
                 Destination::Memory(kept) => kept.push(row),
             }
+            run.skip();
+        } else if let Some(meter) = &mut run.meter {
+            meter.lap(meter.stage(run.steps.len()));
         }
         Ok(())
     }
@@ -345,7 +402,9 @@ impl Session {
         for range in self.ranges(source)? {
             if unique && let Some(key) = whole_key(&range, &source.table.def().indexes[source.index]) {
                 self.state.work.read_key += 1;
-                if let Some(found) = source.table.get(self.txn(), source.index, key)? {
+                let found = source.table.get(self.txn(), source.index, key)?;
+                run.lap(SCAN);
+                if let Some(found) = found {
                     self.push_found(source, run, &found, destination)?;
                 }
                 if run.stopped {
@@ -362,10 +421,14 @@ impl Session {
                     for &t in &source.timestamps {
                         to_session(&mut row[t], &zone);
                     }
-                    if let Some(residual) = &source.residual
-                        && !expr::eval_condition(residual, &row, &mut self.state)?
-                    {
-                        continue;
+                    run.lap_row(SCAN);
+                    if let Some(residual) = &source.residual {
+                        let wanted = expr::eval_condition(residual, &row, &mut self.state)?;
+                        run.lap(FILTER);
+                        if !wanted {
+                            continue;
+                        }
+                        run.lap_row(FILTER);
                     }
                     self.push(run, row, destination)?;
                     if run.stopped {
@@ -375,13 +438,16 @@ impl Session {
                 if held && run.scanned > run.budget {
                     return Ok(false);
                 }
+                run.lap(SCAN);
                 if let Destination::Sink(sink) = destination
                     && sink.wants_flush()
                 {
                     sink.flush().await?;
+                    run.skip();
                 }
                 self.txn().breathe(batch.len()).await?;
             }
+            run.lap(SCAN);
             self.note_scanned(source, &range, run.scanned - before, !run.stopped);
             if run.stopped {
                 break;
@@ -407,6 +473,7 @@ impl Session {
             if let Some(key) = key {
                 self.state.work.read_key += 1;
                 let found = source.table.lock_get(self.txn(), source.index, key, mode, policy).await?;
+                run.lap(SCAN);
                 if let Some(found) = found {
                     let wanted = self.push_found(source, run, &found, destination)?;
                     if !wanted && unlocks {
@@ -427,8 +494,10 @@ impl Session {
                     && sink.wants_flush()
                 {
                     sink.flush().await?;
+                    run.skip();
                 }
             }
+            run.lap(SCAN);
             self.note_scanned(source, &range, run.scanned - before, !run.stopped);
         }
         Ok(true)
@@ -441,10 +510,14 @@ impl Session {
         for &t in &source.timestamps {
             to_session(&mut row[t], &self.state.config.time_zone);
         }
-        if let Some(residual) = &source.residual
-            && !expr::eval_condition(residual, &row, &mut self.state)?
-        {
-            return Ok(false);
+        run.lap_row(SCAN);
+        if let Some(residual) = &source.residual {
+            let wanted = expr::eval_condition(residual, &row, &mut self.state)?;
+            run.lap(FILTER);
+            if !wanted {
+                return Ok(false);
+            }
+            run.lap_row(FILTER);
         }
         self.push(run, row, destination)?;
         Ok(true)
@@ -463,9 +536,9 @@ impl Session {
         })
     }
 
-    /// The stages after the first blocking one, over rows in memory.
-    fn finish_stages(&mut self, mut rows: Vec<Vec<Value>>, stages: &[Stage]) -> Result<Vec<Vec<Value>>, MySqlError> {
-        for (at, stage) in stages.iter().enumerate() {
+    /// The stages from `first` on, after the first blocking one, over rows in memory.
+    fn finish_stages(&mut self, mut rows: Vec<Vec<Value>>, stages: &[Stage], first: usize, meter: &mut Option<Meter>) -> Result<Vec<Vec<Value>>, MySqlError> {
+        for (at, stage) in stages.iter().enumerate().skip(first) {
             if !stage.blocks() {
                 let mut steps = self.steps(&stages[at..=at])?;
                 let mut kept = Vec::with_capacity(rows.len());
@@ -477,6 +550,7 @@ impl Session {
                     }
                 }
                 rows = kept;
+                note_stage(meter, at, rows.len());
                 continue;
             }
             let mut held = Held::new(stage);
@@ -484,8 +558,18 @@ impl Session {
                 held.take(row, &mut self.state)?;
             }
             rows = self.release(held)?;
+            note_stage(meter, at, rows.len());
             self.note_sorted(&stages[at..], rows.len(), false)?;
         }
         Ok(rows)
+    }
+}
+
+/// A stage has made all its rows.
+fn note_stage(meter: &mut Option<Meter>, stage: usize, rows: usize) {
+    if let Some(meter) = meter {
+        let node = meter.stage(stage);
+        meter.lap(node);
+        meter.rows(node, rows as u64);
     }
 }

@@ -96,19 +96,29 @@ fn aggregate_name(func: AggregateFunc) -> String {
 }
 
 /// A plan as an indented tree.
+#[cfg(test)]
 pub fn describe_rel(rel: &Rel) -> String {
     let mut text = String::new();
     tree(rel, 0, &mut text);
     text
 }
 
+#[cfg(test)]
 fn tree(rel: &Rel, depth: usize, text: &mut String) {
+    let _ = writeln!(text, "{:indent$}-> {}", "", describe_operator(rel), indent = depth * 4);
+    for input in rel.inputs() {
+        tree(input, depth + 1, text);
+    }
+}
+
+/// An operator of a plan, without what it stands on.
+pub fn describe_operator(rel: &Rel) -> String {
     let input_fields: Vec<Field> = rel.inputs().iter().flat_map(|input| input.fields.clone()).collect();
     let exprs = |items: &[Expr]| items.iter().map(|e| describe(e, &input_fields)).collect::<Vec<_>>().join(", ");
     let keys = |keys: &[super::SortKey]| {
         keys.iter().map(|k| format!("{}{}", describe(&k.expr, &input_fields), if k.desc { " DESC" } else { "" })).collect::<Vec<_>>().join(", ")
     };
-    let line = match &rel.kind {
+    match &rel.kind {
         RelKind::Scan { alias, lock, .. } => format!("Table scan on {alias}{}", if lock.is_some() { " (locking)" } else { "" }),
         RelKind::Virtual { table, .. } => format!("Table scan on {}.{}", table.schema, table.name),
         RelKind::Values { rows } if rows.len() == 1 && rows[0].is_empty() => "Rows fetched before execution".to_string(),
@@ -164,9 +174,5 @@ fn tree(rel: &Rel, depth: usize, text: &mut String) {
         RelKind::RecursiveCte { id, distinct, .. } => format!("Recursive cte {id}{}", if *distinct { " (distinct)" } else { "" }),
         RelKind::CteScan { name, .. } => format!("Scan new records on {name}"),
         RelKind::MaterializedCte { name, .. } => format!("Materialize CTE {name} if needed"),
-    };
-    let _ = writeln!(text, "{:indent$}-> {line}", "", indent = depth * 4);
-    for input in rel.inputs() {
-        tree(input, depth + 1, text);
     }
 }

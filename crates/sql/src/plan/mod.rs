@@ -17,7 +17,9 @@ mod visit;
 mod wanted;
 
 pub use access::{IndexAccess, KeyRangeExpr, Row, best_access, index_access};
-pub use display::{describe as describe_expr, describe_rel};
+#[cfg(test)]
+pub use display::describe_rel;
+pub use display::{describe as describe_expr, describe_operator};
 pub use expr::{CompareBy, CompareOp, Expr, ExprKind, Subquery, SubqueryKind, unresolved};
 pub use joins::{JoinGraph, JoinedTable};
 pub use ranges::{key_ranges, key_ranges_for};

@@ -37,6 +37,7 @@ use highkey_table::{ReplicaRecord, Table, Waits};
 use highkey_types::{Charset, MySqlError, Str, Value};
 
 use crate::execute::{self, Failure, Outcome};
+use crate::measure::Profile;
 use crate::parse::ast::Statement;
 use crate::parse::{self, Parsed};
 use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, StatementPatterns, file_error};
@@ -150,6 +151,8 @@ pub struct Session {
     pub(crate) gtid: gtid::NextGtid,
     /// What the running statement's SET_VAR hints have changed.
     unhinted: set_var::Unhinted,
+    /// EXPLAIN ANALYZE: where what the running statement does is told.
+    pub(crate) profile: Option<Profile>,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
     pub(crate) rows_sent: Option<u64>,
     /// Temporary tables that have been dropped, until the transaction is over that may have rows in them.
@@ -205,6 +208,7 @@ impl Session {
             waits: instance.database().engine().waits(),
             started: Instant::now(),
             statement_text: Str::default(),
+            profile: None,
             rows_sent: None,
             state: SessionState::new(instance, client, process),
             transaction: TransactionState::default(),
@@ -410,6 +414,7 @@ impl Session {
         self.waits.next_statement();
         self.state.process.clear_examined();
         self.state.work = Work::default();
+        self.profile = None;
         self.rows_sent = None;
     }
 

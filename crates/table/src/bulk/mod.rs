@@ -761,7 +761,7 @@ impl BulkInsert {
 
     /// What was collected, after all into a table that others write to: chunk by chunk as it came, if it is still in those.
     async fn insert_runs(&mut self, txn: &mut Transaction, indexes: Vec<Runs>) -> Result<(), MySqlError> {
-        if !side_by_side(&indexes) {
+        if !are_aligned(&indexes) {
             return self.insert_merged(txn, &indexes[0]).await;
         }
         let mut indexes: Vec<_> = indexes.into_iter().map(|runs| runs.memory.into_iter()).collect();

@@ -357,9 +357,10 @@ impl Lowerer {
             if sub.correlated || reads_recursion(&sub.plan) || rel_is_volatile(&sub.plan) {
                 return;
             }
+            let number = self.shared.next_id();
             let value = match &sub.kind {
-                SubqueryKind::Scalar => self.scalar_value(&sub.plan),
-                SubqueryKind::Exists { negated } => self.has_rows(&sub.plan).map(|any| Value::bool(any != *negated)),
+                SubqueryKind::Scalar => self.scalar_value(&sub.plan, number),
+                SubqueryKind::Exists { negated } => self.has_rows(&sub.plan, number).map(|any| Value::bool(any != *negated)),
                 _ => return,
             };
             match value {

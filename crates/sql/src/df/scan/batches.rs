@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use datafusion::arrow::compute::{BatchCoalescer, take};
@@ -20,6 +21,7 @@ use crate::df::aside;
 use crate::df::engine::BATCH_ROWS;
 use crate::df::error::user;
 use crate::df::key_set::KeySet;
+use crate::measure::Measure;
 
 /// Batches or blocks that a scan reads at most before it lets go of its thread: about a millisecond's work.
 const STEPS_BETWEEN_PAUSES: usize = 16;
@@ -63,6 +65,8 @@ pub(super) struct Batches {
     gathered: BatchCoalescer,
     ended: bool,
     watch: Option<Watch>,
+    /// EXPLAIN ANALYZE: what is told of the scan, and as which worker.
+    measure: Option<(Arc<Measure>, usize)>,
     /// A piece has been begun and not ended.
     in_piece: bool,
 }
@@ -150,7 +154,12 @@ impl Batches {
         let gathered = BatchCoalescer::new(source.schema.clone(), batch_rows).with_biggest_coalesce_batch_size(Some(batch_rows / 2));
         let wanted = limit.unwrap_or(usize::MAX);
         let (leaf, position) = (RowBatch::new(), 0);
-        Batches { source, pieces, kept, scan: None, leaf, position, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, in_piece: false }
+        Batches { source, pieces, kept, scan: None, leaf, position, decoder, batch_rows, wanted, filter, key_filters, gathered, ended: false, watch, measure: None, in_piece: false }
+    }
+
+    /// The same, told as a worker's.
+    pub fn measured(self, measure: Option<(Arc<Measure>, usize)>) -> Batches {
+        Batches { measure, ..self }
     }
 
     /// Begins the next piece; false at the end.
@@ -338,12 +347,16 @@ impl Batches {
             self.source.shared.activity.add_by_ranges(rows);
         }
         if let Some(watch) = &self.watch {
-            watch.scan.add_rows(watch.worker.unwrap_or_else(aside::worker), rows);
+            watch.scan.add_rows(watch.worker.or_else(aside::worker).unwrap_or(0), rows);
         }
+        let began = self.measure.as_ref().map(|_| Instant::now());
         let selected = match &self.filter {
             Some(filter) => filter.select(&from)?,
             None => Selected::All,
         };
+        if let (Some((measure, worker)), Some(began)) = (&self.measure, began) {
+            measure.add_read(*worker, rows, began.elapsed());
+        }
         let columns = 0..self.source.columns.len();
         let (arrays, rows) = match with_keys(&mut self.key_filters, selected, &from) {
             Selected::None => return Ok(()),

@@ -44,6 +44,7 @@ use highkey_types::{TypeKind, Value};
 use parking_lot::Mutex;
 
 use super::activity::ScanActivity;
+use super::aside;
 use super::context::Shared;
 use super::error::user;
 use super::give_way::{GiveWay, Pace};
@@ -52,6 +53,7 @@ use super::materialize::with_ctes;
 use super::repr::scalar;
 use super::sideways::JoinKeys;
 use crate::bind::ROW_KEY;
+use crate::measure::Measure;
 use crate::plan::IndexChoice;
 use crate::session::{Reach, Work};
 
@@ -265,6 +267,8 @@ pub(super) struct ScanExec {
     executions: Mutex<(Vec<Arc<AtomicUsize>>, Vec<usize>)>,
     /// Where its workers tell what they have done, if anybody is told.
     activity: OnceLock<Arc<ScanActivity>>,
+    /// The same for EXPLAIN ANALYZE.
+    measure: OnceLock<Arc<Measure>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -278,7 +282,7 @@ impl ScanExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), activity: OnceLock::new(), properties: Arc::new(properties) }
+        ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), activity: OnceLock::new(), measure: OnceLock::new(), properties: Arc::new(properties) }
     }
 
     /// The scan with a partition for each piece, or some pieces, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
@@ -367,6 +371,11 @@ impl ScanExec {
     fn watch(&self, threads: usize) -> Arc<ScanActivity> {
         let workers = if self.by_piece.is_some() { threads } else { self.properties.output_partitioning().partition_count() };
         self.activity.get_or_init(|| Arc::new(ScanActivity::new(self.describe(), self.pieces.all.len(), workers))).clone()
+    }
+
+    /// What its workers tell from now on of the rows that they read.
+    pub fn measure(&self) -> Arc<Measure> {
+        self.measure.get_or_init(Arc::default).clone()
     }
 
     /// Counts how it comes to its rows. `first`: it is the first of its query.
@@ -468,9 +477,10 @@ impl ExecutionPlan for ScanExec {
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
         let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());
         let watch = self.activity.get().map(|scan| Watch { scan: scan.clone(), worker: self.by_piece.is_none().then_some(partition) });
+        let measure = self.measure.get().map(|measure| (measure.clone(), aside::worker().unwrap_or(partition)));
         let give_way = source.shared.engine.give_way().clone();
         if self.by_keys.is_empty() {
-            let batches = Batches::new(source, pieces, limit, filter, Vec::new(), batch_rows, watch);
+            let batches = Batches::new(source, pieces, limit, filter, Vec::new(), batch_rows, watch).measured(measure);
             return Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, paced(batches, give_way)))));
         }
         let by_keys = self.by_keys.clone();
@@ -480,7 +490,7 @@ impl ExecutionPlan for ScanExec {
                 (source.access, pieces.all) = found;
             }
             let key_filters = keys::filters(&by_keys, &source, deadline).await;
-            paced(Batches::new(source, pieces, limit, filter, key_filters, batch_rows, watch), give_way)
+            paced(Batches::new(source, pieces, limit, filter, key_filters, batch_rows, watch).measured(measure), give_way)
         };
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, futures::stream::once(batches.boxed()).flatten()))))
     }

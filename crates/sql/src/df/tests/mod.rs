@@ -118,6 +118,7 @@ impl Fixture {
             start_over: Arc::new(|| ()),
             killed: Arc::new(AtomicBool::new(false)),
             interruption: Arc::new(killed_error),
+            profile: None,
             recursion_limit: 1000,
             group_concat_max_len: 1024,
             parallel: ParallelSettings::serial(),
@@ -160,7 +161,7 @@ impl Fixture {
     pub fn explain(&self, sql: &str) -> Result<Vec<String>, MySqlError> {
         let bound = self.bind(sql)?;
         let context = self.context();
-        self.runtime.block_on(explain(bound, context)).map(|explained| explained.lines)
+        self.runtime.block_on(explain(bound, context)).map(|explained| explained.lines.iter().map(ToString::to_string).collect())
     }
 
     /// Asserts the answer: rows separated by `;`, cells by `|`.

@@ -13,19 +13,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use highkey_table::Table;
-use highkey_types::Value;
+use highkey_types::{MySqlError, Value};
 
 use super::progress::WithProgress;
 use super::query::table_fields;
 use super::{Failure, Outcome, delete_tables, insert, update};
 use crate::bind::{self, AssignedValue, BoundDelete, BoundInsert, BoundSource, BoundUpdate, UpdateTarget};
 use crate::df;
+use crate::fast::FastQuery;
+use crate::measure::{Actual, Figures, Line, Profile};
 use crate::parse::{self, ast::{ExplainFormat, Statement}};
 use crate::plan::{BoundQuery, Expr, IndexChoice, Rel, RelKind};
 use crate::session::{ResultSink, Session, error, error::err};
 use crate::show::Answer;
 
 use block::{Block, Explainer, Inner, Query, Way};
+use tree::FastLine;
 
 /// A statement as EXPLAIN shows it.
 enum Shown {
@@ -49,6 +52,8 @@ impl Session {
         if analyze {
             self.waits.measure_cpu();
         }
+        let profile = analyze.then(Profile::default);
+        let told = profile.as_ref().map(Profile::changing);
         let mut tree = Vec::new();
         let mut query_plan = None;
         let shown = match statement {
@@ -73,7 +78,7 @@ impl Session {
                         let values: Vec<&Expr> = single.assignments.iter().filter_map(|(_, value)| value.expr()).collect();
                         let sorted: Vec<&Expr> = single.order_by.iter().map(|key| &key.expr).collect();
                         let block = Explainer::new(self, Way::Unknown).change("UPDATE", &scan, single.filter.as_ref(), &values, &sorted, single.limit.as_ref())?;
-                        tree = tree::change(&block, &single.table.def().name);
+                        tree = tree::change(&block, &single.table.def().name, told.as_ref());
                         Shown::Change(block)
                     }
                     BoundUpdate::Multi(multi) => {
@@ -91,7 +96,7 @@ impl Session {
                         let scan = scan_of(&single.table, &single.alias, &single.indexes);
                         let sorted: Vec<&Expr> = single.order_by.iter().map(|key| &key.expr).collect();
                         let block = Explainer::new(self, Way::Unknown).change("DELETE", &scan, single.filter.as_ref(), &[], &sorted, single.limit.as_ref())?;
-                        tree = tree::change(&block, &single.table.def().name);
+                        tree = tree::change(&block, &single.table.def().name, told.as_ref());
                         Shown::Change(block)
                     }
                     BoundDelete::Multi { targets, query, .. } => {
@@ -102,16 +107,25 @@ impl Session {
                 }
             }
             Statement::LoadData(load) if analyze => {
-                tree.push(format!("-> Load into {}", load.table.name));
+                tree.push(Line::new(0, format!("Load into {}", load.table.name)));
                 Shown::Load
             }
             _ => return Err(error::not_supported("EXPLAIN of this statement").into()),
         };
-        if analyze {
-            Box::pin(self.analyze(statement, query_plan, &mut tree, began, sink)).await?;
+        let mut times = Vec::new();
+        if let Some(profile) = profile {
+            self.profile = Some(profile.clone());
+            let analyzed = Box::pin(self.analyze(statement, query_plan, began, sink)).await;
+            self.profile = None;
+            let (root, lines) = analyzed?;
+            tree = measured(tree, &shown, &profile, root);
+            times = lines;
         }
         let answer = match format {
-            ExplainFormat::Tree => Answer::new("EXPLAIN S", vec![vec![Value::text(tree.join("\n") + "\n")]]),
+            ExplainFormat::Tree => {
+                let text = tree.iter().map(ToString::to_string).chain(times).map(|line| line + "\n").collect::<String>();
+                Answer::new("EXPLAIN S", vec![vec![Value::text(text)]])
+            }
             ExplainFormat::Json => {
                 let mut text = String::new();
                 shown.json().write(0, &mut text);
@@ -151,7 +165,7 @@ impl Session {
     }
 
     /// A query whose tables are open, and its lines in FORMAT=TREE. `changed`: what a statement does to tables of it.
-    async fn shown_query(&mut self, bound: &BoundQuery, changed: Option<(&'static str, &[UpdateTarget])>) -> Result<(Query, Vec<String>), Failure> {
+    async fn shown_query(&mut self, bound: &BoundQuery, changed: Option<(&'static str, &[UpdateTarget])>) -> Result<(Query, Vec<Line>), Failure> {
         let (verb, targets) = changed.unwrap_or_default();
         let scans: Vec<&Rel> = targets.iter().filter_map(|target| Some(bind::root(&bound.rel, target.row.start)?.0)).collect();
         // What is changed by several tables' rows is found by DataFusion.
@@ -159,7 +173,7 @@ impl Session {
         if let Some(fast) = &fast {
             let shown = Explainer::new(self, Way::Fast(fast)).statement(&bound.rel)?;
             let lines = tree::fast(fast, &bound.rel, &shown);
-            return Ok((shown, lines));
+            return Ok((shown, lines.into_iter().map(|line| line.line(&[])).collect()));
         }
         let cx = self.query_context(&bound.hints);
         let explained = df::explain(bound.clone(), cx).await?;
@@ -167,15 +181,24 @@ impl Session {
         Ok((shown, explained.lines))
     }
 
-    async fn shown_insert(&mut self, bound: &BoundInsert, tree: &mut Vec<String>) -> Result<Shown, Failure> {
+    /// The lines of a query that the fast path is about to run.
+    pub(super) fn fast_lines(&mut self, fast: &FastQuery, bound: &BoundQuery) -> Result<Vec<FastLine>, MySqlError> {
+        // Whoever runs it warns.
+        let diagnostics = self.state.diagnostics.clone();
+        let shown = Explainer::new(self, Way::Fast(fast)).statement(&bound.rel);
+        self.state.diagnostics = diagnostics;
+        Ok(tree::fast(fast, &bound.rel, &shown?))
+    }
+
+    async fn shown_insert(&mut self, bound: &BoundInsert, tree: &mut Vec<Line>) -> Result<Shown, Failure> {
         let verb = if bound.replace { "REPLACE" } else { "INSERT" };
         let table = bound.table.def().name.to_string();
-        tree.push(format!("-> Insert into {table}"));
+        tree.push(Line::new(0, format!("Insert into {table}")));
         let mut values: Vec<&Expr> = bound.on_duplicate.iter().filter_map(|(_, value)| value.expr()).collect();
         let source = match &bound.source {
             BoundSource::Query(query) => {
                 let (source, lines) = self.shown_query(query, None).await?;
-                tree.extend(lines.into_iter().map(|line| format!("    {line}")));
+                tree.extend(lines.into_iter().map(|line| line.inside(1)));
                 Some(source)
             }
             BoundSource::Rows(rows) => {
@@ -186,6 +209,25 @@ impl Session {
         let values = Explainer::new(self, Way::Unknown).values(&values, &table_fields(&bound.table, &table), source.as_ref().map_or(1, Query::last_id))?;
         Ok(Shown::Insert { verb, table, source, values })
     }
+}
+
+/// The tree of what has run, which need not be what was expected to.
+fn measured(mut tree: Vec<Line>, shown: &Shown, profile: &Profile, root: Actual) -> Vec<Line> {
+    let (ran, beside) = profile.take();
+    match shown {
+        _ if ran.is_empty() => {}
+        Shown::Query(_) => tree = ran,
+        // Below what is done with the rows.
+        _ => {
+            tree.truncate(1);
+            tree.extend(ran.into_iter().map(|line| line.inside(1)));
+        }
+    }
+    if let Some(first) = tree.first_mut() {
+        first.figures = Figures::Known(root);
+    }
+    tree.extend(beside);
+    tree
 }
 
 impl Shown {

@@ -122,6 +122,145 @@ async fn explain_analyze_of_queries() {
     assert_eq!(c.error("EXPLAIN ANALYZE SELECT id FROM missing").await.0, 1146);
 }
 
+/// The lines of the tree, without estimates and times: `text | rows=1 loops=1`.
+fn tree(lines: &[String]) -> Vec<String> {
+    let plan = lines.iter().take_while(|line| !line.starts_with("Time: "));
+    let masked = plan.map(|line| {
+        let (text, counted) = match (line.strip_suffix("(never executed)"), line.split_once("(actual time=")) {
+            (Some(text), _) => (text, "never"),
+            (None, Some((text, figures))) => (text, figures.split_once(' ').map_or("", |(_, counted)| counted.trim_end_matches(')'))),
+            (None, None) => (line.as_str(), ""),
+        };
+        format!("{} | {counted}", text.split("  (cost=").next().unwrap_or_default().trim_end())
+    });
+    masked.collect()
+}
+
+/// `t` has 3 rows; `u` has 2, 1 and none for them, and 1 more.
+async fn two_tables(server: &Server) -> Client {
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").await;
+    c.ok("CREATE TABLE u (id INT PRIMARY KEY, t INT NOT NULL, w INT, KEY kt (t))").await;
+    c.ok("INSERT INTO u VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30), (4, 9, 40)").await;
+    c
+}
+
+#[tokio::test]
+async fn every_operator_of_the_fast_path_is_measured() {
+    let server = Server::new();
+    let mut c = two_tables(&server).await;
+    c.ok("SET highkey_executor = FAST").await;
+    let lines = analyze(&mut c, "SELECT id FROM t WHERE v >= 2 ORDER BY v DESC LIMIT 1").await;
+    let expected = [
+        "-> Fast path | rows=1 loops=1",
+        "    -> Project: t.id | rows=1 loops=1",
+        "        -> Limit/Offset: 1/0 | rows=1 loops=1",
+        "            -> Sort:  DESC | rows=2 loops=1",
+        "                -> Project: t.id, t.v | rows=2 loops=1",
+        "                    -> Filter: (t.v >= 2) | rows=2 loops=1",
+        "                        -> Table scan on t | rows=3 loops=1",
+    ];
+    assert_eq!(tree(&lines), expected);
+    assert!(lines[6].contains("  (cost=0.30 rows=3) (actual time="), "{lines:#?}");
+    let joined = analyze(&mut c, "SELECT t.id, u.w FROM t STRAIGHT_JOIN u ON u.t = t.id WHERE u.w > 10").await;
+    let expected = [
+        "-> Fast path | rows=2 loops=1",
+        "    -> Nested loop inner join | rows=2 loops=1",
+        "        -> Table scan on t | rows=3 loops=1",
+        "        -> Filter: (u.w > 10) | rows=1 loops=3",
+        "            -> Index lookup on u using kt | rows=1 loops=3",
+    ];
+    assert_eq!(tree(&joined), expected);
+    // Rows without a match go on, too.
+    let outer = tree(&analyze(&mut c, "SELECT COUNT(*), MAX(u.w) FROM t LEFT JOIN u ON u.t = t.id WHERE t.id > 0").await);
+    for line in ["Aggregate: count(*), max(u.w) | rows=1 loops=1", "Nested loop left join | rows=4 loops=1", "Index lookup on u using kt | rows=1 loops=3"] {
+        assert!(outer.iter().any(|shown| shown.trim_start().strip_prefix("-> ") == Some(line)), "{line}: {outer:#?}");
+    }
+    let none = tree(&analyze(&mut c, "SELECT u.w FROM t STRAIGHT_JOIN u ON u.t = t.id WHERE t.v > 9").await);
+    assert!(none.iter().any(|line| line.trim_start() == "-> Index lookup on u using kt | never"), "{none:#?}");
+}
+
+#[tokio::test]
+async fn every_operator_on_datafusion_is_measured() {
+    let server = Server::new();
+    let mut c = two_tables(&server).await;
+    c.ok("SET highkey_executor = DATAFUSION").await;
+    let lines = tree(&analyze(&mut c, "SELECT id FROM t WHERE v >= 2 ORDER BY v DESC LIMIT 1").await);
+    let expected = [
+        "-> Serial execute (cost below parallel_cost_threshold) | rows=1 loops=1",
+        "    -> Sort: v DESC, limit input to 1 row(s) per chunk | rows=1 loops=1",
+        "        -> Filter: (v >= 2) | rows=2 loops=1",
+        "            -> Table scan on t | rows=3 loops=1",
+    ];
+    assert_eq!(lines, expected);
+    // Once for each row, and once for all.
+    let correlated = "SELECT id FROM t WHERE v < (SELECT AVG(w) FROM u WHERE u.w <> t.id * 10)";
+    for (sql, loops) in [(correlated, 3), ("SELECT id FROM t WHERE v <= (SELECT COUNT(w) FROM u WHERE w > 0)", 1)] {
+        let lines = tree(&analyze(&mut c, sql).await);
+        assert_eq!(lines[0].split_once(" | ").unwrap().1, "rows=3 loops=1", "{lines:#?}");
+        let subquery = lines.iter().position(|line| line.starts_with("-> Subquery: Serial execute")).expect("it is shown");
+        assert!(lines[subquery].ends_with(&format!(" | rows=1 loops={loops}")), "{lines:#?}");
+        assert!(lines[subquery + 1..].iter().any(|line| line.ends_with(&format!("Table scan on u | rows=4 loops={loops}"))), "{lines:#?}");
+    }
+    let recursive = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT COUNT(*) FROM r";
+    let lines = tree(&analyze(&mut c, recursive).await);
+    for line in ["-> Recursion: first round | rows=1 loops=1", "-> Recursion: further rounds | rows=1 loops=4", "        -> Table scan on <temporary> | rows=4 loops=1"] {
+        assert!(lines.iter().any(|shown| shown == line), "{line}: {lines:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_workers_are_summed_up() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE many (id INT PRIMARY KEY, k INT NOT NULL, v INT)").await;
+    let rows: Vec<String> = (0..5000).map(|id| format!("({id}, {}, {id})", id % 7)).collect();
+    c.ok(&format!("INSERT INTO many VALUES {}", rows.join(", "))).await;
+    c.ok("SET highkey_executor = DATAFUSION, parallel_cost_threshold = 0, force_parallel_execute = ON, parallel_default_dop = 2").await;
+    let lines = analyze(&mut c, "SELECT k, COUNT(*) FROM many GROUP BY k").await;
+    let shown = tree(&lines);
+    assert_eq!(shown[0], "-> Parallel execute (2 workers) | rows=7 loops=1");
+    // The groups of all, above those of each worker.
+    assert!(shown[1].starts_with("    -> Aggregate") && shown[1].ends_with(" | rows=7 loops=1"), "{shown:#?}");
+    assert_eq!(shown.last().unwrap().trim_start(), "-> PQblock scan on many | rows=5000 loops=1");
+    let helped = lines.iter().find_map(|line| line.strip_prefix("        on other threads: ")?.strip_suffix(" ms")?.parse::<f64>().ok());
+    assert!(helped.is_some_and(|ms| ms > 0.0), "{lines:#?}");
+    // In order, each piece of the scan is some worker's.
+    let shown = tree(&analyze(&mut c, "SELECT id, v FROM many WHERE k = 3").await);
+    let expected = ["-> Parallel execute (2 workers)", "    -> Gather rows in order", "        -> Filter: (k = 3)"].map(|line| format!("{line} | rows=714 loops=1"));
+    assert_eq!(shown[..3], expected);
+    assert_eq!(shown[3..], ["            -> PQblock scan on many | rows=5000 loops=1"]);
+}
+
+#[tokio::test]
+async fn what_finds_the_rows_of_a_change_is_measured() {
+    let server = Server::new();
+    let mut c = two_tables(&server).await;
+    c.ok("CREATE TABLE s (id INT PRIMARY KEY, v INT)").await;
+    let expected = [
+        "-> UPDATE t | rows=1 loops=1",
+        "    -> Filter: ((`d`.`t`.`id` >= 2) and (`d`.`t`.`v` > 2)) | rows=1 loops=1",
+        "        -> Index range scan on t using PRIMARY | rows=2 loops=1",
+    ];
+    assert_eq!(tree(&analyze(&mut c, "UPDATE t SET v = 9 WHERE id >= 2 AND v > 2").await), expected);
+    let expected = ["-> DELETE u | rows=2 loops=1", "    -> Sort | rows=2 loops=1", "        -> Filter: (`d`.`u`.`w` > 10) | rows=3 loops=1", "            -> Table scan on u | rows=4 loops=1"];
+    assert_eq!(tree(&analyze(&mut c, "DELETE FROM u WHERE w > 10 ORDER BY w DESC LIMIT 2").await), expected);
+    let copied = tree(&analyze(&mut c, "INSERT INTO s SELECT * FROM t").await);
+    assert_eq!(copied, ["-> Insert into s | rows=3 loops=1", "    -> Copy of the rows of t | rows=3 loops=1"]);
+    for executor in ["FAST", "DATAFUSION"] {
+        c.ok(&format!("SET highkey_executor = {executor}")).await;
+        let computed = tree(&analyze(&mut c, "REPLACE INTO s SELECT id + 100, v FROM t WHERE v < 9").await);
+        assert!(computed[0].starts_with("-> Insert into s | rows="), "{computed:#?}");
+        assert!(computed[1..].iter().all(|line| line.starts_with("    ")) && computed.last().unwrap().ends_with("Table scan on t | rows=3 loops=1"), "{computed:#?}");
+        let resolved = tree(&analyze(&mut c, "UPDATE t SET v = 2 WHERE id = 2 AND 3 > (SELECT COUNT(w) FROM u WHERE w >= 0)").await);
+        assert!(resolved.iter().any(|line| line.starts_with("-> Subquery: ")), "{resolved:#?}");
+    }
+    // Rows that are locked before DataFusion sees them.
+    let locked = tree(&analyze(&mut c, "UPDATE t SET v = 5 WHERE id = 1").await);
+    assert_eq!(locked.last().unwrap(), "-> Locking read of t | rows=1 loops=1");
+}
+
 #[tokio::test]
 async fn explain_analyze_in_a_transaction_and_of_what_fails() {
     let server = Server::new();

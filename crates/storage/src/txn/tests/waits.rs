@@ -265,8 +265,11 @@ fn processor_time_is_measured_when_asked_for() {
             let waits = waits.clone();
             move || waits.work(spin)
         });
-        spent += helper.join().unwrap();
-        let before = split(&waits).cpu;
+        let helped = helper.join().unwrap();
+        spent += helped;
+        let before = split(&waits);
+        assert!((helped..helped + LITTLE).contains(&before.cpu_helping), "{} of {helped}", before.cpu_helping);
+        let before = before.cpu;
         assert!((spent..spent + LITTLE).contains(&before), "{before} of {spent}");
         let wait = blocked(WaitKind::PageWrite);
         spin();

@@ -103,6 +103,7 @@ impl Lowerer {
     }
 
     pub fn recursive(&self, rel: &Rel, id: usize, anchor: &Rel, step: &Rel, distinct: bool) -> Result<Lowered> {
+        self.shared.plan_for_once();
         let types = Self::types(rel);
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let work = Arc::new(WorkTable::new(&names, &types));

@@ -9,7 +9,7 @@ mod keys;
 
 use std::any::Any;
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
@@ -43,7 +43,7 @@ use highkey_types::{TypeKind, Value};
 use parking_lot::Mutex;
 
 use super::activity::ScanActivity;
-use super::context::Shared;
+use super::context::{Owner, Shared};
 use super::error::user;
 use super::give_way::{GiveWay, Pace};
 use super::explain::ShownScan;
@@ -72,7 +72,7 @@ pub(super) struct Access {
 /// A table under the query's snapshot.
 #[derive(Clone)]
 pub(super) struct BaseTable {
-    shared: Arc<Shared>,
+    owner: Arc<Owner>,
     table: Arc<Table>,
     alias: String,
     /// Output i is the table's column `columns[i]`.
@@ -85,7 +85,7 @@ pub(super) struct BaseTable {
 
 impl BaseTable {
     pub fn new(
-        shared: Arc<Shared>,
+        owner: Arc<Owner>,
         table: Arc<Table>,
         alias: &str,
         columns: Vec<usize>,
@@ -93,7 +93,7 @@ impl BaseTable {
         access: Access,
         choice: IndexChoice,
     ) -> BaseTable {
-        BaseTable { shared, table, alias: alias.to_string(), columns, schema, access, choice }
+        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, choice }
     }
 
     fn row_estimate(&self) -> usize {
@@ -169,16 +169,12 @@ impl BaseTable {
         }
     }
 
-    /// Rows whose columns need not be decoded.
-    fn kept_rows(&self) -> usize {
-        self.shared.engine.columns().table(&self.table).map_or(0, |kept| kept.rows_with(&self.columns))
-    }
-
     /// The pieces that the workers share.
     fn pieces(&self) -> Result<AllPieces> {
+        let shared = self.owner.shared()?;
         let ranges = self.access.ranges.iter();
         let small = self.row_estimate() < PIECES_FROM_ROWS;
-        if small && !self.shared.cuts_small_scans() || !self.shared.divides(&self.alias) {
+        if small && !shared.cuts_small_scans() || !shared.divides(&self.alias) {
             let all: Arc<[Piece]> = ranges.cloned().map(Piece::Range).collect();
             return Ok(AllPieces { whole_groups: all.len() == 1, all });
         }
@@ -191,6 +187,28 @@ impl BaseTable {
             all.extend(pieces.parts.into_iter().map(Piece::Partition));
         }
         Ok(AllPieces { all: all.into(), whole_groups })
+    }
+}
+
+/// A table as a query reads it.
+#[derive(Clone)]
+struct Source {
+    base: BaseTable,
+    shared: Arc<Shared>,
+}
+
+impl Source {
+    /// Rows whose columns need not be decoded.
+    fn kept_rows(&self) -> usize {
+        self.shared.engine.columns().table(&self.table).map_or(0, |kept| kept.rows_with(&self.columns))
+    }
+}
+
+impl Deref for Source {
+    type Target = BaseTable;
+
+    fn deref(&self) -> &BaseTable {
+        &self.base
     }
 }
 
@@ -277,6 +295,16 @@ impl ScanExec {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), activity: OnceLock::new(), properties: Arc::new(properties) }
+    }
+
+    /// The scan for another execution of its plan: nothing of it has been read, and the table is cut as it is now.
+    pub fn anew(&self) -> Result<ScanExec> {
+        let mut scan = ScanExec::new(self.source.clone(), self.source.pieces()?, self.properties.output_partitioning().partition_count(), self.limit);
+        scan.conditions = self.conditions.clone();
+        scan.by_keys = self.by_keys.clone();
+        scan.by_piece = self.by_piece;
+        scan.properties = self.properties.clone();
+        Ok(scan)
     }
 
     /// The scan with a partition for each piece, or some pieces, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
@@ -464,7 +492,8 @@ impl ExecutionPlan for ScanExec {
             None => Pieces { all: self.pieces.all.clone(), next: self.next_piece(partition) },
         };
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
-        let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());
+        let mut source = Source { base: self.source.clone(), shared: self.source.owner.shared()? };
+        let (limit, batch_rows) = (self.limit, context.session_config().batch_size());
         let watch = self.activity.get().map(|scan| Watch { scan: scan.clone(), worker: self.by_piece.is_none().then_some(partition) });
         let give_way = source.shared.engine.give_way().clone();
         if self.by_keys.is_empty() {
@@ -475,7 +504,7 @@ impl ExecutionPlan for ScanExec {
         let batches = async move {
             let deadline = JoinKeys::patience(source.row_estimate());
             if let Some(found) = keys::cheapest(&by_keys, &source, deadline).await {
-                (source.access, pieces.all) = found;
+                (source.base.access, pieces.all) = found;
             }
             let key_filters = keys::filters(&by_keys, &source, deadline).await;
             paced(Batches::new(source, pieces, limit, filter, key_filters, batch_rows, watch), give_way)

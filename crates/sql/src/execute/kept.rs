@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use highkey_table::{Histogram, Statistics, Table};
-use highkey_types::{MySqlError, TypeKind};
+use highkey_types::{MySqlError, TypeKind, Value};
 
 use super::query::{BoundTables, Destination};
 use super::{Failure, Outcome};
@@ -21,8 +21,11 @@ use crate::variables::Values;
 
 /// Queries that a session keeps: a plan of many joins takes some hundred kilobytes.
 const KEPT_MAX: usize = 8;
-/// Bytes of written values; with more of them a query is not kept.
-const VALUES_MAX: usize = 1024;
+/// Bytes of the texts among its parameters; with more of them a query is not kept.
+const TEXTS_MAX: usize = 1024;
+/// Operators of a query that is kept, and how many of them stand on each other: its plan is dropped on a session's stack.
+const OPERATORS_MAX: usize = 100;
+const LEVELS_MAX: usize = 40;
 
 /// The queries that a session keeps planned, the one that ran last behind the others.
 #[derive(Default)]
@@ -114,8 +117,9 @@ impl Session {
 
     async fn run_kept(&mut self, statement: &PreparedStatement, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let warnings = self.state.diagnostics.count();
-        let values = format!("{:?}", self.state.params);
-        let kept = match self.prepared.kept.take(statement.number, &values) {
+        let values = written(&self.state.params);
+        let found = values.as_ref().and_then(|values| self.prepared.kept.take(statement.number, values));
+        let kept = match found {
             Some(kept) => self.is_current(&kept).await?.then_some(kept),
             None => None,
         };
@@ -127,9 +131,9 @@ impl Session {
             None => {
                 let bound = self.bind_query(query).await?;
                 let fast = self.compile_fast(&bound)?;
-                if fast.is_some() || !is_planned_alike(&bound) || values.len() > VALUES_MAX {
+                let Some(values) = values.filter(|_| fast.is_none() && is_planned_alike(&bound)) else {
                     return self.run_query(&bound, fast.as_ref(), None, sink).await;
-                }
+                };
                 let tables = BoundTables::of_query(&bound);
                 KeptQuery {
                     statement: statement.number,
@@ -165,9 +169,21 @@ impl Session {
     }
 }
 
-/// Nothing that the query evaluates depends on the moment or on more of the session than its variables, and it only gives its rows to the client.
+/// The values, so that only the same ones are written the same: 1.0 is not 1.00, and 0 is not -0. `None` if they are long.
+fn written(values: &[Value]) -> Option<String> {
+    let bytes = |value: &Value| match value {
+        Value::Text(text) | Value::Json(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    (values.iter().map(bytes).sum::<usize>() <= TEXTS_MAX).then(|| format!("{values:?}"))
+}
+
+/// Nothing that the query evaluates depends on the moment or on more of the session than its variables, and it only gives its rows to the client. It is no large query.
 fn is_planned_alike(bound: &BoundQuery) -> bool {
-    let mut alike = !bound.locking && bound.into.is_none() && !bound.calc_found_rows;
+    let (operators, levels) = bound.rel.size();
+    let small = operators <= OPERATORS_MAX && levels <= LEVELS_MAX;
+    let mut alike = small && !bound.locking && bound.into.is_none() && !bound.calc_found_rows;
     bound.rel.for_each_expr(&mut |e, _| {
         alike &= match &e.kind {
             ExprKind::Param(_) | ExprKind::UserVar(_) | ExprKind::AssignUserVar { .. } | ExprKind::SystemVar { .. } => false,

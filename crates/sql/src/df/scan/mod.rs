@@ -299,12 +299,23 @@ impl ScanExec {
 
     /// The scan for another execution of its plan: nothing of it has been read, and the table is cut as it is now.
     pub fn anew(&self) -> Result<ScanExec> {
-        let mut scan = ScanExec::new(self.source.clone(), self.source.pieces()?, self.properties.output_partitioning().partition_count(), self.limit);
-        scan.conditions = self.conditions.clone();
-        scan.by_keys = self.by_keys.clone();
-        scan.by_piece = self.by_piece;
-        scan.properties = self.properties.clone();
-        Ok(scan)
+        Ok(self.unread(self.source.pieces()?))
+    }
+
+    /// The scan with these pieces, none of which has been read. It shares what is known of its rows: the operators above a scan with the same properties
+    /// keep theirs, which takes long to find out.
+    fn unread(&self, pieces: AllPieces) -> ScanExec {
+        ScanExec {
+            source: self.source.clone(),
+            pieces,
+            limit: self.limit,
+            conditions: self.conditions.clone(),
+            by_keys: self.by_keys.clone(),
+            by_piece: self.by_piece,
+            executions: Mutex::new((Vec::new(), vec![0; self.properties.output_partitioning().partition_count()])),
+            activity: OnceLock::new(),
+            properties: self.properties.clone(),
+        }
     }
 
     /// The scan with a partition for each piece, or some pieces, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
@@ -383,9 +394,8 @@ impl ScanExec {
     pub fn by_keys(&self, column: &str, keys: &Arc<JoinKeys>) -> Option<ScanExec> {
         let column = self.source.columns[self.source.schema.index_of(column).ok()?];
         let found = ByKeys::new(&self.source, column, keys).filter(|_| self.limit.is_none())?;
-        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.properties.output_partitioning().partition_count(), None);
-        scan.conditions = self.conditions.clone();
-        scan.by_keys = self.by_keys.iter().cloned().chain([found]).collect();
+        let mut scan = self.unread(self.pieces.clone());
+        scan.by_keys.push(found);
         Some(scan)
     }
 
@@ -456,21 +466,19 @@ impl ExecutionPlan for ScanExec {
         pushed: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let mut conditions = self.conditions.clone();
+        let mut scan = self.unread(self.pieces.clone());
         let mut taken = Vec::new();
         for filter in pushed.parent_filters {
             if self.limit.is_some() || phase != FilterPushdownPhase::Pre || is_volatile(&filter.filter) {
                 taken.push(PushedDown::No);
             } else {
                 taken.push(PushedDown::Yes);
-                conditions.push(filter.filter);
+                scan.conditions.push(filter.filter);
             }
         }
-        let workers = self.properties.output_partitioning().partition_count();
-        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), workers, self.limit);
-        scan.conditions = conditions;
-        scan.by_keys = self.by_keys.clone();
-        Ok(FilterPushdownPropagation::with_parent_pushdown_result(taken).with_updated_node(Arc::new(scan)))
+        let result: FilterPushdownPropagation<Arc<dyn ExecutionPlan>> = FilterPushdownPropagation::with_parent_pushdown_result(taken);
+        // A scan that is another makes others of all operators above it.
+        Ok(if scan.conditions.len() > self.conditions.len() { result.with_updated_node(Arc::new(scan)) } else { result })
     }
 
     fn replace_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {

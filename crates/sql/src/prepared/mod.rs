@@ -132,8 +132,19 @@ impl PreparedStatements {
     pub fn close(&mut self, id: u32) -> bool {
         self.cursors.remove(&id);
         let closed = self.by_id.remove(&id);
-        closed.iter().for_each(|statement| self.kept.forget(statement.number));
-        closed.is_some()
+        self.forget(closed)
+    }
+
+    /// As `close`, for one of PREPARE; `name` in lower case.
+    fn close_named(&mut self, name: &str) -> bool {
+        let closed = self.by_name.remove(name);
+        self.forget(closed)
+    }
+
+    fn forget(&mut self, closed: Option<Arc<PreparedStatement>>) -> bool {
+        let Some(statement) = closed else { return false };
+        self.kept.forget(statement.number);
+        true
     }
 
     /// Closes all; how many there were.
@@ -364,7 +375,7 @@ impl Session {
             },
         };
         // One of the same name goes first, even if the new one is wrong.
-        if self.prepared.by_name.remove(&name.to_lowercase()).is_some() {
+        if self.prepared.close_named(&name.to_lowercase()) {
             self.prepared_count(-1);
         }
         let statement = self.parse_prepared(&text)?;
@@ -396,13 +407,11 @@ impl Session {
 
     /// DEALLOCATE PREPARE name.
     pub(crate) fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {
-        match self.prepared.by_name.remove(&name.to_lowercase()) {
-            Some(_) => {
-                self.prepared_count(-1);
-                Ok(Outcome::ok())
-            }
-            None => Err(error::unknown_stmt_handler(name, "DEALLOCATE PREPARE").into()),
+        if !self.prepared.close_named(&name.to_lowercase()) {
+            return Err(error::unknown_stmt_handler(name, "DEALLOCATE PREPARE").into());
         }
+        self.prepared_count(-1);
+        Ok(Outcome::ok())
     }
 }
 

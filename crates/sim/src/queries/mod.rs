@@ -1,7 +1,7 @@
 //! Random queries over random tables, each run in every way that the server has; all must answer the same.
 //!
-//! The ways: as the server chooses, serially, in parallel whatever the cost, prepared, by the fast path where it can and by DataFusion
-//! alone; and against a real MySQL, if one is given, for what it knows. Rows are compared as a multiset unless ORDER BY leaves no choice;
+//! The ways: as the server chooses, serially, in parallel whatever the cost, prepared, by the fast path where it can, by DataFusion
+//! alone, and by the plan that DataFusion has kept of the execution before; and against a real MySQL, if one is given, for what it knows. Rows are compared as a multiset unless ORDER BY leaves no choice;
 //! those in parallel must come as those of one thread do, whether something asks for an order or not.
 //! A seed makes the same tables and queries again. A query that fails is made smaller as long as it fails, and printed with what to run.
 //! Several sets of tables are tried at once, each in a database of its own. How many statements ran in parallel is counted: a run in which
@@ -84,14 +84,15 @@ const PARALLEL_SHARE: u64 = 20;
 struct Way {
     name: &'static str,
     settings: &'static [&'static str],
-    prepared: bool,
+    /// Prepared, and executed so often: the last answer counts. 0: sent as text.
+    executions: usize,
     /// The way, before this one, whose rows come in the same order.
     same_order_as: Option<&'static str>,
 }
 
-const WAYS: [Way; 6] = [
-    Way { name: "default", settings: &[], prepared: false, same_order_as: None },
-    Way { name: "serial", settings: &["SET SESSION force_parallel_execute = OFF"], prepared: false, same_order_as: None },
+const WAYS: [Way; 7] = [
+    Way { name: "default", settings: &[], executions: 0, same_order_as: None },
+    Way { name: "serial", settings: &["SET SESSION force_parallel_execute = OFF"], executions: 0, same_order_as: None },
     Way {
         name: "parallel",
         settings: &[
@@ -99,18 +100,20 @@ const WAYS: [Way; 6] = [
             "SET SESSION parallel_cost_threshold = 0",
             "SET SESSION parallel_default_dop = 3",
         ],
-        prepared: false,
+        executions: 0,
         same_order_as: Some("serial"),
     },
-    Way { name: "prepared", settings: &[], prepared: true, same_order_as: Some("default") },
-    Way { name: "fast", settings: &["SET SESSION highkey_executor = fast"], prepared: false, same_order_as: None },
-    Way { name: "datafusion", settings: &["SET SESSION highkey_executor = datafusion"], prepared: false, same_order_as: None },
+    Way { name: "prepared", settings: &[], executions: 1, same_order_as: Some("default") },
+    Way { name: "fast", settings: &["SET SESSION highkey_executor = fast"], executions: 0, same_order_as: None },
+    Way { name: "datafusion", settings: &["SET SESSION highkey_executor = datafusion"], executions: 0, same_order_as: None },
+    // By the plan that the first execution has left.
+    Way { name: "again", settings: &["SET SESSION highkey_executor = datafusion"], executions: 2, same_order_as: Some("datafusion") },
 ];
 
 /// A connection of one way.
 struct Runner {
     name: &'static str,
-    prepared: bool,
+    executions: usize,
     same_order_as: Option<&'static str>,
     connection: Conn,
 }
@@ -167,7 +170,7 @@ impl Runner {
         for setting in way.settings {
             connection.query_drop(*setting).await.map_err(|e| format!("{setting}: {e}"))?;
         }
-        let mut runner = Runner { name: way.name, prepared: way.prepared, same_order_as: way.same_order_as, connection };
+        let mut runner = Runner { name: way.name, executions: way.executions, same_order_as: way.same_order_as, connection };
         runner.limit(LIMIT_MS).await?;
         Ok(runner)
     }
@@ -178,12 +181,15 @@ impl Runner {
     }
 
     async fn ask(&mut self, sql: &str) -> Result<Outcome> {
-        let asked = if self.prepared {
+        let asked = if self.executions > 0 {
             match self.connection.prep(sql).await {
                 Ok(statement) => {
-                    let rows = rows(self.connection.exec_iter(&statement, ()).await).await;
+                    let mut answer = rows(self.connection.exec_iter(&statement, ()).await).await;
+                    for _ in 1..self.executions {
+                        answer = rows(self.connection.exec_iter(&statement, ()).await).await;
+                    }
                     self.connection.close(statement).await?;
-                    rows
+                    answer
                 }
                 Err(e) => Err(e),
             }
@@ -327,7 +333,7 @@ async fn schema(options: &Options, database: &str, seed: u64, counts: &Counts, t
     let mut mysql = None;
     if let Some(url) = &options.mysql {
         set_up(url, database, &tables).await?;
-        mysql = Some(Runner::new(url, database, &Way { name: "MySQL", settings: &[], prepared: false, same_order_as: None }).await?);
+        mysql = Some(Runner::new(url, database, &Way { name: "MySQL", settings: &[], executions: 0, same_order_as: None }).await?);
     }
     for number in options.only.map_or(0..options.queries, |only| only..only + 1) {
         if counts.failures.load(Ordering::Relaxed) >= options.failures {

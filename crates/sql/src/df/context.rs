@@ -1,7 +1,7 @@
 //! What a running query knows of its session.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use datafusion::common::Result as DfResult;
@@ -16,6 +16,7 @@ use super::activity::QueryActivity;
 use super::aside;
 use super::engine::{Planning, QueryEngine, SPILLING_BATCH_ROWS};
 use super::error::user;
+use super::kept::{KeptPlan, PlanSlot};
 use super::materialize::MaterializedCte;
 use super::parallel::{OrderWatch, ParallelSettings, SerialReason, TakenWorkers, has_steps};
 use crate::expr::{EvalContext, Raised, SharedContext};
@@ -50,6 +51,20 @@ pub struct QueryContext {
     pub parallel: ParallelSettings,
     /// EXPLAIN ANALYZE: where the query tells what its operators do.
     pub profile: Option<Profile>,
+    /// Where the plan is kept for the next execution, and was by the last one.
+    pub slot: Option<Arc<PlanSlot>>,
+}
+
+/// The query that a plan's functions and scans work for. A plan that is kept between executions works for one after the other, and holds nothing of
+/// any of them meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Owner(Mutex<Weak<Shared>>);
+
+impl Owner {
+    /// Error 1317 if it has ended.
+    pub fn shared(&self) -> DfResult<Arc<Shared>> {
+        self.0.lock().upgrade().ok_or_else(|| user(killed_error()))
+    }
 }
 
 /// A query's context, shared by its operators.
@@ -94,14 +109,21 @@ pub(super) struct Shared {
     ctes: Mutex<HashMap<usize, Arc<MaterializedCte>>>,
     /// EXPLAIN: subqueries are planned, not run.
     pub explain: bool,
+    /// What its plan knows it by.
+    pub owner: Arc<Owner>,
+    /// Its plan holds what is this execution's only.
+    for_once: AtomicBool,
 }
 
 impl Shared {
-    pub fn new(cx: QueryContext, rel: &Rel, explain: bool) -> Arc<Shared> {
+    /// `kept`: the plan that it is to be executed by, if that may be.
+    pub fn new(cx: QueryContext, rel: &Rel, explain: bool, kept: Option<&KeptPlan>) -> Arc<Shared> {
+        let (owner, order) = kept.map(|kept| (kept.owner.clone(), kept.order.clone())).unwrap_or_default();
+        order.stop();
         let time_zone = cx.eval.lock().time_zone().clone();
         let wanted = cx.parallel.wanted();
         let in_order = cx.parallel.shows_order(rel);
-        Arc::new(Shared {
+        let shared = Arc::new(Shared {
             engine: cx.engine,
             snapshot: cx.snapshot,
             eval: cx.eval,
@@ -120,7 +142,7 @@ impl Shared {
             killed: cx.killed,
             interruption: cx.interruption,
             names: AtomicUsize::new(0),
-            order: OrderWatch::default(),
+            order,
             parallel: cx.parallel,
             wanted: wanted.unwrap_or(1),
             serial_reason: wanted.err(),
@@ -131,7 +153,20 @@ impl Shared {
             spilling: AtomicUsize::new(0),
             ctes: Mutex::default(),
             explain,
-        })
+            owner,
+            for_once: AtomicBool::new(false),
+        });
+        *shared.owner.0.lock() = Arc::downgrade(&shared);
+        shared
+    }
+
+    /// Its plan has become part of this execution: rows of the session, values of subqueries, what has the query itself. Such a plan is not kept.
+    pub fn plan_for_once(&self) {
+        self.for_once.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_for_once(&self) -> bool {
+        self.for_once.load(Ordering::Relaxed)
     }
 
     /// Ends the query if it was killed, or what a thread works for if nobody wants it any more. Every source of rows asks once per batch.
@@ -243,7 +278,7 @@ impl Shared {
 
     /// How plans that run for a row, or that nobody decided about, are made: on one thread.
     pub fn serial_state(&self, plan: &LogicalPlan) -> Arc<SessionState> {
-        self.planned(1, plan)
+        self.engine.state(self.planning(1, plan))
     }
 
     /// The query starts anew if the order of its rows shows; with steps it has one thread and one order.
@@ -310,9 +345,10 @@ impl Shared {
         self.parallel.hint.divides(alias)
     }
 
-    pub fn planned(&self, degree: usize, plan: &LogicalPlan) -> Arc<SessionState> {
+    /// How a plan for so many threads is made.
+    pub fn planning(&self, degree: usize, plan: &LogicalPlan) -> Planning {
         let windows = plan.exists(|node| Ok(matches!(node, LogicalPlan::Window(_)))).unwrap_or(false);
-        self.engine.state(Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows })
+        Planning { degree, spilling: self.spilling.load(Ordering::Relaxed), windows }
     }
 
     fn start_anew(&self) {

@@ -6,7 +6,7 @@
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
 //! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
-//! - `subquery`: subqueries that are not joins. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text. `timing`: what EXPLAIN ANALYZE tells of operators.
+//! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
 mod aggregate;
@@ -24,6 +24,7 @@ mod explain;
 mod give_way;
 mod helpers;
 mod in_order;
+mod kept;
 mod kernel;
 mod key_set;
 mod lower;
@@ -52,6 +53,7 @@ pub use context::{QueryContext, killed_error};
 pub use crew::{Crew, Making};
 pub use engine::{EngineOptions, QueryEngine};
 pub use explain::{Explained, ShownScan};
+pub use kept::PlanSlot;
 pub use parallel::{ParallelSettings, SerialReason};
 pub use stream::{RowStream, Rows};
 
@@ -63,6 +65,7 @@ use std::time::Duration;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result as DfResult, exec_err};
 use datafusion::execution::TaskContext;
+use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::{FutureExt, StreamExt};
@@ -72,7 +75,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use compact::sorts_that_spill;
 use context::Shared;
+use engine::Planning;
 use error::{is_out_of_memory, to_mysql, user};
+use kept::KeptPlan;
 use lower::Lowerer;
 use merge_join::{reads_again, refusals_end};
 use sorted_groups::sorted_groups;
@@ -129,15 +134,30 @@ async fn killed_for(killed: &AtomicBool, long: Duration) {
 }
 
 async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>) {
-    let shared = Shared::new(cx, &rel, false);
+    let slot = cx.slot.clone();
+    let mut kept = slot.as_ref().and_then(|slot| slot.take());
+    let shared = Shared::new(cx, &rel, false, kept.as_ref());
     // Also where this future is dropped.
     let _end = End(shared.clone());
     let mut planned = Some(planned);
+    let mut used = false;
     loop {
         if let Some(profile) = &shared.profile {
             profile.start_over();
         }
-        let begun = physical(&shared, rel.clone()).await.and_then(|plan| {
+        let found = used_plan(&shared, kept.as_ref()).await;
+        let plan = match found {
+            Ok(Some(plan)) => {
+                used = true;
+                Ok(plan)
+            }
+            Ok(None) => {
+                kept = None;
+                physical(&shared, rel.clone(), slot.is_some().then_some(&mut kept)).await
+            }
+            Err(error) => Err(error),
+        };
+        let begun = plan.and_then(|plan| {
             if let Some(profile) = &shared.profile {
                 profile.set_query(explain::lines(plan.physical.as_ref(), explain::first_line(plan.degree)));
             }
@@ -151,8 +171,18 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
         };
         // As long as nothing has left the query it may start again.
         let sent = out.sent;
+        if outcome.is_err() {
+            (kept, used) = (None, false);
+        }
         match outcome {
-            Ok(()) => return,
+            Ok(()) => {
+                // Whatever still ran for this execution would be part of the next one.
+                let is_alone = Arc::strong_count(&shared) == HELD_BY_RUN;
+                if let (Some(slot), Some(kept)) = (slot, kept.filter(|_| is_alone)) {
+                    slot.put(kept, used);
+                }
+                return;
+            }
             // As on one thread, where the order of the rows is always the same.
             Err(_) if !sent && shared.order.is_raised() && shared.start_in_order() => continue,
             // With operators that spill.
@@ -166,6 +196,17 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
             }
         }
     }
+}
+
+/// What `run` itself holds of a query: `shared` and `_end`.
+const HELD_BY_RUN: usize = 2;
+
+/// The kept plan, if the query may be executed by it.
+async fn used_plan(shared: &Arc<Shared>, kept: Option<&KeptPlan>) -> DfResult<Option<Physical>> {
+    let Some(kept) = kept else { return Ok(None) };
+    let Some(plan) = kept.ready(shared).await? else { return Ok(None) };
+    note(shared, &plan)?;
+    Ok(Some(plan))
 }
 
 /// Tells whatever still runs for a query that it has ended.
@@ -252,6 +293,17 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: 
     Ok(())
 }
 
+/// A plan as DataFusion made it.
+#[derive(Clone)]
+struct Planned {
+    physical: Arc<dyn ExecutionPlan>,
+    planning: Planning,
+    state: Arc<SessionState>,
+    cost: f64,
+    /// On how many threads, or why on one; `None` if its rows come in order, where that is known later.
+    degree: Option<Result<usize, SerialReason>>,
+}
+
 /// A plan and what it runs in.
 struct Physical {
     physical: Arc<dyn ExecutionPlan>,
@@ -263,8 +315,8 @@ struct Physical {
 /// Operators that may stand on each other. Each becomes some of DataFusion's, every one of which takes stack while the plan is made, and while it runs.
 const MOST_LEVELS: usize = 1000;
 
-/// The plan to execute, its columns in the order of the relation's fields.
-async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
+/// The plan to execute, its columns in the order of the relation's fields. `kept`: where it is kept for the next execution if it can be.
+async fn physical(shared: &Arc<Shared>, mut rel: Rel, kept: Option<&mut Option<KeptPlan>>) -> DfResult<Physical> {
     if rel.size().1 > MOST_LEVELS {
         return Err(user(stack::overrun()));
     }
@@ -275,32 +327,65 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel) -> DfResult<Physical> {
     let lowered = lowerer.rel(&rel, &[])?;
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
-    let physical = on_threads(shared, &plan, true).await?;
-    if !shared.explain {
-        shared.activity.note_degree(physical.degree);
-        shared.activity.begin(scan::watched(&physical.physical, shared.threads(physical.degree))?);
-        if let Err(reason) = physical.degree {
-            shared.engine.workers().stayed_serial(reason);
+    let mut planned = planned(shared, &plan).await?;
+    if let Some(kept) = kept {
+        *kept = KeptPlan::of(&planned, shared);
+        if kept.is_some() {
+            planned = planned.anew()?;
         }
+    }
+    let physical = ready(shared, planned, true).await?;
+    if !shared.explain {
+        note(shared, &physical)?;
     }
     Ok(physical)
 }
 
+/// A plan is about to be executed: what others see of it.
+fn note(shared: &Shared, plan: &Physical) -> DfResult<()> {
+    shared.activity.note_degree(plan.degree);
+    shared.activity.begin(scan::watched(&plan.physical, shared.threads(plan.degree))?);
+    if let Err(reason) = plan.degree {
+        shared.engine.workers().stayed_serial(reason);
+    }
+    Ok(())
+}
+
 /// The plan to execute, on as many threads as it may have by what it reads. `once`: it is executed once only.
 async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfResult<Physical> {
+    let planned = planned(shared, plan).await?;
+    ready(shared, planned, once).await
+}
+
+/// The plan as DataFusion makes it.
+async fn planned(shared: &Arc<Shared>, plan: &LogicalPlan) -> DfResult<Planned> {
     // Planning looks at KILL between its steps only.
     shared.check_killed()?;
     let cost = scan::cost(plan);
+    if shared.in_order() {
+        let planning = shared.planning(1, plan);
+        let state = shared.engine.state(planning);
+        let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
+        return Ok(Planned { physical, planning, state, cost, degree: None });
+    }
+    let degree = shared.degree(cost, true).await;
+    let mut planning = shared.planning(shared.threads(degree), plan);
+    let mut state = shared.engine.state(planning);
+    let mut physical = state.create_physical_plan(plan).await?;
+    if shared.is_spilling() && reads_again(&physical)? {
+        planning = shared.planning(1, plan);
+        state = shared.engine.state(planning);
+        physical = state.create_physical_plan(plan).await?;
+    }
+    shared.check_killed()?;
+    Ok(Planned { physical, planning, state, cost, degree: Some(degree) })
+}
+
+/// A plan with what this query adds to it. `once`: it is executed once only.
+async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<Physical> {
+    let Planned { physical, state, cost, degree, .. } = planned;
     let pass_keys = |physical| if once { sideways::pass_keys(physical) } else { Ok(physical) };
-    if !shared.in_order() {
-        let degree = shared.degree(cost, true).await;
-        let mut state = shared.planned(shared.threads(degree), plan);
-        let mut physical = state.create_physical_plan(plan).await?;
-        if shared.is_spilling() && reads_again(&physical)? {
-            state = shared.planned(1, plan);
-            physical = state.create_physical_plan(plan).await?;
-        }
-        shared.check_killed()?;
+    if let Some(degree) = degree {
         if degree.is_ok() || in_order::changes_order(&physical)? {
             shared.watch_order();
         }
@@ -309,8 +394,6 @@ async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfR
         let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
         return Ok(Physical { physical: measured(shared, physical)?, context: state.task_ctx(), degree });
     }
-    let state = shared.planned(1, plan);
-    let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;
     let physical = in_order::shared_scans(physical, shared, shared.threads(degree))?;
@@ -328,9 +411,9 @@ pub async fn explain(bound: BoundQuery, cx: QueryContext) -> Result<Explained, M
     let engine = cx.engine.clone();
     let (killed, interruption) = (cx.killed.clone(), cx.interruption.clone());
     let mut task = engine.handle().spawn(async move {
-        let shared = Shared::new(cx, &bound.rel, true);
+        let shared = Shared::new(cx, &bound.rel, true, None);
         let _end = End(shared.clone());
-        physical(&shared, bound.rel).await.map(|plan| explain::explained(plan.physical.as_ref(), plan.degree))
+        physical(&shared, bound.rel, None).await.map(|plan| explain::explained(plan.physical.as_ref(), plan.degree))
     });
     let explained = tokio::select! {
         explained = &mut task => explained,

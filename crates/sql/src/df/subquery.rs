@@ -26,6 +26,7 @@ use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery,
 impl Lowerer {
     /// A subquery as a function of the enclosing row.
     pub fn subquery(&self, sub: &Subquery, ty: &ExprType, scope: &Scope) -> Result<DfExpr> {
+        self.shared.plan_for_once();
         let holder = Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind: SubqueryKind::Scalar, ..sub.clone() })), ty: ty.clone() };
         let outer = holder.columns();
         let operands: Vec<Expr> = match &sub.kind {
@@ -105,6 +106,7 @@ impl Lowerer {
     /// Runs a plan to its end. The thread is handed to nobody else meanwhile: it blocks, as the row that asked must wait.
     fn run(&self, lowered: Lowered, number: usize) -> Result<Vec<RecordBatch>> {
         self.shared.check_killed()?;
+        self.shared.plan_for_once();
         let names: Vec<String> = lowered.columns.iter().map(|_| self.shared.name("out")).collect();
         let plan = self.renamed(lowered, &names)?;
         let handle = tokio::runtime::Handle::current();

@@ -8,7 +8,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use highkey_types::{ColumnType, Value};
 
-use super::context::Shared;
+use super::context::{Owner, Shared};
 use super::error::user;
 use super::repr::{ColumnBuilder, ColumnReader, data_type};
 use crate::expr;
@@ -22,17 +22,17 @@ pub(super) struct Wrapped {
     arguments: Vec<ColumnType>,
     /// The result is truth as Arrow's Boolean instead of a value.
     condition: bool,
-    shared: Arc<Shared>,
+    owner: Arc<Owner>,
     /// At the query.
     attempt: usize,
     signature: Signature,
 }
 
 impl Wrapped {
-    pub fn new(expr: Expr, arguments: Vec<ColumnType>, condition: bool, shared: Arc<Shared>) -> Wrapped {
+    pub fn new(expr: Expr, arguments: Vec<ColumnType>, condition: bool, shared: &Shared) -> Wrapped {
         let volatility = if expr.is_steady() { Volatility::Immutable } else { Volatility::Volatile };
         let signature = any_arguments(arguments.len(), volatility);
-        Wrapped { id: shared.next_id(), attempt: shared.attempt(), expr, arguments, condition, shared, signature }
+        Wrapped { id: shared.next_id(), attempt: shared.attempt(), expr, arguments, condition, owner: shared.owner.clone(), signature }
     }
 
     /// The results for `rows` rows.
@@ -50,7 +50,7 @@ impl Wrapped {
         let mut out = if self.condition { Output::Truth(BooleanBuilder::with_capacity(rows)) } else { Output::Values(ColumnBuilder::new(&self.expr.ty.ty, rows)) };
         // While a query is planned, functions are asked about constants and about NULLs that are no column's.
         let of_rows = arrays.iter().any(|(array, single)| !single && array.data_type() != &DataType::Null);
-        self.shared.evaluate_wrapped(self.attempt, !of_rows && !self.is_volatile(), |cx| {
+        self.owner.shared()?.evaluate_wrapped(self.attempt, !of_rows && !self.is_volatile(), |cx| {
             for i in 0..rows {
                 for (value, (reader, single)) in row.iter_mut().zip(&readers) {
                     if !single {
@@ -143,7 +143,7 @@ impl ScalarUDFImpl for Wrapped {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.shared.check_killed()?;
+        self.owner.shared()?.check_killed()?;
         Ok(ColumnarValue::Array(self.run(&args.args, args.number_rows)?))
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::{Failure, Outcome, answer, outfile};
 use crate::bind;
-use crate::df::{self, ParallelSettings, QueryContext, RowStream};
+use crate::df::{self, ParallelSettings, PlanSlot, QueryContext, RowStream};
 use crate::fast::{FastQuery, Progress};
 use crate::information_schema;
 use crate::parse::ast;
@@ -253,8 +253,13 @@ impl Session {
         if let Some(rows) = self.try_fast(bound, fast, destination).await? {
             return Ok(rows);
         }
+        self.collect_planned(bound, None, destination).await
+    }
+
+    /// As `collect`, on DataFusion. `slot`: where its plan is kept.
+    pub(crate) async fn collect_planned(&mut self, bound: &BoundQuery, slot: Option<Arc<PlanSlot>>, destination: &mut Destination<'_>) -> Result<u64, Failure> {
         self.state.count(StatusCounter::SelectDataFusion, 1);
-        let mut stream = Box::pin(self.stream(bound.clone(), false)).await?;
+        let mut stream = Box::pin(self.begin(bound.clone(), false, slot)).await?;
         let mut count = 0;
         if let Destination::Sink(sink) = destination {
             sink.columns(&answer::columns(&self.state, bound.fields()));
@@ -309,11 +314,16 @@ impl Session {
     }
 
     /// Starts a query on DataFusion, once what it locks is locked. `ordered`: the order of its rows is seen even if nothing asks for one.
-    pub(crate) async fn stream(&mut self, mut bound: BoundQuery, ordered: bool) -> Result<Running, Failure> {
+    pub(crate) async fn stream(&mut self, bound: BoundQuery, ordered: bool) -> Result<Running, Failure> {
+        self.begin(bound, ordered, None).await
+    }
+
+    async fn begin(&mut self, mut bound: BoundQuery, ordered: bool, slot: Option<Arc<PlanSlot>>) -> Result<Running, Failure> {
         let latest = bound.locking && self.lock_plan(&mut bound.rel).await?;
         let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
         let (mut cx, eval) = self.query_context_with_eval(snapshot, &bound.hints);
         cx.parallel.ordered = ordered;
+        cx.slot = slot;
         let examined_before = self.state.process.rows_examined();
         match df::query(bound, cx).await {
             Ok(rows) => Ok(Running { rows, eval, warnings_before: self.state.diagnostics.conditions().len(), examined_before }),
@@ -362,6 +372,7 @@ impl Session {
             group_concat_max_len: self.state.config.group_concat_max_len,
             parallel: self.parallel_settings(hints),
             profile: self.profile.clone(),
+            slot: None,
         };
         (cx, eval)
     }

@@ -1,7 +1,8 @@
 //! Prepared statements: COM_STMT_* by number, PREPARE and EXECUTE by name, and statements of the text protocol that come again.
 //!
 //! A statement is parsed once. SELECT, INSERT, UPDATE and DELETE are bound once too, with their parameters left open, and run as they are as long
-//! as the tables are as they were and the session's settings that binding looks at have not changed.
+//! as the tables are as they were and the session's settings that binding looks at have not changed. What DataFusion runs is planned with the values of its
+//! parameters, and kept for other executions with the same ones (`execute::KeptQueries`).
 
 mod cursor;
 mod patterns;
@@ -9,14 +10,14 @@ mod patterns;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use highkey_types::{Charset, MySqlError, Str, TypeKind, Value};
 use parking_lot::Mutex;
 
 use crate::bind::{self, AssignedValue, BoundDelete, BoundInsert, BoundUpdate};
-use crate::execute::{self, BoundTables, Failure, Outcome};
+use crate::execute::{self, BoundTables, Failure, KeptQueries, Outcome};
 use crate::fast::FastQuery;
 use crate::parse::ast::{PrepareSource, Statement};
 use crate::parse::{self, Parsed};
@@ -26,6 +27,8 @@ use crate::show;
 
 /// A prepared statement.
 pub struct PreparedStatement {
+    /// No other statement of the server has it.
+    pub number: u64,
     pub text: Arc<str>,
     pub parsed: Parsed,
     pub params: usize,
@@ -45,7 +48,9 @@ pub use patterns::{CutText, Patterns, StatementPatterns};
 
 impl PreparedStatement {
     fn new(text: Arc<str>, parsed: Parsed) -> PreparedStatement {
-        PreparedStatement { text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None), bound_anew: AtomicU32::new(0), from_text: false }
+        static STATEMENTS: AtomicU64 = AtomicU64::new(0);
+        let number = STATEMENTS.fetch_add(1, Ordering::Relaxed);
+        PreparedStatement { number, text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None), bound_anew: AtomicU32::new(0), from_text: false }
     }
 }
 
@@ -67,7 +72,7 @@ enum Plan {
 
 /// What of the session binding looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Settings {
+pub(crate) struct Settings {
     database: Option<Str>,
     modes: u64,
     collation: u16,
@@ -84,7 +89,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(session: &Session) -> Settings {
+    pub(crate) fn of(session: &Session) -> Settings {
         let config = &session.state.config;
         Settings {
             database: session.state.database.clone(),
@@ -108,6 +113,8 @@ pub struct PreparedStatements {
     by_id: HashMap<u32, Arc<PreparedStatement>>,
     by_name: HashMap<String, Arc<PreparedStatement>>,
     cursors: HashMap<u32, OpenCursor>,
+    /// Those on DataFusion, of texts that come again, too.
+    pub kept: KeptQueries,
 }
 
 impl PreparedStatements {
@@ -124,7 +131,20 @@ impl PreparedStatements {
     /// False if there was none.
     pub fn close(&mut self, id: u32) -> bool {
         self.cursors.remove(&id);
-        self.by_id.remove(&id).is_some()
+        let closed = self.by_id.remove(&id);
+        self.forget(closed)
+    }
+
+    /// As `close`, for one of PREPARE; `name` in lower case.
+    fn close_named(&mut self, name: &str) -> bool {
+        let closed = self.by_name.remove(name);
+        self.forget(closed)
+    }
+
+    fn forget(&mut self, closed: Option<Arc<PreparedStatement>>) -> bool {
+        let Some(statement) = closed else { return false };
+        self.kept.forget(statement.number);
+        true
     }
 
     /// Closes all; how many there were.
@@ -133,6 +153,7 @@ impl PreparedStatements {
         self.by_id.clear();
         self.by_name.clear();
         self.cursors.clear();
+        self.kept = KeptQueries::default();
         count
     }
 
@@ -235,6 +256,7 @@ impl Session {
         self.state.bind_params = true;
         let outcome = match (&statement.parsed.statement, cursor) {
             (Statement::Query(query), Some(_)) => Box::pin(self.query_with_cursor(query, cursor, sink)).await,
+            (Statement::Query(query), None) => Box::pin(self.run_with_values(statement, query, sink)).await,
             (other, _) => Box::pin(self.dispatch(other, sink)).await,
         };
         self.state.bind_params = false;
@@ -353,7 +375,7 @@ impl Session {
             },
         };
         // One of the same name goes first, even if the new one is wrong.
-        if self.prepared.by_name.remove(&name.to_lowercase()).is_some() {
+        if self.prepared.close_named(&name.to_lowercase()) {
             self.prepared_count(-1);
         }
         let statement = self.parse_prepared(&text)?;
@@ -385,13 +407,11 @@ impl Session {
 
     /// DEALLOCATE PREPARE name.
     pub(crate) fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {
-        match self.prepared.by_name.remove(&name.to_lowercase()) {
-            Some(_) => {
-                self.prepared_count(-1);
-                Ok(Outcome::ok())
-            }
-            None => Err(error::unknown_stmt_handler(name, "DEALLOCATE PREPARE").into()),
+        if !self.prepared.close_named(&name.to_lowercase()) {
+            return Err(error::unknown_stmt_handler(name, "DEALLOCATE PREPARE").into());
         }
+        self.prepared_count(-1);
+        Ok(Outcome::ok())
     }
 }
 

@@ -28,6 +28,7 @@ counters! {
     SlowQueries => "Slow_queries",
     SelectFastPath => "Highkey_select_fast_path",
     SelectDataFusion => "Highkey_select_datafusion",
+    SelectKeptPlan => "Highkey_select_kept_plan",
     MaxExecutionTimeExceeded => "Max_execution_time_exceeded",
     FlushCommands => "Flush_commands",
     HandlerCommit => "Handler_commit",

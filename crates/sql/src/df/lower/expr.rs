@@ -380,7 +380,7 @@ impl Lowerer {
             ty: expr.ty.clone(),
         };
         let types = operands.iter().map(|a| a.ty.ty.clone()).collect();
-        let fallback = Arc::new(Wrapped::new(rebased, types, false, self.shared.clone()));
+        let fallback = Arc::new(Wrapped::new(rebased, types, false, &self.shared));
         Ok(Some(apply(KernelFunction::udf(chosen, Some(fallback)), lowered)))
     }
 
@@ -406,7 +406,7 @@ impl Lowerer {
             return Err(error);
         }
         let (exprs, types) = (arguments.exprs, arguments.types);
-        let wrapped = Wrapped::new(rebased, types, condition, self.shared.clone());
+        let wrapped = Wrapped::new(rebased, types, condition, &self.shared);
         // What fails does so when its value is needed, if ever.
         if exprs.is_empty()
             && !wrapped.is_volatile()

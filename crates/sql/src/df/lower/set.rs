@@ -104,6 +104,7 @@ impl Lowerer {
     }
 
     pub fn recursive(&self, rel: &Rel, id: usize, anchor: &Rel, step: &Rel, distinct: bool) -> Result<Lowered> {
+        self.shared.plan_for_once();
         let types = Self::types(rel);
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let work = Arc::new(WorkTable::new(&names, &types));
@@ -133,6 +134,7 @@ impl Lowerer {
 
     /// Rows that are made once for all who read them. `plan` is lowered by the first of them.
     pub fn materialized_cte(&self, rel: &Rel, id: usize, name: &str, plan: &Rel) -> Result<Lowered> {
+        self.shared.plan_for_once();
         let cte = match self.shared.cte(id) {
             Some(cte) => cte,
             None => {

@@ -23,7 +23,7 @@ impl Lowerer {
         let names: Vec<String> = rel.fields.iter().map(|f| self.shared.name(&f.name)).collect();
         let types: Vec<(ColumnType, bool)> = rel.fields.iter().map(|f| (f.ty.ty.clone(), f.ty.nullable)).collect();
         let access = self.access(table, columns, choice, hints)?;
-        let provider = BaseTable::new(self.shared.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, choice.clone());
+        let provider = BaseTable::new(self.shared.owner.clone(), table.clone(), alias, columns.to_vec(), schema(&names, &types), access, choice.clone());
         self.table(Arc::new(provider), alias)
     }
 
@@ -66,6 +66,7 @@ impl Lowerer {
     }
 
     pub fn virtual_table(&self, table: &Arc<VirtualTable>, alias: &str, hints: &[Expr]) -> Result<Lowered> {
+        self.shared.plan_for_once();
         let names: Vec<String> = table.columns.iter().map(|(name, ..)| self.shared.name(name)).collect();
         let types: Vec<(ColumnType, bool)> = table.columns.iter().map(|(_, ty, _)| (ty.clone(), true)).collect();
         let rows = if self.shared.explain {

@@ -14,7 +14,7 @@ use super::columns::{Block, Kept, Packed, TableColumns};
 use super::decode::{Decoder, in_zone};
 use super::filter::{Filter, Selected, Unfiltered};
 use super::keys::KeyFilter;
-use super::{BaseTable, Piece};
+use super::{Piece, Source};
 use crate::bind::ROW_KEY;
 use crate::df::activity::ScanActivity;
 use crate::df::aside;
@@ -47,7 +47,7 @@ pub(super) struct Watch {
 
 /// The rows of some pieces, batch by batch.
 pub(super) struct Batches {
-    source: BaseTable,
+    source: Source,
     pieces: Pieces,
     /// Where columns are kept; `None` if the scan cannot use them.
     kept: Option<Arc<TableColumns>>,
@@ -79,7 +79,7 @@ enum Rows<'a> {
 
 /// The same as the query sees them.
 struct SeenRows<'a> {
-    source: &'a BaseTable,
+    source: &'a Source,
     from: Rows<'a>,
 }
 
@@ -139,7 +139,7 @@ impl SeenRows<'_> {
 
 impl Batches {
     pub fn new(
-        source: BaseTable,
+        source: Source,
         pieces: Pieces,
         limit: Option<usize>,
         filter: Option<Filter>,

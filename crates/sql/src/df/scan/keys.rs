@@ -7,7 +7,7 @@ use highkey_types::Value;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::{Access, BaseTable, Piece};
+use super::{Access, BaseTable, Piece, Source};
 use crate::df::key_set::KeySet;
 use crate::df::sideways::JoinKeys;
 
@@ -53,7 +53,7 @@ impl ByKeys {
     }
 
     /// What reading by the keys costs, and how; None if scanning is cheaper.
-    async fn lookups(&self, source: &BaseTable, deadline: Instant) -> Option<&(f64, Access, Arc<[Piece]>)> {
+    async fn lookups(&self, source: &Source, deadline: Instant) -> Option<&(f64, Access, Arc<[Piece]>)> {
         let index = self.index?;
         let find = async {
             let keys = self.keys.wait(deadline).await?;
@@ -86,7 +86,7 @@ impl ByKeys {
 
 /// How many rows a key has, by counting those of some keys: an estimate of the statistics that is ten times too low would cost a hundred times
 /// what the scan does.
-fn rows_per_key(source: &BaseTable, index: usize, ranges: &[KeyRange]) -> Option<f64> {
+fn rows_per_key(source: &Source, index: usize, ranges: &[KeyRange]) -> Option<f64> {
     let step = ranges.len().div_ceil(COUNTED_KEYS).max(1);
     let (mut keys, mut rows) = (0, 0);
     for range in ranges.iter().step_by(step) {
@@ -103,7 +103,7 @@ fn rows_per_key(source: &BaseTable, index: usize, ranges: &[KeyRange]) -> Option
 }
 
 /// How the rows are found with the least work; None if that is the scan as it was planned.
-pub(super) async fn cheapest(all: &[ByKeys], source: &BaseTable, deadline: Instant) -> Option<(Access, Arc<[Piece]>)> {
+pub(super) async fn cheapest(all: &[ByKeys], source: &Source, deadline: Instant) -> Option<(Access, Arc<[Piece]>)> {
     let mut best: Option<&(f64, Access, Arc<[Piece]>)> = None;
     for by_keys in all {
         if let Some(found) = by_keys.lookups(source, deadline).await
@@ -155,7 +155,7 @@ impl KeyFilter {
 }
 
 /// The keys that are known by now, for one worker of the scan.
-pub(super) async fn filters(all: &[ByKeys], source: &BaseTable, deadline: Instant) -> Vec<KeyFilter> {
+pub(super) async fn filters(all: &[ByKeys], source: &Source, deadline: Instant) -> Vec<KeyFilter> {
     let mut filters = Vec::new();
     for by_keys in all {
         let column = source.columns.iter().position(|&column| column == by_keys.column);

@@ -9,7 +9,7 @@ mod keys;
 
 use std::any::Any;
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ use parking_lot::Mutex;
 
 use super::activity::ScanActivity;
 use super::aside;
-use super::context::Shared;
+use super::context::{Owner, Shared};
 use super::error::user;
 use super::give_way::{GiveWay, Pace};
 use super::explain::ShownScan;
@@ -76,7 +76,7 @@ pub(super) struct Access {
 /// A table under the query's snapshot.
 #[derive(Clone)]
 pub(super) struct BaseTable {
-    shared: Arc<Shared>,
+    owner: Arc<Owner>,
     table: Arc<Table>,
     alias: String,
     /// Output i is the table's column `columns[i]`.
@@ -89,7 +89,7 @@ pub(super) struct BaseTable {
 
 impl BaseTable {
     pub fn new(
-        shared: Arc<Shared>,
+        owner: Arc<Owner>,
         table: Arc<Table>,
         alias: &str,
         columns: Vec<usize>,
@@ -97,7 +97,7 @@ impl BaseTable {
         access: Access,
         choice: IndexChoice,
     ) -> BaseTable {
-        BaseTable { shared, table, alias: alias.to_string(), columns, schema, access, choice }
+        BaseTable { owner, table, alias: alias.to_string(), columns, schema, access, choice }
     }
 
     fn row_estimate(&self) -> usize {
@@ -173,16 +173,12 @@ impl BaseTable {
         }
     }
 
-    /// Rows whose columns need not be decoded.
-    fn kept_rows(&self) -> usize {
-        self.shared.engine.columns().table(&self.table).map_or(0, |kept| kept.rows_with(&self.columns))
-    }
-
     /// The pieces that the workers share.
     fn pieces(&self) -> Result<AllPieces> {
+        let shared = self.owner.shared()?;
         let ranges = self.access.ranges.iter();
         let small = self.row_estimate() < PIECES_FROM_ROWS;
-        if small && !self.shared.cuts_small_scans() || !self.shared.divides(&self.alias) {
+        if small && !shared.cuts_small_scans() || !shared.divides(&self.alias) {
             let all: Arc<[Piece]> = ranges.cloned().map(Piece::Range).collect();
             return Ok(AllPieces { whole_groups: all.len() == 1, all });
         }
@@ -195,6 +191,28 @@ impl BaseTable {
             all.extend(pieces.parts.into_iter().map(Piece::Partition));
         }
         Ok(AllPieces { all: all.into(), whole_groups })
+    }
+}
+
+/// A table as a query reads it.
+#[derive(Clone)]
+struct Source {
+    base: BaseTable,
+    shared: Arc<Shared>,
+}
+
+impl Source {
+    /// Rows whose columns need not be decoded.
+    fn kept_rows(&self) -> usize {
+        self.shared.engine.columns().table(&self.table).map_or(0, |kept| kept.rows_with(&self.columns))
+    }
+}
+
+impl Deref for Source {
+    type Target = BaseTable;
+
+    fn deref(&self) -> &BaseTable {
+        &self.base
     }
 }
 
@@ -285,6 +303,28 @@ impl ScanExec {
         ScanExec { source, pieces, limit, conditions: Vec::new(), by_keys: Vec::new(), by_piece: None, executions: Mutex::new((Vec::new(), vec![0; workers])), activity: OnceLock::new(), measure: OnceLock::new(), properties: Arc::new(properties) }
     }
 
+    /// The scan for another execution of its plan: nothing of it has been read, and the table is cut as it is now.
+    pub fn anew(&self) -> Result<ScanExec> {
+        Ok(self.unread(self.source.pieces()?))
+    }
+
+    /// The scan with these pieces, none of which has been read. It shares what is known of its rows: the operators above a scan with the same properties
+    /// keep theirs, which takes long to find out.
+    fn unread(&self, pieces: AllPieces) -> ScanExec {
+        ScanExec {
+            source: self.source.clone(),
+            pieces,
+            limit: self.limit,
+            conditions: self.conditions.clone(),
+            by_keys: self.by_keys.clone(),
+            by_piece: self.by_piece,
+            executions: Mutex::new((Vec::new(), vec![0; self.properties.output_partitioning().partition_count()])),
+            activity: OnceLock::new(),
+            measure: OnceLock::new(),
+            properties: self.properties.clone(),
+        }
+    }
+
     /// The scan with a partition for each piece, or some pieces, in the order of the index. None if the pieces are not known, or rows are counted over all of them.
     pub fn by_piece(&self) -> Option<ScanExec> {
         if self.limit.is_some() || self.by_keys.iter().any(|keys| keys.index.is_some()) {
@@ -361,9 +401,8 @@ impl ScanExec {
     pub fn by_keys(&self, column: &str, keys: &Arc<JoinKeys>) -> Option<ScanExec> {
         let column = self.source.columns[self.source.schema.index_of(column).ok()?];
         let found = ByKeys::new(&self.source, column, keys).filter(|_| self.limit.is_none())?;
-        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), self.properties.output_partitioning().partition_count(), None);
-        scan.conditions = self.conditions.clone();
-        scan.by_keys = self.by_keys.iter().cloned().chain([found]).collect();
+        let mut scan = self.unread(self.pieces.clone());
+        scan.by_keys.push(found);
         Some(scan)
     }
 
@@ -439,21 +478,19 @@ impl ExecutionPlan for ScanExec {
         pushed: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let mut conditions = self.conditions.clone();
+        let mut scan = self.unread(self.pieces.clone());
         let mut taken = Vec::new();
         for filter in pushed.parent_filters {
             if self.limit.is_some() || phase != FilterPushdownPhase::Pre || is_volatile(&filter.filter) {
                 taken.push(PushedDown::No);
             } else {
                 taken.push(PushedDown::Yes);
-                conditions.push(filter.filter);
+                scan.conditions.push(filter.filter);
             }
         }
-        let workers = self.properties.output_partitioning().partition_count();
-        let mut scan = ScanExec::new(self.source.clone(), self.pieces.clone(), workers, self.limit);
-        scan.conditions = conditions;
-        scan.by_keys = self.by_keys.clone();
-        Ok(FilterPushdownPropagation::with_parent_pushdown_result(taken).with_updated_node(Arc::new(scan)))
+        let result: FilterPushdownPropagation<Arc<dyn ExecutionPlan>> = FilterPushdownPropagation::with_parent_pushdown_result(taken);
+        // A scan that is another makes others of all operators above it.
+        Ok(if scan.conditions.len() > self.conditions.len() { result.with_updated_node(Arc::new(scan)) } else { result })
     }
 
     fn replace_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>, _: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
@@ -475,7 +512,8 @@ impl ExecutionPlan for ScanExec {
             None => Pieces { all: self.pieces.all.clone(), next: self.next_piece(partition) },
         };
         let filter = (!self.conditions.is_empty()).then(|| Filter::new(&self.conditions, &schema)).transpose()?;
-        let (mut source, limit, batch_rows) = (self.source.clone(), self.limit, context.session_config().batch_size());
+        let mut source = Source { base: self.source.clone(), shared: self.source.owner.shared()? };
+        let (limit, batch_rows) = (self.limit, context.session_config().batch_size());
         let watch = self.activity.get().map(|scan| Watch { scan: scan.clone(), worker: self.by_piece.is_none().then_some(partition) });
         let measure = self.measure.get().map(|measure| (measure.clone(), aside::worker().unwrap_or(partition)));
         let give_way = source.shared.engine.give_way().clone();
@@ -487,7 +525,7 @@ impl ExecutionPlan for ScanExec {
         let batches = async move {
             let deadline = JoinKeys::patience(source.row_estimate());
             if let Some(found) = keys::cheapest(&by_keys, &source, deadline).await {
-                (source.access, pieces.all) = found;
+                (source.base.access, pieces.all) = found;
             }
             let key_filters = keys::filters(&by_keys, &source, deadline).await;
             paced(Batches::new(source, pieces, limit, filter, key_filters, batch_rows, watch).measured(measure), give_way)

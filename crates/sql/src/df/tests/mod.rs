@@ -122,6 +122,7 @@ impl Fixture {
             recursion_limit: 1000,
             group_concat_max_len: 1024,
             parallel: ParallelSettings::serial(),
+            slot: None,
         }
     }
 
@@ -145,10 +146,10 @@ impl Fixture {
         let bound = self.bind(sql)?;
         let types: Vec<ColumnType> = bound.fields().iter().map(|f| f.ty.ty.clone()).collect();
         let fields: Arc<[Field]> = bound.fields().to_vec().into();
-        let shared = Shared::new(self.context(), &bound.rel, false);
+        let shared = Shared::new(self.context(), &bound.rel, false, None);
         assert!(shared.start_spilling());
         let task = self.engine.handle().spawn(async move {
-            let plan = physical(&shared, bound.rel).await?;
+            let plan = physical(&shared, bound.rel, None).await?;
             let rows = collect(plan.physical, plan.context).await;
             shared.end();
             rows

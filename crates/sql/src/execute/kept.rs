@@ -1,0 +1,197 @@
+//! SELECT of a prepared statement, or of a text that comes again, that is planned with the values of its parameters: what DataFusion runs. It is kept with its
+//! plan for other executions with the same values.
+//!
+//! Kept is what another execution would bind and plan the same way: nothing in it depends on more than its text, the values, the session's variables and the
+//! definitions of its tables, and planning it has warned of nothing. Constants in its plan, ranges of indexes among them, are of these values.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use highkey_table::{Histogram, Statistics, Table};
+use highkey_types::{MySqlError, TypeKind, Value};
+
+use super::query::{BoundTables, Destination};
+use super::{Failure, Outcome};
+use crate::df::PlanSlot;
+use crate::parse::ast;
+use crate::plan::{BoundQuery, ExprKind};
+use crate::prepared::{PreparedStatement, Settings};
+use crate::session::{ResultSink, Session, StatusCounter};
+use crate::variables::Values;
+
+/// Queries that a session keeps: a plan of many joins takes some hundred kilobytes.
+const KEPT_MAX: usize = 8;
+/// Bytes of the texts among its parameters; with more of them a query is not kept.
+const TEXTS_MAX: usize = 1024;
+/// Operators of a query that is kept, and how many of them stand on each other: its plan is dropped on a session's stack.
+const OPERATORS_MAX: usize = 100;
+const LEVELS_MAX: usize = 40;
+
+/// The queries that a session keeps planned, the one that ran last behind the others.
+#[derive(Default)]
+pub struct KeptQueries(Vec<KeptQuery>);
+
+struct KeptQuery {
+    /// `PreparedStatement::number`.
+    statement: u64,
+    /// Its parameters, written so that only the same values are written the same.
+    values: String,
+    settings: Settings,
+    /// The session's: a SET makes others of them, as these are held here.
+    variables: Arc<Values>,
+    bound: BoundQuery,
+    tables: BoundTables,
+    /// Of the tables.
+    facts: Vec<TableFacts>,
+    slot: Arc<PlanSlot>,
+}
+
+impl KeptQueries {
+    /// A prepared statement is closed.
+    pub fn forget(&mut self, statement: u64) {
+        self.0.retain(|kept| kept.statement != statement);
+    }
+
+    fn take(&mut self, statement: u64, values: &str) -> Option<KeptQuery> {
+        let at = self.0.iter().position(|kept| kept.statement == statement && kept.values == values)?;
+        Some(self.0.remove(at))
+    }
+
+    fn keep(&mut self, query: KeptQuery) {
+        if self.0.len() >= KEPT_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(query);
+    }
+}
+
+/// What planning looks at of a table beside its definition. Any plan is right with other facts, but it may be slow.
+struct TableFacts {
+    rows: u64,
+    statistics: Option<Arc<Statistics>>,
+    /// By column.
+    histograms: Vec<Option<Arc<Histogram>>>,
+}
+
+/// Rows of which a plan for fewer is as good.
+const FEW_ROWS: u64 = 100;
+
+impl TableFacts {
+    fn of(table: &Table) -> TableFacts {
+        TableFacts {
+            rows: table.row_count_estimate().unwrap_or(0),
+            statistics: table.cached_statistics(),
+            histograms: (0..table.def().columns.len()).map(|column| table.histogram(column)).collect(),
+        }
+    }
+
+    /// The table has neither doubled nor halved, and nobody has analyzed it.
+    fn hold_for(&self, now: &TableFacts) -> bool {
+        let at_most_twice = |less: u64, more: u64| more <= less.saturating_mul(2).max(FEW_ROWS);
+        at_most_twice(self.rows, now.rows)
+            && at_most_twice(now.rows, self.rows)
+            && is_same(self.statistics.as_ref(), now.statistics.as_ref())
+            && self.histograms.len() == now.histograms.len()
+            && self.histograms.iter().zip(&now.histograms).all(|(a, b)| is_same(a.as_ref(), b.as_ref()))
+    }
+}
+
+fn is_same<T>(a: Option<&Arc<T>>, b: Option<&Arc<T>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+impl Session {
+    /// Runs the query of a prepared statement with the values in `state.params`, as the literals that they are bound as (`state.bind_params`).
+    pub(crate) async fn run_with_values(&mut self, statement: &PreparedStatement, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        self.check_privileges(&statement.parsed.statement)?;
+        self.check_xa(&statement.parsed.statement, false)?;
+        self.count_statement(&statement.parsed.statement);
+        let instance = self.state.instance.clone();
+        let admission = instance.admission();
+        admission.run(pin!(self.run_kept(statement, query, sink))).await
+    }
+
+    async fn run_kept(&mut self, statement: &PreparedStatement, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        let warnings = self.state.diagnostics.count();
+        let values = written(&self.state.params);
+        let found = values.as_ref().and_then(|values| self.prepared.kept.take(statement.number, values));
+        let kept = match found {
+            Some(kept) => self.is_current(&kept).await?.then_some(kept),
+            None => None,
+        };
+        let kept = match kept {
+            Some(kept) => {
+                self.note_hints(&kept.bound.hints);
+                kept
+            }
+            None => {
+                let bound = self.bind_query(query).await?;
+                let fast = self.compile_fast(&bound)?;
+                let Some(values) = values.filter(|_| fast.is_none() && is_planned_alike(&bound)) else {
+                    return self.run_query(&bound, fast.as_ref(), None, sink).await;
+                };
+                let tables = BoundTables::of_query(&bound);
+                KeptQuery {
+                    statement: statement.number,
+                    values,
+                    settings: Settings::of(self),
+                    variables: self.state.variables.clone(),
+                    facts: tables.tables.iter().map(|(table, _)| TableFacts::of(table)).collect(),
+                    tables,
+                    bound,
+                    slot: Arc::default(),
+                }
+            }
+        };
+        let _timer = self.execution_timer(kept.bound.hints.max_execution_time_ms);
+        let count = self.collect_planned(&kept.bound, Some(kept.slot.clone()), &mut Destination::Sink(sink)).await?;
+        let used = kept.slot.was_used();
+        self.state.count(StatusCounter::SelectKeptPlan, u64::from(used));
+        // A plan that was made just now may have warned of what it was made of.
+        if kept.slot.is_full() && (used || self.state.diagnostics.count() == warnings) {
+            self.prepared.kept.keep(kept);
+        }
+        Ok(Outcome::Rows { count, found: true })
+    }
+
+    /// Opens the tables of a kept query; false if it has to be bound or planned anew.
+    async fn is_current(&mut self, kept: &KeptQuery) -> Result<bool, MySqlError> {
+        let same = kept.settings == Settings::of(self)
+            && Arc::ptr_eq(&kept.variables, &self.state.variables)
+            // It may use names that are not locked.
+            && !self.state.locks.has_tables();
+        let facts_hold = || kept.tables.tables.iter().zip(&kept.facts).all(|((table, _), facts)| facts.hold_for(&TableFacts::of(table)));
+        Ok(same && self.open_tables(&kept.tables).await? && facts_hold())
+    }
+}
+
+/// The values, so that only the same ones are written the same: 1.0 is not 1.00, and 0 is not -0. `None` if they are long.
+fn written(values: &[Value]) -> Option<String> {
+    let bytes = |value: &Value| match value {
+        Value::Text(text) | Value::Json(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    (values.iter().map(bytes).sum::<usize>() <= TEXTS_MAX).then(|| format!("{values:?}"))
+}
+
+/// Nothing that the query evaluates depends on the moment or on more of the session than its variables, and it only gives its rows to the client. It is no large query.
+fn is_planned_alike(bound: &BoundQuery) -> bool {
+    let (operators, levels) = bound.rel.size();
+    let small = operators <= OPERATORS_MAX && levels <= LEVELS_MAX;
+    let mut alike = small && !bound.locking && bound.into.is_none() && !bound.calc_found_rows;
+    bound.rel.for_each_expr(&mut |e, _| {
+        alike &= match &e.kind {
+            ExprKind::Param(_) | ExprKind::UserVar(_) | ExprKind::AssignUserVar { .. } | ExprKind::SystemVar { .. } => false,
+            ExprKind::Call { func, .. } => func.is_deterministic(),
+            _ => true,
+        };
+        // A time of day beside a date is one of today.
+        alike &= !matches!(e.ty.ty.kind, TypeKind::Time(_));
+    });
+    alike
+}

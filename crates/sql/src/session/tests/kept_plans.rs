@@ -1,0 +1,245 @@
+//! Queries on DataFusion whose plans are kept for the next execution: when they are used, and when not.
+
+use highkey_types::Value;
+
+use super::{Client, Server, table};
+
+async fn filled(server: &Server) -> Client {
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE a (id INT PRIMARY KEY, g INT, s VARCHAR(10), v DOUBLE, t TIME)").await;
+    c.ok("CREATE TABLE b (id INT PRIMARY KEY, a_id INT, v INT, KEY (a_id))").await;
+    c.ok("INSERT INTO a VALUES (1, 1, 'one', 0.5, '01:00'), (2, 1, 'Two', 1.5, '02:00'), (3, 2, 'three', NULL, NULL), (4, NULL, NULL, -4, '04:00')").await;
+    c.ok("INSERT INTO b VALUES (1, 1, 10), (2, 2, 20), (3, 3, 30), (4, 3, 40)").await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    c
+}
+
+/// How many executions have used a kept plan.
+async fn used(c: &mut Client) -> u64 {
+    c.rows("SHOW STATUS LIKE 'Highkey_select_kept_plan'").await[0][1].parse().unwrap()
+}
+
+const JOINED: &[u8] = b"SELECT a.g, COUNT(*), SUM(b.v) FROM a JOIN b ON a.id = b.a_id WHERE b.v >= ? GROUP BY a.g ORDER BY a.g";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_values_find_the_plan() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let id = c.session.prepare(JOINED).await.unwrap().id;
+    let from_0 = table("1 2 30|2 2 70");
+    let from_20 = table("1 1 20|2 2 70");
+    // (value, the plan is there already)
+    for (value, kept, expected) in [
+        (Value::Int(0), false, &from_0),
+        (Value::Int(0), true, &from_0),
+        (Value::Int(20), false, &from_20),
+        (Value::Int(0), true, &from_0),
+        (Value::Int(20), true, &from_20),
+        (Value::UInt(20), false, &from_20),
+        (Value::Null, false, &table("")),
+        (Value::Null, true, &table("")),
+        (Value::text("20"), false, &from_20),
+        (Value::Double(-0.0), false, &from_0),
+        (Value::Double(0.0), false, &from_0),
+        (Value::Double(-0.0), true, &from_0),
+        (Value::Decimal("20.0".parse().unwrap()), false, &from_20),
+        (Value::Decimal("20.00".parse().unwrap()), false, &from_20),
+    ] {
+        let before = used(&mut c).await;
+        assert_eq!(&c.rows_of(id, std::slice::from_ref(&value)).await, expected, "{value:?}");
+        assert_eq!(used(&mut c).await - before, u64::from(kept), "{value:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_those_of_the_execution() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut other = server.client().await;
+    let id = c.session.prepare(JOINED).await.unwrap().id;
+    let zero = [Value::Int(0)];
+    assert_eq!(c.rows_of(id, &zero).await, table("1 2 30|2 2 70"));
+    let before = used(&mut c).await;
+    other.ok("INSERT INTO b VALUES (5, 2, 1)").await;
+    assert_eq!(c.rows_of(id, &zero).await, table("1 3 31|2 2 70"));
+    c.ok("BEGIN").await;
+    c.ok("DELETE FROM b WHERE id = 5").await;
+    assert_eq!(c.rows_of(id, &zero).await, table("1 2 30|2 2 70"));
+    other.ok("UPDATE b SET v = 100 WHERE id = 1").await;
+    assert_eq!(c.rows_of(id, &zero).await, table("1 2 30|2 2 70"));
+    c.ok("ROLLBACK").await;
+    assert_eq!(c.rows_of(id, &zero).await, table("1 3 121|2 2 70"));
+    assert_eq!(used(&mut c).await - before, 4);
+}
+
+/// After `change` the plan is made anew, and then kept again.
+async fn makes_anew(c: &mut Client, id: u32, change: &str, expected: &str) {
+    let zero = [Value::Int(0)];
+    c.rows_of(id, &zero).await;
+    c.run(change).await;
+    for kept in [0, 1] {
+        let before = used(c).await;
+        assert_eq!(c.rows_of(id, &zero).await, table(expected), "{change}");
+        assert_eq!(used(c).await - before, kept, "{change}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_plan_depends_on_makes_another() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let id = c.session.prepare(JOINED).await.unwrap().id;
+    let same = "1 2 30|2 2 70";
+    for change in [
+        "CREATE INDEX by_v ON b (v)",
+        "ALTER TABLE a ADD COLUMN more INT FIRST",
+        "SET time_zone = '+05:00'",
+        "SET sql_mode = ''",
+        "SET div_precision_increment = 9",
+        "SET group_concat_max_len = 50",
+        "SET parallel_cost_threshold = 5",
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+        "SET max_error_count = 0",
+        "ANALYZE TABLE b",
+        "ANALYZE TABLE b UPDATE HISTOGRAM ON v",
+        "SELECT /*+ SET_VAR(sql_mode = 'ANSI') */ 1",
+    ] {
+        makes_anew(&mut c, id, change, same).await;
+    }
+    makes_anew(&mut c, id, "CREATE TEMPORARY TABLE b SELECT 2 AS a_id, 7 AS v", "1 1 7").await;
+    makes_anew(&mut c, id, "DROP TEMPORARY TABLE b", same).await;
+    makes_anew(&mut c, id, "ALTER TABLE a DROP COLUMN g, ADD COLUMN g INT DEFAULT 9", "9 4 100").await;
+    let rows: Vec<String> = (100..400).map(|i| format!("({i}, 1, 0)")).collect();
+    makes_anew(&mut c, id, &format!("INSERT INTO b VALUES {}", rows.join(", ")), "9 304 100").await;
+    c.ok("DROP TABLE b").await;
+    assert!(matches!(c.execute_id(id, &[Value::Int(0)]).await, super::Answer::Error(e) if e.code == 1146));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_execution_knows_is_not_kept() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET @u = 1, timestamp = 1700000000").await;
+    for sql in [
+        "SELECT g, COUNT(*), MAX(NOW()) FROM a GROUP BY g ORDER BY g",
+        "SELECT g, SUM(v * @u) FROM a GROUP BY g ORDER BY g",
+        "SELECT g, @n := COUNT(*) FROM a GROUP BY g ORDER BY g",
+        "SELECT g, COUNT(*) FROM a WHERE v >= @@div_precision_increment - 4 GROUP BY g ORDER BY g",
+        "SELECT g, MAX(CAST(t AS DATETIME)) FROM a GROUP BY g ORDER BY g",
+        "SELECT g, COUNT(*) FROM a WHERE v >= (SELECT AVG(v) FROM a) GROUP BY g ORDER BY g",
+        "SELECT id, (SELECT COUNT(*) FROM b WHERE b.a_id < a.id) FROM a ORDER BY id",
+        "WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT g, COUNT(*) FROM a JOIN n ON a.id = n.i GROUP BY g ORDER BY g",
+        "SELECT COUNT(*) > 1 FROM information_schema.tables WHERE table_schema = 'd'",
+        "SELECT g, COUNT(*) FROM a GROUP BY g ORDER BY g FOR SHARE",
+        "SELECT SQL_CALC_FOUND_ROWS g, COUNT(*) FROM a GROUP BY g ORDER BY g LIMIT 1",
+    ] {
+        let id = c.session.prepare(sql.as_bytes()).await.unwrap().id;
+        let first = c.rows_of(id, &[]).await;
+        let before = used(&mut c).await;
+        for _ in 0..3 {
+            assert_eq!(c.rows_of(id, &[]).await, first, "{sql}");
+        }
+        assert_eq!(used(&mut c).await, before, "{sql}");
+    }
+    // Planning warns of the constant, each time.
+    c.ok("PREPARE s FROM 'SELECT g, COUNT(*) FROM a WHERE id > CAST(? AS SIGNED) GROUP BY g ORDER BY g'").await;
+    c.ok("SET @bad = '1x'").await;
+    for _ in 0..3 {
+        assert_eq!(c.rows("EXECUTE s USING @bad").await, table("NULL 1|1 1|2 1"));
+        assert_eq!(c.rows("SHOW WARNINGS").await[0][1], "1292");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kept_plans_answer_as_new_ones() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    for sql in [
+        "SELECT s, v / 3, CONCAT(s, g) FROM a WHERE s LIKE 't%' ORDER BY s",
+        "SELECT DISTINCT g FROM a ORDER BY g",
+        "SELECT g, MIN(s), MAX(s), SUM(v), AVG(v), GROUP_CONCAT(s ORDER BY id) FROM a GROUP BY g ORDER BY g",
+        "SELECT g, COUNT(*) FROM a GROUP BY g WITH ROLLUP",
+        "SELECT id, SUM(v) OVER (PARTITION BY g ORDER BY id), ROW_NUMBER() OVER (ORDER BY id DESC) FROM a ORDER BY id",
+        "SELECT a.id, b.id FROM a LEFT JOIN b ON a.id = b.a_id AND b.v > 15 ORDER BY a.id, b.id",
+        "SELECT a.id, b.id FROM a JOIN b ON a.v < b.v ORDER BY a.id DESC, b.id LIMIT 3 OFFSET 1",
+        "SELECT a.id, b.id FROM a, b ORDER BY a.id, b.id",
+        "SELECT id FROM a WHERE id IN (SELECT a_id FROM b WHERE v > 10) ORDER BY id",
+        "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id) ORDER BY id",
+        "SELECT id, v FROM a WHERE v * 30 >= (SELECT MIN(b.v) FROM b WHERE b.a_id = a.id) ORDER BY id",
+        "SELECT g FROM a UNION SELECT a_id FROM b ORDER BY 1",
+        "SELECT g FROM a UNION ALL SELECT a_id FROM b",
+        "SELECT COUNT(DISTINCT g), COUNT(DISTINCT s), MIN(id), MAX(v) FROM a",
+        "SELECT x.n, COUNT(*) FROM (SELECT 1 n UNION ALL SELECT 2) x JOIN a ON a.g = x.n GROUP BY x.n ORDER BY x.n",
+        "SELECT id, s FROM a WHERE id BETWEEN 2 AND 3",
+    ] {
+        let id = c.session.prepare(sql.as_bytes()).await.unwrap().id;
+        let first = c.rows_of(id, &[]).await;
+        assert!(!first.is_empty(), "{sql}");
+        let before = used(&mut c).await;
+        for _ in 0..3 {
+            assert_eq!(c.rows_of(id, &[]).await, first, "{sql}");
+        }
+        assert_eq!(used(&mut c).await - before, 3, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_least_recently_used_goes() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let id = c.session.prepare(JOINED).await.unwrap().id;
+    for value in 0..8 {
+        c.rows_of(id, &[Value::Int(value)]).await;
+    }
+    let before = used(&mut c).await;
+    for value in 0..8 {
+        c.rows_of(id, &[Value::Int(value)]).await;
+    }
+    assert_eq!(used(&mut c).await - before, 8);
+    // In place of the plan for 0.
+    c.rows_of(id, &[Value::Int(8)]).await;
+    c.rows_of(id, &[Value::Int(0)]).await;
+    assert_eq!(used(&mut c).await - before, 8);
+    c.rows_of(id, &[Value::Int(7)]).await;
+    assert_eq!(used(&mut c).await - before, 9);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_beside_each_other_have_plans_of_their_own() {
+    let server = Server::new();
+    let mut first = filled(&server).await;
+    first.rows("ANALYZE TABLE a, b").await;
+    let run = async |key: i64| {
+        let mut c = server.client().await;
+        c.ok("SET highkey_executor = 'DATAFUSION'").await;
+        c.ok("BEGIN").await;
+        c.ok(&format!("INSERT INTO b VALUES ({}, 1, {key})", 100 + key)).await;
+        let id = c.session.prepare(JOINED).await.unwrap().id;
+        for _ in 0..20 {
+            assert_eq!(c.rows_of(id, &[Value::Int(0)]).await, table(&format!("1 3 {}|2 2 70", 30 + key)));
+        }
+        let used = used(&mut c).await;
+        c.ok("ROLLBACK").await;
+        used
+    };
+    let (one, two, three) = tokio::join!(run(1), run(2), run(3));
+    assert_eq!((one, two, three), (19, 19, 19));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_that_come_again_keep_plans() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let sql = "SELECT a.g, COUNT(*) FROM a JOIN b ON a.id = b.a_id WHERE b.v >= 20 GROUP BY a.g ORDER BY a.g";
+    for _ in 0..3 {
+        assert_eq!(c.rows(sql).await, table("1 1|2 2"));
+    }
+    let before = used(&mut c).await;
+    for _ in 0..3 {
+        assert_eq!(c.rows(sql).await, table("1 1|2 2"));
+    }
+    assert_eq!(used(&mut c).await - before, 3);
+    assert_eq!(c.rows(&sql.replace("20", "40")).await, table("2 1"));
+    assert_eq!(c.rows(sql).await, table("1 1|2 2"));
+    assert_eq!(used(&mut c).await - before, 4);
+}

@@ -2,6 +2,7 @@
 //!
 //! One implementation serves both ways to run a statement. See `README.md` of `expr`.
 
+mod aes;
 mod arith;
 mod bits;
 mod call;

@@ -76,7 +76,7 @@ impl FuncId {
         use FuncId::*;
         matches!(
             self,
-            Ascii | BitLength | CharLength | Compress | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | FindInSet | Hex | Insert | Instr | Left
+            AesDecrypt | AesEncrypt | Ascii | BitLength | CharLength | Compress | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | FindInSet | Hex | Insert | Instr | Left
                 | Length | Locate | Lower | Lpad | Ltrim | MakeSet | Md5 | Ord | PadBytes | Quote | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr
                 | Repeat | Replace | Reverse | Right | Rpad | Rtrim | Sha1 | Sha2 | Soundex | Strcmp | Substring | SubstringIndex | ToBase64 | TrimBoth
                 | TrimLeading | TrimTrailing | Uncompress | UncompressedLength | Upper | WeightString
@@ -89,7 +89,7 @@ impl FuncId {
         match self {
             Hex => false,
             Elt | ExportSet | MakeSet => i > 0,
-            Concat | ConcatWs | FindInSet | Instr | Replace | Strcmp => true,
+            AesDecrypt | AesEncrypt | Concat | ConcatWs | FindInSet | Instr | Replace | Strcmp => true,
             Locate | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr | SubstringIndex => i < 2,
             _ => i == 0,
         }
@@ -329,6 +329,8 @@ functions! {
     JsonStorageSize "JSON_STORAGE_SIZE" 1..=1 Pure;
     JsonStorageFree "JSON_STORAGE_FREE" 1..=1 Pure;
     // Digests and encodings.
+    AesDecrypt "AES_DECRYPT" 2..=3 Statement;
+    AesEncrypt "AES_ENCRYPT" 2..=3 Statement;
     Md5 "MD5" 1..=1 Pure;
     Sha1 "SHA1" 1..=1 Pure;
     Sha2 "SHA2" 2..=2 Pure;

@@ -93,6 +93,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
     use FuncId as F;
     let nullable = args.iter().any(|a| a.ty.nullable);
     let length = |i: usize| args.get(i).map_or(0, |a| a.ty.char_length());
+    let octets = |i: usize| if args[i].ty.ty.is_string() { length(i).saturating_mul(args[i].ty.ty.charset().max_bytes() as u32) } else { length(i) };
     // MySQL in strict mode: every function that makes text may come upon a character that it must refuse.
     let refuses = typing.strict;
     let text = |length: u32, nullable: bool| {
@@ -259,6 +260,9 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::JsonOf | F::JsonTruth => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit).with_nullable(nullable),
         F::JsonArray | F::JsonObject => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit).with_nullable(false),
 
+        // As long as whole blocks make it, and no longer than what was encrypted.
+        F::AesEncrypt => bytes((octets(0) / 16).saturating_add(1).saturating_mul(16), true),
+        F::AesDecrypt => bytes(octets(0), true),
         F::Md5 => own(32, nullable),
         F::Sha1 => own(40, nullable),
         F::StatementDigest => own(64, true),

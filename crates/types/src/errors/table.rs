@@ -396,6 +396,7 @@ errors! {
     xa_rbtimeout() 1613 "XA106" "XA_RBTIMEOUT: Transaction branch was rolled back: took too long";
     xa_rbdeadlock() 1614 "XA102" "XA_RBDEADLOCK: Transaction branch was rolled back: deadlock was detected";
     need_reprepare() 1615 "HY000" "Prepared statement needs to be re-prepared";
+    warn_option_ignored(option) 1618 "HY000" "<{option}> option ignored";
     variable_is_readonly(scope, variable, command) 1621 "HY000" "{scope} variable '{variable}' is read-only. Use SET {command} to assign the value";
     warn_engine_transaction_rollback(engine) 1622 "HY000" "Storage engine {engine} does not support rollback for this statement. Transaction rolled back and must be restarted";
     exceptions_write_error(message) 1627 "HY000" "Write to exceptions table failed. Message: {message:.128}";
@@ -488,6 +489,7 @@ errors! {
     must_change_password_login() 1862 "HY000" "Your password has expired. To log in you must change it using a client that supports expired passwords.";
     row_in_wrong_partition(partition) 1863 "HY000" "Found a row in wrong partition {partition}";
     mts_event_bigger_pending_jobs_size_max(event, name, position, size, exceeds) 1864 "HY000" "Cannot schedule event {event}, relay-log name {name}, position {position} to Worker thread because its size {size} exceeds {exceeds} of slave_pending_jobs_size_max.";
+    aes_invalid_iv(function, bytes) 1882 "HY000" "The initialization vector supplied to {function} is too short. Must be at least {bytes} bytes long";
     get_stacked_da_without_active_handler() 3004 "0Z002" "GET STACKED DIAGNOSTICS when handler not active";
     warn_legacy_syntax_converted(from, to) 3005 "HY000" "{from} is no longer supported. The statement was converted to {to}.";
     binlog_unsafe_fulltext_plugin() 3006 "HY000" "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value on the slave.";

@@ -71,7 +71,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
             string::function(func, args, types, cx)
         }
         F::Format | F::FromBase64 | F::ToBase64 | F::Hex | F::Unhex => encode::function(func, args, types, cx),
-        F::JsonOf | F::JsonTruth | F::JsonMemberOf | F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject
+        F::JsonOf | F::JsonTruth | F::JsonMemberOf | F::JsonValue | F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject
         | F::JsonLength | F::JsonType | F::JsonKeys | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonSearch | F::JsonSet | F::JsonInsert
         | F::JsonReplace | F::JsonRemove | F::JsonArrayAppend | F::JsonArrayInsert | F::JsonMerge | F::JsonMergePatch | F::JsonMergePreserve
         | F::JsonDepth | F::JsonPretty | F::JsonStorageSize | F::JsonStorageFree => json::function(func, args, types, cx),

@@ -57,6 +57,7 @@ impl FuncId {
             self,
             Add | Sub | Mul | Div | IntDiv | Neg | BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight | Xor | DateAdd | DateSub | Extract
                 | TimestampDiff | ComparedMoment | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc | JsonOf | JsonTruth | JsonMemberOf
+                | JsonValue
         )
     }
 
@@ -65,7 +66,7 @@ impl FuncId {
         use FuncId::*;
         matches!(
             self,
-            JsonOf | JsonTruth | JsonMemberOf | JsonValid | JsonQuote | JsonUnquote | JsonExtract | JsonArray | JsonObject | JsonLength | JsonType | JsonKeys
+            JsonOf | JsonTruth | JsonMemberOf | JsonValue | JsonValid | JsonQuote | JsonUnquote | JsonExtract | JsonArray | JsonObject | JsonLength | JsonType | JsonKeys
                 | JsonContains | JsonContainsPath | JsonOverlaps | JsonSearch | JsonSet | JsonInsert | JsonReplace | JsonRemove | JsonArrayAppend
                 | JsonArrayInsert | JsonMerge | JsonMergePatch | JsonMergePreserve | JsonDepth | JsonPretty | JsonStorageSize | JsonStorageFree
         )
@@ -302,6 +303,8 @@ functions! {
     JsonOf "JSON_OF" 1..=1 Pure;
     JsonTruth "JSON_TRUTH" 1..=1 Pure;
     JsonMemberOf "MEMBER_OF" 2..=2 Pure;
+    // (document, path, what to answer where there is nothing, a value for it, the same where there is something else).
+    JsonValue "JSON_VALUE" 6..=6 Pure;
     JsonValid "JSON_VALID" 1..=1 Pure;
     JsonQuote "JSON_QUOTE" 1..=1 Pure;
     JsonUnquote "JSON_UNQUOTE" 1..=1 Pure;

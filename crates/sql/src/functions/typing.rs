@@ -139,7 +139,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Interval | F::Field => integer(false, 10),
         F::ComparedMoment => ExprType::column(ColumnType::new(TypeKind::DateTime(6)), true),
         F::IsNullFunc => ExprType::boolean(false),
-        F::ConvertUsing | F::CutText | F::PadBytes => args[0].ty.clone(),
+        F::ConvertUsing | F::CutText | F::PadBytes | F::JsonValue => args[0].ty.clone(),
 
         F::Ascii | F::Ord | F::BitLength | F::CharLength | F::Length | F::Instr | F::Locate | F::FindInSet | F::RegexpInstr => integer(nullable, 10),
         F::Strcmp => integer(nullable, 2),

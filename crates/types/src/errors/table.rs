@@ -708,5 +708,7 @@ errors! {
     check_constraint_clause_using_fk_refer_action_column(column, constraint, constraint2) 3823 "HY000" "Column '{column}' cannot be used in a check constraint '{constraint}': needed in a foreign key constraint '{constraint2}' referential action.";
     constraint_not_found(constraint) 3940 "HY000" "Constraint '{constraint}' does not exist.";
     dependent_by_check_constraint(constraint, column) 3959 "HY000" "Check constraint '{constraint}' uses column '{column}', hence column cannot be dropped or renamed.";
+    missing_json_value(function) 3966 "22035" "No value was found by '{function}' on the specified path.";
+    multiple_json_values(function) 3967 "22034" "More than one value was found by '{function}' on the specified path.";
     client_interaction_timeout() 4031 "HY000" "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
 }

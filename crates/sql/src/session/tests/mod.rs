@@ -11,6 +11,7 @@ mod foreign_keys;
 mod histograms;
 mod indexes;
 mod joins;
+mod json;
 mod load_data;
 mod locks;
 mod metadata;

@@ -71,7 +71,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
             string::function(func, args, types, cx)
         }
         F::Format | F::FromBase64 | F::ToBase64 | F::Hex | F::Unhex => encode::function(func, args, types, cx),
-        F::JsonOf | F::JsonTruth | F::JsonMemberOf | F::JsonValue | F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject
+        F::JsonOf | F::JsonTruth | F::JsonMemberOf | F::JsonValue | F::JsonSchemaValid | F::JsonSchemaValidationReport | F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject
         | F::JsonLength | F::JsonType | F::JsonKeys | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonSearch | F::JsonSet | F::JsonInsert
         | F::JsonReplace | F::JsonRemove | F::JsonArrayAppend | F::JsonArrayInsert | F::JsonMerge | F::JsonMergePatch | F::JsonMergePreserve
         | F::JsonDepth | F::JsonPretty | F::JsonStorageSize | F::JsonStorageFree => json::function(func, args, types, cx),
@@ -81,7 +81,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         F::InetAton | F::InetNtoa | F::Inet6Aton | F::Inet6Ntoa | F::IsIpv4 | F::IsIpv6 | F::IsIpv4Compat | F::IsIpv4Mapped | F::IsUuid | F::BinToUuid
         | F::UuidToBin | F::Uuid | F::UuidShort => net::function(func, args, cx),
         F::GtidSubset | F::GtidSubtract | F::WaitForExecutedGtidSet | F::MasterPosWait | F::WaitUntilSqlThreadAfterGtids => gtid::function(func, args, cx),
-        F::ConnectionId | F::CurrentUser | F::CurrentRole | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep
+        F::ConnectionId | F::PsCurrentThreadId | F::CurrentUser | F::CurrentRole | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep
         | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock | F::ReleaseAllLocks | F::NameConst | F::FormatBytes | F::FormatPicoTime => {
             session::function(func, args, cx)
         }

@@ -5,6 +5,7 @@ use highkey_types::{Charset, Collation, ColumnType, Level, MySqlError, SqlMode, 
 
 use super::FuncId;
 use super::call::{Result, Types};
+use super::json_schema;
 use crate::expr::{EvalContext, cast_typed};
 use crate::expr::convert::{to_text, truth};
 
@@ -168,6 +169,7 @@ fn answer(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Resul
         F::JsonQuote => return quote(args),
         F::JsonUnquote => return unquote(args),
         F::JsonValue => return value(args, cx),
+        F::JsonSchemaValid | F::JsonSchemaValidationReport => return schema(func, args),
         F::JsonMergePatch => return merge_patch(args),
         F::JsonMerge | F::JsonMergePreserve => return merge_preserve(args),
         F::JsonMemberOf => {
@@ -218,6 +220,27 @@ fn answer(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Resul
         F::JsonType => Some(Value::from(kind(&document))),
         _ => unreachable!("{} is no JSON function", func.name()),
     })
+}
+
+/// JSON_SCHEMA_VALID(schema, document), and the report that tells what is wrong.
+fn schema(func: FuncId, args: &Arguments<'_>) -> Result<Option<Value>> {
+    let Some(schema) = args.document(0)? else { return Ok(None) };
+    if !matches!(schema, Json::Object(_)) {
+        return Err(errors::invalid_json_type(1, &args.function, "object"));
+    }
+    let Some(document) = args.document(1)? else { return Ok(None) };
+    let failure = json_schema::check(&schema, &document)?;
+    if func == FuncId::JsonSchemaValid {
+        return Ok(Some(Value::bool(failure.is_none())));
+    }
+    let mut report = vec![("valid".to_owned(), Json::Bool(failure.is_none()))];
+    if let Some(failure) = failure {
+        let json_schema::Failure { keyword, schema, document } = failure;
+        let reason = format!("The JSON document location '{document}' failed requirement '{keyword}' at JSON Schema location '{schema}'");
+        let told = [("reason", reason), ("schema-location", schema), ("document-location", document), ("schema-failed-keyword", keyword.to_owned())];
+        report.extend(told.map(|(name, text)| (name.to_owned(), Json::String(text))));
+    }
+    Ok(Some(print(&Json::Object(report.into_iter().collect()))))
 }
 
 /// What JSON_VALUE does where there is no value, as its arguments say it.

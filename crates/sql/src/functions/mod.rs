@@ -13,6 +13,7 @@ mod encode;
 mod format_date;
 mod gtid;
 mod json;
+mod json_schema;
 mod net;
 mod number;
 mod parse_date;

@@ -66,7 +66,7 @@ impl FuncId {
         use FuncId::*;
         matches!(
             self,
-            JsonOf | JsonTruth | JsonMemberOf | JsonValue | JsonValid | JsonQuote | JsonUnquote | JsonExtract | JsonArray | JsonObject | JsonLength | JsonType | JsonKeys
+            JsonOf | JsonTruth | JsonMemberOf | JsonValue | JsonSchemaValid | JsonSchemaValidationReport | JsonValid | JsonQuote | JsonUnquote | JsonExtract | JsonArray | JsonObject | JsonLength | JsonType | JsonKeys
                 | JsonContains | JsonContainsPath | JsonOverlaps | JsonSearch | JsonSet | JsonInsert | JsonReplace | JsonRemove | JsonArrayAppend
                 | JsonArrayInsert | JsonMerge | JsonMergePatch | JsonMergePreserve | JsonDepth | JsonPretty | JsonStorageSize | JsonStorageFree
         )
@@ -305,6 +305,8 @@ functions! {
     JsonMemberOf "MEMBER_OF" 2..=2 Pure;
     // (document, path, what to answer where there is nothing, a value for it, the same where there is something else).
     JsonValue "JSON_VALUE" 6..=6 Pure;
+    JsonSchemaValid "JSON_SCHEMA_VALID" 2..=2 Pure;
+    JsonSchemaValidationReport "JSON_SCHEMA_VALIDATION_REPORT" 2..=2 Pure;
     JsonValid "JSON_VALID" 1..=1 Pure;
     JsonQuote "JSON_QUOTE" 1..=1 Pure;
     JsonUnquote "JSON_UNQUOTE" 1..=1 Pure;
@@ -358,6 +360,7 @@ functions! {
     RandomBytes "RANDOM_BYTES" 1..=1 Volatile;
     // The session and the server.
     ConnectionId "CONNECTION_ID" 0..=0 Statement;
+    PsCurrentThreadId "PS_CURRENT_THREAD_ID" 0..=0 Statement;
     CurrentRole "CURRENT_ROLE" 0..=0 Statement;
     CurrentUser "CURRENT_USER" 0..=0 Statement;
     Database "DATABASE" 0..=0 Statement;

@@ -247,7 +247,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             },
         },
 
-        F::JsonValid | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonMemberOf => ExprType::boolean(true),
+        F::JsonValid | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonMemberOf | F::JsonSchemaValid => ExprType::boolean(true),
         F::JsonLength => integer(true, 1),
         F::JsonDepth | F::JsonStorageSize => integer(true, 10),
         F::JsonStorageFree => ExprType::bigint(true),
@@ -256,7 +256,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::JsonType => json_text(51),
         F::JsonPretty => json_text(u32::MAX),
         F::JsonExtract | F::JsonKeys | F::JsonSet | F::JsonInsert | F::JsonReplace | F::JsonRemove | F::JsonSearch | F::JsonMerge | F::JsonMergePatch
-        | F::JsonMergePreserve | F::JsonArrayAppend | F::JsonArrayInsert => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit),
+        | F::JsonMergePreserve | F::JsonSchemaValidationReport | F::JsonArrayAppend | F::JsonArrayInsert => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit),
         F::JsonOf | F::JsonTruth => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit).with_nullable(nullable),
         F::JsonArray | F::JsonObject => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit).with_nullable(false),
 
@@ -284,7 +284,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::BinToUuid => own(36, true),
         F::UuidToBin | F::RandomBytes => bytes(if func == F::UuidToBin { 16 } else { 1024 }, true),
         F::Uuid => system(36, false),
-        F::UuidShort | F::ConnectionId | F::LastInsertId | F::FoundRows => ExprType::ubigint(false),
+        F::UuidShort | F::ConnectionId | F::PsCurrentThreadId | F::LastInsertId | F::FoundRows => ExprType::ubigint(false),
         F::RowCount => ExprType::bigint(false),
         F::CurrentUser | F::User => system(288, false),
         F::CurrentRole => system(u32::MAX / 4, true),

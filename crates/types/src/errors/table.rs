@@ -706,6 +706,7 @@ errors! {
     check_constraint_not_found(constraint) 3821 "HY000" "Check constraint '{constraint}' is not found in the table.";
     check_constraint_dup_name(constraint) 3822 "HY000" "Duplicate check constraint name '{constraint}'.";
     check_constraint_clause_using_fk_refer_action_column(column, constraint, constraint2) 3823 "HY000" "Column '{column}' cannot be used in a check constraint '{constraint}': needed in a foreign key constraint '{constraint2}' referential action.";
+    invalid_json_type(argument, function, wanted) 3853 "22032" "Invalid JSON type in argument {argument} to function {function}; an {wanted} is required.";
     constraint_not_found(constraint) 3940 "HY000" "Constraint '{constraint}' does not exist.";
     dependent_by_check_constraint(constraint, column) 3959 "HY000" "Check constraint '{constraint}' uses column '{column}', hence column cannot be dropped or renamed.";
     missing_json_value(function) 3966 "22035" "No value was found by '{function}' on the specified path.";

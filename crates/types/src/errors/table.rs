@@ -571,6 +571,7 @@ errors! {
     invalid_dd_object(what, invalid) 3506 "HY000" "{what} dictionary object is invalid. ({invalid:.192})";
     invalid_dd_object_id(id) 3508 "HY000" "Dictionary object id ({id}) does not exist.";
     tablespace_missing_with_name(tablespace) 3510 "HY000" "Tablespace {tablespace:.192} doesn't exist.";
+    invalid_bitwise_operands_size() 3513 "HY000" "Binary operands of bitwise operators must be of equal length";
     invalid_bitwise_aggregate_operands_size() 3514 "HY000" "Aggregate bitwise functions cannot accept arguments longer than 511 bytes; consider using the SUBSTRING() function";
     warn_unsupported_hint(place) 3515 "HY000" "Hints aren't supported in {place}";
     unexpected_geometry_type(what, type_, place) 3516 "22S01" "{what:.64} value is a geometry of unexpected type {type_:.64} in {place:.64}.";

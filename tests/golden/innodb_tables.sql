@@ -22,4 +22,7 @@ SELECT COUNT(*) FROM mysql.general_log;
 SELECT USER, HOST, WITH_GRANT_OPTION FROM mysql.global_grants WHERE PRIV = 'BINLOG_ADMIN' AND USER = 'root';
 SELECT * FROM information_schema.INNODB_CMP_PER_INDEX;
 SELECT * FROM information_schema.INNODB_FT_DELETED;
+SELECT * FROM performance_schema.replication_group_members;
+SELECT * FROM performance_schema.replication_applier_global_filters;
+SELECT COUNT(*) FROM performance_schema.persisted_variables;
 DROP TABLE child, parent;

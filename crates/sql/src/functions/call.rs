@@ -75,7 +75,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         | F::JsonLength | F::JsonType | F::JsonKeys | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonSearch | F::JsonSet | F::JsonInsert
         | F::JsonReplace | F::JsonRemove | F::JsonArrayAppend | F::JsonArrayInsert | F::JsonMerge | F::JsonMergePatch | F::JsonMergePreserve
         | F::JsonDepth | F::JsonPretty | F::JsonStorageSize | F::JsonStorageFree => json::function(func, args, types, cx),
-        F::Md5 | F::Sha1 | F::Sha2 | F::RandomBytes | F::StatementDigest | F::StatementDigestText => digest::function(func, args, types, cx),
+        F::Md5 | F::Sha1 | F::Sha2 | F::ValidatePasswordStrength | F::RandomBytes | F::StatementDigest | F::StatementDigestText => digest::function(func, args, types, cx),
         F::AesDecrypt | F::AesEncrypt => aes::function(func, args, types, cx),
         F::Compress | F::Uncompress | F::UncompressedLength => compress::function(func, args, types, cx),
         F::InetAton | F::InetNtoa | F::Inet6Aton | F::Inet6Ntoa | F::IsIpv4 | F::IsIpv6 | F::IsIpv4Compat | F::IsIpv4Mapped | F::IsUuid | F::BinToUuid

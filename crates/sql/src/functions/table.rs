@@ -336,6 +336,7 @@ functions! {
     // Digests and encodings.
     AesDecrypt "AES_DECRYPT" 2..=3 Statement;
     AesEncrypt "AES_ENCRYPT" 2..=3 Statement;
+    ValidatePasswordStrength "VALIDATE_PASSWORD_STRENGTH" 1..=1 Pure;
     Md5 "MD5" 1..=1 Pure;
     Sha1 "SHA1" 1..=1 Pure;
     Sha2 "SHA2" 2..=2 Pure;

@@ -274,7 +274,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             bytes(u32::try_from(longest).unwrap_or(u32::MAX), true)
         }
         F::Uncompress => bytes(u32::MAX, true),
-        F::UncompressedLength => integer(nullable, 10),
+        F::UncompressedLength | F::ValidatePasswordStrength => integer(nullable, 10),
         F::InetAton => ExprType::ubigint(true),
         F::InetNtoa => own(15, true),
         F::Inet6Aton => bytes(16, true),

@@ -80,6 +80,8 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
+        // No groups of servers, and nothing is filtered.
+        ("performance_schema", name) if name.starts_with("replication_group_") || name.ends_with("_filters") => Vec::new(),
         ("performance_schema", name) if name.starts_with("replication_") => replica::performance_schema(state, name),
         ("performance_schema", "metadata_locks") => threads::metadata_locks(state),
         ("performance_schema", "performance_timers") => performance::timers(),
@@ -103,7 +105,7 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("mysql", "time_zone_name") => TimeZone::names().into_iter().zip(1u64..).map(|(name, number)| vec![t(name), u(number)]).collect(),
         ("mysql", "tables_priv") => privileges::tables_priv_table(state),
         ("mysql", "user") => privileges::user_table(state),
-        // What Highkey does not have: triggers, routines, events, roles, compressed pages …
+        // What Highkey does not have: triggers, routines, events, roles, compressed pages and so on.
         _ => Vec::new(),
     })
 }

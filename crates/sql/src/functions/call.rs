@@ -34,7 +34,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         F::Coalesce | F::ConcatWs | F::Elt | F::Field | F::Interval | F::IsNullFunc | F::MakeSet | F::Char | F::Quote | F::Charset | F::Collation
             | F::Coercibility | F::Sleep | F::LastInsertId | F::NameConst | F::Xor | F::Rand | F::Benchmark | F::UuidToBin
             | F::BinToUuid | F::IsIpv4 | F::IsIpv6 | F::ExportSet | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock | F::WaitForExecutedGtidSet
-            | F::AesDecrypt | F::AesEncrypt
+            | F::AesDecrypt | F::AesEncrypt | F::Format | F::IsIpv4Compat | F::IsIpv4Mapped
     );
     if !takes_null && !func.is_json() && args.iter().any(Value::is_null) {
         return Ok(Value::Null);

@@ -406,6 +406,7 @@ errors! {
     debug_sync_timeout() 1639 "HY000" "debug sync point wait timed out";
     signal_exception() 1644 "HY000" "Unhandled user-defined exception condition";
     resignal_without_active_handler() 1645 "0K000" "RESIGNAL when handler not active";
+    unknown_locale(locale) 1649 "HY000" "Unknown locale: '{locale}'";
     same_name_partition_field(name) 1652 "HY000" "Duplicate partition field name '{name:.192}'";
     partition_column_list_error() 1653 "HY000" "Inconsistency in usage of column lists for partitioning";
     wrong_type_column_value_error() 1654 "HY000" "Partition column values of incorrect type";

@@ -1,6 +1,7 @@
 //! Aggregates and window functions.
 
-use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
+use highkey_types::errors::invalid_bitwise_aggregate_operands_size;
+use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::errors;
@@ -12,6 +13,9 @@ use crate::parse::ast::{self, AggregateCall, ExprKind as Ast, Over, WindowSpec};
 use crate::plan::{
     Aggregate, AggregateFunc, Expr, ExprKind, ExprType, FrameBoundary, SortKey, WindowExpr, WindowFrame, WindowFunc,
 };
+
+/// The longest byte string that BIT_AND, BIT_OR and BIT_XOR take.
+const BIT_OPERAND_BYTES: u32 = 511;
 
 /// What errors call a window.
 const UNNAMED: &str = "<unnamed window>";
@@ -42,7 +46,13 @@ impl Binder<'_> {
 
     fn aggregate_of(&mut self, call: &AggregateCall) -> Result<Aggregate> {
         let func = aggregate_func(call)?;
-        let mut args = call.args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
+        let of_numbers = matches!(func, AggregateFunc::BitAnd | AggregateFunc::BitOr | AggregateFunc::BitXor);
+        let argument = |binder: &mut Self, arg: &ast::Expr| match &arg.kind {
+            // Hexadecimal digits are a number here.
+            Ast::Literal(literal) if of_numbers => binder.numeric_literal(literal).map_or_else(|| binder.expr(arg), Ok),
+            _ => binder.expr(arg),
+        };
+        let mut args = call.args.iter().map(|a| argument(self, a)).collect::<Result<Vec<_>>>()?;
         let most = match func {
             AggregateFunc::Count | AggregateFunc::GroupConcat => usize::MAX,
             AggregateFunc::CountStar => 0,
@@ -131,7 +141,12 @@ impl Binder<'_> {
             F::BitAnd | F::BitOr | F::BitXor => {
                 let argument = &mut args[0];
                 if argument.ty.ty.is_binary() {
-                    argument.ty.clone().with_nullable(false)
+                    let length = argument.ty.char_length();
+                    if length > BIT_OPERAND_BYTES {
+                        return Err(invalid_bitwise_aggregate_operands_size());
+                    }
+                    // MySQL keeps a byte for whether there was a row.
+                    ExprType::text(length + 1, Collation::binary(), false).with_coercibility(argument.ty.coercibility)
                 } else if matches!(argument.ty.ty.kind, TypeKind::Decimal { .. } | TypeKind::Float | TypeKind::Double) {
                     // The bits of a signed number.
                     let signed = coerce(argument.clone(), &ExprType::bigint(argument.ty.nullable));

@@ -147,6 +147,7 @@ impl Binder<'_> {
                 let args = vec![self.text(kind), self.expr(style)?];
                 self.call(FuncId::GetFormat, args)
             }
+            Ast::JsonValue(call) => self.json_value(call),
             Ast::Function(function) => self.function(function),
             Ast::Aggregate(call) => self.aggregate(call),
             Ast::Row(_) => Err(errors::operand_columns(1)),

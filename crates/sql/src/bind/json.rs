@@ -1,9 +1,42 @@
 //! Values inside JSON documents: what is true or false there, what a text is.
 
-use highkey_types::{ColumnType, TypeKind};
+use highkey_types::{Charset, Collation, ColumnType, TypeKind};
 
-use crate::functions::FuncId;
-use crate::plan::{Expr, ExprKind, ExprType, SubqueryKind};
+use super::binder::{Binder, Result};
+use crate::functions::{FuncId, JSON_VALUE_DEFAULT, JSON_VALUE_ERROR, JSON_VALUE_NULL};
+use crate::parse::ast;
+use crate::plan::{Coercibility, Expr, ExprKind, ExprType, SubqueryKind};
+
+impl Binder<'_> {
+    /// JSON_VALUE: the function's arguments are document and path, and for an empty and for a wrong result what to do and the value for it.
+    pub fn json_value(&mut self, call: &ast::JsonValueCall) -> Result<Expr> {
+        let (document, path) = (self.expr(&call.document)?, self.expr(&call.path)?);
+        let binary = Collation::binary_of(Charset::Utf8mb4);
+        let ty = match &call.returning {
+            None => ExprType::text(512, binary, true).with_coercibility(Coercibility::Implicit),
+            Some(returning) => {
+                let mut ty = super::types::cast_type(returning, &document, self.cx.collation())?.with_nullable(true);
+                if matches!(returning, ast::CastType::Char { charset: None, .. }) {
+                    ty.ty.collation = binary;
+                }
+                ty
+            }
+        };
+        let mut args = vec![document, path];
+        for otherwise in [&call.on_empty, &call.on_error] {
+            let (answer, value) = match otherwise {
+                ast::JsonOtherwise::Null => (JSON_VALUE_NULL, Expr::null()),
+                ast::JsonOtherwise::Error => (JSON_VALUE_ERROR, Expr::null()),
+                ast::JsonOtherwise::Default(value) => {
+                    let value = self.expr(value)?;
+                    (JSON_VALUE_DEFAULT, self.folder.fold(Expr { kind: ExprKind::Cast(Box::new(value)), ty: ty.clone() }))
+                }
+            };
+            args.extend([Expr::int(answer), value]);
+        }
+        Ok(self.folder.fold(Expr::call(FuncId::JsonValue, args, ty)))
+    }
+}
 
 fn json(nullable: bool) -> ExprType {
     ExprType::column(ColumnType::new(TypeKind::Json), nullable)

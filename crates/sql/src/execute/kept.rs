@@ -112,10 +112,10 @@ impl Session {
         self.count_statement(&statement.parsed.statement);
         let instance = self.state.instance.clone();
         let admission = instance.admission();
-        admission.run(pin!(self.run_kept(statement, query, sink))).await
+        admission.run(pin!(self.run_kept_query(statement, query, sink))).await
     }
 
-    async fn run_kept(&mut self, statement: &PreparedStatement, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+    async fn run_kept_query(&mut self, statement: &PreparedStatement, query: &ast::Query, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
         let warnings = self.state.diagnostics.count();
         let values = written(&self.state.params);
         let found = values.as_ref().and_then(|values| self.prepared.kept.take(statement.number, values));

@@ -259,7 +259,7 @@ impl Session {
     /// As `collect`, on DataFusion. `slot`: where its plan is kept.
     pub(crate) async fn collect_planned(&mut self, bound: &BoundQuery, slot: Option<Arc<PlanSlot>>, destination: &mut Destination<'_>) -> Result<u64, Failure> {
         self.state.count(StatusCounter::SelectDataFusion, 1);
-        let mut stream = Box::pin(self.begin(bound.clone(), false, slot)).await?;
+        let mut stream = Box::pin(self.begin_query(bound.clone(), false, slot)).await?;
         let mut count = 0;
         if let Destination::Sink(sink) = destination {
             sink.columns(&answer::columns(&self.state, bound.fields()));
@@ -315,10 +315,10 @@ impl Session {
 
     /// Starts a query on DataFusion, once what it locks is locked. `ordered`: the order of its rows is seen even if nothing asks for one.
     pub(crate) async fn stream(&mut self, bound: BoundQuery, ordered: bool) -> Result<Running, Failure> {
-        self.begin(bound, ordered, None).await
+        self.begin_query(bound, ordered, None).await
     }
 
-    async fn begin(&mut self, mut bound: BoundQuery, ordered: bool, slot: Option<Arc<PlanSlot>>) -> Result<Running, Failure> {
+    async fn begin_query(&mut self, mut bound: BoundQuery, ordered: bool, slot: Option<Arc<PlanSlot>>) -> Result<Running, Failure> {
         let latest = bound.locking && self.lock_plan(&mut bound.rel).await?;
         let snapshot = if latest { self.txn().fresh_snapshot() } else { self.txn().snapshot() };
         let (mut cx, eval) = self.query_context_with_eval(snapshot, &bound.hints);

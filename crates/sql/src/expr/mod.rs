@@ -7,6 +7,7 @@ pub(crate) mod convert;
 mod eval;
 mod warns;
 
+pub(crate) use cast::cast_typed;
 pub use compare::compare_values;
 pub(crate) use compare::{moment, order};
 pub use context::{EvalContext, Raised, SharedContext, is_strict_error};

@@ -1,6 +1,6 @@
 //! Bit operators: on 64-bit integers, or byte by byte on binary strings (MySQL 8).
 
-use highkey_types::{MySqlError, Value};
+use highkey_types::{Value, errors};
 
 use super::FuncId;
 use super::call::{Result, Types};
@@ -62,7 +62,7 @@ fn binary(func: FuncId, args: &[Value], cx: &mut dyn EvalContext) -> Result<Valu
     }
     let b = to_bytes(&args[1]).unwrap_or_default();
     if a.len() != b.len() {
-        return Err(MySqlError::with_message(3513, "Binary operands of bitwise operators must be of equal length"));
+        return Err(errors::invalid_bitwise_operands_size());
     }
     let combine = |x: u8, y: u8| match func {
         FuncId::BitAnd => x & y,

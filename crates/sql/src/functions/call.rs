@@ -2,7 +2,7 @@
 
 use highkey_types::{MySqlError, Value};
 
-use super::{FuncId, arith, bits, compress, datetime, digest, encode, format_date, gtid, json, net, number, parse_date, regexp, search, session, string};
+use super::{FuncId, aes, arith, bits, compress, datetime, digest, encode, format_date, gtid, json, net, number, parse_date, regexp, search, session, string};
 use crate::expr::EvalContext;
 use crate::plan::{Expr, ExprType};
 
@@ -34,6 +34,7 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
         F::Coalesce | F::ConcatWs | F::Elt | F::Field | F::Interval | F::IsNullFunc | F::MakeSet | F::Char | F::Quote | F::Charset | F::Collation
             | F::Coercibility | F::Sleep | F::LastInsertId | F::NameConst | F::Xor | F::Rand | F::Benchmark | F::UuidToBin
             | F::BinToUuid | F::IsIpv4 | F::IsIpv6 | F::ExportSet | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock | F::WaitForExecutedGtidSet
+            | F::AesDecrypt | F::AesEncrypt | F::Format | F::IsIpv4Compat | F::IsIpv4Mapped
     );
     if !takes_null && !func.is_json() && args.iter().any(Value::is_null) {
         return Ok(Value::Null);
@@ -70,16 +71,17 @@ pub(crate) fn call(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
             string::function(func, args, types, cx)
         }
         F::Format | F::FromBase64 | F::ToBase64 | F::Hex | F::Unhex => encode::function(func, args, types, cx),
-        F::JsonOf | F::JsonTruth | F::JsonMemberOf | F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject
+        F::JsonOf | F::JsonTruth | F::JsonMemberOf | F::JsonValue | F::JsonSchemaValid | F::JsonSchemaValidationReport | F::JsonValid | F::JsonQuote | F::JsonUnquote | F::JsonExtract | F::JsonArray | F::JsonObject
         | F::JsonLength | F::JsonType | F::JsonKeys | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonSearch | F::JsonSet | F::JsonInsert
         | F::JsonReplace | F::JsonRemove | F::JsonArrayAppend | F::JsonArrayInsert | F::JsonMerge | F::JsonMergePatch | F::JsonMergePreserve
         | F::JsonDepth | F::JsonPretty | F::JsonStorageSize | F::JsonStorageFree => json::function(func, args, types, cx),
-        F::Md5 | F::Sha1 | F::Sha2 | F::RandomBytes | F::StatementDigest | F::StatementDigestText => digest::function(func, args, types, cx),
+        F::Md5 | F::Sha1 | F::Sha2 | F::ValidatePasswordStrength | F::RandomBytes | F::StatementDigest | F::StatementDigestText => digest::function(func, args, types, cx),
+        F::AesDecrypt | F::AesEncrypt => aes::function(func, args, types, cx),
         F::Compress | F::Uncompress | F::UncompressedLength => compress::function(func, args, types, cx),
         F::InetAton | F::InetNtoa | F::Inet6Aton | F::Inet6Ntoa | F::IsIpv4 | F::IsIpv6 | F::IsIpv4Compat | F::IsIpv4Mapped | F::IsUuid | F::BinToUuid
         | F::UuidToBin | F::Uuid | F::UuidShort => net::function(func, args, cx),
         F::GtidSubset | F::GtidSubtract | F::WaitForExecutedGtidSet | F::MasterPosWait | F::WaitUntilSqlThreadAfterGtids => gtid::function(func, args, cx),
-        F::ConnectionId | F::CurrentUser | F::CurrentRole | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep
+        F::ConnectionId | F::PsCurrentThreadId | F::CurrentUser | F::CurrentRole | F::Database | F::FoundRows | F::LastInsertId | F::RowCount | F::User | F::Version | F::Benchmark | F::Sleep
         | F::GetLock | F::IsFreeLock | F::IsUsedLock | F::ReleaseLock | F::ReleaseAllLocks | F::NameConst | F::FormatBytes | F::FormatPicoTime => {
             session::function(func, args, cx)
         }

@@ -1,6 +1,6 @@
 //! FORMAT, HEX, BASE64.
 
-use highkey_types::{TypeKind, Value};
+use highkey_types::{Level, TypeKind, Value, errors};
 
 use super::FuncId;
 use super::call::{Result, Types};
@@ -102,8 +102,59 @@ pub(crate) fn from_base64(text: &[u8], several: bool) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// How numbers look in some locales.
+struct Separators {
+    /// Between groups of digits, from the point on of three.
+    group: &'static str,
+    point: &'static str,
+    /// The groups behind the first have two digits.
+    pairs: bool,
+    locales: &'static str,
+}
+
+/// MySQL's locales; the first is what others count as.
+const LOCALES: &[Separators] = &[
+    Separators {
+        group: ",",
+        point: ".",
+        pairs: false,
+        locales: "en_US ar_AE ar_BH ar_DZ ar_EG ar_IN ar_IQ ar_JO ar_KW ar_LB ar_LY ar_MA ar_OM ar_QA ar_SD ar_SY ar_TN ar_YE en_AU en_CA en_GB en_NZ en_PH en_ZA en_ZW es_US gu_IN he_IL hi_IN ja_JP ko_KR ms_MY th_TH ur_PK zh_CN zh_HK zh_TW",
+    },
+    Separators { group: "", point: ".", pairs: false, locales: "ar_SA es_CR es_DO es_GT es_HN es_MX es_NI es_PA es_PE es_PR es_SV sr_RS" },
+    Separators {
+        group: ".",
+        point: ",",
+        pairs: false,
+        locales: "be_BY da_DK de_BE de_DE de_LU es_AR fo_FO hu_HU id_ID is_IS lt_LT mn_MN nb_NO no_NO ro_RO ru_UA sq_AL tr_TR uk_UA vi_VN",
+    },
+    Separators { group: "\0", point: ",", pairs: false, locales: "bg_BG" },
+    Separators {
+        group: "",
+        point: ",",
+        pairs: false,
+        locales: "ca_ES de_AT el_GR es_BO es_CL es_CO es_EC es_ES es_PY es_UY es_VE eu_ES fr_BE fr_CA fr_CH fr_FR fr_LU gl_ES hr_HR it_IT nl_BE nl_NL pl_PL pt_BR pt_PT sl_SI",
+    },
+    Separators { group: " ", point: ",", pairs: false, locales: "cs_CZ et_EE fi_FI lv_LV mk_MK ru_RU sk_SK sv_FI sv_SE" },
+    Separators { group: "'", point: ".", pairs: false, locales: "de_CH" },
+    Separators { group: "'", point: ",", pairs: false, locales: "it_CH rm_CH" },
+    Separators { group: ",", point: ".", pairs: true, locales: "en_IN ta_IN te_IN" },
+];
+
+/// Those of a locale; a name that is none is en_US with warning 1649.
+fn separators(locale: &Value, cx: &mut dyn EvalContext) -> &'static Separators {
+    let name = to_text(locale).unwrap_or("NULL".into());
+    let known = LOCALES.iter().find(|s| s.locales.split(' ').any(|known| known.eq_ignore_ascii_case(&name)));
+    known.unwrap_or_else(|| {
+        cx.warn(errors::unknown_locale(&name).into_warning(Level::Warning));
+        &LOCALES[0]
+    })
+}
+
 /// FORMAT(number, digits): rounded, with commas between thousands.
 fn format_number(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Value {
+    if args[0].is_null() || args[1].is_null() {
+        return Value::Null;
+    }
     let digits = to_i64(&args[1], cx).unwrap_or(0).clamp(0, 30) as i32;
     let exact = matches!(types.arg(0).ty.kind, TypeKind::Decimal { .. }) || types.arg(0).ty.is_integer() || matches!(args[0], Value::Decimal(_) | Value::Int(_) | Value::UInt(_));
     let text = if exact {
@@ -121,16 +172,12 @@ fn format_number(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) ->
         None => ("", text.as_str()),
     };
     let (int, fraction) = number.split_once('.').unwrap_or((number, ""));
-    // Only the group separators of the locale differ; names of locales decide which.
-    let locale = args.get(2).and_then(to_text).unwrap_or_default();
-    let (group, point) = match locale.get(..2) {
-        Some("de" | "da" | "es" | "it" | "nl" | "id" | "tr" | "el" | "is" | "hr") => (".", ","),
-        Some("fr" | "ru" | "uk" | "pl" | "cs" | "sv" | "nb" | "fi" | "bg" | "sk" | "sl" | "pt") => ("", ","),
-        _ => (",", "."),
-    };
+    let Separators { group, point, pairs, .. } = args.get(2).map_or(&LOCALES[0], |locale| separators(locale, cx));
     let mut out = String::from(sign);
     for (i, c) in int.chars().enumerate() {
-        if i > 0 && (int.len() - i) % 3 == 0 {
+        let behind = int.len() - i;
+        let at_end = if *pairs { behind == 3 || (behind > 3 && behind % 2 == 1) } else { behind % 3 == 0 };
+        if i > 0 && at_end {
             out.push_str(group);
         }
         out.push(c);

@@ -1,11 +1,12 @@
 //! JSON: making, quoting, reading and changing by path. Texts are in MySQL's normalised form.
 
 use highkey_types::json::{self, Change, Json, Path};
-use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TypeKind, Value, errors};
+use highkey_types::{Charset, Collation, ColumnType, Level, MySqlError, SqlMode, Str, TimeZone, TypeKind, Value, Warning, errors};
 
 use super::FuncId;
 use super::call::{Result, Types};
-use crate::expr::EvalContext;
+use super::json_schema;
+use crate::expr::{EvalContext, cast_typed};
 use crate::expr::convert::{to_text, truth};
 
 /// The JSON value that an SQL value of type `ty` becomes: numbers as they are, bytes in base64, everything else as a string.
@@ -167,6 +168,8 @@ fn answer(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Resul
         }
         F::JsonQuote => return quote(args),
         F::JsonUnquote => return unquote(args),
+        F::JsonValue => return value(args, cx),
+        F::JsonSchemaValid | F::JsonSchemaValidationReport => return schema(func, args),
         F::JsonMergePatch => return merge_patch(args),
         F::JsonMerge | F::JsonMergePreserve => return merge_preserve(args),
         F::JsonMemberOf => {
@@ -217,6 +220,110 @@ fn answer(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Resul
         F::JsonType => Some(Value::from(kind(&document))),
         _ => unreachable!("{} is no JSON function", func.name()),
     })
+}
+
+/// JSON_SCHEMA_VALID(schema, document), and the report that tells what is wrong.
+fn schema(func: FuncId, args: &Arguments<'_>) -> Result<Option<Value>> {
+    let Some(schema) = args.document(0)? else { return Ok(None) };
+    if !matches!(schema, Json::Object(_)) {
+        return Err(errors::invalid_json_type(1, &args.function, "object"));
+    }
+    let Some(document) = args.document(1)? else { return Ok(None) };
+    let failure = json_schema::check(&schema, &document)?;
+    if func == FuncId::JsonSchemaValid {
+        return Ok(Some(Value::bool(failure.is_none())));
+    }
+    let mut report = vec![("valid".to_owned(), Json::Bool(failure.is_none()))];
+    if let Some(failure) = failure {
+        let json_schema::Failure { keyword, schema, document } = failure;
+        let reason = format!("The JSON document location '{document}' failed requirement '{keyword}' at JSON Schema location '{schema}'");
+        let told = [("reason", reason), ("schema-location", schema), ("document-location", document), ("schema-failed-keyword", keyword.to_owned())];
+        report.extend(told.map(|(name, text)| (name.to_owned(), Json::String(text))));
+    }
+    Ok(Some(print(&Json::Object(report.into_iter().collect()))))
+}
+
+/// What JSON_VALUE does where there is no value, as its arguments say it.
+pub(crate) const JSON_VALUE_NULL: i64 = 0;
+pub(crate) const JSON_VALUE_ERROR: i64 = 1;
+pub(crate) const JSON_VALUE_DEFAULT: i64 = 2;
+
+/// JSON_VALUE: errors of the document and of the path are errors whatever is to be done otherwise.
+fn value(args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Result<Option<Value>> {
+    let Some(document) = args.document(0)? else { return Ok(None) };
+    let Some(path) = args.path(1)? else { return Ok(None) };
+    let otherwise = |at: usize, error: MySqlError| match args.values[at] {
+        Value::Int(JSON_VALUE_ERROR) => Err(error),
+        Value::Int(JSON_VALUE_DEFAULT) => Ok(Some(args.values[at + 1].clone())),
+        _ => Ok(None),
+    };
+    let to_json = args.types.result.ty.kind == TypeKind::Json;
+    match path.select(&document).as_slice() {
+        [] => otherwise(2, errors::missing_json_value(&args.function)),
+        [Json::Null] if !to_json => Ok(None),
+        [found] => match returned(found, args, cx) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => otherwise(4, error),
+        },
+        _ => otherwise(4, errors::multiple_json_values(&args.function)),
+    }
+}
+
+/// A value of a document as the type that JSON_VALUE returns. A conversion that fails warns, unless it is to be an error.
+fn returned(json: &Json, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
+    let ty = &args.types.result.ty;
+    if ty.kind == TypeKind::Json {
+        return Ok(print(json));
+    }
+    if ty.is_text() {
+        let text = match json {
+            Json::String(text) => text.clone(),
+            Json::Array(_) | Json::Object(_) => return Err(errors::invalid_json_value_for_cast("CHAR", &args.function, 1)),
+            number => json::to_text(number),
+        };
+        return match () {
+            () if text.chars().count() > args.types.result.char_length() as usize => Err(errors::data_too_long(&args.function, 1)),
+            () if ty.charset().first_invalid(&text).is_some() => Err(errors::invalid_json_value_for_cast("CHAR", &args.function, 1)),
+            () => Ok(Value::from(text)),
+        };
+    }
+    let mut listening = Listening { cx: &mut *cx, first: None };
+    let value = cast_typed(print(json), Some(&ColumnType::new(TypeKind::Json)), ty, &mut listening)?;
+    let Some(warning) = listening.first else { return Ok(value) };
+    let message = warning.message.replace(" from column json ", &format!(" from column {} ", args.function));
+    let error = MySqlError::with_message(warning.code, message);
+    if !matches!(args.values[4], Value::Int(JSON_VALUE_ERROR)) {
+        cx.warn(error.clone().into_warning(Level::Warning));
+    }
+    Err(error)
+}
+
+/// The surroundings of a conversion whose warnings are errors.
+struct Listening<'a> {
+    cx: &'a mut dyn EvalContext,
+    first: Option<Warning>,
+}
+
+impl EvalContext for Listening<'_> {
+    fn sql_mode(&self) -> SqlMode {
+        self.cx.sql_mode()
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        self.cx.time_zone()
+    }
+
+    fn now_micros(&self) -> i64 {
+        self.cx.now_micros()
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        self.first.get_or_insert(warning);
+    }
+
+    fn random_state(&mut self, site: usize) -> &mut Option<(u32, u32)> {
+        self.cx.random_state(site)
+    }
 }
 
 fn object(args: &Arguments<'_>) -> Result<Value> {

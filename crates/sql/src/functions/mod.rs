@@ -2,6 +2,7 @@
 //!
 //! One implementation serves both ways to run a statement. See `README.md` of `expr`.
 
+mod aes;
 mod arith;
 mod bits;
 mod call;
@@ -12,6 +13,7 @@ mod encode;
 mod format_date;
 mod gtid;
 mod json;
+mod json_schema;
 mod net;
 mod number;
 mod parse_date;
@@ -26,7 +28,7 @@ pub(crate) use arith::rounded;
 pub(crate) use call::{Types, call};
 pub(crate) use encode::{from_base64, to_base64};
 pub(crate) use gtid::set as gtid_set;
-pub(crate) use json::{invalid_json, json_of};
+pub(crate) use json::{JSON_VALUE_DEFAULT, JSON_VALUE_ERROR, JSON_VALUE_NULL, invalid_json, json_of};
 pub(crate) use number::rand;
 pub use table::FuncId;
 pub(crate) use typing::{Typing, result_type};

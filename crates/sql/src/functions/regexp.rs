@@ -39,7 +39,7 @@ thread_local! {
 }
 
 /// `c`, `i`, `m`, `n`, `u` of match_type over what the collation says about case.
-fn compile(pattern: &str, match_type: &str, collation: &Collation) -> Result<Regex> {
+pub(super) fn compile(pattern: &str, match_type: &str, collation: &Collation) -> Result<Regex> {
     if pattern.is_empty() {
         return Err(MySqlError::with_message(3685, "Illegal argument to a regular expression."));
     }

@@ -12,7 +12,8 @@ use crate::expr::convert::{to_f64, to_u64};
 pub(super) fn function(func: FuncId, args: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
     use FuncId as F;
     Ok(match func {
-        F::ConnectionId => Value::UInt(cx.connection_id()),
+        // A thread of performance_schema is a connection.
+        F::ConnectionId | F::PsCurrentThreadId => Value::UInt(cx.connection_id()),
         // There are no roles.
         F::CurrentRole => Value::Text("NONE".into()),
         F::CurrentUser => Value::Text(cx.current_user()),

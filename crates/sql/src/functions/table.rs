@@ -57,6 +57,7 @@ impl FuncId {
             self,
             Add | Sub | Mul | Div | IntDiv | Neg | BitAnd | BitOr | BitXor | BitNot | ShiftLeft | ShiftRight | Xor | DateAdd | DateSub | Extract
                 | TimestampDiff | ComparedMoment | ConvertUsing | CutText | PadBytes | TrimLeading | TrimTrailing | IsNullFunc | JsonOf | JsonTruth | JsonMemberOf
+                | JsonValue
         )
     }
 
@@ -65,7 +66,7 @@ impl FuncId {
         use FuncId::*;
         matches!(
             self,
-            JsonOf | JsonTruth | JsonMemberOf | JsonValid | JsonQuote | JsonUnquote | JsonExtract | JsonArray | JsonObject | JsonLength | JsonType | JsonKeys
+            JsonOf | JsonTruth | JsonMemberOf | JsonValue | JsonSchemaValid | JsonSchemaValidationReport | JsonValid | JsonQuote | JsonUnquote | JsonExtract | JsonArray | JsonObject | JsonLength | JsonType | JsonKeys
                 | JsonContains | JsonContainsPath | JsonOverlaps | JsonSearch | JsonSet | JsonInsert | JsonReplace | JsonRemove | JsonArrayAppend
                 | JsonArrayInsert | JsonMerge | JsonMergePatch | JsonMergePreserve | JsonDepth | JsonPretty | JsonStorageSize | JsonStorageFree
         )
@@ -76,7 +77,7 @@ impl FuncId {
         use FuncId::*;
         matches!(
             self,
-            Ascii | BitLength | CharLength | Compress | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | FindInSet | Hex | Insert | Instr | Left
+            AesDecrypt | AesEncrypt | Ascii | BitLength | CharLength | Compress | Concat | ConcatWs | ConvertUsing | Crc32 | CutText | Elt | ExportSet | FindInSet | Hex | Insert | Instr | Left
                 | Length | Locate | Lower | Lpad | Ltrim | MakeSet | Md5 | Ord | PadBytes | Quote | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr
                 | Repeat | Replace | Reverse | Right | Rpad | Rtrim | Sha1 | Sha2 | Soundex | Strcmp | Substring | SubstringIndex | ToBase64 | TrimBoth
                 | TrimLeading | TrimTrailing | Uncompress | UncompressedLength | Upper | WeightString
@@ -89,7 +90,7 @@ impl FuncId {
         match self {
             Hex => false,
             Elt | ExportSet | MakeSet => i > 0,
-            Concat | ConcatWs | FindInSet | Instr | Replace | Strcmp => true,
+            AesDecrypt | AesEncrypt | Concat | ConcatWs | FindInSet | Instr | Replace | Strcmp => true,
             Locate | RegexpInstr | RegexpLike | RegexpReplace | RegexpSubstr | SubstringIndex => i < 2,
             _ => i == 0,
         }
@@ -302,6 +303,10 @@ functions! {
     JsonOf "JSON_OF" 1..=1 Pure;
     JsonTruth "JSON_TRUTH" 1..=1 Pure;
     JsonMemberOf "MEMBER_OF" 2..=2 Pure;
+    // (document, path, what to answer where there is nothing, a value for it, the same where there is something else).
+    JsonValue "JSON_VALUE" 6..=6 Pure;
+    JsonSchemaValid "JSON_SCHEMA_VALID" 2..=2 Pure;
+    JsonSchemaValidationReport "JSON_SCHEMA_VALIDATION_REPORT" 2..=2 Pure;
     JsonValid "JSON_VALID" 1..=1 Pure;
     JsonQuote "JSON_QUOTE" 1..=1 Pure;
     JsonUnquote "JSON_UNQUOTE" 1..=1 Pure;
@@ -329,6 +334,9 @@ functions! {
     JsonStorageSize "JSON_STORAGE_SIZE" 1..=1 Pure;
     JsonStorageFree "JSON_STORAGE_FREE" 1..=1 Pure;
     // Digests and encodings.
+    AesDecrypt "AES_DECRYPT" 2..=3 Statement;
+    AesEncrypt "AES_ENCRYPT" 2..=3 Statement;
+    ValidatePasswordStrength "VALIDATE_PASSWORD_STRENGTH" 1..=1 Pure;
     Md5 "MD5" 1..=1 Pure;
     Sha1 "SHA1" 1..=1 Pure;
     Sha2 "SHA2" 2..=2 Pure;
@@ -353,6 +361,7 @@ functions! {
     RandomBytes "RANDOM_BYTES" 1..=1 Volatile;
     // The session and the server.
     ConnectionId "CONNECTION_ID" 0..=0 Statement;
+    PsCurrentThreadId "PS_CURRENT_THREAD_ID" 0..=0 Statement;
     CurrentRole "CURRENT_ROLE" 0..=0 Statement;
     CurrentUser "CURRENT_USER" 0..=0 Statement;
     Database "DATABASE" 0..=0 Statement;

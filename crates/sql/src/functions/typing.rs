@@ -93,6 +93,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
     use FuncId as F;
     let nullable = args.iter().any(|a| a.ty.nullable);
     let length = |i: usize| args.get(i).map_or(0, |a| a.ty.char_length());
+    let octets = |i: usize| if args[i].ty.ty.is_string() { length(i).saturating_mul(args[i].ty.ty.charset().max_bytes() as u32) } else { length(i) };
     // MySQL in strict mode: every function that makes text may come upon a character that it must refuse.
     let refuses = typing.strict;
     let text = |length: u32, nullable: bool| {
@@ -138,7 +139,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::Interval | F::Field => integer(false, 10),
         F::ComparedMoment => ExprType::column(ColumnType::new(TypeKind::DateTime(6)), true),
         F::IsNullFunc => ExprType::boolean(false),
-        F::ConvertUsing | F::CutText | F::PadBytes => args[0].ty.clone(),
+        F::ConvertUsing | F::CutText | F::PadBytes | F::JsonValue => args[0].ty.clone(),
 
         F::Ascii | F::Ord | F::BitLength | F::CharLength | F::Length | F::Instr | F::Locate | F::FindInSet | F::RegexpInstr => integer(nullable, 10),
         F::Strcmp => integer(nullable, 2),
@@ -246,7 +247,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             },
         },
 
-        F::JsonValid | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonMemberOf => ExprType::boolean(true),
+        F::JsonValid | F::JsonContains | F::JsonContainsPath | F::JsonOverlaps | F::JsonMemberOf | F::JsonSchemaValid => ExprType::boolean(true),
         F::JsonLength => integer(true, 1),
         F::JsonDepth | F::JsonStorageSize => integer(true, 10),
         F::JsonStorageFree => ExprType::bigint(true),
@@ -255,10 +256,13 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::JsonType => json_text(51),
         F::JsonPretty => json_text(u32::MAX),
         F::JsonExtract | F::JsonKeys | F::JsonSet | F::JsonInsert | F::JsonReplace | F::JsonRemove | F::JsonSearch | F::JsonMerge | F::JsonMergePatch
-        | F::JsonMergePreserve | F::JsonArrayAppend | F::JsonArrayInsert => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit),
+        | F::JsonMergePreserve | F::JsonSchemaValidationReport | F::JsonArrayAppend | F::JsonArrayInsert => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit),
         F::JsonOf | F::JsonTruth => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit).with_nullable(nullable),
         F::JsonArray | F::JsonObject => temporal(TypeKind::Json).with_coercibility(Coercibility::Implicit).with_nullable(false),
 
+        // As long as whole blocks make it, and no longer than what was encrypted.
+        F::AesEncrypt => bytes((octets(0) / 16).saturating_add(1).saturating_mul(16), true),
+        F::AesDecrypt => bytes(octets(0), true),
         F::Md5 => own(32, nullable),
         F::Sha1 => own(40, nullable),
         F::StatementDigest => own(64, true),
@@ -270,7 +274,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
             bytes(u32::try_from(longest).unwrap_or(u32::MAX), true)
         }
         F::Uncompress => bytes(u32::MAX, true),
-        F::UncompressedLength => integer(nullable, 10),
+        F::UncompressedLength | F::ValidatePasswordStrength => integer(nullable, 10),
         F::InetAton => ExprType::ubigint(true),
         F::InetNtoa => own(15, true),
         F::Inet6Aton => bytes(16, true),
@@ -280,7 +284,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::BinToUuid => own(36, true),
         F::UuidToBin | F::RandomBytes => bytes(if func == F::UuidToBin { 16 } else { 1024 }, true),
         F::Uuid => system(36, false),
-        F::UuidShort | F::ConnectionId | F::LastInsertId | F::FoundRows => ExprType::ubigint(false),
+        F::UuidShort | F::ConnectionId | F::PsCurrentThreadId | F::LastInsertId | F::FoundRows => ExprType::ubigint(false),
         F::RowCount => ExprType::bigint(false),
         F::CurrentUser | F::User => system(288, false),
         F::CurrentRole => system(u32::MAX / 4, true),

@@ -10,7 +10,7 @@ use crate::plan::Wanted;
 use crate::session::error::warning;
 use crate::session::{Interruption, SessionState, blocking};
 
-type Rows = Result<Vec<Vec<Value>>, MySqlError>;
+pub(super) type Rows = Result<Vec<Vec<Value>>, MySqlError>;
 
 /// One row per index and level, leaves first. Reads all pages of the indexes asked about, a page at a time; KILL ends it.
 pub(super) fn levels(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Rows {
@@ -64,7 +64,7 @@ pub(super) fn statistics(state: &SessionState, wanted: &Wanted, warnings: &mut V
 
 /// Calls `f` with each table asked about, held open meanwhile. A table that DDL has is left out with warning 1684, as in MySQL: waiting
 /// for it could be waiting for a statement that waits for this session.
-fn each_open(
+pub(super) fn each_open(
     state: &SessionState,
     wanted: &Wanted,
     warnings: &mut Vec<Warning>,

@@ -104,6 +104,15 @@ pub(super) fn user_table(state: &SessionState) -> Vec<Vec<Value>> {
     state.instance.database().catalog().users().into_iter().map(row).collect()
 }
 
+/// `mysql.global_grants`: the dynamic privileges.
+pub(super) fn global_grants_table(state: &SessionState) -> Vec<Vec<Value>> {
+    let of_user = |user: Arc<UserDef>| {
+        let row = |(name, grantable): (&String, &bool)| vec![t(&user.user), t(&user.host), t(name), flag(*grantable)];
+        user.grants.dynamic.iter().map(row).collect::<Vec<_>>()
+    };
+    state.instance.database().catalog().users().into_iter().flat_map(of_user).collect()
+}
+
 /// `mysql.db`.
 pub(super) fn db_table(state: &SessionState) -> Vec<Vec<Value>> {
     /// In the order of the table's columns.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, Privileges, ReferenceAction, Table, TableDef, View};
-use highkey_types::{Charset, Collation, DateTime, MySqlError, TypeKind, Value, Warning};
+use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, locks, privileges, threads, waits};
+use super::{histograms, indexes, innodb, locks, performance, privileges, threads, waits};
 use crate::execute;
 use crate::parse::keywords;
 use crate::plan::{VirtualTable, Wanted};
@@ -35,7 +35,7 @@ fn check_sys(state: &SessionState, name: &str) -> Result<(), MySqlError> {
 }
 
 pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Result<Vec<Vec<Value>>, MySqlError> {
-    if let ("information_schema", "innodb_trx" | "highkey_commit_anatomy" | "highkey_latch_waits") = (&*table.schema, &*table.name) {
+    if &*table.schema == "information_schema" && (table.name.starts_with("innodb_") || matches!(&*table.name, "highkey_commit_anatomy" | "highkey_latch_waits")) {
         state.check_global(Privileges::PROCESS, "PROCESS")?;
     }
     if &*table.schema == "sys" {
@@ -64,6 +64,13 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "highkey_index_statistics") => indexes::statistics(state, wanted, warnings)?,
         ("information_schema", "highkey_commit_anatomy") => waits::commit_anatomy(state),
         ("information_schema", "highkey_latch_waits") => waits::latches(state),
+        ("information_schema", "innodb_columns") => innodb::columns(state, wanted),
+        ("information_schema", "innodb_fields") => innodb::fields(state, wanted),
+        ("information_schema", "innodb_foreign") => innodb::foreign(state, wanted),
+        ("information_schema", "innodb_foreign_cols") => innodb::foreign_columns(state, wanted),
+        ("information_schema", "innodb_indexes") => innodb::indexes(state, wanted, warnings)?,
+        ("information_schema", "innodb_metrics") => innodb::metrics(state),
+        ("information_schema", "innodb_tables") => innodb::tables(state, wanted),
         ("information_schema", "innodb_trx") => locks::transactions(state)?,
         ("information_schema", "user_privileges") => privileges::of_users(state),
         ("information_schema", "schema_privileges") => privileges::of_schemas(state),
@@ -73,8 +80,14 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "data_lock_waits") => locks::data_lock_waits(state)?,
         ("performance_schema", "events_stages_current") => state.instance.processes().all().iter().filter_map(|p| stage(p)).collect(),
         ("performance_schema", "events_statements_summary_by_digest") => waits::digests(state),
+        // No groups of servers, and nothing is filtered.
+        ("performance_schema", name) if name.starts_with("replication_group_") || name.ends_with("_filters") => Vec::new(),
         ("performance_schema", name) if name.starts_with("replication_") => replica::performance_schema(state, name),
         ("performance_schema", "metadata_locks") => threads::metadata_locks(state),
+        ("performance_schema", "performance_timers") => performance::timers(),
+        ("performance_schema", "setup_actors") => performance::actors(),
+        ("performance_schema", "setup_consumers") => performance::consumers(),
+        ("performance_schema", "setup_instruments") => performance::instruments(),
         ("performance_schema", "threads") => threads::threads(state),
         ("sys", "innodb_lock_waits") => locks::lock_waits(state, true)?,
         ("sys", "x$innodb_lock_waits") => locks::lock_waits(state, false)?,
@@ -86,9 +99,13 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("performance_schema", "session_status") => show::status_rows(state, false),
         ("mysql", "columns_priv") => privileges::columns_priv_table(state),
         ("mysql", "db") => privileges::db_table(state),
+        ("mysql", "global_grants") => privileges::global_grants_table(state),
+        ("mysql", "innodb_index_stats") => innodb::index_statistics(state, wanted, warnings)?,
+        ("mysql", "innodb_table_stats") => innodb::table_statistics(state, wanted),
+        ("mysql", "time_zone_name") => TimeZone::names().into_iter().zip(1u64..).map(|(name, number)| vec![t(name), u(number)]).collect(),
         ("mysql", "tables_priv") => privileges::tables_priv_table(state),
         ("mysql", "user") => privileges::user_table(state),
-        // What Highkey does not have: triggers, routines, events.
+        // What Highkey does not have: triggers, routines, events, roles, compressed pages and so on.
         _ => Vec::new(),
     })
 }

@@ -128,10 +128,48 @@ impl Parser<'_> {
                 self.expect_sym(",")?;
                 ExprKind::GetFormat { kind, style: Box::new(self.expr()?) }
             }
+            "JSON_VALUE" => {
+                open(self);
+                ExprKind::JsonValue(Box::new(self.json_value()?))
+            }
             _ => return Ok(None),
         };
         self.expect_sym(")")?;
         Ok(Some(self.make(kind, start)))
+    }
+
+    /// What JSON_VALUE has between its parentheses.
+    fn json_value(&mut self) -> Result<JsonValueCall> {
+        let document = self.expr()?;
+        self.expect_sym(",")?;
+        let path = self.expr()?;
+        let returning = if self.kw("RETURNING") { Some(self.cast_type()?) } else { None };
+        if matches!(returning, Some(CastType::Binary(_))) {
+            return unsupported("JSON_VALUE(... RETURNING BINARY)");
+        }
+        let mut call = JsonValueCall { document, path, returning, on_empty: JsonOtherwise::Null, on_error: JsonOtherwise::Null };
+        let mut first = self.json_otherwise()?;
+        if first.is_some() && self.kw("EMPTY") {
+            call.on_empty = first.take().unwrap_or(JsonOtherwise::Null);
+            first = self.json_otherwise()?;
+        }
+        if let Some(otherwise) = first {
+            self.expect_kw("ERROR")?;
+            call.on_error = otherwise;
+        }
+        Ok(call)
+    }
+
+    /// `NULL ON`, `ERROR ON`, `DEFAULT value ON`.
+    fn json_otherwise(&mut self) -> Result<Option<JsonOtherwise>> {
+        let otherwise = match self.any_kw(&["NULL", "ERROR", "DEFAULT"]) {
+            Some("NULL") => JsonOtherwise::Null,
+            Some("ERROR") => JsonOtherwise::Error,
+            Some(_) => JsonOtherwise::Default(self.expr()?),
+            None => return Ok(None),
+        };
+        self.expect_kw("ON")?;
+        Ok(Some(otherwise))
     }
 
     fn aggregate(&mut self, word: &str, start: usize) -> Result<Expr> {

@@ -772,6 +772,18 @@ impl Printer<'_> {
                 self.expr(style)?;
                 self.put(")");
             }
+            ExprKind::JsonValue(call) => {
+                self.put("json_value(");
+                self.expr(&call.document)?;
+                self.put(",");
+                self.expr(&call.path)?;
+                if let Some(ty) = &call.returning {
+                    self.put(&format!(" returning {}", cast_type(ty)));
+                }
+                self.json_otherwise(&call.on_empty, "empty")?;
+                self.json_otherwise(&call.on_error, "error")?;
+                self.put(")");
+            }
             ExprKind::Function(function) => self.function(function)?,
             ExprKind::Aggregate(call) => self.aggregate(call)?,
             ExprKind::Row(items) => {
@@ -858,6 +870,20 @@ impl Printer<'_> {
         }
         self.list(&args, |p, arg| p.expr(arg))?;
         self.put(")");
+        Ok(())
+    }
+
+    /// What JSON_VALUE answers instead.
+    fn json_otherwise(&mut self, otherwise: &JsonOtherwise, on: &str) -> Result<()> {
+        match otherwise {
+            JsonOtherwise::Null => self.put(" null"),
+            JsonOtherwise::Error => self.put(" error"),
+            JsonOtherwise::Default(value) => {
+                self.put(" default ");
+                self.expr(value)?;
+            }
+        }
+        self.put(&format!(" on {on}"));
         Ok(())
     }
 

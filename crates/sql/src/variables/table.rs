@@ -7,6 +7,10 @@ const U32: u64 = u32::MAX as u64;
 const U64: u64 = u64::MAX;
 const YEAR: u64 = 31_536_000;
 const TERNARY: &[&str] = &["OFF", "ON"];
+const BLOCK_ENCRYPTION: &[&str] = &[
+    "aes-128-ecb", "aes-192-ecb", "aes-256-ecb", "aes-128-cbc", "aes-192-cbc", "aes-256-cbc", "aes-128-cfb1", "aes-192-cfb1", "aes-256-cfb1",
+    "aes-128-cfb8", "aes-192-cfb8", "aes-256-cfb8", "aes-128-cfb128", "aes-192-cfb128", "aes-256-cfb128", "aes-128-ofb", "aes-192-ofb", "aes-256-ofb",
+];
 const ISOLATION: &[&str] = &["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"];
 
 macro_rules! variables {
@@ -42,7 +46,7 @@ variables! {
     "binlog_row_metadata" Global Enum(&["MINIMAL", "FULL"]), "MINIMAL", true, Real;
     "binlog_rows_query_log_events" Both Bool, "OFF", true, Real;
     "binlog_transaction_dependency_tracking" Global Enum(&["COMMIT_ORDER", "WRITESET", "WRITESET_SESSION"]), "COMMIT_ORDER", true, Ignored;
-    "block_encryption_mode" Both Text, "aes-128-ecb", true, Ignored;
+    "block_encryption_mode" Both Enum(BLOCK_ENCRYPTION), "aes-128-ecb", true, Real;
     "bulk_insert_buffer_size" Both UInt(0, U64), "8388608", true, Ignored;
     "character_set_client" Both Charset, "utf8mb4", true, Real;
     "character_set_connection" Both Charset, "utf8mb4", true, Real;

@@ -201,7 +201,7 @@ fn spill_halves(threads: usize, indexes: &mut [Runs]) -> Result<usize, MySqlErro
 }
 
 /// Whether the n-th runs of all indexes are of the same rows.
-fn side_by_side(indexes: &[Runs]) -> bool {
+fn are_aligned(indexes: &[Runs]) -> bool {
     indexes.iter().all(|runs| runs.spilled.is_empty() && runs.memory.len() == indexes[0].memory.len())
 }
 

@@ -396,6 +396,7 @@ errors! {
     xa_rbtimeout() 1613 "XA106" "XA_RBTIMEOUT: Transaction branch was rolled back: took too long";
     xa_rbdeadlock() 1614 "XA102" "XA_RBDEADLOCK: Transaction branch was rolled back: deadlock was detected";
     need_reprepare() 1615 "HY000" "Prepared statement needs to be re-prepared";
+    warn_option_ignored(option) 1618 "HY000" "<{option}> option ignored";
     variable_is_readonly(scope, variable, command) 1621 "HY000" "{scope} variable '{variable}' is read-only. Use SET {command} to assign the value";
     warn_engine_transaction_rollback(engine) 1622 "HY000" "Storage engine {engine} does not support rollback for this statement. Transaction rolled back and must be restarted";
     exceptions_write_error(message) 1627 "HY000" "Write to exceptions table failed. Message: {message:.128}";
@@ -405,6 +406,7 @@ errors! {
     debug_sync_timeout() 1639 "HY000" "debug sync point wait timed out";
     signal_exception() 1644 "HY000" "Unhandled user-defined exception condition";
     resignal_without_active_handler() 1645 "0K000" "RESIGNAL when handler not active";
+    unknown_locale(locale) 1649 "HY000" "Unknown locale: '{locale}'";
     same_name_partition_field(name) 1652 "HY000" "Duplicate partition field name '{name:.192}'";
     partition_column_list_error() 1653 "HY000" "Inconsistency in usage of column lists for partitioning";
     wrong_type_column_value_error() 1654 "HY000" "Partition column values of incorrect type";
@@ -488,6 +490,7 @@ errors! {
     must_change_password_login() 1862 "HY000" "Your password has expired. To log in you must change it using a client that supports expired passwords.";
     row_in_wrong_partition(partition) 1863 "HY000" "Found a row in wrong partition {partition}";
     mts_event_bigger_pending_jobs_size_max(event, name, position, size, exceeds) 1864 "HY000" "Cannot schedule event {event}, relay-log name {name}, position {position} to Worker thread because its size {size} exceeds {exceeds} of slave_pending_jobs_size_max.";
+    aes_invalid_iv(function, bytes) 1882 "HY000" "The initialization vector supplied to {function} is too short. Must be at least {bytes} bytes long";
     get_stacked_da_without_active_handler() 3004 "0Z002" "GET STACKED DIAGNOSTICS when handler not active";
     warn_legacy_syntax_converted(from, to) 3005 "HY000" "{from} is no longer supported. The statement was converted to {to}.";
     binlog_unsafe_fulltext_plugin() 3006 "HY000" "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value on the slave.";
@@ -569,6 +572,7 @@ errors! {
     invalid_dd_object(what, invalid) 3506 "HY000" "{what} dictionary object is invalid. ({invalid:.192})";
     invalid_dd_object_id(id) 3508 "HY000" "Dictionary object id ({id}) does not exist.";
     tablespace_missing_with_name(tablespace) 3510 "HY000" "Tablespace {tablespace:.192} doesn't exist.";
+    invalid_bitwise_operands_size() 3513 "HY000" "Binary operands of bitwise operators must be of equal length";
     invalid_bitwise_aggregate_operands_size() 3514 "HY000" "Aggregate bitwise functions cannot accept arguments longer than 511 bytes; consider using the SUBSTRING() function";
     warn_unsupported_hint(place) 3515 "HY000" "Hints aren't supported in {place}";
     unexpected_geometry_type(what, type_, place) 3516 "22S01" "{what:.64} value is a geometry of unexpected type {type_:.64} in {place:.64}.";
@@ -704,7 +708,10 @@ errors! {
     check_constraint_not_found(constraint) 3821 "HY000" "Check constraint '{constraint}' is not found in the table.";
     check_constraint_dup_name(constraint) 3822 "HY000" "Duplicate check constraint name '{constraint}'.";
     check_constraint_clause_using_fk_refer_action_column(column, constraint, constraint2) 3823 "HY000" "Column '{column}' cannot be used in a check constraint '{constraint}': needed in a foreign key constraint '{constraint2}' referential action.";
+    invalid_json_type(argument, function, wanted) 3853 "22032" "Invalid JSON type in argument {argument} to function {function}; an {wanted} is required.";
     constraint_not_found(constraint) 3940 "HY000" "Constraint '{constraint}' does not exist.";
     dependent_by_check_constraint(constraint, column) 3959 "HY000" "Check constraint '{constraint}' uses column '{column}', hence column cannot be dropped or renamed.";
+    missing_json_value(function) 3966 "22035" "No value was found by '{function}' on the specified path.";
+    multiple_json_values(function) 3967 "22034" "More than one value was found by '{function}' on the specified path.";
     client_interaction_timeout() 4031 "HY000" "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
 }

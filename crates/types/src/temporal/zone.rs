@@ -45,6 +45,13 @@ impl TimeZone {
         Some(TimeZone { name: name.into(), zone: tz::TimeZone::get(name).ok()? })
     }
 
+    /// The names of the tz database, ascending.
+    pub fn names() -> Vec<String> {
+        let mut names: Vec<String> = tz::db().available().map(|name| name.to_string()).collect();
+        names.sort_unstable();
+        names
+    }
+
     pub fn utc() -> TimeZone {
         TimeZone { name: "UTC".into(), zone: tz::TimeZone::UTC }
     }

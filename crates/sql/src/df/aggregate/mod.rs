@@ -3,6 +3,7 @@
 //! An aggregate is a [`GroupState`]: the running state of all groups at once. Two adapters make it what DataFusion asks for, a
 //! `GroupsAccumulator` (GROUP BY) and an `Accumulator` (no groups, window frames). DISTINCT is a state around another ([`distinct`]).
 
+mod byte_bits;
 mod concat;
 mod distinct;
 mod first;
@@ -46,6 +47,8 @@ pub(super) enum AggregateKind {
     Variance { sample: bool, root: bool },
     /// BIT_AND, BIT_OR, BIT_XOR. `(x: UInt64)`
     Bits(BitOperation),
+    /// The same of byte strings; the result over no rows has `length` bytes. `(x: BinaryView)`
+    ByteBits { operation: BitOperation, length: usize },
     /// GROUP_CONCAT. `(text: Utf8View, or BinaryView if binary, order: Binary or NULL)`
     Concat { separator: Arc<str>, max_bytes: u64, binary: bool },
     /// JSON_ARRAYAGG. `(array: Utf8View, order: BinaryView)`; the array has the row's value as its only element.
@@ -74,9 +77,9 @@ impl AggregateKind {
             }
             AggregateKind::Variance { root: true, .. } => "mysql_std",
             AggregateKind::Variance { .. } => "mysql_variance",
-            AggregateKind::Bits(BitOperation::And) => "mysql_bit_and",
-            AggregateKind::Bits(BitOperation::Or) => "mysql_bit_or",
-            AggregateKind::Bits(BitOperation::Xor) => "mysql_bit_xor",
+            AggregateKind::Bits(BitOperation::And) | AggregateKind::ByteBits { operation: BitOperation::And, .. } => "mysql_bit_and",
+            AggregateKind::Bits(BitOperation::Or) | AggregateKind::ByteBits { operation: BitOperation::Or, .. } => "mysql_bit_or",
+            AggregateKind::Bits(BitOperation::Xor) | AggregateKind::ByteBits { operation: BitOperation::Xor, .. } => "mysql_bit_xor",
             AggregateKind::Concat { .. } => "group_concat",
             AggregateKind::JsonArray => "json_arrayagg",
             AggregateKind::JsonObject => "json_objectagg",
@@ -94,6 +97,7 @@ impl AggregateKind {
             AggregateKind::DoubleExtreme { max, watch } => Box::new(minmax::DoubleExtreme::new(*max, watch.clone())),
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
+            AggregateKind::ByteBits { operation, length } => Box::new(byte_bits::ByteBits::new(*operation, *length)),
             AggregateKind::Concat { separator, max_bytes, binary } => Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary)),
             AggregateKind::JsonArray => Box::new(concat::Concat::json_array()),
             AggregateKind::JsonObject => Box::new(concat::Concat::json_object()),

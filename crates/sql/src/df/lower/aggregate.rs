@@ -292,15 +292,18 @@ impl Lowerer {
                 }
             }
             AggregateFunc::BitAnd | AggregateFunc::BitOr | AggregateFunc::BitXor => {
-                if Repr::of(&ty.ty) != Repr::UInt {
-                    return Err(user(errors::not_supported_yet("bit aggregates of binary strings")));
-                }
                 let operation = match func {
                     AggregateFunc::BitAnd => BitOperation::And,
                     AggregateFunc::BitOr => BitOperation::Or,
                     _ => BitOperation::Xor,
                 };
-                maybe_distinct(AggregateKind::Bits(operation), vec![self.value_as(&args[0], &ColumnType::ubigint(), scope)?])?
+                match Repr::of(&ty.ty) {
+                    Repr::Bytes => {
+                        let length = args[0].ty.char_length() as usize;
+                        maybe_distinct(AggregateKind::ByteBits { operation, length }, vec![self.value_as(&args[0], &ty.ty, scope)?])?
+                    }
+                    _ => maybe_distinct(AggregateKind::Bits(operation), vec![self.value_as(&args[0], &ColumnType::ubigint(), scope)?])?,
+                }
             }
             AggregateFunc::StddevPop => double(AggregateKind::Variance { sample: false, root: true })?,
             AggregateFunc::StddevSamp => double(AggregateKind::Variance { sample: true, root: true })?,

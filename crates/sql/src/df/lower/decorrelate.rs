@@ -4,7 +4,7 @@
 //! DataFusion has rules for this too; they are not used because they do not know MySQL's NULLs in NOT IN, error 1242, and keys that are
 //! sort keys.
 
-use datafusion::common::{JoinType, Result};
+use datafusion::common::{JoinType, Result, ScalarValue};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit};
 use datafusion::logical_expr::expr::Case;
 use highkey_types::{ColumnType, Value};
@@ -337,8 +337,13 @@ fn key_type(form: KeyForm) -> ColumnType {
 fn of_nothing(value: DfExpr, aggregate: &Aggregate) -> DfExpr {
     let neutral = match aggregate.func {
         AggregateFunc::Count | AggregateFunc::CountStar => lit(0i64),
-        AggregateFunc::BitAnd => lit(u64::MAX),
-        AggregateFunc::BitOr | AggregateFunc::BitXor => lit(0u64),
+        AggregateFunc::BitAnd | AggregateFunc::BitOr | AggregateFunc::BitXor => {
+            let all = aggregate.func == AggregateFunc::BitAnd;
+            match Repr::of(&aggregate.ty.ty) {
+                Repr::Bytes => lit(ScalarValue::BinaryView(Some(vec![if all { u8::MAX } else { 0 }; aggregate.args[0].ty.char_length() as usize]))),
+                _ => lit(if all { u64::MAX } else { 0 }),
+            }
+        }
         _ => return value,
     };
     let present = DfExpr::IsNotNull(Box::new(value.clone()));

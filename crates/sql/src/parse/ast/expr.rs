@@ -175,6 +175,32 @@ pub struct FunctionCall {
     pub args: Vec<Expr>,
 }
 
+/// JSON_VALUE(document, path [RETURNING type] [… ON EMPTY] [… ON ERROR]).
+#[derive(Debug, Clone)]
+pub struct JsonValueCall {
+    /// JSON, or a text that is.
+    pub document: Expr,
+    /// Where in the document.
+    pub path: Expr,
+    /// RETURNING.
+    pub returning: Option<CastType>,
+    /// Where the path leads nowhere.
+    pub on_empty: JsonOtherwise,
+    /// Where what it leads to is no value of the type.
+    pub on_error: JsonOtherwise,
+}
+
+/// What JSON_VALUE answers where it has no value.
+#[derive(Debug, Clone)]
+pub enum JsonOtherwise {
+    /// NULL.
+    Null,
+    /// An error.
+    Error,
+    /// Another value.
+    Default(Expr),
+}
+
 /// An aggregate or window function call.
 #[derive(Debug, Clone)]
 pub struct AggregateCall {
@@ -312,6 +338,8 @@ pub enum ExprKind {
     WeightString { expr: Box<Expr>, cast: Option<CastType> },
     /// GET_FORMAT(DATE|TIME|DATETIME, 'EUR'): the kind in upper case.
     GetFormat { kind: String, style: Box<Expr> },
+    /// JSON_VALUE.
+    JsonValue(Box<JsonValueCall>),
     /// An ordinary function.
     Function(FunctionCall),
     /// An aggregate or window function.

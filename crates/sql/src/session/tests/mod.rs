@@ -12,6 +12,7 @@ mod histograms;
 mod indexes;
 mod joins;
 mod kept_plans;
+mod json;
 mod load_data;
 mod locks;
 mod metadata;

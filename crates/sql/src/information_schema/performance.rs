@@ -1,0 +1,65 @@
+//! What performance_schema is set up for: the setup_ tables and performance_timers. Nothing of it can be switched.
+
+use highkey_table::Stage;
+use highkey_types::Value;
+
+use super::rows::t;
+use crate::session::stage_name;
+
+/// MySQL's consumers: the present stage of each connection and the digests of statements are kept, no events and no history.
+pub(super) fn consumers() -> Vec<Vec<Value>> {
+    let consumers = [
+        ("events_stages_current", "YES"),
+        ("events_stages_history", "NO"),
+        ("events_stages_history_long", "NO"),
+        ("events_statements_current", "NO"),
+        ("events_statements_history", "NO"),
+        ("events_statements_history_long", "NO"),
+        ("events_transactions_current", "NO"),
+        ("events_transactions_history", "NO"),
+        ("events_transactions_history_long", "NO"),
+        ("events_waits_current", "NO"),
+        ("events_waits_history", "NO"),
+        ("events_waits_history_long", "NO"),
+        ("global_instrumentation", "YES"),
+        ("thread_instrumentation", "YES"),
+        ("statements_digest", "YES"),
+    ];
+    consumers.into_iter().map(|(name, enabled)| vec![t(name), t(enabled)]).collect()
+}
+
+/// The stages that events_stages_current shows; the moments when they begin are not kept.
+pub(super) fn instruments() -> Vec<Vec<Value>> {
+    let stages = [
+        Stage::Executing,
+        Stage::WaitingForMetadataLock,
+        Stage::ReadingFile,
+        Stage::CopyingRows,
+        Stage::ReadingRows,
+        Stage::ChangingRows,
+        Stage::CheckingPages,
+        Stage::CheckingEntries,
+        Stage::BuildingIndexes,
+        Stage::FillingPages,
+        Stage::MovingPages,
+        Stage::RollingBack,
+        Stage::Committing,
+        Stage::WaitingForReplica,
+        Stage::ReadingTables,
+    ];
+    let row = |stage: Stage| {
+        let (name, unit) = stage_name(stage);
+        vec![t(format!("stage/sql/{name}")), t("YES"), t("NO"), t(if unit.is_empty() { "" } else { "progress" }), Value::Int(0), Value::Null]
+    };
+    stages.into_iter().map(row).collect()
+}
+
+/// Everybody's statements are summed up.
+pub(super) fn actors() -> Vec<Vec<Value>> {
+    vec![vec![t("%"), t("%"), t("%"), t("YES"), t("NO")]]
+}
+
+/// The clock that times are taken with. What a look at it costs is not measured.
+pub(super) fn timers() -> Vec<Vec<Value>> {
+    vec![vec![t("NANOSECOND"), Value::Int(1_000_000_000), Value::Int(1), Value::Null]]
+}

@@ -1,0 +1,22 @@
+# BIT_AND, BIT_OR and BIT_XOR of byte strings, and of numbers that are written in hexadecimal.
+CREATE TABLE b (g INT, v VARBINARY(4), f BINARY(2), n INT);
+INSERT INTO b VALUES (1, x'0f0f0f0f', x'0f01', 1), (1, x'ff00ff00', x'f002', 2), (2, NULL, x'ffff', 4), (3, NULL, NULL, NULL);
+SELECT g, HEX(BIT_AND(v)), HEX(BIT_OR(v)), HEX(BIT_XOR(v)), HEX(BIT_AND(f)), HEX(BIT_OR(f)), HEX(BIT_XOR(f)), BIT_OR(n) FROM b GROUP BY g ORDER BY g;
+SELECT HEX(BIT_AND(v)), HEX(BIT_OR(v)), HEX(BIT_XOR(f)) FROM b WHERE g = 4;
+SELECT HEX(BIT_AND(v)), HEX(BIT_OR(v)), HEX(BIT_XOR(v)) FROM b;
+SELECT g, (SELECT HEX(BIT_OR(v)) FROM b x WHERE x.g = b.g), (SELECT HEX(BIT_AND(v)) FROM b x WHERE x.g > b.g + 5) FROM b ORDER BY g, v;
+SELECT g, HEX(BIT_OR(f)) FROM b GROUP BY g WITH ROLLUP;
+SELECT BIT_AND(x'01'), BIT_OR(0x0102), BIT_XOR(b'101'), BIT_OR('12'), HEX(BIT_AND(_binary 'abc')), HEX(BIT_OR(_binary x'0102'));
+SELECT HEX(BIT_AND('abc'));
+CREATE TABLE types AS SELECT BIT_AND(v) a, BIT_OR(f) b FROM b;
+SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'golden' AND TABLE_NAME = 'types' ORDER BY ORDINAL_POSITION;
+INSERT INTO b VALUES (1, x'01', x'01', 1);
+SELECT HEX(BIT_OR(v)) FROM b;
+SELECT g, HEX(BIT_OR(v)) FROM b GROUP BY g;
+SELECT HEX(BIT_OR(f)) FROM b;
+SELECT BIT_OR(CAST(REPEAT('a', 600) AS BINARY));
+CREATE TABLE long_ones (t BLOB, v VARBINARY(512), w VARBINARY(511));
+SELECT BIT_OR(t) FROM long_ones;
+SELECT BIT_OR(v) FROM long_ones;
+SELECT LENGTH(BIT_OR(w)), LENGTH(BIT_AND(w)) FROM long_ones;
+DROP TABLE b, types, long_ones;

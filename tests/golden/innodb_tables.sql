@@ -1,0 +1,28 @@
+# What the INNODB_ tables say of names, columns, indexes and foreign keys; numbers of tables and indexes differ.
+CREATE TABLE parent (id INT PRIMARY KEY, n VARCHAR(10) NOT NULL, d DECIMAL(10, 2), t TEXT, dt DATETIME(3), u BIGINT UNSIGNED NOT NULL DEFAULT 5, b VARBINARY(20), c CHAR(3), e ENUM('a', 'b'), s SET('x', 'y'), j JSON, f FLOAT, db DOUBLE, ts TIMESTAMP NULL, y YEAR, bt BIT(3), bl BLOB, da DATE, ti TIME(2), l VARCHAR(5) CHARACTER SET latin1, lc CHAR(5) CHARACTER SET latin1, u3 VARCHAR(7) CHARACTER SET utf8 COLLATE utf8_unicode_ci, bi BINARY(4), ml MEDIUMTEXT, lb LONGBLOB, tt TINYTEXT, si SMALLINT UNSIGNED, mi MEDIUMINT, tn TINYINT(1) NOT NULL, UNIQUE KEY un (n), KEY k2 (d, u));
+CREATE TABLE child (a INT, b INT, CONSTRAINT of_parent FOREIGN KEY (a) REFERENCES parent (id) ON DELETE CASCADE);
+SELECT c.NAME, c.POS, c.MTYPE, c.PRTYPE, c.LEN, c.HAS_DEFAULT, c.DEFAULT_VALUE FROM information_schema.INNODB_COLUMNS c JOIN information_schema.INNODB_TABLES t ON c.TABLE_ID = t.TABLE_ID WHERE t.NAME = 'golden/parent' ORDER BY c.POS;
+SELECT t.NAME, t.FLAG, t.ROW_FORMAT, t.ZIP_PAGE_SIZE, t.INSTANT_COLS FROM information_schema.INNODB_TABLES t WHERE t.NAME LIKE 'golden/%' ORDER BY 1;
+SELECT t.NAME, i.NAME, i.TYPE FROM information_schema.INNODB_INDEXES i JOIN information_schema.INNODB_TABLES t ON i.TABLE_ID = t.TABLE_ID WHERE t.NAME IN ('golden/parent', 'golden/child') ORDER BY 1, 2;
+SELECT i.NAME, f.NAME, f.POS FROM information_schema.INNODB_FIELDS f JOIN information_schema.INNODB_INDEXES i ON f.INDEX_ID = i.INDEX_ID JOIN information_schema.INNODB_TABLES t ON i.TABLE_ID = t.TABLE_ID WHERE t.NAME = 'golden/parent' ORDER BY 1, 3;
+SELECT ID, FOR_NAME, REF_NAME, N_COLS FROM information_schema.INNODB_FOREIGN WHERE ID LIKE 'golden/%';
+SELECT ID, FOR_COL_NAME, REF_COL_NAME, POS FROM information_schema.INNODB_FOREIGN_COLS WHERE ID LIKE 'golden/%';
+INSERT INTO parent (id, n, tn) VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 1);
+ANALYZE TABLE parent;
+SELECT database_name, table_name, n_rows FROM mysql.innodb_table_stats WHERE database_name = 'golden' AND table_name = 'parent';
+SELECT index_name, stat_name, stat_value, stat_description FROM mysql.innodb_index_stats WHERE database_name = 'golden' AND table_name = 'parent' AND stat_name IN ('n_diff_pfx01', 'n_leaf_pages') AND index_name <> 'k2' ORDER BY 1, 2;
+SELECT NAME, SUBSYSTEM, STATUS, TYPE, COMMENT FROM information_schema.INNODB_METRICS WHERE NAME IN ('buffer_pool_reads', 'buffer_pool_pages_total', 'lock_row_lock_waits', 'trx_rseg_history_len', 'dml_inserts') ORDER BY 1;
+SELECT NAME FROM performance_schema.setup_consumers ORDER BY 1;
+SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'statements_digest';
+SELECT * FROM performance_schema.events_waits_current;
+SELECT * FROM mysql.role_edges;
+SELECT * FROM mysql.servers;
+SELECT * FROM mysql.func;
+SELECT COUNT(*) FROM mysql.general_log;
+SELECT USER, HOST, WITH_GRANT_OPTION FROM mysql.global_grants WHERE PRIV = 'BINLOG_ADMIN' AND USER = 'root';
+SELECT * FROM information_schema.INNODB_CMP_PER_INDEX;
+SELECT * FROM information_schema.INNODB_FT_DELETED;
+SELECT * FROM performance_schema.replication_group_members;
+SELECT * FROM performance_schema.replication_applier_global_filters;
+SELECT COUNT(*) FROM performance_schema.persisted_variables;
+DROP TABLE child, parent;

@@ -27,8 +27,12 @@ impl Binder<'_> {
     fn plain_aggregate(&mut self, call: &AggregateCall) -> Result<Expr> {
         self.scope().check_aggregate()?;
         self.scope().in_aggregate = true;
+        // To MySQL ANY_VALUE is no aggregate: names in it mean what they mean beside it.
+        let aliases_first = self.scope().aliases_first;
+        self.scope().aliases_first = aliases_first && call.name == "ANY_VALUE";
         let bound = self.aggregate_of(call);
         self.scope().in_aggregate = false;
+        self.scope().aliases_first = aliases_first;
         let aggregate = bound?;
         let ty = aggregate.ty.clone();
         let known = self.scope().aggregates.iter().position(|a| same_aggregate(a, &aggregate));

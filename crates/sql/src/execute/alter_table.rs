@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use highkey_table::{AlterPlan, CheckDef, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, RowConversion, Table, TableDef, TableSpec};
+use highkey_table::{
+    AlterPlan, CheckDef, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, RowConversion, Table, TableDef, TableSpec, rename_checks,
+};
 use highkey_types::{Charset, ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::ddl::{blocking_ddl, done};
@@ -583,6 +585,9 @@ impl Draft {
         };
         let reused: Vec<bool> = self.columns.iter().map(is_reused).collect();
         let kept: Vec<bool> = self.columns.iter().map(|c| c.ast.is_none()).collect();
+        if spec.name != plan.name {
+            rename_checks(&mut spec.checks, &plan.name, &spec.name);
+        }
         let kept_checks = spec.checks.len();
         for (mut key, names) in self.foreign_keys {
             key.columns.clear();

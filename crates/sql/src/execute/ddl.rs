@@ -15,6 +15,7 @@ use crate::information_schema;
 use crate::parse::{
     self,
     ast::{self, DatabaseOptions, ObjectName, StoredProgram},
+    print,
 };
 use crate::session::{Session, SessionState, error, error::err};
 use crate::show;
@@ -318,6 +319,11 @@ impl DefinitionChecks for SessionState {
         };
         // Any loss but the rounding of a number makes the default invalid.
         highkey_types::store(value, &column.ty, &column.name, &mut cx).map_err(|_| invalid())
+    }
+
+    fn stored_text(&self, text: &ast::ExprText) -> String {
+        // What cannot be printed is refused when it is checked.
+        print::stored(&text.expr, self.config.collation_connection.charset).unwrap_or_else(|_| text.text.clone())
     }
 
     fn check_expr(&mut self, text: &ast::ExprText, columns: &[ColumnDef], place: ExprPlace<'_>) -> Result<(), MySqlError> {

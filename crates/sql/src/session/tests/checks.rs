@@ -49,3 +49,28 @@ async fn generated_names_follow_the_table() {
     c.ok("CREATE TABLE copy LIKE t").await;
     assert_eq!(names(&mut c, "d").await, ["copy_chk_1", "copy_chk_2", "own", "t_chk_1", "w_chk_1", "w_chk_2"]);
 }
+
+#[tokio::test]
+async fn expressions_are_shown_as_mysql_writes_them() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (a INT, b INT DEFAULT (1+2), s VARCHAR(10) DEFAULT (CONCAT('it''s', \"\\\\\")), g INT AS (a*2+b), CONSTRAINT k CHECK (a<10 AND s<>'x'), CHECK (JSON_VALID('[]')) NOT ENFORCED)").await;
+    let made = c.rows("SHOW CREATE TABLE t").await.swap_remove(0).swap_remove(1);
+    for line in [
+        "`b` int DEFAULT ((1 + 2)),",
+        "`s` varchar(10) DEFAULT (concat(_utf8mb4'it\\'s',_utf8mb4'\\\\')),",
+        "`g` int GENERATED ALWAYS AS (((`a` * 2) + `b`)) VIRTUAL,",
+        "CONSTRAINT `k` CHECK (((`a` < 10) and (`s` <> _utf8mb4'x'))),",
+        "CONSTRAINT `t_chk_1` CHECK (json_valid(_utf8mb4'[]')) /*!80016 NOT ENFORCED */",
+    ] {
+        assert!(made.lines().any(|shown| shown.trim() == line), "{line}\n{made}");
+    }
+    let clauses = c.rows("SELECT check_clause FROM information_schema.check_constraints WHERE constraint_name = 'k'").await;
+    assert_eq!(clauses, [["((`a` < 10) and (`s` <> _utf8mb4\\'x\\'))"]]);
+    // What is shown makes the same table, which does the same.
+    c.ok(&made.replacen("`t`", "`u`", 1).replace("`k`", "`l`").replace("t_chk", "u_chk")).await;
+    let again = c.rows("SHOW CREATE TABLE u").await.swap_remove(0).swap_remove(1);
+    assert_eq!(again.replacen("`u`", "`t`", 1).replace("`l`", "`k`").replace("u_chk", "t_chk"), made);
+    c.ok("INSERT INTO u (a) VALUES (4)").await;
+    assert_eq!(c.rows("SELECT * FROM u").await, [["4", "3", "it's\\", "11"]]);
+}

@@ -170,16 +170,24 @@ impl Binder<'_> {
         }
     }
 
-    /// DEFAULT(column): what a base table's column holds if nothing is given.
+    /// DEFAULT(column): what a base table's column holds if nothing is given, be it under a view's name.
     fn default_of(&mut self, column: &ast::ColumnRef) -> Result<Expr> {
         let bound = self.column(column)?;
-        let field = bound.as_column().and_then(|index| self.scope().from.fields.get(index).cloned());
-        if let Some(field) = field
-            && !field.schema.is_empty()
-            && let TableSource::Base(table) = self.source_of(&field.schema, &field.org_table)?
-            && let Some(position) = table.def().column(&field.org_name)
-        {
-            return self.default_value(table.def(), position);
+        let found = match bound.kind {
+            ExprKind::Column(index) => Some((0, index)),
+            ExprKind::Outer { depth, index } => Some((depth, index)),
+            _ => None,
+        };
+        let field = found.and_then(|(depth, index)| self.scopes.iter().rev().nth(depth)?.from.fields.get(index).cloned());
+        if let Some(field) = field.filter(|field| !field.schema.is_empty()) {
+            let base = match self.source_of(&field.schema, &field.org_table)? {
+                TableSource::Base(table) => table.def().column(&field.org_name).map(|position| (table, position)),
+                TableSource::View(view) => self.base_column(&view, &field.org_name)?,
+                TableSource::Virtual(_) => None,
+            };
+            if let Some((table, position)) = base {
+                return self.default_value(table.def(), position);
+            }
         }
         Err(highkey_types::errors::no_default_for_field(&column.column))
     }

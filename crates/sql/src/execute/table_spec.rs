@@ -330,7 +330,7 @@ pub fn add_foreign_key(spec: &mut TableSpec, key: &ast::ForeignKeyDef, altering:
         }
         columns.push(column);
     }
-    let name: Str = match &key.name {
+    let name: Str = match key.name.as_ref().or(key.index_name.as_ref()) {
         Some(name) => {
             check_length(name)?;
             name.as_str().into()

@@ -29,7 +29,7 @@ impl Session {
         let database = self.state.instance.database().clone();
         if let Some(engine) = only_rebuilds(alter) {
             let table = database.catalog().table(&schema, &name)?;
-            self.check_engine(engine, &name)?;
+            self.check_engine(engine, &name, false)?;
             self.compact(&table).await?;
             return Ok(done(0));
         }
@@ -146,7 +146,7 @@ impl Session {
             AlterAction::DropCheck(name) => return Err(error::check_missing(name)),
             AlterAction::DropConstraint(name) => draft.drop_constraint(name)?,
             AlterAction::Options(options) => {
-                self.check_engine(options.engine.as_deref(), &draft.spec.name.clone())?;
+                self.check_engine(options.engine.as_deref(), &draft.spec.name.clone(), false)?;
                 self.note_table_options(options);
                 table_spec::apply_options(&mut draft.spec, options)?;
                 if let Some(collation) = collation_of(options.charset.as_deref(), options.collation.as_deref())? {

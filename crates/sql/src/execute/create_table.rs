@@ -52,7 +52,7 @@ impl Session {
             name_checks(&mut spec);
             return self.make_table(spec, create, source.is_temporary()).await;
         }
-        self.check_engine(create.options.engine.as_deref(), &name)?;
+        self.check_engine(create.options.engine.as_deref(), &name, true)?;
         self.note_table_options(&create.options);
         let query = match &create.select {
             Some(query) => Some(self.bind_query(query).await?),

@@ -4,7 +4,7 @@ use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::errors;
-use super::merge::{bare_number, coerce, coerce_stored, members_as_text, merge};
+use super::merge::{bare_number, chosen_number, coerce, coerce_stored, members_as_text, merge};
 use super::scope::{Clause, same_expr};
 use super::select::ordinal;
 use crate::functions::FuncId;
@@ -71,6 +71,10 @@ impl Binder<'_> {
         // MySQL keeps the distinct rows in a tree, and gives them in its order.
         if func == AggregateFunc::GroupConcat && call.distinct && order_by.is_empty() {
             order_by = args.iter().map(|expr| SortKey { expr: expr.clone(), desc: false }).collect();
+        }
+        // (A window function reads what has been kept of them, which is text.)
+        if matches!(func, AggregateFunc::Sum | AggregateFunc::Avg | AggregateFunc::StddevPop | AggregateFunc::StddevSamp | AggregateFunc::VarPop | AggregateFunc::VarSamp) {
+            args = args.into_iter().map(chosen_number).collect();
         }
         let mut ty = match func {
             // A group's extreme of a column is kept in a column of that type; which one it is, the text says.

@@ -5,7 +5,7 @@ use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::errors;
-use super::merge::{bare_number, coerce, coerce_stored, members_as_text, merge};
+use super::merge::{bare_number, chosen_number, coerce, coerce_stored, members_as_text, merge};
 use super::scope::{Clause, same_expr};
 use super::select::ordinal;
 use crate::functions::FuncId;
@@ -31,8 +31,12 @@ impl Binder<'_> {
     fn plain_aggregate(&mut self, call: &AggregateCall) -> Result<Expr> {
         self.scope().check_aggregate()?;
         self.scope().in_aggregate = true;
+        // To MySQL ANY_VALUE is no aggregate: names in it mean what they mean beside it.
+        let aliases_first = self.scope().aliases_first;
+        self.scope().aliases_first = aliases_first && call.name == "ANY_VALUE";
         let bound = self.aggregate_of(call);
         self.scope().in_aggregate = false;
+        self.scope().aliases_first = aliases_first;
         let aggregate = bound?;
         let ty = aggregate.ty.clone();
         let known = self.scope().aggregates.iter().position(|a| same_aggregate(a, &aggregate));
@@ -77,6 +81,10 @@ impl Binder<'_> {
         // MySQL keeps the distinct rows in a tree, and gives them in its order.
         if func == AggregateFunc::GroupConcat && call.distinct && order_by.is_empty() {
             order_by = args.iter().map(|expr| SortKey { expr: expr.clone(), desc: false }).collect();
+        }
+        // (A window function reads what has been kept of them, which is text.)
+        if matches!(func, AggregateFunc::Sum | AggregateFunc::Avg | AggregateFunc::StddevPop | AggregateFunc::StddevSamp | AggregateFunc::VarPop | AggregateFunc::VarSamp) {
+            args = args.into_iter().map(chosen_number).collect();
         }
         let mut ty = match func {
             // A group's extreme of a column is kept in a column of that type; which one it is, the text says.

@@ -164,18 +164,12 @@ impl<'a> Binder<'a> {
         let innermost = self.scopes.len() - 1;
         for (depth, scope) in self.scopes.iter().rev().enumerate() {
             debug_assert!(depth <= innermost);
-            let prefers_alias = depth == 0 && scope.aliases_first && !scope.in_aggregate;
-            if prefers_alias {
-                // What is grouped by that name comes before what is selected by it.
-                if let Some(index) = scope.find(name)?
-                    && scope.groups.iter().any(|g| g.as_column() == Some(index))
-                {
-                    self.check_field(Privileges::SELECT, &scope.from.fields[index])?;
-                    return Ok(Expr::column(index, scope.from.fields[index].ty.clone()));
+            if depth == 0 && scope.aliases_first {
+                let Some(expr) = scope.find_chosen(name)? else { continue };
+                if let Some(field) = expr.as_column().and_then(|index| scope.from.fields.get(index)) {
+                    self.check_field(Privileges::SELECT, field)?;
                 }
-                if let Some(expr) = scope.find_alias(name)? {
-                    return Ok(expr);
-                }
+                return Ok(expr);
             }
             if let Some(index) = scope.find(name)? {
                 self.check_field(Privileges::SELECT, &scope.from.fields[index])?;

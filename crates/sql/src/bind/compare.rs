@@ -66,6 +66,18 @@ fn json_scalar(expr: &mut Expr, class: Class, folder: &Folder<'_>) {
     }
 }
 
+/// The domain in which a value compares with each of what a query selects, which is `literal` if that is the same for each.
+pub(super) fn unify_selected(expr: &mut Expr, field: &ExprType, literal: Option<&Expr>, folder: &Folder<'_>, operation: &str) -> Result<CompareBy, MySqlError> {
+    // As where they are compared without a query: what is no date is text, and does not find the zero date.
+    if let (Class::Date | Class::DateTime, Some(text)) = (class(&expr.ty), literal.filter(|literal| class(&literal.ty) == Class::Text))
+        && text.as_literal().is_some_and(|value| folder.moment(value).is_none())
+    {
+        return Ok(CompareBy::Text(folder.collation()));
+    }
+    let mut other = Expr::column(usize::MAX, field.clone());
+    unify(expr, &mut other, folder, operation)
+}
+
 fn unify_classes(classes: (Class, Class), left: &mut Expr, right: &mut Expr, folder: &Folder<'_>, operation: &str) -> Result<CompareBy, MySqlError> {
     use Class::*;
     let by = match classes {

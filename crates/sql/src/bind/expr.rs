@@ -5,6 +5,7 @@ use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 use super::binder::{Binder, Result};
 use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_only_members, comparison_of_text, unify_list};
 use super::merge::{as_bytes, as_written, coerce, merge};
+use super::subquery::lone_item;
 use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
 use crate::parse::ast::{self, BinaryOp, ExprKind as Ast, UnaryOp};
@@ -170,16 +171,24 @@ impl Binder<'_> {
         }
     }
 
-    /// DEFAULT(column): what a base table's column holds if nothing is given.
+    /// DEFAULT(column): what a base table's column holds if nothing is given, be it under a view's name.
     fn default_of(&mut self, column: &ast::ColumnRef) -> Result<Expr> {
         let bound = self.column(column)?;
-        let field = bound.as_column().and_then(|index| self.scope().from.fields.get(index).cloned());
-        if let Some(field) = field
-            && !field.schema.is_empty()
-            && let TableSource::Base(table) = self.source_of(&field.schema, &field.org_table)?
-            && let Some(position) = table.def().column(&field.org_name)
-        {
-            return self.default_value(table.def(), position);
+        let found = match bound.kind {
+            ExprKind::Column(index) => Some((0, index)),
+            ExprKind::Outer { depth, index } => Some((depth, index)),
+            _ => None,
+        };
+        let field = found.and_then(|(depth, index)| self.scopes.iter().rev().nth(depth)?.from.fields.get(index).cloned());
+        if let Some(field) = field.filter(|field| !field.schema.is_empty()) {
+            let base = match self.source_of(&field.schema, &field.org_table)? {
+                TableSource::Base(table) => table.def().column(&field.org_name).map(|position| (table, position)),
+                TableSource::View(view) => self.base_column(&view, &field.org_name)?,
+                TableSource::Virtual(_) => None,
+            };
+            if let Some((table, position)) = base {
+                return self.default_value(table.def(), position);
+            }
         }
         Err(highkey_types::errors::no_default_for_field(&column.column))
     }
@@ -356,12 +365,8 @@ impl Binder<'_> {
     fn compare_by(&mut self, comparison: Comparison, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
         match (self.row(left), self.row(right)) {
             (None, None) => {
-                let left_bound = without_select(self.expr(left)?);
-                let right_bound = without_select(self.expr(right)?);
-                // A hexadecimal literal against a number is a number.
-                let left_bound = if right_bound.ty.ty.is_number() { self.as_number(left, left_bound) } else { left_bound };
-                let right_bound = if left_bound.ty.ty.is_number() { self.as_number(right, right_bound) } else { right_bound };
-                comparison(op, left_bound, right_bound, &self.folder)
+                let (left_bound, right_bound) = (self.expr(left)?, self.expr(right)?);
+                self.compare_scalars(comparison, op, (left, left_bound), (right, right_bound))
             }
             (Some(left), Some(right)) => {
                 if left.len() != right.len() {
@@ -385,10 +390,23 @@ impl Binder<'_> {
         }
     }
 
-    /// A hexadecimal or bit literal as a number, anything else as it is bound.
+    /// Two scalars, each as it is written and as it is bound.
+    pub(super) fn compare_scalars(&self, comparison: Comparison, op: CompareOp, left: (&ast::Expr, Expr), right: (&ast::Expr, Expr)) -> Result<Expr> {
+        let (left_bound, right_bound) = (without_select(left.1), without_select(right.1));
+        // A hexadecimal literal against a number is a number.
+        let left_bound = if right_bound.ty.ty.is_number() { self.as_number(left.0, left_bound) } else { left_bound };
+        let right_bound = if left_bound.ty.ty.is_number() { self.as_number(right.0, right_bound) } else { right_bound };
+        comparison(op, left_bound, right_bound, &self.folder)
+    }
+
+    /// A hexadecimal or bit literal as a number, also one that a query selects from no table; anything else as it is bound.
     pub fn as_number(&self, syntax: &ast::Expr, bound: Expr) -> Expr {
         match &syntax.kind {
             Ast::Literal(literal) => self.numeric_literal(literal).unwrap_or(bound),
+            Ast::Subquery(query) => match lone_item(query) {
+                Some(item) => self.as_number(item, bound),
+                None => bound,
+            },
             _ => bound,
         }
     }
@@ -604,7 +622,7 @@ impl Binder<'_> {
     }
 }
 
-/// The string that a subquery is which selects it from no table, as MySQL takes `(SELECT '9:00')` for a constant.
+/// The constant that a subquery is which selects it from no table: to MySQL `(SELECT '9:00')` is '9:00'.
 fn without_select(expr: Expr) -> Expr {
     if let ExprKind::Subquery(sub) = &expr.kind
         && matches!(sub.kind, SubqueryKind::Scalar)
@@ -612,7 +630,6 @@ fn without_select(expr: Expr) -> Expr {
         && matches!(&input.kind, RelKind::Values { rows } if rows.len() == 1 && rows[0].is_empty())
         && let [constant] = exprs.as_slice()
         && matches!(constant.kind, ExprKind::Literal(_) | ExprKind::Param(_))
-        && constant.ty.ty.is_text()
     {
         return constant.clone();
     }

@@ -173,13 +173,17 @@ impl Binder<'_> {
         let target = &def.columns[column];
         let value = match &expr.kind {
             Ast::Default(None) => return Ok(AssignedValue::Default),
-            Ast::Default(Some(name)) => {
-                let other = def.column(&name.column).ok_or_else(|| errors::unknown_column(&name.to_string(), "field list"))?;
-                if other == column {
-                    return Ok(AssignedValue::Default);
+            Ast::Default(Some(name)) => match self.viewed_column(name)? {
+                Some((table, other)) if table.id() == def.id && other == column => return Ok(AssignedValue::Default),
+                Some((table, other)) => self.default_value(table.def(), other)?,
+                None => {
+                    let other = def.column(&name.column).ok_or_else(|| errors::unknown_column(&name.to_string(), "field list"))?;
+                    if other == column {
+                        return Ok(AssignedValue::Default);
+                    }
+                    self.default_value(def, other)?
                 }
-                self.default_value(def, other)?
-            }
+            },
             Ast::Literal(literal) if target.ty.is_number() => match self.numeric_literal(literal) {
                 Some(number) => number,
                 None => self.expr(expr)?,

@@ -80,7 +80,7 @@ pub(super) struct Scope {
     pub kept_members: Vec<usize>,
     /// Nothing of what its `*` stands for is read.
     pub star_unread: bool,
-    /// HAVING prefers what is grouped or selected over FROM.
+    /// HAVING: names mean what is grouped or selected, outside of aggregates.
     pub aliases_first: bool,
     /// The row of ON DUPLICATE KEY UPDATE's VALUES(): first position of the new row.
     pub values_base: Option<usize>,
@@ -106,26 +106,47 @@ impl Scope {
         Ok(())
     }
 
+    /// The fields of FROM that `name` may mean.
+    fn named(&self, name: &ColumnRef) -> impl Iterator<Item = usize> {
+        let means = move |i: usize, field: &Field| {
+            same_name(&field.name, &name.column)
+                && match (&name.table, &name.schema) {
+                    (None, _) => !self.from.hidden.contains(&i),
+                    (Some(table), _) if !same_table(&field.table, table) => false,
+                    (Some(_), Some(schema)) => field.schema.is_empty() || same_table(&field.schema, schema),
+                    (Some(_), None) => true,
+                }
+        };
+        self.from.fields.iter().enumerate().filter(move |(i, field)| means(*i, field)).map(|(i, _)| i)
+    }
+
     /// The field that `name` means in FROM: none, one, or error 1052.
     pub fn find(&self, name: &ColumnRef) -> Result<Option<usize>, MySqlError> {
-        let mut found = None;
-        for (i, field) in self.from.fields.iter().enumerate() {
-            if !same_name(&field.name, &name.column) {
-                continue;
-            }
-            match (&name.table, &name.schema) {
-                (None, _) if self.from.hidden.contains(&i) => continue,
-                (None, _) => {}
-                (Some(table), _) if !same_table(&field.table, table) => continue,
-                (Some(_), Some(schema)) if !field.schema.is_empty() && !same_table(&field.schema, schema) => continue,
-                _ => {}
-            }
-            if found.is_some() {
-                return Err(errors::ambiguous_column(&name.to_string(), self.clause().name()));
-            }
-            found = Some(i);
+        let mut named = self.named(name);
+        match (named.next(), named.next()) {
+            (Some(_), Some(_)) => Err(errors::ambiguous_column(&name.to_string(), self.clause().name())),
+            (found, _) => Ok(found),
         }
-        Ok(found)
+    }
+
+    /// What `name` means in HAVING: what is grouped by it, what is selected as it, or a column that is selected under another name.
+    pub fn find_chosen(&self, name: &ColumnRef) -> Result<Option<Expr>, MySqlError> {
+        let column = |index: usize| Expr::column(index, self.from.fields[index].ty.clone());
+        if let Some(index) = self.named(name).find(|&index| self.groups.iter().any(|group| group.as_column() == Some(index))) {
+            return Ok(Some(column(index)));
+        }
+        if !self.in_aggregate
+            && let Some(expr) = self.find_alias(name)?
+        {
+            let mut of_window = false;
+            expr.walk(&mut |e| of_window |= matches!(e.kind, ExprKind::WindowRef(_)));
+            return if of_window { Err(highkey_types::errors::window_invalid_window_func_alias_use(&name.column)) } else { Ok(Some(expr)) };
+        }
+        let mut selected = self.named(name).filter(|&index| self.aliases.iter().any(|(_, expr)| expr.as_column() == Some(index)));
+        match (selected.next(), selected.next()) {
+            (Some(_), Some(_)) => Err(errors::ambiguous_column(&name.to_string(), self.clause().name())),
+            (found, _) => Ok(found.map(column)),
+        }
     }
 
     /// The select alias that `name` means: the first that is no column, or else error 1052 if several columns differ.

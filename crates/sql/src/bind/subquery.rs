@@ -3,14 +3,14 @@
 use highkey_types::MySqlError;
 
 use super::binder::{Binder, Result};
-use super::compare::unify;
+use super::compare::{comparison, unify_selected};
 use super::errors;
 use super::merge::members_as_text;
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{CompareOp, Expr, ExprKind, ExprType, Subquery, SubqueryKind};
+use crate::plan::{CompareOp, Expr, ExprKind, ExprType, Rel, RelKind, Subquery, SubqueryKind};
 
 impl Binder<'_> {
-    pub fn subquery(&self, kind: SubqueryKind, plan: crate::plan::Rel, ty: ExprType) -> Expr {
+    pub fn subquery(&self, kind: SubqueryKind, plan: Rel, ty: ExprType) -> Expr {
         let correlated = plan.is_correlated();
         Expr { kind: ExprKind::Subquery(Box::new(Subquery { kind, plan, correlated })), ty }
     }
@@ -31,12 +31,18 @@ impl Binder<'_> {
         if plan.fields.len() != exprs.len() {
             return Err(errors::operand_columns(exprs.len()));
         }
+        if exprs.len() == 1
+            && let Some((item, constant)) = constant_of(query, &plan)
+        {
+            let op = if negated { CompareOp::Ne } else { CompareOp::Eq };
+            return self.compare_scalars(comparison, op, (expr, exprs.swap_remove(0)), (item, constant.clone()));
+        }
+        let literals = literals_of(query, &plan);
         let mut by = Vec::with_capacity(exprs.len());
         let mut nullable = false;
-        for (expr, field) in exprs.iter_mut().zip(&plan.fields) {
+        for (i, (expr, field)) in exprs.iter_mut().zip(&plan.fields).enumerate() {
             nullable |= expr.ty.nullable || field.ty.nullable;
-            let mut other = Expr::column(usize::MAX, field.ty.clone());
-            by.push(unify(expr, &mut other, &self.folder, "=")?);
+            by.push(unify_selected(expr, &field.ty, literals.get(i), &self.folder, "=")?);
         }
         Ok(self.subquery(SubqueryKind::In { exprs, by, negated }, plan, ExprType::boolean(nullable)))
     }
@@ -56,13 +62,52 @@ impl Binder<'_> {
             BinaryOp::Ge => CompareOp::Ge,
             _ => return Err(MySqlError::with_message(1064, "You have an error in your SQL syntax: <=> cannot be quantified")),
         };
-        let mut expr = self.expr(expr)?;
+        let mut bound = self.expr(expr)?;
         let plan = self.subquery_plan(query)?;
         let [field] = plan.fields.as_slice() else { return Err(errors::operand_columns(1)) };
-        let mut other = Expr::column(usize::MAX, field.ty.clone());
-        let by = unify(&mut expr, &mut other, &self.folder, op.symbol())?;
-        let nullable = expr.ty.nullable || field.ty.nullable;
-        let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(expr), by };
+        if let Some((item, constant)) = constant_of(query, &plan) {
+            return self.compare_scalars(comparison, op, (expr, bound), (item, constant.clone()));
+        }
+        // An order is asked of the least or the greatest, which is no literal.
+        let literals = if matches!(op, CompareOp::Eq | CompareOp::Ne) { literals_of(query, &plan) } else { &[] };
+        let by = unify_selected(&mut bound, &field.ty, literals.first(), &self.folder, op.symbol())?;
+        let nullable = bound.ty.nullable || field.ty.nullable;
+        let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(bound), by };
         Ok(self.subquery(kind, plan, ExprType::boolean(nullable)))
+    }
+}
+
+/// What a query selects that reads no table: one expression, nothing else. To MySQL the query is that expression.
+pub(super) fn lone_item(query: &ast::Query) -> Option<&ast::Expr> {
+    if query.with.is_some() || query.limit.is_some() {
+        return None;
+    }
+    match &query.body {
+        ast::QueryBody::Nested(inner) => lone_item(inner),
+        ast::QueryBody::Select(select) if select.from.is_empty() && select.filter.is_none() && select.group_by.is_empty() && select.having.is_none() => {
+            match select.items.as_slice() {
+                [ast::SelectItem::Expr { expr, .. }] => Some(expr),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The same of a query's plan too, if it depends on no row: an aggregate or a window is more than an expression.
+fn constant_of<'q, 'p>(query: &'q ast::Query, plan: &'p Rel) -> Option<(&'q ast::Expr, &'p Expr)> {
+    let item = lone_item(query)?;
+    let (input, exprs) = plan.selected()?;
+    let alone = matches!(&input.kind, RelKind::Values { rows } if rows.len() == 1 && rows[0].is_empty());
+    let [constant] = exprs else { return None };
+    (alone && !plan.is_correlated()).then_some((item, constant))
+}
+
+/// The expressions that a query selects, which MySQL compares where the rows are found; none of UNION and HAVING, of which it compares the result.
+fn literals_of<'p>(query: &ast::Query, plan: &'p Rel) -> &'p [Expr] {
+    match &query.body {
+        ast::QueryBody::Nested(inner) => literals_of(inner, plan),
+        ast::QueryBody::Select(select) if select.having.is_none() => plan.selected().map(|(_, exprs)| exprs).unwrap_or_default(),
+        _ => &[],
     }
 }

@@ -8,7 +8,7 @@ use highkey_types::{Collation, MySqlError, SqlMode, Str, TimeZone, Value};
 use super::binder::{Binder, Result};
 use super::from::rename;
 use super::privileges::Below;
-use super::scope::{Clause, FromScope, Scope};
+use super::scope::{Clause, FromScope, Scope, same_name};
 use super::{BindContext, TableSource, ViewCheck};
 use crate::parse::ast::{self, QueryBody};
 use crate::parse::print::{self, ResolvedColumn, ResolvedNames};
@@ -229,6 +229,39 @@ impl Binder<'_> {
         }
         self.merges = true;
         Ok(rel)
+    }
+
+    /// The column of a base table that a view's column is, if it is one.
+    pub fn base_column(&mut self, view: &Arc<View>, name: &str) -> Result<Option<(Arc<Table>, usize)>> {
+        let def = view.def();
+        let rel = self.in_view(view, |binder, query| {
+            let mut rel = binder.query_expression(query)?;
+            rename(&mut rel, &def.name, &column_names(def))?;
+            Ok(rel)
+        })?;
+        self.count_copy(&rel)?;
+        let column = rel.fields.iter().position(|field| same_name(&field.name, name)).and_then(|position| root(&rel, position));
+        Ok(column.and_then(|(scan, position)| match &scan.kind {
+            RelKind::Scan { table, .. } => Some((table.clone(), position)),
+            _ => None,
+        }))
+    }
+
+    /// The column of a base table that a name means which is a view's, in a statement that changes rows through views.
+    pub fn viewed_column(&mut self, name: &ast::ColumnRef) -> Result<Option<(Arc<Table>, usize)>> {
+        if self.views.is_empty() {
+            return Ok(None);
+        }
+        let scope = self.scope();
+        let Ok(Some(index)) = scope.find(name) else { return Ok(None) };
+        let field = scope.from.fields[index].clone();
+        if field.schema.is_empty() {
+            return Ok(None);
+        }
+        match self.source_of(&field.schema, &field.org_table)? {
+            TableSource::View(view) => self.base_column(&view, &field.org_name),
+            _ => Ok(None),
+        }
     }
 
     /// A view with the columns of its base tables; None if its rows are not theirs.

@@ -36,6 +36,8 @@ impl QueryActivity {
     pub fn clear(&self) {
         self.degrees.store(0, Ordering::Relaxed);
         self.by_ranges.store(0, Ordering::Relaxed);
+        // Of a query that ran to its end, but whose statement did not.
+        *self.work.lock() = Work::default();
         let mut scans = self.scans.lock();
         if !scans.is_empty() {
             scans.clear();
@@ -204,6 +206,11 @@ mod tests {
         activity.add_by_ranges(30);
         activity.add_work(&Work { select_scan: 1, ..Work::default() });
         assert_eq!(activity.take_work(100), Work { read_next: 30, read_rnd_next: 70, select_scan: 1, ..Work::default() });
+        assert_eq!(activity.take_work(0), Work::default());
+        // What an abandoned statement has not asked for is not the next one's.
+        activity.add_by_ranges(30);
+        activity.add_work(&Work { select_scan: 1, ..Work::default() });
+        activity.clear();
         assert_eq!(activity.take_work(0), Work::default());
         // Another stage is left as it is.
         progress.enter(Stage::CopyingRows, 10);

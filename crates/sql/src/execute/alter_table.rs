@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use highkey_table::{AlterPlan, CheckDef, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, RowConversion, Table, TableDef, TableSpec};
+use highkey_table::{
+    AlterPlan, CheckDef, ColumnDef, Default, ForeignKeyDef, IndexKind, IndexPart, IndexSpec, RowConversion, Table, TableDef, TableSpec, rename_checks,
+};
 use highkey_types::{Charset, ColumnType, MySqlError, Str, TypeKind, Value, errors};
 
 use super::ddl::{blocking_ddl, done};
@@ -27,7 +29,7 @@ impl Session {
         let database = self.state.instance.database().clone();
         if let Some(engine) = only_rebuilds(alter) {
             let table = database.catalog().table(&schema, &name)?;
-            self.check_engine(engine, &name)?;
+            self.check_engine(engine, &name, false)?;
             self.compact(&table).await?;
             return Ok(done(0));
         }
@@ -144,7 +146,7 @@ impl Session {
             AlterAction::DropCheck(name) => return Err(error::check_missing(name)),
             AlterAction::DropConstraint(name) => draft.drop_constraint(name)?,
             AlterAction::Options(options) => {
-                self.check_engine(options.engine.as_deref(), &draft.spec.name.clone())?;
+                self.check_engine(options.engine.as_deref(), &draft.spec.name.clone(), false)?;
                 self.note_table_options(options);
                 table_spec::apply_options(&mut draft.spec, options)?;
                 if let Some(collation) = collation_of(options.charset.as_deref(), options.collation.as_deref())? {
@@ -583,6 +585,9 @@ impl Draft {
         };
         let reused: Vec<bool> = self.columns.iter().map(is_reused).collect();
         let kept: Vec<bool> = self.columns.iter().map(|c| c.ast.is_none()).collect();
+        if spec.name != plan.name {
+            rename_checks(&mut spec.checks, &plan.name, &spec.name);
+        }
         let kept_checks = spec.checks.len();
         for (mut key, names) in self.foreign_keys {
             key.columns.clear();

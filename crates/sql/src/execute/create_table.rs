@@ -49,10 +49,10 @@ impl Session {
             table_spec::check_table_name(&name)?;
             let mut spec = TableSpec::like(source.def(), &schema, &name);
             spec.foreign_keys.clear();
-            rename_checks(&mut spec, &source.def().name);
+            name_checks(&mut spec);
             return self.make_table(spec, create, source.is_temporary()).await;
         }
-        self.check_engine(create.options.engine.as_deref(), &name)?;
+        self.check_engine(create.options.engine.as_deref(), &name, true)?;
         self.note_table_options(&create.options);
         let query = match &create.select {
             Some(query) => Some(self.bind_query(query).await?),
@@ -199,13 +199,10 @@ impl Session {
     }
 }
 
-/// CHECKs named after the table are named after the new one.
-fn rename_checks(spec: &mut TableSpec, old: &str) {
-    let prefix = format!("{old}_chk_");
-    for check in &mut spec.checks {
-        if let Some(number) = check.name.strip_prefix(prefix.as_str()) {
-            check.name = format!("{}_chk_{number}", spec.name).into();
-        }
+/// LIKE gives all CHECKs names of its own, as those of another table are taken.
+fn name_checks(spec: &mut TableSpec) {
+    for (i, check) in spec.checks.iter_mut().enumerate() {
+        check.name = format!("{}_chk_{}", spec.name, i + 1).into();
     }
 }
 

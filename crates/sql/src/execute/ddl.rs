@@ -15,9 +15,11 @@ use crate::information_schema;
 use crate::parse::{
     self,
     ast::{self, DatabaseOptions, ObjectName, StoredProgram},
+    print,
 };
 use crate::session::{Session, SessionState, error, error::err};
 use crate::show;
+use crate::variables::{is_engine_of_mysql, is_our_engine};
 
 impl Session {
     /// Schema and name of a table as the catalog knows them.
@@ -258,18 +260,22 @@ impl Session {
         Ok(done(0))
     }
 
-    /// ENGINE as written: ours under either name. Another is an error, or a warning without NO_ENGINE_SUBSTITUTION.
-    pub(crate) fn check_engine(&mut self, engine: Option<&str>, table: &str) -> Result<(), MySqlError> {
-        let Some(engine) = engine else { return Ok(()) };
-        if engine.eq_ignore_ascii_case("innodb") || engine.eq_ignore_ascii_case("highkey") {
-            return Ok(());
+    /// ENGINE as written: ours under either name, or in place of one that every MySQL has (docs/decisions/0008). Another is an error, or a warning without
+    /// NO_ENGINE_SUBSTITUTION. `creates`: the table is not there yet.
+    pub(crate) fn check_engine(&mut self, engine: Option<&str>, table: &str, creates: bool) -> Result<(), MySqlError> {
+        let Some(engine) = engine.filter(|engine| !is_our_engine(engine)) else { return Ok(()) };
+        let substituted = is_engine_of_mysql(engine);
+        if !substituted {
+            let unknown = error::unknown_engine(engine);
+            if self.state.mode(1 << 30) {
+                return Err(unknown);
+            }
+            self.state.push_ignored(unknown);
         }
-        let unknown = error::unknown_engine(engine);
-        if self.state.mode(1 << 30) {
-            return Err(unknown);
+        // What MySQL does not know leaves a table that is there where it is.
+        if substituted || creates {
+            self.state.push_warning(error::warning(1266, format!("Using storage engine InnoDB for table '{table}'")));
         }
-        self.state.push_ignored(unknown);
-        self.state.push_warning(error::warning(1266, format!("Using storage engine InnoDB for table '{table}'")));
         Ok(())
     }
 
@@ -318,6 +324,11 @@ impl DefinitionChecks for SessionState {
         };
         // Any loss but the rounding of a number makes the default invalid.
         highkey_types::store(value, &column.ty, &column.name, &mut cx).map_err(|_| invalid())
+    }
+
+    fn stored_text(&self, text: &ast::ExprText) -> String {
+        // What cannot be printed is refused when it is checked.
+        print::stored(&text.expr, self.config.collation_connection.charset).unwrap_or_else(|_| text.text.clone())
     }
 
     fn check_expr(&mut self, text: &ast::ExprText, columns: &[ColumnDef], place: ExprPlace<'_>) -> Result<(), MySqlError> {

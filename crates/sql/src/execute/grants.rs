@@ -27,6 +27,8 @@ struct Wanted {
     /// Privileges by column.
     columns: BTreeMap<String, Privileges>,
     dynamic: Vec<String>,
+    /// GRANT OPTION is among the privileges, not behind WITH: it is for the dynamic privileges that the account has, too.
+    option_of_all: bool,
 }
 
 impl Session {
@@ -37,7 +39,7 @@ impl Session {
         let Some(on) = &grant.on else {
             return if granting { Err(errors::syntax_error().into()) } else { self.revoke_all(grant).await };
         };
-        let wanted = self.wanted(grant, on)?;
+        let wanted = self.wanted(grant, on, granting)?;
         self.check_grantor(&wanted)?;
         if granting {
             self.check_granted_on(&wanted)?;
@@ -113,8 +115,8 @@ impl Session {
     }
 
     /// What the names of privileges mean at their level. Errors 1144, 1149, 1221 and 3619 for what cannot be granted there.
-    fn wanted(&self, grant: &Grant, on: &(Option<String>, Option<String>)) -> Result<Wanted, MySqlError> {
-        let mut wanted = Wanted { level: self.grant_level(on)?, privileges: Privileges::NONE, columns: BTreeMap::new(), dynamic: Vec::new() };
+    fn wanted(&self, grant: &Grant, on: &(Option<String>, Option<String>), granting: bool) -> Result<Wanted, MySqlError> {
+        let mut wanted = Wanted { level: self.grant_level(on)?, privileges: Privileges::NONE, columns: BTreeMap::new(), dynamic: Vec::new(), option_of_all: false };
         let (is_global, of_level) = match &wanted.level {
             Level::Global => (true, Privileges::ALL),
             Level::Schema(_) => (false, Privileges::OF_SCHEMA),
@@ -126,10 +128,16 @@ impl Session {
                 _ if matches!(name, "ALL" | "ALL PRIVILEGES") => {
                     wanted.privileges = wanted.privileges.and(of_level);
                     if is_global {
+                        // Who loses everything ON *.* may grant nothing of it either.
+                        wanted.privileges = wanted.privileges.and(if granting { Privileges::NONE } else { Privileges::GRANT });
                         wanted.dynamic.extend(DYNAMIC_PRIVILEGES.iter().map(|name| (*name).to_owned()));
                     }
                 }
                 _ if name == "USAGE" => {}
+                Some(bit) if bit == Privileges::GRANT && privilege.columns.is_empty() => {
+                    wanted.privileges = wanted.privileges.and(bit);
+                    wanted.option_of_all = true;
+                }
                 _ if name == "PROXY" => return Err(error::not_supported("PROXY")),
                 Some(bit) if privilege.columns.is_empty() => wanted.privileges = wanted.privileges.and(bit),
                 Some(bit) if Privileges::OF_COLUMN.has(bit) => {
@@ -228,6 +236,9 @@ impl Wanted {
                 let grantable = self.privileges.has(Privileges::GRANT);
                 for name in &self.dynamic {
                     *grants.dynamic.entry(name.clone()).or_default() |= grantable;
+                }
+                if self.option_of_all {
+                    grants.dynamic.values_mut().for_each(|grantable| *grantable = true);
                 }
             }
             Level::Schema(pattern) => {

@@ -14,6 +14,9 @@ pub trait DefinitionChecks {
     fn default_literal(&mut self, expr: &ast::Expr, column: &ColumnDef) -> Result<Value, MySqlError>;
     /// Binds an expression over `columns`; what it may refer to is checked there. `what` is for messages.
     fn check_expr(&mut self, text: &ast::ExprText, columns: &[ColumnDef], place: ExprPlace<'_>) -> Result<(), MySqlError>;
+
+    /// An expression as the catalog keeps it and MySQL shows it.
+    fn stored_text(&self, text: &ast::ExprText) -> String;
     /// The columns that a stored expression reads.
     fn columns_of(&mut self, expr: &str, columns: &[ColumnDef]) -> Result<Vec<usize>, MySqlError>;
 }
@@ -77,7 +80,7 @@ pub fn column(ast: &ast::ColumnDef, default: &'static Collation, cx: &mut dyn De
         if def.auto_increment || ast.default.is_some() || ast.on_update.is_some() {
             return Err(err(1221, "Incorrect usage of DEFAULT and generated column"));
         }
-        def.generated = Some(Generated { expr: generated.expr.text.clone(), stored: generated.stored });
+        def.generated = Some(Generated { expr: cx.stored_text(&generated.expr), stored: generated.stored });
     }
     if def.auto_increment && !(def.ty.is_integer() || def.ty.is_real()) {
         return Err(error::wrong_field_spec(&ast.name));
@@ -111,7 +114,7 @@ pub fn resolve_default(default: &ast::ColumnDefault, def: &ColumnDef, cx: &mut d
             TypeKind::DateTime(n) | TypeKind::Timestamp(n) if u32::from(n) == *fsp => Ok(Default::CurrentTimestamp(n)),
             _ => Err(error::invalid_default(&def.name)),
         },
-        ast::ColumnDefault::Expr(text) => Ok(Default::Expr(text.text.clone())),
+        ast::ColumnDefault::Expr(text) => Ok(Default::Expr(cx.stored_text(text))),
         ast::ColumnDefault::Literal(literal) => {
             let null = matches!(literal.kind, ast::ExprKind::Literal(ast::Literal::Null));
             if null {
@@ -327,7 +330,7 @@ pub fn add_foreign_key(spec: &mut TableSpec, key: &ast::ForeignKeyDef, altering:
         }
         columns.push(column);
     }
-    let name: Str = match &key.name {
+    let name: Str = match key.name.as_ref().or(key.index_name.as_ref()) {
         Some(name) => {
             check_length(name)?;
             name.as_str().into()
@@ -462,7 +465,7 @@ pub fn add_check(spec: &mut TableSpec, check: &ast::CheckDef, cx: &mut dyn Defin
         None => (1..).map(|n| format!("{}_chk_{n}", spec.name)).find(|n| !taken(n)).expect("numbers do not end").into(),
     };
     cx.check_expr(&check.expr, &spec.columns, ExprPlace::Check(&name))?;
-    spec.checks.push(CheckDef { name, expr: check.expr.text.clone(), enforced: check.enforced });
+    spec.checks.push(CheckDef { name, expr: cx.stored_text(&check.expr), enforced: check.enforced });
     Ok(())
 }
 

@@ -375,7 +375,7 @@ fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec<Value> {
         t(column_extra(column)),
         t(privileges),
         t(&column.comment),
-        t(column.generated.as_ref().map_or("", |g| &g.expr)),
+        t(column.generated.as_ref().map_or(String::new(), |g| escaped(&g.expr))),
         Value::Null,
     ]
 }
@@ -397,10 +397,15 @@ pub fn column_default(column: &ColumnDef) -> Option<String> {
                 }
             }
         }),
-        Default::Expr(text) => Some(text.clone()),
+        Default::Expr(text) => Some(escaped(text)),
         Default::CurrentTimestamp(0) => Some("CURRENT_TIMESTAMP".to_owned()),
         Default::CurrentTimestamp(n) => Some(format!("CURRENT_TIMESTAMP({n})")),
     }
+}
+
+/// An expression as MySQL's tables hold it: what delimits its strings is escaped.
+fn escaped(expr: &str) -> String {
+    expr.replace('\\', "\\\\").replace('\'', "\\'")
 }
 
 /// The Extra column of SHOW COLUMNS.
@@ -531,7 +536,7 @@ fn table_constraints(state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Ve
 fn check_constraints(_state: &SessionState, table: &Arc<Table>, rows: &mut Vec<Vec<Value>>) {
     let def = table.def();
     for check in &def.checks {
-        rows.push(vec![t("def"), t(&def.schema), t(&check.name), t(format!("({})", check.expr))]);
+        rows.push(vec![t("def"), t(&def.schema), t(&check.name), t(escaped(&check.expr))]);
     }
 }
 

@@ -138,7 +138,7 @@ impl Parser<'_> {
         let kind = match self.any_kw(&["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE"]) {
             Some("IN") => {
                 self.expect_sym("(")?;
-                let kind = if self.query_follows() {
+                let kind = if self.query_follows() && self.parentheses_hold_queries() {
                     ExprKind::InQuery { expr, query: Box::new(self.query()?), negated }
                 } else {
                     ExprKind::InList { expr, list: self.list(Self::expr)?, negated }

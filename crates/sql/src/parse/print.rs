@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use highkey_types::{MySqlError, Str};
+use highkey_types::{Charset, MySqlError, Str};
 
 use super::ast::*;
 use super::parser::Result;
@@ -61,6 +61,14 @@ pub fn expression(expr: &Expr) -> Result<String> {
     Ok(printer.out)
 }
 
+/// The same as MySQL shows it: strings say their character set, which is that of the connection. Error 1351 as `resolved`.
+pub fn stored(expr: &Expr, charset: Charset) -> Result<String> {
+    let names = ResolvedNames { charset: charset.name(), ..ResolvedNames::default() };
+    let mut printer = Printer { names: Some(&names), strings: Some(charset), ..Printer::default() };
+    printer.expr(expr)?;
+    Ok(printer.out)
+}
+
 /// The names of the columns of a view that is made.
 pub fn column_names(query: &Query, names: &ResolvedNames) -> Result<Vec<String>> {
     let items = Printer { names: Some(names), ..Printer::default() }.query(query)?;
@@ -77,6 +85,8 @@ struct Printer<'n> {
     out: String,
     names: Option<&'n ResolvedNames>,
     hidden_schema: Option<&'n str>,
+    /// The character set that strings without one say.
+    strings: Option<Charset>,
     /// Common table expressions in scope.
     ctes: Vec<String>,
     /// The query that comes next is a subquery of an expression.
@@ -861,6 +871,12 @@ impl Printer<'_> {
                 return Ok(());
             }
             ("name_const", _) => return self.call("NAME_CONST", &args),
+            ("round", [arg]) => {
+                self.put("round(");
+                self.expr(arg)?;
+                self.put(",0)");
+                return Ok(());
+            }
             _ => {}
         }
         let name = SYNONYMS.iter().find(|(synonym, _)| *synonym == name).map_or(name.as_str(), |(_, name)| name);
@@ -1005,7 +1021,8 @@ impl Printer<'_> {
             Literal::Int(n) => self.put(&n.to_string()),
             Literal::Decimal(text) | Literal::Float(text) => self.put(text),
             Literal::String { value, introducer } => {
-                self.put(&introduced(introducer).unwrap_or_default());
+                let said = self.strings.map(|charset| format!("_{}", charset_of(charset, value)));
+                self.put(&introduced(introducer).or(said).unwrap_or_default());
                 self.string(value);
             }
             Literal::Hex { value, introducer } => {
@@ -1028,6 +1045,15 @@ impl Printer<'_> {
                 self.string(text);
             }
         }
+    }
+}
+
+/// The name of the character set that a string of a connection says. Behind `_latin1` it would have the bytes that it has here.
+fn charset_of(connection: Charset, text: &str) -> &'static str {
+    match connection {
+        Charset::Latin1 | Charset::Ascii if !text.is_ascii() => Charset::Utf8mb4.name(),
+        Charset::Utf8mb3 => "utf8mb3",
+        charset => charset.name(),
     }
 }
 

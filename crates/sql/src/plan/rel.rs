@@ -282,6 +282,15 @@ impl Rel {
         Rel { kind: RelKind::Values { rows: vec![Vec::new()] }, fields: Vec::new() }
     }
 
+    /// The rows and the expressions of the last projection, if nothing but an order and DISTINCT come behind it.
+    pub fn selected(&self) -> Option<(&Rel, &[Expr])> {
+        match &self.kind {
+            RelKind::Project { input, exprs } => Some((input, exprs)),
+            RelKind::Distinct { input } | RelKind::Sort { input, .. } => input.selected(),
+            _ => None,
+        }
+    }
+
     /// Rows of `self` that satisfy `predicate`.
     pub fn filter(self, predicate: Expr) -> Rel {
         let fields = self.fields.clone();

@@ -439,7 +439,10 @@ fn depends_on_values(e: &Expr) -> bool {
         ExprKind::Compare { by, left, right, .. } => is_converted(left, right, *by) || is_converted(right, left, *by),
         ExprKind::In { expr, list, by, .. } => list.iter().any(|item| is_converted(item, expr, *by) || is_converted(expr, item, *by)),
         ExprKind::Subquery(subquery) => {
-            let converts = |(i, (expr, by)): (usize, (&Expr, &CompareBy))| is_converted(expr, &Expr::column(i, subquery.plan.fields[i].ty.clone()), *by);
+            let selected = subquery.plan.selected().map(|(_, exprs)| exprs).unwrap_or_default();
+            let converts = |(i, (expr, by)): (usize, (&Expr, &CompareBy))| {
+                is_converted(expr, &Expr::column(i, subquery.plan.fields[i].ty.clone()), *by) || selected.get(i).is_some_and(|item| is_converted(item, expr, *by))
+            };
             match &subquery.kind {
                 SubqueryKind::In { exprs, by, .. } => exprs.iter().zip(by).enumerate().any(converts),
                 SubqueryKind::Quantified { expr, by, .. } => converts((0, (&**expr, by))),

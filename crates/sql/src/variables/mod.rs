@@ -353,12 +353,22 @@ pub fn convert(id: VarId, value: &Value, warnings: &mut Vec<Warning>) -> Result<
             _ => Err(error::wrong_type_for_var(name)),
         },
         Kind::Engine => match value {
-            Value::Text(t) if t.eq_ignore_ascii_case("innodb") || t.eq_ignore_ascii_case("highkey") => Ok(VarValue::Text(Arc::from("InnoDB"))),
+            Value::Text(t) if is_our_engine(t) || is_engine_of_mysql(t) => Ok(VarValue::Text(Arc::from("InnoDB"))),
             Value::Text(t) => Err(error::unknown_engine(t)),
             Value::Null => refuse(),
             _ => Err(error::wrong_type_for_var(name)),
         },
     }
+}
+
+/// The engine here, which is named as programs expect it.
+pub fn is_our_engine(name: &str) -> bool {
+    ["InnoDB", "Highkey"].iter().any(|ours| name.eq_ignore_ascii_case(ours))
+}
+
+/// An engine that every MySQL has: its tables are ours here, whatever sql_mode says.
+pub fn is_engine_of_mysql(name: &str) -> bool {
+    ["MyISAM", "MEMORY", "HEAP", "CSV", "ARCHIVE", "BLACKHOLE", "MRG_MYISAM", "MERGE"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 fn number(value: &Value) -> Option<u64> {

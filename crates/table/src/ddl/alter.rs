@@ -8,7 +8,7 @@ use highkey_types::{ColumnType, MySqlError, Str, TypeKind, Value};
 
 use super::build::{TreeBuilder, for_each_row};
 use super::table::{drop_trees, make_trees, refuse_system_schema};
-use super::{DdlContext, spec};
+use super::{DdlContext, checks, spec};
 use crate::catalog::keys;
 use crate::database::Database;
 use crate::def::{IndexDef, IndexKind, IndexSpec, TableDef, TableSpec, same_name};
@@ -96,6 +96,7 @@ impl Database {
         def.id = old.def.id;
         def.version = old.def.version + 1;
         let altered = define::check_altered(&catalog, cx, &old, &plan, &mut def)?;
+        checks::check_names(&catalog, &def, Some(old.def()), &[])?;
         let copy = plan.convert_rows || !keeps_rows(&old.def, &def, &plan.columns);
         if !copy {
             def.created_at = old.def.created_at;

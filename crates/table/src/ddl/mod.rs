@@ -6,6 +6,7 @@
 
 mod alter;
 mod build;
+mod checks;
 mod schema;
 mod spec;
 mod table;
@@ -27,6 +28,7 @@ use crate::transaction::HeldLocks;
 
 pub(crate) use alter::same_bytes;
 pub use alter::{AlterPlan, RowConversion};
+pub use checks::rename_checks;
 pub(crate) use spec::define;
 pub use table::TableName;
 pub(crate) use table::{drop_trees, make_trees, next_definition, refuse_system_schema};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use highkey_storage::{Isolation, Txn};
 use highkey_types::{MySqlError, Str};
 
-use super::{DdlContext, spec};
+use super::{DdlContext, checks, spec};
 use crate::catalog::{Catalog, keys, record};
 use crate::database::Database;
 use crate::def::{TableDef, TableId, TableSpec, is_system_schema};
@@ -23,7 +23,7 @@ pub type TableName = Name;
 
 impl Database {
     /// Errors: 1049, 1050, and those of the definition (1059 to 1075, 1089, 1113, 1117, 1118, 1170, 1280, 1821 to 1830, 3104, 3152, 3733,
-    /// 3734, 3780).
+    /// 3734, 3780, 3822).
     pub async fn create_table(self: &Arc<Self>, cx: &DdlContext, wanted: TableSpec) -> Result<Arc<Table>, MySqlError> {
         refuse_system_schema(&wanted.schema)?;
         let name = (wanted.schema.clone(), wanted.name.clone());
@@ -52,6 +52,7 @@ impl Database {
         }
         let mut def = spec::define(wanted)?;
         define::check_created(&catalog, cx, &def)?;
+        checks::check_names(&catalog, &def, None, &[])?;
         make_trees(txn, &mut def)?;
         // The number of a table's first tree is never used again, nor is the table's number then.
         def.id = TableId(u64::from(def.indexes[0].id.0));
@@ -128,7 +129,7 @@ impl Database {
     }
 
     /// RENAME TABLE of tables and views: renames from left to right, all or none; names may be exchanged through a third one.
-    /// Foreign keys follow; views over what is renamed do not. Errors: 1049, 1050, 1146, 1450, 1822, 1826, 3734, 3780.
+    /// Foreign keys follow; views over what is renamed do not. Errors: 1049, 1050, 1146, 1450, 1822, 1826, 3734, 3780, 3822.
     pub async fn rename_tables(
         self: &Arc<Self>,
         cx: &DdlContext,
@@ -178,9 +179,13 @@ impl Database {
             let Some(table) = table else { continue };
             let mut def = next_definition(&table.def);
             (def.schema, def.name) = (schema.clone(), name.clone());
+            checks::rename_checks(&mut def.checks, &table.def.name, name);
             renamed.push((table.clone(), def));
         }
         let others = define::check_renamed(&catalog, cx, &mut renamed)?;
+        let leaving: Vec<TableId> = renamed.iter().map(|(table, _)| table.def.id).collect();
+        renamed.iter().try_for_each(|(table, def)| checks::check_names(&catalog, def, Some(table.def()), &leaving))?;
+        checks::check_names_among(renamed.iter().map(|(_, def)| def))?;
         renamed.extend(others);
         renamed.iter().try_for_each(|(_, def)| self.write_table(&mut txn, def))?;
         let views = self.rename_views(&mut txn, &view_places)?;

@@ -11,7 +11,7 @@ use super::{Mismatch, index_of, referenced};
 use crate::catalog::Catalog;
 use crate::database::Database;
 use crate::ddl::{AlterPlan, DdlContext};
-use crate::def::{ForeignKeyDef, ReferenceAction, TableDef, same_name};
+use crate::def::{ForeignKeyDef, ReferenceAction, TableDef, TableId, same_name};
 use crate::error;
 use crate::index::IndexCodec;
 use crate::metadata_lock::Name;
@@ -51,7 +51,7 @@ pub(crate) fn check_created(catalog: &Catalog, cx: &DdlContext, def: &TableDef) 
     for key in &def.foreign_keys {
         check_key(catalog, cx, def, key)?;
     }
-    check_names(catalog, def)?;
+    check_names(catalog, def, &[])?;
     check_awaited(catalog, cx, def)
 }
 
@@ -69,11 +69,11 @@ fn check_awaited(catalog: &Catalog, cx: &DdlContext, def: &TableDef) -> Result<(
     Ok(())
 }
 
-/// Error 1826 for a name that another foreign key of the schema has.
-fn check_names(catalog: &Catalog, def: &TableDef) -> Result<(), MySqlError> {
+/// Error 1826 for a name that another foreign key of the schema has; tables that are `leaving` their names are asked under the new ones.
+fn check_names(catalog: &Catalog, def: &TableDef, leaving: &[TableId]) -> Result<(), MySqlError> {
     for (at, key) in def.foreign_keys.iter().enumerate() {
         let mut taken = def.foreign_keys[..at].iter().any(|other| same_name(&other.name, &key.name));
-        taken |= catalog.tables(&def.schema).iter().filter(|table| table.def.id != def.id).any(|table| {
+        taken |= catalog.tables(&def.schema).iter().filter(|table| table.def.id != def.id && !leaving.contains(&table.def.id)).any(|table| {
             table.def.foreign_keys.iter().any(|other| same_name(&other.name, &key.name))
         });
         if taken {
@@ -197,8 +197,9 @@ pub(crate) fn check_renamed(
         sort_keys(def);
         check_awaited(catalog, cx, def)?;
     }
+    let leaving: Vec<TableId> = renamed.iter().map(|(table, _)| table.def.id).collect();
     for (at, (_, def)) in renamed.iter().enumerate() {
-        check_names(catalog, def)?;
+        check_names(catalog, def, &leaving)?;
         let among = renamed[..at].iter().filter(|(_, other)| other.schema == def.schema).flat_map(|(_, other)| &other.foreign_keys);
         if let Some(key) = among.into_iter().find(|key| def.foreign_keys.iter().any(|own| same_name(&own.name, &key.name))) {
             return Err(errors::fk_dup_name(&key.name));
@@ -312,7 +313,7 @@ pub(crate) fn check_altered(
             return Err(mismatch(def, key, &parent.def, why));
         }
     }
-    check_names(catalog, def)?;
+    check_names(catalog, def, &[])?;
     sort_keys(def);
     altered.children.iter_mut().for_each(|(_, child)| sort_keys(child));
     Ok(altered)

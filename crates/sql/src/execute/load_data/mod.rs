@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use highkey_table::{EncodedRows, OnDuplicate, Stage};
-use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TextRowEncoder, Value, errors};
+use highkey_table::{ColumnDef, Default, EncodedRows, OnDuplicate, Stage};
+use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TextRowEncoder, TypeKind, Value, errors};
 
 use self::blocks::{BLOCK_BYTES, BlockCutter, BlockPlan, Converted, convert, is_plain};
 use self::lines::{FieldText, LineParser};
@@ -108,6 +108,11 @@ fn is_cut_off(bytes: &[u8], ty: &ColumnType) -> bool {
 }
 
 /// The columns among the targets.
+/// Where a line has too few fields, what is not NULL by default becomes zero or nothing at all, whatever its default is.
+fn is_null_unless_given(def: &ColumnDef) -> bool {
+    def.nullable && matches!(def.default, Default::None | Default::Dropped | Default::Literal(Value::Null))
+}
+
 fn columns_of(bound: &BoundLoad) -> impl Iterator<Item = usize> {
     bound.targets.iter().filter_map(|t| if let BoundLoadTarget::Column(c) = t { Some(*c) } else { None })
 }
@@ -382,12 +387,18 @@ impl Session {
                                 return Err(error);
                             }
                             self.state.push_ignored(error);
-                            let mut default = inserter.target.default(&mut self.state, column, &row, true, number)?;
-                            // MySQL has cleared the NULL flag by then.
-                            if bound.format.is_fixed() && default == Value::Null {
-                                default = super::target::implicit_default(&def.ty);
-                            }
-                            row[column] = default;
+                            row[column] = if bound.format.is_fixed() {
+                                let default = inserter.target.default(&mut self.state, column, &row, true, number)?;
+                                // MySQL has cleared the NULL flag by then.
+                                if default == Value::Null { super::target::implicit_default(&def.ty) } else { default }
+                            } else {
+                                match &def.ty.kind {
+                                    _ if def.auto_increment || def.generated.is_some() || is_null_unless_given(def) => Value::Null,
+                                    TypeKind::Timestamp(fsp) if !def.nullable => inserter.target.now(&mut self.state, column, *fsp, true, number)?,
+                                    TypeKind::Enum(_) => Value::Enum(0, "".into()),
+                                    _ => super::target::implicit_default(&def.ty),
+                                }
+                            };
                             continue;
                         }
                         Some(FieldText::Null) if !def.nullable && !def.auto_increment => {

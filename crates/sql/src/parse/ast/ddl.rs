@@ -199,7 +199,7 @@ pub struct IndexDef {
 pub struct ForeignKeyDef {
     /// CONSTRAINT name.
     pub name: Option<String>,
-    /// The name between KEY and the columns: of the index that is made for it. (Until 8.0.15 MySQL named the foreign key by it, too.)
+    /// The name between KEY and the columns: of the index that is made for it, and its own if it has no other one (until MySQL 8.0.15).
     pub index_name: Option<String>,
     /// Its columns.
     pub columns: Vec<String>,

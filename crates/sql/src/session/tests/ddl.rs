@@ -163,3 +163,22 @@ async fn several_threads_build_indexes() {
     assert_eq!(c.ok("INSERT INTO u SELECT * FROM t").await.affected_rows, 8000);
     assert_eq!(c.rows("CHECK TABLE u").await, table("d.u check status OK"));
 }
+
+#[tokio::test]
+async fn engines_of_mysql_become_ours() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    for engine in ["MyISAM", "memory", "HEAP", "'CSV'", "ARCHIVE", "BLACKHOLE", "MRG_MYISAM"] {
+        c.ok(&format!("CREATE TABLE e (id INT) ENGINE={engine}")).await;
+        assert_eq!(c.rows("SHOW WARNINGS").await, [["Warning", "1266", "Using storage engine InnoDB for table 'e'"]], "{engine}");
+        c.ok("ALTER TABLE e ENGINE=InnoDB").await;
+        assert!(c.rows("SHOW WARNINGS").await.is_empty(), "{engine}");
+        c.ok(&format!("ALTER TABLE e ENGINE={engine}, ADD v INT")).await;
+        assert_eq!(c.rows("SHOW WARNINGS").await, [["Warning", "1266", "Using storage engine InnoDB for table 'e'"]], "{engine}");
+        assert_eq!(c.rows("SELECT engine FROM information_schema.tables WHERE table_name = 'e'").await, [["InnoDB"]]);
+        c.ok("DROP TABLE e").await;
+    }
+    assert_eq!(c.error("CREATE TABLE e (id INT) ENGINE=FEDERATED").await.0, 1286);
+    c.ok("SET default_storage_engine = MyISAM").await;
+    assert_eq!(c.value("SELECT @@default_storage_engine").await, "InnoDB");
+}

@@ -240,6 +240,20 @@ async fn load_data_of_fixed_fields() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), expected);
 }
 
+/// As MySQL 8.0.12 does it.
+#[tokio::test]
+async fn load_data_of_too_few_fields() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL DEFAULT 5, v VARCHAR(5) NOT NULL DEFAULT 'q', d DATE NOT NULL DEFAULT '2020-01-01', e ENUM('x', 'y') NOT NULL DEFAULT 'y', k INT DEFAULT 7, o INT, s TIMESTAMP NOT NULL DEFAULT '2001-01-01', z INT NOT NULL)").await;
+    let mut sink = Collector { file: b"1\t8\n2\n3\t6\tabc\n".to_vec(), ..Collector::default() };
+    c.session.execute(b"LOAD DATA LOCAL INFILE 'f' INTO TABLE t", &mut sink).await.unwrap();
+    let warnings = c.rows("SHOW WARNINGS").await;
+    assert!(warnings.len() == 21 && warnings.iter().all(|warning| warning[1] == "1261"), "{warnings:?}");
+    let rows = c.rows("SELECT id, n, v, d, e + 0, k, o, s > '2002-01-01', z FROM t ORDER BY id").await;
+    assert_eq!(rows, [["1", "8", "", "0000-00-00", "0", "0", "NULL", "1", "0"], ["2", "0", "", "0000-00-00", "0", "0", "NULL", "1", "0"], ["3", "6", "abc", "0000-00-00", "0", "0", "NULL", "1", "0"]]);
+}
+
 #[tokio::test]
 async fn a_rejected_statement_leaves_no_rows() {
     let server = Server::new();

@@ -2,6 +2,7 @@
 
 mod auto_lock;
 mod binlog;
+mod checks;
 mod columns;
 mod ddl;
 mod depth;

@@ -13,6 +13,13 @@ pub fn prefetch(bytes: &[u8]) {
     }
 }
 
+/// All of the bytes are read soon, in another order than theirs.
+pub(crate) fn prefetch_all(bytes: &[u8]) {
+    for line in bytes.chunks(LINE) {
+        prefetch_line(line.as_ptr());
+    }
+}
+
 /// The cache line of an address is read soon.
 #[inline]
 pub(crate) fn prefetch_line(address: *const u8) {

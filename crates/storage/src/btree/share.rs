@@ -13,6 +13,7 @@ use crate::page::slotted::node::Trend;
 use crate::page::slotted::op::{self, Records, Reshape};
 use crate::page::slotted::read::child_slot;
 use crate::page::slotted::{Checked, Frame, Node, Range};
+use crate::prefetch::prefetch_all;
 
 /// Joint free space from which two pages share instead of becoming three.
 const SHARE_MIN: usize = PAGE_SIZE / 8;
@@ -74,6 +75,9 @@ impl BTree {
         if full.free() >= need {
             return Ok(true);
         }
+        // All of both pages is read next, record by record: wherever those lie.
+        prefetch_all(&left);
+        prefetch_all(&right);
         let pair = Pair::new(l, r, Some(key)).map_err(fail)?;
         let packed = is_appended(l, r, full);
         let young = full.page_id() == l.page_id() && r.has(APPEND) && r.free() >= 2 * need;

@@ -106,6 +106,8 @@ impl BufferPool {
     pub fn optimistic(&self, id: PageId) -> Result<OptimisticGuard<'_>> {
         let entry = self.table.entry(id)?;
         loop {
+            // The frame is looked at before the latch allows it: a hint.
+            self.frames.prefetch_ends(entry.frame());
             if let Some(version) = self.latch(entry).optimistic() {
                 return Ok(OptimisticGuard::new(self, entry, version));
             }

@@ -17,6 +17,8 @@ const READ_BYTES_ALL: usize = 32 << 20;
 const AHEAD_ENTRIES: usize = 2048;
 const AHEAD_BYTES: usize = 256 << 10;
 const AHEAD_BLOCKS: usize = 4;
+/// Entries of the runs in memory that are merged at a time, about: what is known of them while they are sorted fits a core's second-level cache.
+const PART_ENTRIES: usize = 32 << 10;
 /// How many entries ahead of its use one is fetched from memory: merged ones lie anywhere.
 const FETCH_AHEAD: usize = 8;
 
@@ -51,6 +53,15 @@ impl Run {
 
     pub fn row(&self, i: usize) -> u64 {
         self.entries[i].row
+    }
+
+    /// By what an entry is ordered.
+    fn order(&self, i: usize) -> (u64, &[u8], u64) {
+        self.order_of(&self.entries[i])
+    }
+
+    fn order_of(&self, entry: &Entry) -> (u64, &[u8], u64) {
+        (entry.prefix, &self.keys[entry.key.0 as usize..entry.key.1 as usize], entry.row)
     }
 
     /// Bytes it takes in memory.
@@ -103,10 +114,9 @@ impl Run {
             head[..n].copy_from_slice(&rest[..n]);
             u64::from_be_bytes(head)
         };
-        let mut order: Vec<(u64, u32)> = self.entries.iter().zip(0..).map(|(e, i)| (head(e), i)).collect();
-        let rest = |i: u32| (self.key(i as usize), self.row(i as usize));
-        order.sort_unstable_by(|(a, x), (b, y)| a.cmp(b).then_with(|| rest(*x).cmp(&rest(*y))));
-        self.entries = order.into_iter().map(|(_, i)| self.entries[i as usize]).collect();
+        let mut order: Vec<Place> = self.entries.iter().zip(0..).map(|(e, entry)| Place { head: head(e), run: 0, entry }).collect();
+        sort_places(&mut order, &mut Vec::new(), |place| (self.key(place.entry as usize), self.row(place.entry as usize)));
+        self.entries = order.into_iter().map(|place| self.entries[place.entry as usize]).collect();
         false
     }
 }
@@ -125,6 +135,46 @@ impl BatchRows for Run {
         let (start, end) = self.entries[i].value;
         &self.values[start as usize..end as usize]
     }
+}
+
+/// Where an entry is, with eight bytes of its key as a number that orders as they do.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    head: u64,
+    run: u32,
+    entry: u32,
+}
+
+/// So few are compared rather than counted.
+const COUNTED_MIN: usize = 256;
+
+/// Sorts by the heads, places of equal heads by what `rest` says of them. Radix sort by those bytes of the heads that differ: no comparison
+/// of random keys, whose outcome the processor cannot foresee. `spare` is room for a copy.
+fn sort_places<K: Ord>(places: &mut Vec<Place>, spare: &mut Vec<Place>, rest: impl Fn(&Place) -> K) {
+    if places.len() < COUNTED_MIN {
+        places.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| rest(a).cmp(&rest(b))));
+        return;
+    }
+    let first = places[0].head;
+    let differing = places.iter().fold(0, |bits, place| bits | (place.head ^ first));
+    spare.clear();
+    spare.resize(places.len(), Place::default());
+    for shift in (0..u64::BITS).step_by(8).filter(|shift| (differing >> shift) as u8 != 0) {
+        let digit = |place: &Place| (place.head >> shift) as u8 as usize;
+        let mut counts = [0; 256];
+        places.iter().for_each(|place| counts[digit(place)] += 1);
+        let mut next = 0;
+        for count in &mut counts {
+            next += std::mem::replace(count, next);
+        }
+        for place in places.iter() {
+            let at = &mut counts[digit(place)];
+            spare[*at] = *place;
+            *at += 1;
+        }
+        std::mem::swap(places, spare);
+    }
+    places.chunk_by_mut(|a, b| a.head == b.head).filter(|equal| equal.len() > 1).for_each(|equal| equal.sort_unstable_by_key(&rest));
 }
 
 /// A run on disk: `key len u32 · value len u32 · row u64 · key · value` each.
@@ -171,8 +221,87 @@ pub(crate) struct Item<'a> {
     pub row: u64,
 }
 
+/// The runs in memory as one. They are merged a part at a time: of each the entries up to a head are gathered, and all of those sorted, which
+/// costs less than a heap of many runs.
+struct InMemory<'a> {
+    /// Each with the number of its entries that are gathered.
+    runs: Vec<(&'a Run, usize)>,
+    part: Vec<Place>,
+    spare: Vec<Place>,
+    /// The current one of the part.
+    at: usize,
+}
+
+impl<'a> InMemory<'a> {
+    fn new(runs: &'a [Run]) -> InMemory<'a> {
+        let runs = runs.iter().filter(|run| !run.is_empty()).map(|run| (run, 0)).collect();
+        let mut merged = InMemory { runs, part: Vec::new(), spare: Vec::new(), at: 0 };
+        merged.fill();
+        merged
+    }
+
+    fn current(&self) -> Option<Item<'a>> {
+        let place = self.part.get(self.at)?;
+        let (run, i) = (self.runs[place.run as usize].0, place.entry as usize);
+        Some(Item { key: run.key(i), value: run.value(i), row: run.row(i) })
+    }
+
+    fn prefix(&self) -> Option<u64> {
+        let place = self.part.get(self.at)?;
+        Some(self.runs[place.run as usize].0.entries[place.entry as usize].prefix)
+    }
+
+    fn advance(&mut self) {
+        self.at += 1;
+        if self.at == self.part.len() {
+            self.fill();
+        }
+    }
+
+    /// The next part, empty at the end: up to the least entry that some run has so many further on. So it is about as long as it should be, whatever
+    /// the keys are.
+    fn fill(&mut self) {
+        self.part.clear();
+        self.at = 0;
+        self.runs.retain(|(run, at)| *at < run.len());
+        let ahead = PART_ENTRIES / self.runs.len().max(1);
+        let mut last: Option<(u64, &[u8], u64)> = None;
+        for (run, at) in self.runs.iter().filter(|(run, at)| at + ahead < run.len()) {
+            let further = run.order(at + ahead);
+            if last.is_none_or(|last| further < last) {
+                last = Some(further);
+            }
+        }
+        // What all keys of the part begin with, between the least and the greatest of them.
+        let first = self.runs.iter().map(|(run, at)| run.order(*at)).min();
+        let shared = match (first, last) {
+            (Some((_, first, _)), Some((_, last, _))) => first.iter().zip(last).take_while(|(a, b)| a == b).count(),
+            _ => 0,
+        };
+        // The first bytes, which are at hand, are enough to tell most keys apart.
+        let near = shared < size_of::<u32>() || last.is_none_or(|(_, last, _)| last.len() <= size_of::<u64>());
+        for ((run, at), number) in self.runs.iter_mut().zip(0..) {
+            let rest = *at..run.len().min(*at + ahead + 1);
+            let end = match last {
+                Some(last) => rest.start + run.entries[rest].partition_point(|entry| run.order_of(entry) <= last),
+                None => rest.end,
+            };
+            for i in *at..end {
+                let head = if near { run.entries[i].prefix } else { prefix(&run.key(i)[shared..]) };
+                self.part.push(Place { head, run: number, entry: i as u32 });
+            }
+            *at = end;
+        }
+        let runs = &self.runs;
+        sort_places(&mut self.part, &mut self.spare, |place| {
+            let (run, i) = (runs[place.run as usize].0, place.entry as usize);
+            (run.key(i), run.row(i))
+        });
+    }
+}
+
 enum Cursor<'a> {
-    Memory { run: &'a Run, at: usize },
+    Memory(InMemory<'a>),
     /// Read up to `read`, `chunk` bytes at a time; the run goes to `end`.
     File { file: Arc<File>, read: u64, end: u64, chunk: usize, buffer: Vec<u8>, at: usize },
 }
@@ -180,23 +309,23 @@ enum Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// If it is in memory: the entry for as long as its run is there.
     fn in_memory(&self) -> Option<Item<'a>> {
-        match *self {
-            Cursor::Memory { run, at } if at < run.len() => Some(Item { key: run.key(at), value: run.value(at), row: run.row(at) }),
-            _ => None,
+        match self {
+            Cursor::Memory(runs) => runs.current(),
+            Cursor::File { .. } => None,
         }
     }
 
     /// The first bytes of the current key; `None` at the end.
     fn prefix(&self) -> Option<u64> {
         match self {
-            Cursor::Memory { run, at } => run.entries.get(*at).map(|entry| entry.prefix),
+            Cursor::Memory(runs) => runs.prefix(),
             Cursor::File { .. } => self.current().map(|item| prefix(item.key)),
         }
     }
 
     fn current(&self) -> Option<Item<'_>> {
         match self {
-            Cursor::Memory { .. } => self.in_memory(),
+            Cursor::Memory(runs) => runs.current(),
             Cursor::File { buffer, at, .. } => {
                 let (key, value) = lengths(buffer.get(*at..)?)?;
                 let body = &buffer[*at + HEAD..];
@@ -208,7 +337,7 @@ impl<'a> Cursor<'a> {
 
     fn advance(&mut self) -> std::io::Result<()> {
         match self {
-            Cursor::Memory { at, .. } => *at += 1,
+            Cursor::Memory(runs) => runs.advance(),
             Cursor::File { buffer, at, .. } => {
                 if let Some((key, value)) = lengths(&buffer[*at..]) {
                     *at += HEAD + key + value;
@@ -275,7 +404,7 @@ pub(crate) struct Merge<'a> {
 
 impl<'a> Merge<'a> {
     pub fn new(memory: &'a [Run], spilled: &[SpilledRun]) -> std::io::Result<Merge<'a>> {
-        let mut cursors: Vec<Cursor<'a>> = Vec::with_capacity(memory.len() + spilled.len());
+        let mut cursors: Vec<Cursor<'a>> = Vec::with_capacity(spilled.len() + 1);
         let chunk = (READ_BYTES_ALL / spilled.len().max(1)).clamp(READ_BYTES / 8, READ_BYTES);
         for run in spilled {
             let (read, end) = (run.start, run.start + run.len);
@@ -283,7 +412,7 @@ impl<'a> Merge<'a> {
             cursor.fill()?;
             cursors.push(cursor);
         }
-        cursors.extend(memory.iter().map(|run| Cursor::Memory { run, at: 0 }));
+        cursors.push(Cursor::Memory(InMemory::new(memory)));
         let mut merge = Merge { cursors, heap: Vec::new(), started: false };
         merge.heap = (0..merge.cursors.len()).filter_map(|c| merge.head(c as u32)).collect();
         for i in (0..merge.heap.len() / 2).rev() {
@@ -516,6 +645,41 @@ mod tests {
             copy
         });
         assert_eq!(drain(Merge::new(&[ahead], &[]).unwrap()), expected, "ahead");
+    }
+
+    #[test]
+    fn more_entries_than_a_part_merge_whatever_their_keys_have_in_common() {
+        let kinds: [fn(u64) -> Vec<u8>; 4] = [
+            |n| (n as u32).to_be_bytes().to_vec(),
+            |n| format!("all keys begin with this {n}").into_bytes(),
+            |n| vec![b'a'; (n % 300) as usize],
+            // Most of one kind, some of others.
+            |n| if n % 50 == 0 { n.to_string().into_bytes() } else { format!("customer {n:06}").into_bytes() },
+        ];
+        for (kind, key) in kinds.into_iter().enumerate() {
+            for ascending in [false, true] {
+                let mut all = Vec::new();
+                let (mut runs, mut row) = (Vec::new(), 0);
+                for _ in 0..40 {
+                    let mut run = Run::default();
+                    for _ in 0..2000 {
+                        row += 1;
+                        let n = if ascending { row } else { row * 7919 % 60_013 };
+                        run.add(&key(n), &row.to_le_bytes(), row);
+                        all.push((key(n), row));
+                    }
+                    run.sort();
+                    runs.push(run);
+                }
+                all.sort();
+                let mut merge = Merge::new(&runs, &[]).unwrap();
+                for (at, (key, row)) in all.iter().enumerate() {
+                    let item = merge.next().unwrap().unwrap();
+                    assert_eq!((item.key, item.row, item.value), (key.as_slice(), *row, &row.to_le_bytes()[..]), "kind {kind}, entry {at}");
+                }
+                assert!(merge.next().unwrap().is_none());
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use highkey_table::{ColumnDef, Default, EncodedRows, OnDuplicate, Stage};
+use highkey_table::{ColumnDef, Default as ColumnDefault, EncodedRows, OnDuplicate, Stage};
 use highkey_types::{Charset, Collation, ColumnType, MySqlError, Str, TextRowEncoder, TypeKind, Value, errors};
 
 use self::blocks::{BLOCK_BYTES, BlockCutter, BlockPlan, Converted, convert, is_plain};
@@ -110,7 +110,7 @@ fn is_cut_off(bytes: &[u8], ty: &ColumnType) -> bool {
 /// The columns among the targets.
 /// Where a line has too few fields, what is not NULL by default becomes zero or nothing at all, whatever its default is.
 fn is_null_unless_given(def: &ColumnDef) -> bool {
-    def.nullable && matches!(def.default, Default::None | Default::Dropped | Default::Literal(Value::Null))
+    def.nullable && matches!(def.default, ColumnDefault::None | ColumnDefault::Dropped | ColumnDefault::Literal(Value::Null))
 }
 
 fn columns_of(bound: &BoundLoad) -> impl Iterator<Item = usize> {

@@ -201,6 +201,11 @@ impl VersionStore {
             .collect();
         if !gone.is_empty() {
             self.change_levels(|levels| levels.retain(|level| !gone.iter().any(|run| level.is_run(run))));
+            let mut merging = self.merging.lock();
+            let left = self.levels();
+            if merging.merge.as_ref().is_some_and(|merge| !merge.inputs.iter().any(|input| left.iter().any(|level| level.is_run(input)))) {
+                merging.merge = None;
+            }
         }
     }
 

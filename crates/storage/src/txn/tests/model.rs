@@ -261,7 +261,9 @@ fn run(seed: u64, steps: usize, version_bytes: Option<u64>) {
         world.verify();
     }
     while world.engine.background_step().unwrap() > 0 {}
-    assert_eq!(world.engine.stats().versions, 0);
+    let stats = world.engine.stats();
+    assert_eq!((stats.versions, stats.version_bytes, stats.version_scratch_bytes), (0, 0, 0));
+    assert_eq!(world.engine.check(super::super::system::GARBAGE_INDEX).unwrap().records, 0);
     let rows = committed_len(&world);
     assert_eq!(world.engine.check(t).unwrap().records, rows);
 }

@@ -228,6 +228,7 @@ fn a_version_that_cannot_be_read_is_an_error() {
     assert!(matches!(scan.next_leaf(&mut LeafRows::new()), Err(Error::Io { .. })));
     assert_eq!(get(&mut reader, t, &key(7)).as_deref(), Some("0"));
     for name in scratch_files(&disk) {
+        disk.open(&name, false).unwrap().sync().unwrap();
         disk.flip_bit(&name, 3, 3);
     }
     assert!(matches!(reader.get(t, key(7).as_bytes(), &mut out), Err(Error::Corrupt { .. })));

@@ -1,11 +1,12 @@
 //! A run: versions in a scratch file, sorted by row, written once and removed as a whole.
 //!
 //! ```text
-//! block     entries · crc32c of them u32
+//! block     entries · offset of every 16th of them u32 · how many offsets u32 · crc32c of all that u32
 //! entry     bytes of the row shared with the entry before · length of the rest · rest · txn · flags · by · length of the value · value
 //! ```
 //!
-//! Numbers are LEB128. A block's first entry shares nothing, so each is read by itself. The versions of one row are newest first, perhaps over several blocks.
+//! Numbers are LEB128, those of fixed size little-endian. Every 16th entry of a block shares nothing: among those a row is searched. The versions of
+//! one row are newest first, perhaps over several blocks.
 //! In memory are the least bytes that tell each block from the one before: about 30 for 32 KiB.
 
 use std::ops::ControlFlow;
@@ -21,14 +22,14 @@ use crate::sync::Arc;
 
 /// A block is closed once it has so many bytes.
 const BLOCK: usize = if cfg!(test) { 300 } else { 32 << 10 };
+/// Of so many entries one can be read without those before it.
+const RESTART: usize = if cfg!(test) { 4 } else { 16 };
 /// Bytes that are written at once.
 const WRITE: usize = if cfg!(test) { 1000 } else { 1 << 20 };
 /// Of so many transactions a run knows each, of more only the least and the greatest.
 const REPLACERS_MAX: usize = if cfg!(test) { 8 } else { 1024 };
 /// Blocks that a reader keeps.
 const BLOCKS_KEPT: usize = if cfg!(test) { 3 } else { 16 };
-
-const CRC: usize = 4;
 
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -42,7 +43,8 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
 #[derive(Default)]
 struct BlockIndex {
     starts: Vec<u64>,
-    /// One behind the other. Each is not below the rows before its block (above them, unless the last of them goes on in it), and not above those in it.
+    /// One behind the other. Each is not below the rows before its block (above them, unless the last of them goes on in it), and not above those in
+    /// it; the first is the first row.
     separators: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -63,7 +65,7 @@ impl BlockIndex {
         &self.separators[start..self.ends[block]]
     }
 
-    /// The block in which the first entry of the row is, if there is any.
+    /// The block in which the first entry of a row is, if there is any; the row is not below the first.
     fn find(&self, row: &[u8]) -> usize {
         // A row may begin at the end of the block before the one that its separator is equal to.
         let (mut low, mut high) = (0, self.len());
@@ -117,6 +119,9 @@ pub(crate) struct RunWriter {
     /// Complete blocks, and from `block` on the one that is being filled.
     buffer: Vec<u8>,
     block: usize,
+    /// Entries of that one, and where every `RESTART`th begins.
+    entries: usize,
+    restarts: Vec<u32>,
     written: u64,
     row: Vec<u8>,
     last_by: TxnId,
@@ -130,7 +135,20 @@ impl RunWriter {
         let replacers = Replacers { least: TxnId(u64::MAX), greatest: TxnId(0), each: Some(AHashSet::new()) };
         let last_by = TxnId(u64::MAX);
         let index = BlockIndex::default();
-        RunWriter { scratch, file: None, buffer: Vec::new(), block: 0, written: 0, row: Vec::new(), last_by, index, replacers, len: 0 }
+        RunWriter {
+            scratch,
+            file: None,
+            buffer: Vec::new(),
+            block: 0,
+            entries: 0,
+            restarts: Vec::new(),
+            written: 0,
+            row: Vec::new(),
+            last_by,
+            index,
+            replacers,
+            len: 0,
+        }
     }
 
     /// Adds a version. Rows ascend, and the versions of a row come newest first.
@@ -143,11 +161,15 @@ impl RunWriter {
             }
         }
         let mut shared = common_prefix(&self.row, row);
-        if self.buffer.len() == self.block {
-            let separator = if self.index.len() == 0 { 0 } else { (shared + 1).min(row.len()) };
+        if self.entries == 0 {
+            let separator = if self.index.len() == 0 { row.len() } else { (shared + 1).min(row.len()) };
             self.index.push(self.written + self.block as u64, &row[..separator]);
+        }
+        if self.entries % RESTART == 0 {
+            self.restarts.push((self.buffer.len() - self.block) as u32);
             shared = 0;
         }
+        self.entries += 1;
         let out = &mut self.buffer;
         put_number(out, shared as u64);
         put_number(out, (row.len() - shared) as u64);
@@ -168,9 +190,13 @@ impl RunWriter {
     }
 
     fn close_block(&mut self) {
+        let restarts = self.restarts.len() as u32;
+        for number in self.restarts.drain(..).chain([restarts]) {
+            self.buffer.extend_from_slice(&number.to_le_bytes());
+        }
         let crc = crc32c::crc32c(&self.buffer[self.block..]);
         self.buffer.extend_from_slice(&crc.to_le_bytes());
-        self.block = self.buffer.len();
+        (self.block, self.entries) = (self.buffer.len(), 0);
     }
 
     fn write(&mut self) -> Result<()> {
@@ -190,7 +216,7 @@ impl RunWriter {
         if self.len == 0 {
             return Ok(None);
         }
-        if self.buffer.len() > self.block {
+        if self.entries > 0 {
             self.close_block();
         }
         if !self.buffer.is_empty() {
@@ -205,27 +231,27 @@ impl RunWriter {
 /// Blocks that were read last: who looks for rows in their order finds the next one where the last one was.
 #[derive(Default)]
 pub(crate) struct BlocksRead {
-    /// File, block in it, its entries.
-    blocks: Vec<(u64, usize, Arc<[u8]>)>,
+    /// File, block in it, its content.
+    blocks: Vec<(u64, usize, Arc<Block>)>,
     /// The one that goes next.
     oldest: usize,
 }
 
 impl BlocksRead {
-    fn get(&mut self, run: &Run, block: usize) -> Result<Arc<[u8]>> {
+    fn get(&mut self, run: &Run, block: usize) -> Result<Arc<Block>> {
         let number = run.file.number();
-        if let Some((.., bytes)) = self.blocks.iter().find(|(file, at, _)| (*file, *at) == (number, block)) {
-            return Ok(bytes.clone());
+        if let Some((.., content)) = self.blocks.iter().find(|(file, at, _)| (*file, *at) == (number, block)) {
+            return Ok(content.clone());
         }
-        let bytes: Arc<[u8]> = run.read_block(block)?.into();
-        let read = (number, block, bytes.clone());
+        let content = Arc::new(run.read_block(block)?);
+        let read = (number, block, content.clone());
         if self.blocks.len() < BLOCKS_KEPT {
             self.blocks.push(read);
         } else {
             self.blocks[self.oldest] = read;
             self.oldest = (self.oldest + 1) % BLOCKS_KEPT;
         }
-        Ok(bytes)
+        Ok(content)
     }
 }
 
@@ -266,7 +292,7 @@ impl Run {
 
     /// Shows `f` the versions of a row, newest first, until it breaks off.
     pub fn visit(&self, row: &[u8], blocks: &mut BlocksRead, f: &mut impl FnMut(Entry) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
-        if row > &*self.last_row {
+        if row < self.index.separator(0) || row > &*self.last_row {
             return Ok(ControlFlow::Continue(()));
         }
         let first = self.index.find(row);
@@ -274,8 +300,8 @@ impl Run {
             if block > first && self.index.separator(block) > row {
                 break;
             }
-            let bytes = blocks.get(self, block)?;
-            let mut entries = Entries::new(&bytes);
+            let content = blocks.get(self, block)?;
+            let mut entries = content.from_before(row).ok_or_else(|| self.is_corrupt(block))?;
             while let Some(entry) = entries.next().ok_or_else(|| self.is_corrupt(block))? {
                 match entries.row.as_slice().cmp(row) {
                     std::cmp::Ordering::Less => {}
@@ -291,18 +317,10 @@ impl Run {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// A block's entries.
-    fn read_block(&self, block: usize) -> Result<Vec<u8>> {
+    fn read_block(&self, block: usize) -> Result<Block> {
         let start = self.index.starts[block];
         let end = self.index.starts.get(block + 1).copied().unwrap_or(self.file.len());
-        let mut bytes = self.file.read(start, (end - start) as usize)?;
-        let entries = bytes.len() - CRC;
-        let crc = u32::from_le_bytes(bytes[entries..].try_into().expect("4 bytes"));
-        bytes.truncate(entries);
-        if crc32c::crc32c(&bytes) != crc {
-            return Err(self.is_corrupt(block));
-        }
-        Ok(bytes)
+        Block::decode(self.file.read(start, (end - start) as usize)?).ok_or_else(|| self.is_corrupt(block))
     }
 
     fn is_corrupt(&self, block: usize) -> Error {
@@ -310,7 +328,42 @@ impl Run {
     }
 }
 
-/// What a block has.
+struct Block {
+    /// Entries and their offsets.
+    bytes: Vec<u8>,
+    /// Bytes of the entries.
+    entries: usize,
+}
+
+impl Block {
+    fn decode(mut bytes: Vec<u8>) -> Option<Block> {
+        let (rest, crc) = bytes.split_last_chunk::<4>()?;
+        if crc32c::crc32c(rest) != u32::from_le_bytes(*crc) {
+            return None;
+        }
+        let (rest, restarts) = rest.split_last_chunk::<4>()?;
+        let (rest, restarts) = (rest.len(), u32::from_le_bytes(*restarts) as usize);
+        let entries = rest.checked_sub(restarts.checked_mul(4)?)?;
+        bytes.truncate(rest);
+        Some(Block { bytes, entries })
+    }
+
+    /// The entries, from one on that lies before all of the row's, or from the first.
+    fn from_before(&self, row: &[u8]) -> Option<Entries<'_>> {
+        let restarts = self.bytes[self.entries..].as_chunks::<4>().0;
+        let from = |restart: usize| Some(Entries::new(self.bytes.get(u32::from_le_bytes(*restarts.get(restart)?) as usize..self.entries)?));
+        let (mut low, mut high) = (0, restarts.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let mut entries = from(middle)?;
+            entries.next()??;
+            if entries.row.as_slice() < row { low = middle + 1 } else { high = middle }
+        }
+        from(low.saturating_sub(1))
+    }
+}
+
+/// Entries of a block, one after the other.
 struct Entries<'a> {
     rest: &'a [u8],
     /// Of the entry that `next` gave last.
@@ -366,8 +419,8 @@ struct Reading {
     run: Arc<Run>,
     /// The next block.
     block: usize,
-    bytes: Vec<u8>,
-    /// Where the next entry begins in `bytes`, and where the value of the present one lies.
+    content: Block,
+    /// Where the next entry begins in the block, and where the value of the present one lies.
     at: usize,
     row: Vec<u8>,
     txn: TxnId,
@@ -379,22 +432,23 @@ struct Reading {
 impl Reading {
     fn new(run: Arc<Run>) -> Reading {
         let none = TxnId(0);
-        Reading { run, block: 0, bytes: Vec::new(), at: 0, row: Vec::new(), txn: none, flags: 0, by: none, value: 0..0 }
+        Reading { run, block: 0, content: Block { bytes: Vec::new(), entries: 0 }, at: 0, row: Vec::new(), txn: none, flags: 0, by: none, value: 0..0 }
     }
 
     /// Goes to the next version. False at the end.
     fn advance(&mut self) -> Result<bool> {
-        if self.at == self.bytes.len() {
+        if self.at == self.content.entries {
             if self.block == self.run.index.len() {
                 return Ok(false);
             }
-            self.bytes = self.run.read_block(self.block)?;
+            self.content = self.run.read_block(self.block)?;
             self.block += 1;
             self.at = 0;
         }
-        let mut entries = Entries { rest: &self.bytes[self.at..], row: std::mem::take(&mut self.row) };
+        let bytes = &self.content.bytes[self.at..self.content.entries];
+        let mut entries = Entries { rest: bytes, row: std::mem::take(&mut self.row) };
         let entry = entries.next().flatten().ok_or_else(|| self.run.is_corrupt(self.block - 1))?;
-        let end = self.bytes.len() - entries.rest.len();
+        let end = self.content.entries - entries.rest.len();
         (self.txn, self.flags, self.by, self.value) = (entry.txn, entry.flags, entry.by, end - entry.value.len()..end);
         self.row = entries.row;
         self.at = end;
@@ -402,7 +456,7 @@ impl Reading {
     }
 
     fn entry(&self) -> Entry<'_> {
-        Entry { txn: self.txn, flags: self.flags, by: self.by, value: &self.bytes[self.value.clone()] }
+        Entry { txn: self.txn, flags: self.flags, by: self.by, value: &self.content.bytes[self.value.clone()] }
     }
 }
 

@@ -121,7 +121,7 @@ impl Scan {
         let tree = self.tree()?;
         let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
         let (deferred, gaps, run, parts) = (&mut self.deferred, &mut self.gaps, &mut self.run, self.parts);
-        // Of an error.
+        // Left by an error.
         deferred.clear();
         out.clear();
         let backward = self.at.direction() == btree::Direction::Backward;

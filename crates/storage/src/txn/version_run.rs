@@ -301,7 +301,7 @@ impl Run {
                 break;
             }
             let content = blocks.get(self, block)?;
-            let mut entries = content.from_before(row).ok_or_else(|| self.is_corrupt(block))?;
+            let mut entries = content.entries_before(row).ok_or_else(|| self.is_corrupt(block))?;
             while let Some(entry) = entries.next().ok_or_else(|| self.is_corrupt(block))? {
                 match entries.row.as_slice().cmp(row) {
                     std::cmp::Ordering::Less => {}
@@ -349,7 +349,7 @@ impl Block {
     }
 
     /// The entries, from one on that lies before all of the row's, or from the first.
-    fn from_before(&self, row: &[u8]) -> Option<Entries<'_>> {
+    fn entries_before(&self, row: &[u8]) -> Option<Entries<'_>> {
         let restarts = self.bytes[self.entries..].as_chunks::<4>().0;
         let from = |restart: usize| Some(Entries::new(self.bytes.get(u32::from_le_bytes(*restarts.get(restart)?) as usize..self.entries)?));
         let (mut low, mut high) = (0, restarts.len());

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Options {
     /// Memory for page frames (`innodb_buffer_pool_size`); at least [`Options::MIN_FRAMES`] pages are used.
     pub buffer_pool_bytes: u64,
+    /// Memory for older versions of rows, beyond which they are in scratch files; `None`: a quarter of `buffer_pool_bytes`, at least 16 MiB.
+    pub version_bytes: Option<u64>,
     /// The log between the oldest unwritten page change and the end is kept below this (`innodb_redo_log_capacity`).
     pub redo_log_capacity: u64,
     /// Bytes of log that one open transaction may pin beyond the capacity before writers get `LogFull`.
@@ -46,6 +48,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             buffer_pool_bytes: 128 << 20,
+            version_bytes: None,
             redo_log_capacity: 256 << 20,
             pinned_log_max: 64 << 30,
             log_segment_bytes: 16 << 20,

@@ -34,8 +34,10 @@ pub struct Stats {
     pub history_length: u64,
     /// Delete-marked records that purge took out of their pages.
     pub records_purged: u64,
-    /// Older versions, now: how many, their memory and the scratch file.
+    /// Older versions, now: how many, how many of them are on disk (until the file that they are in is of no use to anybody), their memory and
+    /// the scratch files in bytes.
     pub versions: u64,
+    pub versions_spilled: u64,
     pub version_bytes: u64,
     pub version_scratch_bytes: u64,
     /// Unfinished transactions of the last crash that were undone.
@@ -89,6 +91,7 @@ impl Stats {
             history_length: system.history.len(),
             records_purged: load(&system.history.removed),
             versions: system.versions.len(),
+            versions_spilled: system.versions.spilled(),
             version_bytes: system.versions.memory() as u64,
             version_scratch_bytes: system.scratch.len(),
             losers_undone: load(&counters.losers_undone),

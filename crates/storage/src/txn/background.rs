@@ -1,16 +1,20 @@
 //! The engine's own work on transactions: publishing what nobody waits for, purge, undoing losers.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::status::Status;
 use super::system::System;
 use crate::error::{Error, Result};
-use crate::ids::{IndexId, Lsn};
+use crate::ids::{IndexId, Lsn, TxnId};
 use crate::lock::Owner;
 use crate::sync::{Arc, AtomicBool, Ordering};
 
 /// Items per purge step.
 const STEP: usize = 2000;
+/// Versions per step of a merge.
+const MERGE_STEP: usize = if cfg!(test) { 50 } else { 50_000 };
 /// A commit whose caller has not asked for it for this long is published by the background.
 const ABANDONED_AFTER: Duration = Duration::from_millis(50);
 
@@ -50,8 +54,53 @@ impl System {
         // What one of them cannot do keeps the others from nothing.
         let undone = self.undo_left();
         let purged = self.purge(STEP);
-        let spilled = if self.versions.over_budget() { self.versions.spill() } else { Ok(()) };
-        undone.and(spilled).and(purged)
+        let tended = self.tend_versions();
+        Ok(undone.and(purged)? + tended? as usize)
+    }
+
+    /// Spills versions past half of their budget, drops what nobody needs of the spilled ones, merges those that are many. True if there is more to
+    /// merge.
+    fn tend_versions(&self) -> Result<bool> {
+        if !self.versions.has_to_spill() && !self.versions.has_levels() {
+            return Ok(false);
+        }
+        let is_over = self.is_over();
+        self.versions.drop_runs(self.status.low_water(), &is_over);
+        if self.versions.has_to_spill() {
+            self.versions.spill(&is_over)?;
+        }
+        self.versions.merge(MERGE_STEP, &is_over)
+    }
+
+    /// Before a change that may enter a version, holding no latch.
+    pub(super) fn make_room_for_versions(&self) -> Result<()> {
+        if !self.versions.is_full() {
+            return Ok(());
+        }
+        let mut spilled = Ok(());
+        self.block(&mut || spilled = self.versions.spill(&self.is_over()));
+        spilled
+    }
+
+    /// Says of a transaction whether it has ended for every snapshot that lives or will: nobody needs what it replaced. Taken back, no record of it is
+    /// left; committed, nobody looks behind it.
+    fn is_over(&self) -> impl Fn(TxnId) -> bool {
+        let purge_ts = self.views.oldest(&self.status);
+        // Most are asked about many times in a row.
+        let last = Cell::new((TxnId(u64::MAX), false));
+        move |id| {
+            let (known, is_over) = last.get();
+            if known == id {
+                return is_over;
+            }
+            let is_over = match self.status.status(id) {
+                Status::Open => false,
+                Status::Committed(ts) => ts <= purge_ts,
+                Status::Aborted => true,
+            };
+            last.set((id, is_over));
+            is_over
+        }
     }
 
     /// Rolls back what could not be rolled back when it ended.

@@ -17,12 +17,14 @@ mod rows;
 mod scan;
 mod scratch;
 mod snapshot;
+mod spill;
 mod status;
 mod system;
 #[cfg(test)]
 mod tests;
 mod transaction;
 mod undo;
+mod version_run;
 mod versions;
 mod views;
 mod write;

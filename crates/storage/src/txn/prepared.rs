@@ -4,7 +4,7 @@ use ahash::{AHashMap, AHashSet};
 
 use super::commit::CommitWait;
 use super::purge::PurgeItem;
-use super::purge_list::PurgeList;
+use super::purge_list::{Mark, PurgeList};
 use super::rows::Isolation;
 use super::system::System;
 use super::transaction::Txn;
@@ -84,6 +84,8 @@ impl PreparedTransactions {
 pub struct Prepared {
     txn: Txn,
     chain: Arc<Chain>,
+    /// What it left for purge when it was prepared.
+    purge: Mark,
     /// The record that says that it is rolled back. What is left is the undo.
     rolled_back: Option<Lsn>,
 }
@@ -112,7 +114,7 @@ impl Txn {
         let chain = system.add_prepared(owner, info, lsn, lsn);
         // What was asked of this record is not asked of the one that ends it.
         let how = std::mem::take(&mut self.how);
-        Ok((Prepared { txn: self, chain, rolled_back: None }, CommitWait::unpublished(system, lsn, how)))
+        Ok((Prepared { purge: self.purge.mark(), txn: self, chain, rolled_back: None }, CommitWait::unpublished(system, lsn, how)))
     }
 }
 
@@ -125,7 +127,7 @@ impl Prepared {
                 let mut txn = Txn::begin(system.clone(), Isolation::RepeatableRead);
                 (txn.owner, txn.purge, txn.is_prepared) = (Some(chain.owner.clone()), purge, true);
                 let info = chain.info.clone();
-                (Prepared { txn, chain, rolled_back: None }, info)
+                (Prepared { purge: txn.purge.mark(), txn, chain, rolled_back: None }, info)
             })
             .collect()
     }
@@ -160,7 +162,9 @@ impl Prepared {
 
     /// Undoes what was added: it is not committed now.
     pub fn forget_added(&mut self) -> Result<()> {
-        self.chain.settle(&self.txn.system)
+        self.chain.settle(&self.txn.system)?;
+        self.txn.purge.truncate(&self.purge);
+        Ok(())
     }
 
     /// As [`Txn::commit`], but on an error it stays prepared. Not to be called once a rollback is decided.
@@ -228,13 +232,12 @@ impl System {
     pub(super) fn adopt_prepared(&self, owner: Arc<Owner>, prepare: Lsn, last: Lsn) -> Result<()> {
         let info = self.store.wal.read(prepare)?.prepared().1.to_vec();
         let mut purge = PurgeList::default();
-        let id = owner.id;
         self.for_each_undo(prepare, &mut |record| {
             for entry in Undo::decode(record.undo())? {
                 let Undo::Row { index, key, before: Some(before) } = entry else { continue };
                 // Whether the record is delete-marked is looked at then.
                 purge.push_row(index, key, true);
-                if before.txn == id && before.flags & RecordFlags::OVERFLOW != 0 {
+                if before.flags & RecordFlags::OVERFLOW != 0 {
                     purge.push(&PurgeItem::Overflow { index, reference: before.value.into() });
                 }
             }

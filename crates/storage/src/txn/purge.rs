@@ -3,7 +3,7 @@
 //! A transaction's changes leave older versions, delete-marked records, overflow values that were replaced and indexes that were dropped.
 //! Once every snapshot sees the transaction (its timestamp is at or below the oldest view's), all of that goes.
 //!
-//! Older versions are in memory only, so after a crash nobody would know which replaced overflow values to free. Each is therefore
+//! What purge has to do is in memory only, so after a crash nobody would know which replaced overflow values to free. Each is therefore
 //! entered in the engine's garbage index by the replacing transaction itself, and taken out of it when it is freed; what is there at the
 //! next open is freed then. (A crash between those two steps loses the value's pages, never anything else.)
 
@@ -16,7 +16,6 @@ use crate::btree::{Cursor, Decision, RecordFlags};
 use crate::buffer::Writer;
 use crate::error::{Error, Result};
 use crate::ids::{IndexId, TxnId};
-use crate::lock::row_key;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 
 /// Something a commit leaves for purge.
@@ -24,7 +23,7 @@ use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 pub(crate) enum PurgeItem {
     /// A row it changed, as a `RowKey`: what it replaced, and the record itself if it was deleted.
     Row { row: Box<[u8]>, deleted: bool },
-    /// An overflow value it wrote and replaced again.
+    /// An overflow value it replaced.
     Overflow { index: IndexId, reference: Box<[u8]> },
     Tree(IndexId),
 }
@@ -156,10 +155,8 @@ impl System {
         done += hints.len();
         let put_back = |left| self.history.hints.lock().extend::<Vec<Hint>>(left);
         let removed = each(hints, put_back, |(index, key)| {
-            let row = row_key(*index, key);
-            // A deletion that has older versions behind it is in its transaction's history, which takes those away first.
-            let is_free = |by: TxnId| self.status.visible_at(by, purge_ts) && !self.versions.has_replaced(&row, by);
-            self.remove_marked(&mut cursor, *index, key, is_free)
+            // Versions may be left behind it: to a row that is put there anew no link leads to them.
+            self.remove_marked(&mut cursor, *index, key, |by| self.status.visible_at(by, purge_ts))
         });
         outcome.and(removed).map(|()| done)
     }
@@ -168,13 +165,9 @@ impl System {
         match item {
             PurgeItem::Row { row, deleted } => {
                 let index = IndexId(u32::from_be_bytes(row[..4].try_into().expect("a row key begins with its index")));
-                for version in self.versions.purge(row, by) {
-                    if version.flags & RecordFlags::OVERFLOW != 0 {
-                        self.free_garbage(cursor, index, &version.value.read()?)?;
-                    }
-                }
+                self.versions.purge(row, by);
                 if *deleted {
-                    // Another's deletion has versions behind it, which its own item takes away first.
+                    // Another's deletion may not be for everybody yet.
                     self.remove_marked(cursor, index, &row[4..], |deleter| deleter == by)?;
                 }
             }

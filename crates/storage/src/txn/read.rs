@@ -2,40 +2,59 @@
 
 use super::long;
 use super::system::{System, count};
-use super::versions::Version;
+use super::version_run::BlocksRead;
+use super::versions::{Below, Found, Version};
 use super::views::Sight;
 use crate::btree::{RecordFlags, RecordRef};
 use crate::error::Result;
-use crate::ids::IndexId;
+use crate::ids::{IndexId, TxnId};
 use crate::lock::row_key;
 
-/// The version chosen under the latch. Its value may still have to be fetched, which is done holding no latch.
+/// The version chosen under the latch. It or its value may still have to be fetched, which is done holding no latch.
 pub(super) enum Chosen<'a> {
     Inline(&'a [u8]),
     /// An overflow value, by its reference in the record.
     Long(&'a [u8]),
     Older(Version),
+    /// One that may be on disk, if there is any.
+    Below(Below),
 }
 
 /// A value to be fetched once the latch is free. The reader's view keeps it from being freed until then.
 pub(super) enum Deferred {
     Long(Vec<u8>),
     Older(Version),
+    Below(Below),
 }
 
 impl Deferred {
-    pub fn fetch(self, system: &System) -> Result<Vec<u8>> {
-        match self {
-            Deferred::Long(reference) => long::read(system, &reference),
-            Deferred::Older(version) => {
-                let value = version.value.read()?;
-                if version.flags & RecordFlags::OVERFLOW != 0 { long::read(system, &value) } else { Ok(value) }
+    /// `None`: there is no row for `sight`.
+    pub fn fetch(self, system: &System, sight: &Sight, blocks: &mut BlocksRead) -> Result<Option<Vec<u8>>> {
+        let version = match self {
+            Deferred::Long(reference) => return long::read(system, &reference).map(Some),
+            Deferred::Older(version) => version,
+            Deferred::Below(below) => {
+                let found = system.versions.find_below(&below, blocks, |txn| system.accepts(sight, txn))?;
+                match found.filter(|version| version.flags & RecordFlags::DELETE_MARK == 0) {
+                    Some(version) => version,
+                    None => return Ok(None),
+                }
             }
-        }
+        };
+        let value = if version.flags & RecordFlags::OVERFLOW != 0 { long::read(system, &version.value)? } else { version.value.to_vec() };
+        Ok(Some(value))
     }
 }
 
 impl System {
+    /// Whether `sight` takes an older version of this transaction.
+    fn accepts(&self, sight: &Sight, txn: TxnId) -> bool {
+        match sight {
+            Sight::Newest { .. } => !self.status.is_open(txn),
+            _ => sight.sees(txn, &self.status),
+        }
+    }
+
     /// The version of a row that `sight` sees; `None` when there is no row for it. Under a latch of the row's leaf.
     pub(super) fn choose<'a>(
         &self,
@@ -59,12 +78,11 @@ impl System {
         if record.flags & RecordFlags::HAS_OLDER == 0 {
             return None;
         }
-        let committed = |txn| match sight {
-            Sight::Newest { .. } => !self.status.is_open(txn),
-            _ => sight.sees(txn, &self.status),
-        };
-        let older = self.versions.find(&row_key(index, key), committed)?;
-        (older.flags & RecordFlags::DELETE_MARK == 0).then_some(Chosen::Older(older))
+        match self.versions.find(&row_key(index, key), record.txn, |txn| self.accepts(sight, txn)) {
+            Found::Nothing => None,
+            Found::Here(older) => (older.flags & RecordFlags::DELETE_MARK == 0).then_some(Chosen::Older(older)),
+            Found::Below(below) => Some(Chosen::Below(below)),
+        }
     }
 
     /// Reads one row into `out`, which is cleared first.
@@ -79,11 +97,14 @@ impl System {
                 Some(Chosen::Inline(value)) => out.extend_from_slice(value),
                 Some(Chosen::Long(reference)) => deferred = Some(Deferred::Long(reference.to_vec())),
                 Some(Chosen::Older(version)) => deferred = Some(Deferred::Older(version)),
+                Some(Chosen::Below(below)) => deferred = Some(Deferred::Below(below)),
             }
             found = true;
         })?;
         if let Some(deferred) = deferred {
-            *out = deferred.fetch(self)?;
+            let value = deferred.fetch(self, sight, &mut BlocksRead::default())?;
+            found = value.is_some();
+            *out = value.unwrap_or_default();
         }
         count(&self.counters.rows_read, found as u64);
         Ok(found)

@@ -7,7 +7,7 @@
 use super::purge::garbage_key;
 use super::system::{System, count};
 use super::undo::{Before, Undo};
-use super::versions::{Bytes, Version};
+use super::versions::Version;
 use crate::btree::{Cursor, Decision, RecordFlags};
 use crate::buffer::Writer;
 use crate::error::{Error, Result};
@@ -148,6 +148,7 @@ impl System {
                 Some(prepare) => self.adopt_prepared(owner, prepare, loser.last_lsn)?,
             }
         }
+        self.spill_restored(true);
         Ok(unfinished)
     }
 
@@ -163,14 +164,21 @@ impl System {
                 if let Undo::Row { index, key, before: Some(before) } = *entry
                     && before.txn != loser.id
                 {
-                    let value = Bytes::Memory(before.value.into());
-                    let version = Version { txn: before.txn, flags: before.flags, value, by: loser.id };
+                    let version = Version { txn: before.txn, flags: before.flags, value: before.value.into(), by: loser.id };
                     self.versions.push_oldest(&row_key(index, key), version);
                 }
             }
             next = record.prev_lsn;
+            self.spill_restored(false);
         }
         Ok(())
+    }
+
+    fn spill_restored(&self, all: bool) {
+        if let Err(error) = self.versions.spill_oldest(all) {
+            // Whoever changes rows meets it, should they need the room.
+            tracing::warn!(%error, "versions of unfinished transactions stay in memory");
+        }
     }
 }
 

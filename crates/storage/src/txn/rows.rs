@@ -227,6 +227,17 @@ impl LeafRows {
         self.rows.truncate(rows);
     }
 
+    /// Takes rows out, which ascend.
+    pub(crate) fn remove(&mut self, rows: &[usize]) {
+        let (mut at, mut gone) = (0, rows.iter().peekable());
+        if !rows.is_empty() {
+            self.rows.retain(|_| {
+                at += 1;
+                gone.next_if_eq(&&(at - 1)).is_none()
+            });
+        }
+    }
+
     /// Gives a row its value after all.
     pub(crate) fn replace_value(&mut self, row: usize, value: &[u8]) {
         let (start, middle, _) = self.rows[row];

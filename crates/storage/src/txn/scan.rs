@@ -1,9 +1,10 @@
-//! Range scans: one leaf's rows are chosen and copied under its latch, long and spilled values fetched after it.
+//! Range scans: one leaf's rows are chosen and copied under its latch, long values and spilled versions fetched after it.
 
 use super::ranges::Gaps;
 use super::read::{Chosen, Deferred};
 use super::rows::{Bounds, Direction, LeafRows};
 use super::system::{System, count};
+use super::version_run::BlocksRead;
 use super::views::Sight;
 use crate::btree::{self, BTree, LeafScan, LeafStamp, LeafView, RecordFlags, RecordRef};
 use crate::error::Result;
@@ -30,12 +31,21 @@ pub struct Scan {
     index: IndexId,
     tree: Option<BTree>,
     at: LeafScan,
-    deferred: Vec<(usize, Deferred)>,
+    deferred: Vec<Late>,
+    blocks: BlocksRead,
     /// The leaves read since `start_run`, if their rows may be kept.
     run: Option<LeafRun>,
     /// Whether a run may begin and end inside a leaf.
     parts: bool,
     gaps: Option<Gaps>,
+}
+
+/// A row whose value comes after the latch.
+struct Late {
+    row: usize,
+    value: Deferred,
+    /// Its key is wanted also if there is no value.
+    stays: bool,
 }
 
 /// Leaves that follow each other and whose every record is visible to every snapshot there is and will be, as long as they stay as they are.
@@ -78,7 +88,7 @@ impl Scan {
             Direction::Backward => btree::Direction::Backward,
         };
         let at = LeafScan::new(bounds.lower, bounds.upper, direction);
-        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new(), run: None, parts: false, gaps: None }
+        Scan { system, sight, wanted, index, tree: None, at, deferred: Vec::new(), blocks: BlocksRead::default(), run: None, parts: false, gaps: None }
     }
 
     /// Locks the gaps that the scan passes over too.
@@ -111,6 +121,8 @@ impl Scan {
         let tree = self.tree()?;
         let reader = Reader { system: &self.system, sight: &self.sight, wanted: self.wanted, index: self.index };
         let (deferred, gaps, run, parts) = (&mut self.deferred, &mut self.gaps, &mut self.run, self.parts);
+        // Left by an error.
+        deferred.clear();
         out.clear();
         let backward = self.at.direction() == btree::Direction::Backward;
         if let Some(gaps) = gaps {
@@ -132,8 +144,17 @@ impl Scan {
                 gaps.pass(&tree)?;
             }
         }
-        for (row, value) in deferred.drain(..) {
-            out.replace_value(row, &value.fetch(&self.system)?);
+        let mut gone = Vec::new();
+        for Late { row, value, stays } in deferred.drain(..) {
+            match value.fetch(&self.system, &self.sight, &mut self.blocks)? {
+                Some(value) => out.replace_value(row, &value),
+                None => {
+                    if !stays {
+                        gone.push(row);
+                    }
+                    continue;
+                }
+            }
             if out.bytes.len() > LONG_VALUES && row + 1 < out.len() {
                 // The rest of the leaf is read again.
                 out.truncate(row + 1);
@@ -142,6 +163,7 @@ impl Scan {
                 break;
             }
         }
+        out.remove(&gone);
         count(&self.system.counters.rows_read, out.len() as u64);
         Ok(found)
     }
@@ -220,7 +242,7 @@ impl LeafRun {
 
 impl Reader<'_> {
     /// True if everything on the page is older than every open transaction and snapshot.
-    fn read_leaf(&self, leaf: &LeafView, backward: bool, out: &mut LeafRows, deferred: &mut Vec<(usize, Deferred)>) -> bool {
+    fn read_leaf(&self, leaf: &LeafView, backward: bool, out: &mut LeafRows, deferred: &mut Vec<Late>) -> bool {
         // Then each record that is not deleted is its row.
         let settled = leaf.max_txn() < self.system.status.low_water().0;
         let mut key = Vec::new();
@@ -238,7 +260,7 @@ impl Reader<'_> {
         settled
     }
 
-    fn read_record(&self, key: &[u8], record: RecordRef, out: &mut LeafRows, deferred: &mut Vec<(usize, Deferred)>) {
+    fn read_record(&self, key: &[u8], record: RecordRef, out: &mut LeafRows, deferred: &mut Vec<Late>) {
         let status = &self.system.status;
         let row = out.len();
         // Looked at before the row is chosen: a commit in between is then seen by the one or by the other.
@@ -247,11 +269,15 @@ impl Reader<'_> {
             Some(Chosen::Inline(value)) => out.push(&[], key, value),
             Some(Chosen::Long(reference)) => {
                 out.push(&[], key, &[]);
-                deferred.push((row, Deferred::Long(reference.to_vec())));
+                deferred.push(Late { row, value: Deferred::Long(reference.to_vec()), stays: true });
             }
             Some(Chosen::Older(version)) => {
                 out.push(&[], key, &[]);
-                deferred.push((row, Deferred::Older(version)));
+                deferred.push(Late { row, value: Deferred::Older(version), stays: true });
+            }
+            Some(Chosen::Below(below)) => {
+                out.push(&[], key, &[]);
+                deferred.push(Late { row, value: Deferred::Below(below), stays: in_hand });
             }
             None if in_hand => out.push(&[], key, &[]),
             None => {

@@ -1,90 +1,90 @@
-//! The scratch file of spilled versions. Its content means nothing to the next open.
+//! The scratch files of spilled versions. Their content means nothing to the next open.
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, AtomicU64, Ordering};
 
-const NAME: &str = "versions.tmp";
-/// A file of so many bytes and more gives its space back when it is empty.
-const KEPT_BYTES: u64 = 1 << 20;
+const PREFIX: &str = "versions";
+const SUFFIX: &str = ".tmp";
 
-/// Values appended one after the other. The file starts again from 0 whenever no value is left in it.
+/// Makes files that go when they are dropped.
 pub(crate) struct Scratch {
     disk: Arc<dyn Disk>,
-    state: Mutex<State>,
+    made: AtomicU64,
+    bytes: AtomicU64,
 }
 
-#[derive(Default)]
-struct State {
-    file: Option<Arc<dyn DiskFile>>,
-    end: u64,
-    live: u64,
-}
-
-/// A value in the scratch file; dropping it gives its place up.
-pub(crate) struct Spilled {
+/// A file that is written from its beginning to its end, then read. Dropping it gives its space back.
+pub(crate) struct ScratchFile {
     scratch: Arc<Scratch>,
     file: Arc<dyn DiskFile>,
-    offset: u64,
-    len: usize,
+    name: String,
+    /// No other file of this life has it.
+    number: u64,
+    len: u64,
 }
 
 impl Scratch {
     /// Removes what an earlier life left.
     pub fn new(disk: Arc<dyn Disk>) -> Scratch {
-        // A file that cannot be removed only takes space, and is written over.
-        if disk.exists(NAME).is_ok_and(|exists| exists)
-            && let Err(e) = disk.remove(NAME)
-        {
-            tracing::warn!("cannot remove an old {NAME}: {e}");
-        }
-        Scratch { disk, state: Mutex::default() }
-    }
-
-    pub fn write(self: &Arc<Self>, value: &[u8]) -> Result<Arc<Spilled>> {
-        let (file, offset) = {
-            let mut state = self.state.lock();
-            let file = match &state.file {
-                Some(file) => file.clone(),
-                None => state.file.insert(self.disk.open(NAME, true)?).clone(),
-            };
-            let offset = state.end;
-            state.end += value.len() as u64;
-            state.live += 1;
-            (file, offset)
-        };
-        // Made before the write, so that a failed write gives the place up too.
-        let spilled = Spilled { scratch: self.clone(), file, offset, len: value.len() };
-        spilled.file.write_at(offset, value)?;
-        Ok(Arc::new(spilled))
-    }
-
-    /// Bytes of the file in use, holes included.
-    pub fn len(&self) -> u64 {
-        self.state.lock().end
-    }
-}
-
-impl Spilled {
-    pub fn read(&self) -> Result<Vec<u8>> {
-        let mut value = vec![0; self.len];
-        if self.file.read_at(self.offset, &mut value)? != self.len {
-            return Err(Error::corrupt_file(format!("{NAME} ends before {}", self.offset + self.len as u64)));
-        }
-        Ok(value)
-    }
-}
-
-impl Drop for Spilled {
-    fn drop(&mut self) {
-        let mut state = self.scratch.state.lock();
-        state.live -= 1;
-        if state.live == 0 {
-            // A file that cannot be cut is written over.
-            if state.end >= KEPT_BYTES {
-                let _ = self.file.truncate(0);
+        let old = disk.list().unwrap_or_default();
+        for name in old.iter().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+            // A file that cannot be removed only takes space, and is written over.
+            if let Err(error) = disk.remove(name) {
+                tracing::warn!(%error, "cannot remove an old {name}");
             }
-            state.end = 0;
+        }
+        Scratch { disk, made: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    pub fn create(self: &Arc<Self>) -> Result<ScratchFile> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}-{number}{SUFFIX}");
+        let file = self.disk.open(&name, true)?;
+        Ok(ScratchFile { scratch: self.clone(), file, name, number, len: 0 })
+    }
+
+    /// Bytes of all files.
+    pub fn len(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl ScratchFile {
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(self.len, bytes)?;
+        self.len += bytes.len() as u64;
+        self.scratch.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        if self.file.read_at(offset, &mut bytes)? != len {
+            return Err(Error::corrupt_file(format!("{} ends before {}", self.name, offset + len as u64)));
+        }
+        Ok(bytes)
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        self.scratch.bytes.fetch_sub(self.len, Ordering::Relaxed);
+        // The next open tries again.
+        if let Err(error) = self.scratch.disk.remove(&self.name) {
+            tracing::warn!(%error, "cannot remove {}", self.name);
         }
     }
 }

@@ -27,8 +27,7 @@ pub(crate) const GARBAGE_INDEX: IndexId = IndexId(1);
 /// The index every database has for its owner's catalog.
 pub(crate) const ROOT_INDEX: IndexId = IndexId(2);
 
-/// Memory for older versions before they spill to the scratch file: a quarter of the buffer pool, at least this.
-const VERSION_BUDGET_MIN: usize = 16 << 20;
+const VERSION_BYTES_MIN: u64 = 16 << 20;
 
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -79,7 +78,7 @@ pub(crate) type Blocking = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 impl System {
     pub fn new(store: Arc<Store>, options: Options, clock: Arc<dyn Clock>, recovered: &Recovered) -> System {
         let scratch = Arc::new(Scratch::new(store.disk.clone()));
-        let budget = VERSION_BUDGET_MIN.max(options.buffer_pool_bytes as usize / 4);
+        let budget = options.version_bytes.unwrap_or(VERSION_BYTES_MIN.max(options.buffer_pool_bytes / 4)) as usize;
         System {
             locks: LockTable::new(clock, options.deadlock_detect),
             status: StatusTable::new(

@@ -1,63 +1,115 @@
 //! The version store: what rows were before their newest record, for as long as a snapshot needs it.
 //!
-//! A chain belongs to one (index, key) and is changed only under the exclusive latch of that key's leaf (by writers and rollback) or by
-//! purge, which takes away what nobody reads any more. Readers look at it under a latch of the leaf, so record and chain agree.
+//! A row's versions are linked: `by` of one is `txn` of the record or version before it. Readers follow the links from the record in the page,
+//! so that a version to which none leads is as good as removed. Those entered last are in maps; past a budget all that is there goes to a run in a
+//! scratch file (`spill`, `version_run`), which is never changed: taking a version away that is in a run does nothing.
+//!
+//! A map's chain belongs to one (index, key) and is changed only under the exclusive latch of that key's leaf (by writers and rollback), by
+//! purge, which takes away what nobody reads any more, or taken as a whole by `spill`. Readers look at it under a latch of the leaf, so record and
+//! chain agree, and take the list of what is below with them, in which they look holding no latch.
 //! Nothing here is logged: before-images are in the log, and after a crash only the rows of unfinished transactions need chains.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use ahash::AHashMap;
 use crossbeam::utils::CachePadded;
 
-use super::scratch::{Scratch, Spilled};
+use super::scratch::Scratch;
+use super::spill::{Level, Merging};
+use super::version_run::BlocksRead;
+use crate::btree::RecordFlags;
 use crate::error::Result;
 use crate::ids::TxnId;
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, RwLock};
 
-const SHARDS: usize = 128;
-/// A value shorter than this stays in memory.
-const SPILL_MIN: usize = 64;
+pub(super) const SHARDS: usize = 128;
 /// A map for so many rows keeps its room.
 const ROOM_KEPT: usize = 1024;
-/// What a version costs beside its value, about.
-const OVERHEAD: usize = 96;
-
-/// A value of an older version.
-#[derive(Clone)]
-pub(crate) enum Bytes {
-    Memory(Arc<[u8]>),
-    Spilled(Arc<Spilled>),
-}
-
-impl Bytes {
-    fn memory(&self) -> usize {
-        OVERHEAD + if let Bytes::Memory(bytes) = self { bytes.len() } else { 0 }
-    }
-
-    /// Reads it, from the scratch file if it was spilled: not under a latch then.
-    pub fn read(&self) -> Result<Vec<u8>> {
-        match self {
-            Bytes::Memory(bytes) => Ok(bytes.to_vec()),
-            Bytes::Spilled(spilled) => spilled.read(),
-        }
-    }
-}
+/// What a row with versions costs beside its key, and a version beside its value, about.
+const ROW_OVERHEAD: usize = 96;
+const VERSION_OVERHEAD: usize = 80;
 
 /// A record as it was before transaction `by` replaced it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Version {
     pub txn: TxnId,
     pub flags: u16,
-    pub value: Bytes,
+    pub value: Arc<[u8]>,
     /// The transaction that replaced it.
     pub by: TxnId,
 }
 
-/// Newest first: `by` of one version is `txn` of the one before it.
-type Chain = VecDeque<Version>;
+impl Version {
+    pub(super) fn memory(&self) -> usize {
+        VERSION_OVERHEAD + self.value.len()
+    }
+
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry { txn: self.txn, flags: self.flags, by: self.by, value: &self.value }
+    }
+}
+
+/// A version that lies elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub txn: TxnId,
+    pub flags: u16,
+    pub by: TxnId,
+    pub value: &'a [u8],
+}
+
+/// Newest first.
+pub(super) type Chain = VecDeque<Version>;
+pub(super) type Chains = AHashMap<Box<[u8]>, Chain>;
+
+/// Memory of a row's key and its place in a map.
+pub(super) fn row_memory(row: &[u8]) -> usize {
+    ROW_OVERHEAD + row.len()
+}
+
+/// What a look for a version comes to.
+pub(crate) enum Found {
+    /// There is none.
+    Nothing,
+    Here(Version),
+    /// The maps do not have it.
+    Below(Below),
+}
+
+/// Where a look for a version goes on, once no latch is held.
+pub(crate) struct Below {
+    row: Box<[u8]>,
+    /// The version that this transaction replaced is next.
+    by: TxnId,
+    levels: Arc<[Level]>,
+}
+
+enum Step {
+    Pass,
+    Take,
+    End,
+}
+
+/// Looks at a version on the way along a row's links, `next` being who replaced the one that is looked for.
+fn step(next: &mut TxnId, version: Entry, sees: &mut impl FnMut(TxnId) -> bool) -> Step {
+    if version.by != *next {
+        // Of a change that was taken back.
+        return Step::Pass;
+    }
+    if sees(version.txn) {
+        return Step::Take;
+    }
+    if version.flags & RecordFlags::HAS_OLDER == 0 {
+        // Whatever else is there was taken back, or belongs to an earlier row of this key that nobody sees any more.
+        return Step::End;
+    }
+    *next = version.txn;
+    Step::Pass
+}
 
 /// What a large transaction made of a map is not kept.
-fn give_room_back(map: &mut AHashMap<Box<[u8]>, Chain>) {
+fn give_room_back(map: &mut Chains) {
     let (len, room) = (map.len(), map.capacity());
     if room > ROOM_KEPT && len < room / 8 {
         map.shrink_to(len * 2);
@@ -65,153 +117,182 @@ fn give_room_back(map: &mut AHashMap<Box<[u8]>, Chain>) {
 }
 
 pub(crate) struct VersionStore {
-    shards: Vec<CachePadded<Mutex<AHashMap<Box<[u8]>, Chain>>>>,
+    pub(super) shards: Vec<CachePadded<Mutex<Chains>>>,
     hash: ahash::RandomState,
-    memory: AtomicUsize,
-    count: AtomicU64,
-    budget: usize,
-    scratch: Arc<Scratch>,
-    spill_at: AtomicUsize,
+    /// Bytes and versions in the maps.
+    pub(super) memory: AtomicUsize,
+    pub(super) count: AtomicU64,
+    /// Bytes of what is frozen.
+    pub(super) frozen: AtomicUsize,
+    pub(super) budget: usize,
+    pub(super) scratch: Arc<Scratch>,
+    /// What is older than the maps, newest first.
+    pub(super) levels: RwLock<Arc<[Level]>>,
+    /// There is any.
+    pub(super) has_levels: AtomicBool,
+    /// Held while versions go from the maps to a run.
+    pub(super) spilling: Mutex<()>,
+    pub(super) merging: Mutex<Merging>,
 }
 
 impl VersionStore {
-    /// Spills past `budget` bytes.
+    /// Keeps about `budget` bytes in memory.
     pub fn new(budget: usize, scratch: Arc<Scratch>) -> VersionStore {
         VersionStore {
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             hash: ahash::RandomState::new(),
             memory: AtomicUsize::new(0),
             count: AtomicU64::new(0),
+            frozen: AtomicUsize::new(0),
             budget,
             scratch,
-            spill_at: AtomicUsize::new(0),
+            levels: RwLock::new(Arc::new([])),
+            has_levels: AtomicBool::new(false),
+            spilling: Mutex::new(()),
+            merging: Mutex::default(),
         }
     }
 
-    fn shard(&self, row: &[u8]) -> &Mutex<AHashMap<Box<[u8]>, Chain>> {
-        &self.shards[self.hash.hash_one(row) as usize % SHARDS]
+    fn shard_of(&self, row: &[u8]) -> usize {
+        self.hash.hash_one(row) as usize % SHARDS
     }
 
-    fn add(&self, version: &Version, key: usize) {
-        self.memory.fetch_add(version.value.memory() + key, Ordering::Relaxed);
+    fn shard(&self, row: &[u8]) -> &Mutex<Chains> {
+        &self.shards[self.shard_of(row)]
+    }
+
+    fn add(&self, version: &Version, row: usize) {
+        self.memory.fetch_add(version.memory() + row, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn sub(&self, version: &Version, key: usize) {
-        self.memory.fetch_sub(version.value.memory() + key, Ordering::Relaxed);
-        self.count.fetch_sub(1, Ordering::Relaxed);
+    /// After versions were removed, under the shard's mutex: `spill` counts what it takes.
+    fn sub(&self, removed: &[Version], row: usize) {
+        let bytes = removed.iter().map(Version::memory).sum::<usize>() + row;
+        self.memory.fetch_sub(bytes, Ordering::Relaxed);
+        self.count.fetch_sub(removed.len() as u64, Ordering::Relaxed);
     }
 
     /// Enters what the row was before `by` changed it first.
     pub fn push(&self, row: &[u8], version: Version) {
-        self.add(&version, row.len());
         let mut shard = self.shard(row).lock();
         match shard.get_mut(row) {
             Some(chain) => {
                 debug_assert!(chain[0].by == version.txn || chain[0].by != version.by, "I6: one version by a transaction");
+                self.add(&version, 0);
                 chain.push_front(version);
             }
             None => {
+                self.add(&version, row_memory(row));
                 shard.insert(row.into(), VecDeque::from([version]));
             }
         }
     }
 
-    /// As `push`, of something older than all the chain has: recovery walks the log backwards.
+    /// As `push`, of something older than all the chain has: recovery walks the log backwards. See `spill_oldest`.
     pub fn push_oldest(&self, row: &[u8], version: Version) {
-        self.add(&version, row.len());
-        self.shard(row).lock().entry(row.into()).or_default().push_back(version);
+        let mut shard = self.shard(row).lock();
+        let new = !shard.contains_key(row);
+        self.add(&version, if new { row_memory(row) } else { 0 });
+        shard.entry(row.into()).or_default().push_back(version);
     }
 
     /// Takes back what `by` pushed: its change has been undone.
     pub fn pop(&self, row: &[u8], by: TxnId) {
-        let mut shard = self.shard(row).lock();
-        let Some(chain) = shard.get_mut(row) else { return };
         // Nearly always the first: another may have changed the row since the change was undone.
-        if let Some(version) = chain.iter().position(|v| v.by == by).and_then(|place| chain.remove(place)) {
-            self.sub(&version, row.len());
-        }
-        if chain.is_empty() {
-            shard.remove(row);
-            give_room_back(&mut shard);
-        }
+        self.remove(row, by, |chain, place| chain.remove(place).into_iter().collect());
     }
 
-    /// The newest version that `sees` accepts.
-    pub fn find(&self, row: &[u8], mut sees: impl FnMut(TxnId) -> bool) -> Option<Version> {
-        let shard = self.shard(row).lock();
-        shard.get(row)?.iter().find(|v| sees(v.txn)).cloned()
+    /// Removes what `by` replaced and everything older, once every snapshot sees `by`.
+    pub fn purge(&self, row: &[u8], by: TxnId) {
+        self.remove(row, by, |chain, place| chain.drain(place..).collect());
     }
 
-    /// Whether there is a version that `by` replaced.
-    pub fn has_replaced(&self, row: &[u8], by: TxnId) -> bool {
-        self.shard(row).lock().get(row).is_some_and(|chain| chain.iter().any(|v| v.by == by))
-    }
-
-    /// Removes what `by` replaced and everything older, once every snapshot sees `by`. Returns what was removed.
-    pub fn purge(&self, row: &[u8], by: TxnId) -> Vec<Version> {
-        let mut shard = self.shard(row).lock();
-        let Some(chain) = shard.get_mut(row) else { return Vec::new() };
-        let Some(place) = chain.iter().position(|v| v.by == by) else { return Vec::new() };
-        let removed: Vec<Version> = chain.drain(place..).collect();
-        if chain.is_empty() {
-            shard.remove(row);
-            give_room_back(&mut shard);
-        }
-        drop(shard);
-        removed.iter().for_each(|v| self.sub(v, row.len()));
-        removed
-    }
-
-    pub fn over_budget(&self) -> bool {
-        self.memory.load(Ordering::Relaxed) > self.budget
-    }
-
-    /// Moves values to the scratch file until the rest fits the budget, as far as that goes. Called by the purge thread only.
-    pub fn spill(&self) -> Result<()> {
-        for _ in 0..SHARDS {
-            if !self.over_budget() {
-                return Ok(());
-            }
-            let shard = &self.shards[self.spill_at.fetch_add(1, Ordering::Relaxed) % SHARDS];
-            let candidates: Vec<(Box<[u8]>, TxnId, Arc<[u8]>)> = shard
-                .lock()
-                .iter()
-                .flat_map(|(row, chain)| chain.iter().map(move |v| (row, v)))
-                .filter_map(|(row, v)| match &v.value {
-                    Bytes::Memory(bytes) if bytes.len() >= SPILL_MIN => Some((row.clone(), v.by, bytes.clone())),
-                    _ => None,
-                })
-                .collect();
-            // The file is written with the shard free; a version that went away meanwhile just drops its place in it.
-            for (row, by, bytes) in candidates {
-                let spilled = self.scratch.write(&bytes)?;
-                self.set_spilled(&row, by, &bytes, spilled);
-            }
-        }
-        Ok(())
-    }
-
-    /// The value of the version that `by` replaced has been written to the scratch file.
-    fn set_spilled(&self, row: &[u8], by: TxnId, bytes: &Arc<[u8]>, spilled: Arc<Spilled>) {
+    fn remove(&self, row: &[u8], by: TxnId, take: impl FnOnce(&mut Chain, usize) -> Vec<Version>) {
         let mut shard = self.shard(row).lock();
         let Some(chain) = shard.get_mut(row) else { return };
-        // By its bytes: the transaction may have taken its change back, and replaced a newer record since.
-        let same = |v: &&mut Version| v.by == by && matches!(&v.value, Bytes::Memory(now) if Arc::ptr_eq(now, bytes));
-        if let Some(version) = chain.iter_mut().find(same) {
-            self.memory.fetch_sub(bytes.len(), Ordering::Relaxed);
-            version.value = Bytes::Spilled(spilled);
+        let Some(place) = chain.iter().position(|v| v.by == by) else { return };
+        let removed = take(chain, place);
+        let is_empty = chain.is_empty();
+        self.sub(&removed, if is_empty { row_memory(row) } else { 0 });
+        if is_empty {
+            shard.remove(row);
+            give_room_back(&mut shard);
         }
     }
 
-    /// Versions held.
+    /// The newest version that `sees` accepts of those behind the row's record, which is of transaction `record` and has older ones. Under a latch
+    /// of the row's leaf.
+    pub fn find(&self, row: &[u8], record: TxnId, mut sees: impl FnMut(TxnId) -> bool) -> Found {
+        let mut next = record;
+        if let Some(chain) = self.shard(row).lock().get(row) {
+            for version in chain {
+                match step(&mut next, version.entry(), &mut sees) {
+                    Step::Pass => {}
+                    Step::Take => return Found::Here(version.clone()),
+                    Step::End => return Found::Nothing,
+                }
+            }
+        }
+        // Behind the look at the map: what was taken out of that before is below by now. The shard's mutex orders this load too.
+        if !self.has_levels.load(Ordering::Relaxed) {
+            return Found::Nothing;
+        }
+        Found::Below(Below { row: row.into(), by: next, levels: self.levels.read().clone() })
+    }
+
+    /// Goes on with a look that has found nothing in the maps. May read from disk.
+    pub fn find_below(&self, below: &Below, blocks: &mut BlocksRead, mut sees: impl FnMut(TxnId) -> bool) -> Result<Option<Version>> {
+        let Below { row, by, levels } = below;
+        let shard = self.shard_of(row);
+        let mut next = *by;
+        let mut found = None;
+        for level in levels.iter() {
+            // What `next` replaced is newer than all that its link leads to: a level without it has none of that.
+            if let Level::Run(run) = level
+                && !run.may_have(next)
+            {
+                continue;
+            }
+            let mut visit = |entry: Entry| match step(&mut next, entry, &mut sees) {
+                Step::Pass => ControlFlow::Continue(()),
+                Step::Take => {
+                    found = Some(Version { txn: entry.txn, flags: entry.flags, value: entry.value.into(), by: entry.by });
+                    ControlFlow::Break(())
+                }
+                Step::End => ControlFlow::Break(()),
+            };
+            let flow = match level {
+                Level::Frozen(frozen) => frozen.visit(shard, row, &mut visit),
+                Level::Run(run) => run.visit(row, blocks, &mut visit)?,
+            };
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Versions held. Of those below the maps also the ones that nobody needs any more, until what they are in goes as a whole.
     pub fn len(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
+        let levels = self.levels.read().clone();
+        self.count.load(Ordering::Relaxed) + levels.iter().map(Level::len).sum::<u64>()
+    }
+
+    /// Of those, how many are on disk.
+    pub fn spilled(&self) -> u64 {
+        let levels = self.levels.read().clone();
+        levels.iter().filter(|level| matches!(level, Level::Run(_))).map(Level::len).sum()
     }
 
     /// Bytes in memory, about.
     pub fn memory(&self) -> usize {
-        self.memory.load(Ordering::Relaxed)
+        let levels = self.levels.read().clone();
+        self.in_maps_and_frozen() + levels.iter().map(Level::index_memory).sum::<usize>()
+    }
+
+    pub(super) fn in_maps_and_frozen(&self) -> usize {
+        self.memory.load(Ordering::Relaxed) + self.frozen.load(Ordering::Relaxed)
     }
 }
 
@@ -225,32 +306,43 @@ mod tests {
         let store = VersionStore::new(usize::MAX, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())))));
         let rows = || (0..400_000u32).map(u32::to_be_bytes);
         for row in rows() {
-            store.push(&row, Version { txn: TxnId(1), flags: 0, value: Bytes::Memory([].into()), by: TxnId(2) });
+            store.push(&row, Version { txn: TxnId(1), flags: 0, value: [].into(), by: TxnId(2) });
         }
         let room = || store.shards.iter().map(|shard| shard.lock().capacity()).sum::<usize>();
         assert!(room() >= 400_000);
-        rows().for_each(|row| assert_eq!(store.purge(&row, TxnId(2)).len(), 1));
+        rows().for_each(|row| store.purge(&row, TxnId(2)));
         assert!(room() <= SHARDS * ROOM_KEPT, "room for {} rows", room());
+        assert_eq!((store.len(), store.memory()), (0, 0));
     }
 
-    /// A change that is taken back and made again, of a newer record, while the older version is being spilled.
+    /// A change that is taken back and made again, of a newer record, after its first version was spilled.
     #[test]
-    fn a_version_is_spilled_with_its_own_value() {
-        let scratch = Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default()))));
-        let store = VersionStore::new(0, scratch.clone());
-        let old: Arc<[u8]> = vec![1; 100].into();
-        let version = |txn: u64, value: Arc<[u8]>| Version { txn: TxnId(txn), flags: 0, value: Bytes::Memory(value), by: TxnId(9) };
-        store.push(b"row", version(3, old.clone()));
-        let spilled = scratch.write(&old).unwrap();
+    fn a_version_that_was_taken_back_is_not_found() {
+        let store = VersionStore::new(0, Arc::new(Scratch::new(Arc::new(SimDisk::new(SimConfig::default())))));
+        let version = |txn: u64, by: u64, value: u8| Version { txn: TxnId(txn), flags: RecordFlags::HAS_OLDER, value: [value].into(), by: TxnId(by) };
+        let find = |record: u64, seen: u64| match store.find(b"row", TxnId(record), |txn| txn.0 <= seen) {
+            Found::Nothing => None,
+            Found::Here(version) => Some(version.value[0]),
+            Found::Below(below) => {
+                let found = store.find_below(&below, &mut BlocksRead::default(), |txn| txn.0 <= seen).unwrap();
+                found.map(|version| version.value[0])
+            }
+        };
+        let spill = || store.spill(&|_| false).unwrap();
+        store.push(b"row", version(3, 9, 1));
+        spill();
         store.pop(b"row", TxnId(9));
-        store.push(b"row", version(4, vec![2; 100].into()));
-        let memory = store.memory();
-        store.set_spilled(b"row", TxnId(9), &old, spilled);
-        let found = store.find(b"row", |txn| txn == TxnId(4)).unwrap();
-        assert_eq!((found.value.read().unwrap(), store.memory()), (vec![2; 100], memory));
-        store.spill().unwrap();
-        let found = store.find(b"row", |txn| txn == TxnId(4)).unwrap();
-        assert!(matches!(found.value, Bytes::Spilled(_)));
-        assert_eq!(found.value.read().unwrap(), vec![2; 100]);
+        assert_eq!((find(3, 2), find(9, 3)), (None, Some(1)));
+        store.push(b"row", version(3, 4, 2));
+        spill();
+        store.push(b"row", version(4, 9, 3));
+        assert_eq!((find(9, 4), find(9, 3), find(4, 3)), (Some(3), Some(2), Some(2)));
+        spill();
+        assert_eq!((find(9, 4), find(9, 3), find(4, 3), find(9, 2)), (Some(3), Some(2), Some(2), None));
+        assert_eq!((store.len(), store.spilled()), (3, 3));
+        store.drop_runs(TxnId(0), &|by| by == TxnId(9));
+        assert_eq!((store.len(), find(4, 3)), (1, Some(2)));
+        store.drop_runs(TxnId(5), &|_| false);
+        assert_eq!((store.len(), store.memory(), store.scratch.len()), (0, 0, 0));
     }
 }

@@ -10,7 +10,7 @@ use super::rows::{BatchOutcome, Inserted, LockMode, LockWaitPolicy, Locked, Op};
 use super::system::{GARBAGE_INDEX, System, count};
 use super::transaction::Txn;
 use super::undo::{Before, Undo};
-use super::versions::{Bytes, Version};
+use super::versions::Version;
 use crate::btree::{BTree, BatchRows, Decision, RecordFlags, RecordRef};
 use crate::error::Result;
 use crate::ids::{IndexId, TxnId};
@@ -43,8 +43,8 @@ enum Verdict {
 struct Trace {
     /// An older version was entered for this row.
     pushed: bool,
-    /// The overflow value that was replaced, and whether it was the transaction's own.
-    replaced: Option<(Vec<u8>, bool)>,
+    /// The overflow value that was replaced.
+    replaced: Option<Vec<u8>>,
 }
 
 /// One transaction writing to one index.
@@ -110,14 +110,13 @@ impl Writing<'_> {
             if record.txn == id {
                 flags |= record.flags & RecordFlags::HAS_OLDER;
             } else {
-                let value = Bytes::Memory(record.value.into());
-                let version = Version { txn: record.txn, flags: record.flags, value, by: id };
+                let version = Version { txn: record.txn, flags: record.flags, value: record.value.into(), by: id };
                 self.system.versions.push(&row_key(self.index, key), version);
                 trace.pushed = true;
                 flags |= RecordFlags::HAS_OLDER;
             }
             if record.flags & RecordFlags::OVERFLOW != 0 {
-                trace.replaced = Some((record.value.to_vec(), record.txn == id));
+                trace.replaced = Some(record.value.to_vec());
             }
         }
         if self.kind == Kind::Delete {
@@ -168,6 +167,7 @@ impl Txn {
     }
 
     fn change_row(&mut self, index: IndexId, key: &[u8], kind: Kind, value: &[u8]) -> Result<Verdict> {
+        self.system.make_room_for_versions()?;
         if kind == Kind::Delete || fits_inline(key.len(), value.len()) {
             return self.change_inline(index, key, kind, value, 0);
         }
@@ -234,11 +234,9 @@ impl Txn {
         if trace.pushed || deleted {
             self.purge.push_row(index, key, deleted);
         }
-        if let Some((reference, own)) = trace.replaced {
+        if let Some(reference) = trace.replaced {
             self.enter_garbage(index, &reference)?;
-            if own {
-                self.purge.push(&PurgeItem::Overflow { index, reference: reference.into() });
-            }
+            self.purge.push(&PurgeItem::Overflow { index, reference: reference.into() });
         }
         Ok(())
     }
@@ -294,6 +292,7 @@ impl Txn {
 
     /// Inserts the rows of one leaf. Returns how many, and why it stopped if it did.
     fn insert_leaf(&mut self, tree: &BTree, rows: &impl BatchRows, range: Range<usize>) -> Result<(usize, Verdict)> {
+        self.system.make_room_for_versions()?;
         let owner = self.owner();
         let index = tree.index();
         let system = &self.system;

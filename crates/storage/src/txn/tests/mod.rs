@@ -13,6 +13,7 @@ mod locking;
 mod model;
 mod prepared;
 mod purge;
+mod spill;
 mod threads;
 mod waits;
 

@@ -98,50 +98,6 @@ fn a_dropped_index_goes_once_no_snapshot_needs_it() {
     assert!(engine.index_exists(t));
 }
 
-#[test]
-fn versions_spill_and_come_back() {
-    use super::super::{scratch::Scratch, versions::*};
-    use crate::ids::TxnId;
-    let disk = disk(5);
-    let scratch = Arc::new(Scratch::new(Arc::new(disk)));
-    let store = VersionStore::new(50_000, scratch.clone());
-    let value = |n: u64| -> Arc<[u8]> { format!("{n:0>1000}").into_bytes().into() };
-    for n in 0..200u64 {
-        let version = Version { txn: TxnId(1), flags: 0, value: Bytes::Memory(value(n)), by: TxnId(2) };
-        store.push(&n.to_be_bytes(), version);
-    }
-    assert!(store.over_budget());
-    store.spill().unwrap();
-    assert!(!store.over_budget() && scratch.len() > 100_000);
-    for n in 0..200u64 {
-        let version = store.find(&n.to_be_bytes(), |txn| txn == TxnId(1)).unwrap();
-        assert_eq!(version.value.read().unwrap(), &*value(n));
-        assert_eq!(store.purge(&n.to_be_bytes(), TxnId(2)).len(), 1);
-    }
-    assert_eq!((store.len(), store.memory(), scratch.len()), (0, 0, 0));
-}
-
-/// What a long snapshot made of it is not kept when it has gone, and not by a crash.
-#[test]
-fn the_scratch_file_gives_its_space_back() {
-    use super::super::scratch::Scratch;
-    use crate::disk::Disk;
-    let disk = disk(6);
-    let scratch = Arc::new(Scratch::new(Arc::new(disk.clone())));
-    let size = |disk: &SimDisk| disk.open("versions.tmp", false).unwrap().len().unwrap();
-    let spilled: Vec<_> = (0..3u8).map(|n| scratch.write(&vec![n; 1 << 20]).unwrap()).collect();
-    assert_eq!(size(&disk), 3 << 20);
-    drop(spilled);
-    assert_eq!((size(&disk), scratch.len()), (0, 0));
-    let value = vec![7u8; 1 << 20];
-    assert_eq!(scratch.write(&value).unwrap().read().unwrap(), value);
-    disk.sync_dir().unwrap();
-    let after = disk.crash();
-    assert!(after.exists("versions.tmp").unwrap());
-    drop(Scratch::new(Arc::new(after.clone())));
-    assert!(!after.exists("versions.tmp").unwrap());
-}
-
 /// A transaction that leaves as much to purge as one step does, after which the history of `then` is still to be purged.
 fn fill_a_step(engine: &Engine, t: IndexId, first: &[&str], then: impl FnOnce()) {
     let others: Vec<String> = (0..3000).map(|n| format!("o{n:05}")).collect();

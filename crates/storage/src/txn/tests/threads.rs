@@ -53,8 +53,19 @@ fn total(txn: &mut Txn, t: IndexId) -> i64 {
 
 #[test]
 fn money_is_neither_made_nor_lost() {
+    move_money(None);
+}
+
+/// Every change spills, while others read and runs are merged.
+#[test]
+fn money_is_neither_made_nor_lost_without_memory_for_versions() {
+    move_money(Some(0));
+    move_money(Some(5000));
+}
+
+fn move_money(version_bytes: Option<u64>) {
     let disk = disk(21);
-    let with_threads = || Options { background: true, ..options() };
+    let with_threads = || Options { background: true, version_bytes, ..options() };
     let engine = open_with(&disk, with_threads()).unwrap();
     let t = new_index(&engine);
     let mut txn = engine.begin(Isolation::RepeatableRead);

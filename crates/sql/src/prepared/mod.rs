@@ -280,7 +280,8 @@ impl Session {
     /// The session is in its own database again, if that is still there.
     pub(crate) fn leave_database(&mut self) {
         let Some(own) = self.own_database.take() else { return };
-        self.state.database = own.filter(|name| show::known_schema(&self.state, Some(name)).is_ok());
+        let catalog = self.state.instance.database().catalog();
+        self.state.database = own.filter(|name| catalog.schema(name).is_some());
         self.state.process.set_db(self.state.database.as_deref());
     }
 

@@ -209,6 +209,24 @@ async fn prepared_statements_run_where_they_were_prepared() {
     assert_eq!(c.value("SELECT DATABASE()").await, "NULL");
 }
 
+/// As MySQL 8.0.12 does.
+#[tokio::test]
+async fn constants_are_those_of_the_execution() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let week = c.session.prepare(b"SELECT EXTRACT(WEEK FROM '2021-01-03'), EXTRACT(WEEK FROM DATE'2021-01-03')").await.unwrap().id;
+    for (format, expected) in [(0, "1 1"), (3, "53 53"), (0, "1 1")] {
+        c.ok(&format!("SET default_week_format = {format}")).await;
+        assert_eq!(c.rows_of(week, &[]).await, table(expected));
+    }
+    let long = "SELECT LENGTH(REPEAT('a', 2000)), LENGTH(CONCAT(REPEAT('a', 800), REPEAT('b', 800))), LENGTH(SPACE(1024))";
+    assert_eq!(c.rows(long).await, table("2000 1600 1024"));
+    c.ok("SET GLOBAL max_allowed_packet = 1024").await;
+    let mut other = server.client().await;
+    assert_eq!(other.rows(long).await, table("NULL NULL 1024"));
+    assert_eq!(other.rows("SHOW WARNINGS").await[0][1], "1301");
+}
+
 #[tokio::test]
 async fn prepare_and_execute_by_name() {
     let server = Server::new();

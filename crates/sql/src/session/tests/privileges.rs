@@ -4,7 +4,7 @@ use super::*;
 
 impl Server {
     /// A connection of `user`@localhost.
-    fn connect_as(&self, user: &str) -> Client {
+    pub(super) fn connect_as(&self, user: &str) -> Client {
         let client = ClientInfo {
             connection_id: self.instance.next_connection_id(),
             user: user.into(),

@@ -45,6 +45,10 @@ async fn generated_names_follow_the_table() {
     assert_eq!(c.error("INSERT INTO u VALUES (30)").await, (3819, "Check constraint 'u_chk_1' is violated.".into()));
     c.ok("ALTER TABLE u RENAME w, ADD CHECK (a <> 3)").await;
     assert_eq!(names(&mut c, "d").await, ["own", "t_chk_1", "w_chk_1", "w_chk_2"]);
+    // They may meet a name that was given.
+    c.ok("CREATE TABLE y (a INT, CHECK (a < 10), CONSTRAINT z_chk_1 CHECK (a > 0))").await;
+    assert_eq!(c.error("RENAME TABLE y TO z").await.0, 3822);
+    c.ok("DROP TABLE y").await;
     // A copy of the definition has names of its own.
     c.ok("CREATE TABLE copy LIKE t").await;
     assert_eq!(names(&mut c, "d").await, ["copy_chk_1", "copy_chk_2", "own", "t_chk_1", "w_chk_1", "w_chk_2"]);

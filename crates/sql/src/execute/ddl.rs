@@ -341,8 +341,12 @@ impl DefinitionChecks for SessionState {
         };
         // What is kept is what will be read again, so that has to be right.
         let kept = print::stored(&text.expr, self.config.collation_connection.charset);
-        let read = kept.as_deref().map_or_else(|_| Ok(text.expr.clone()), parse::parse_expr);
-        let bound = match bind::bind_table_expr(read.as_ref().unwrap_or(&text.expr), &def, true, self) {
+        let read = kept.as_deref().ok().map(parse::parse_expr);
+        let expr = match &read {
+            Some(Ok(read)) => read,
+            _ => &text.expr,
+        };
+        let bound = match bind::bind_table_expr(expr, &def, true, self) {
             Ok(bound) => bound,
             Err(e) if e.code == 1054 => return Err(respell(e, clause, place)),
             Err(e) => return Err(e),
@@ -366,7 +370,9 @@ impl DefinitionChecks for SessionState {
                 ExprPlace::Check(c) => err(3814, format!("An expression of a check constraint '{c}' contains disallowed function.")),
             });
         }
-        read?;
+        if let Some(Err(unreadable)) = read {
+            return Err(unreadable);
+        }
         let auto = |i: &usize| columns.get(*i).is_some_and(|c| c.auto_increment);
         match place {
             ExprPlace::Generated(c) if bound.columns().iter().any(auto) => Err(err(3109, format!("Generated column '{c}' cannot refer to auto-increment column."))),

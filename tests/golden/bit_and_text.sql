@@ -40,3 +40,9 @@ SELECT id, IF(n > 3, e, s) + 0, IF(n > 3, s, e) + 0, IF(n > 3, e, 9) + 0, CASE n
 SELECT id, IF(n > 3, s, CAST(e AS CHAR)) + 0, IF(n > 3, CONCAT(e), s) + 0, ABS(IF(n > 3, s, e)), -IF(n > 3, e, s) FROM m ORDER BY id;
 SELECT id, IF(n > 3, e, s) = 3, IF(n > 3, s, e) = 2, IF(n > 3, e, s) > 4, IF(n > 3, e, s) = '7', IF(n > 3, e, s), IF(n > 3, s, f) FROM m ORDER BY id;
 SELECT SUM(IF(n > 3, e, s)), AVG(IF(n > 3, s, f)), SUM(CASE WHEN n > 3 THEN e ELSE 1 END), MAX(IF(n > 3, e, s)) FROM m;
+SELECT id, IF(n > 3, b, s) IS TRUE, NOT IF(n > 3, b, s), IF(n > 3, s, b) XOR 1, IF(IF(n > 3, s, b), 1, 0), 1 AND IF(n > 3, b, s), 0 OR IF(n > 3, s, b), CASE WHEN IF(n > 3, s, b) THEN 1 ELSE 2 END FROM b ORDER BY id;
+SELECT id, IF(n > 3, e, s) IS TRUE, NOT IF(n > 3, e, 'x'), IF(n > 3, 'x', f) XOR 1, IF(IF(n > 3, e, s), 1, 0), 1 AND IF(n > 3, 'x', e), 0 OR IF(n > 3, e, s) FROM m ORDER BY id;
+SELECT id FROM m WHERE IF(n > 3, 'q', e) ORDER BY id;
+SELECT id FROM m WHERE NOT IF(n > 3, 'q', f) ORDER BY id;
+SELECT m.id FROM m JOIN b ON IF(m.n > 3, 'q', m.e) AND b.id = m.id ORDER BY m.id;
+SELECT id, n FROM m HAVING IF(n > 3, 'q', n) ORDER BY id;

@@ -73,6 +73,7 @@ impl Binder<'_> {
     pub fn call(&mut self, func: FuncId, mut args: Vec<Expr>) -> Result<Expr> {
         if func == FuncId::Xor {
             let nullable = args.iter().any(|a| a.ty.nullable);
+            let args = args.into_iter().map(chosen_number).collect();
             return Ok(self.folder.fold(Expr::call(func, args, ExprType::boolean(nullable))));
         }
         if matches!(func, FuncId::Coalesce | FuncId::Greatest | FuncId::Least) {

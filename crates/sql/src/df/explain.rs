@@ -13,7 +13,7 @@ use highkey_table::TableId;
 
 use super::materialize::CteExec;
 use super::parallel::SerialReason;
-use super::scan::ScanExec;
+use super::scan::{ROW_COST, ScanExec};
 use super::through::Through;
 use crate::measure::{Figures, Line};
 
@@ -133,11 +133,13 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<Line>, made: &mut
         None => depth,
     };
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
-        let rows = plan_of_cte(plan, made);
-        let elsewhere = if rows.is_none() { " (query plan printed elsewhere)" } else { "" };
-        lines.push(Line { depth, text: format!("{}{elsewhere}", cte.title()), figures: Figures::None });
-        if let Some(rows) = rows {
-            add(rows.as_ref(), depth + 1, lines, made);
+        match plan_of_cte(plan, made) {
+            Some(rows) => {
+                let (rows, figures) = without_timing(rows.as_ref());
+                lines.push(Line { depth, text: cte.title().to_owned(), figures });
+                add(rows, depth + 1, lines, made);
+            }
+            None => lines.push(Line::new(depth, format!("{} (query plan printed elsewhere)", cte.title()))),
         }
     }
     for child in plan.children() {
@@ -148,7 +150,7 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<Line>, made: &mut
 fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         let rows = scan.row_estimate();
-        return Some(format!("{}  (cost={:.2} rows={rows})", scan.describe(), rows as f64 * 0.1));
+        return Some(format!("{}  (cost={:.2} rows={rows})", scan.describe(), rows as f64 * ROW_COST));
     }
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
         return Some(format!("Table scan on {}", cte.alias()));

@@ -208,6 +208,12 @@ async fn every_operator_on_datafusion_is_measured() {
     for line in ["-> Recursion: first round | rows=1 loops=1", "-> Recursion: further rounds | rows=1 loops=4", "        -> Table scan on <temporary> | rows=4 loops=1"] {
         assert!(lines.iter().any(|shown| shown == line), "{line}: {lines:#?}");
     }
+    // What is made once, and is shown once.
+    let lines = tree(&analyze(&mut c, "WITH c AS (SELECT t, MAX(w) m FROM u GROUP BY t) SELECT COUNT(*) FROM c p JOIN c q ON p.m = q.m").await);
+    for line in ["-> Materialize CTE c if needed | rows=3 loops=1", "-> Table scan on u | rows=4 loops=1", "-> Table scan on q | rows=3 loops=1"] {
+        assert!(lines.iter().any(|shown| shown.trim_start() == line), "{line}: {lines:#?}");
+    }
+    assert!(lines.iter().all(|line| !line.ends_with(" | ") || line.contains("printed elsewhere")), "{lines:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -46,3 +46,5 @@ SELECT id FROM m WHERE IF(n > 3, 'q', e) ORDER BY id;
 SELECT id FROM m WHERE NOT IF(n > 3, 'q', f) ORDER BY id;
 SELECT m.id FROM m JOIN b ON IF(m.n > 3, 'q', m.e) AND b.id = m.id ORDER BY m.id;
 SELECT id, n FROM m HAVING IF(n > 3, 'q', n) ORDER BY id;
+SELECT id, IF(n > 3, b, s) IN (65, 9), IF(n > 3, b, s) NOT IN (7), IF(n > 3, s, b) IN (7, '9'), IF(n > 3, b, s) BETWEEN 60 AND 70, 7 BETWEEN IF(n > 3, b, s) AND 100, 7 IN (IF(n > 3, b, s)), 7 IN (IF(n > 3, b, s), IF(n > 3, s, b)), 65 IN (1, IF(n > 3, b, s)) FROM b ORDER BY id;
+SELECT id, IF(n > 3, e, s) IN (3, 9), IF(n > 3, s, e) NOT IN (2), IF(n > 3, s, f) BETWEEN 3 AND 4, 3 IN (IF(n > 3, e, f)) FROM m ORDER BY id;

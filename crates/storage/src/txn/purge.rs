@@ -300,6 +300,7 @@ mod tests {
         system.history.push(0, first, stale);
         system.history.queue.lock().rotate_right(1);
         purge_all(&engine);
+        assert_eq!(engine.check(GARBAGE_INDEX).unwrap().records, 1);
         let mut out = Vec::new();
         assert!(reader.get(x, b"k", &mut out).unwrap() && out == [1; 100_000]);
         drop(reader);

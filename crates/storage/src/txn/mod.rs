@@ -15,6 +15,8 @@ mod report;
 mod rollback;
 mod rows;
 mod scan;
+#[cfg(all(test, feature = "shuttle"))]
+mod schedules;
 mod scratch;
 mod snapshot;
 mod spill;

@@ -317,7 +317,7 @@ impl System {
     }
 
     /// Copies everything that is prepared, and lets something happen before a copy counts.
-    #[cfg(all(test, not(feature = "shuttle")))]
+    #[cfg(test)]
     pub fn copy_around(&self, between: impl FnOnce()) {
         let stop = AtomicBool::new(false);
         let chains = self.chains();

@@ -171,7 +171,7 @@ impl System {
                     self.remove_marked(cursor, index, &row[4..], |deleter| deleter == by)?;
                 }
             }
-            PurgeItem::Overflow { index, reference } => self.free_garbage(cursor, *index, reference)?,
+            PurgeItem::Overflow { index, reference } => self.free_garbage(cursor, *index, reference, |replacer| replacer == by)?,
             // Undo finds rows in their trees. Its owner has no metadata lock any more, so others may have dropped them.
             PurgeItem::Tree(index) if self.has_to_undo() => self.history.held.lock().push(*index),
             PurgeItem::Tree(index) => self.drop_tree(*index)?,
@@ -198,15 +198,15 @@ impl System {
         Ok(())
     }
 
-    /// Frees an overflow value that is entered in the garbage index. Only who removes the entry frees the value, and only while its tree is there:
-    /// with that its pages have gone, and may be another's.
-    fn free_garbage(&self, cursor: &mut Cursor, index: IndexId, reference: &[u8]) -> Result<()> {
+    /// Frees an overflow value that is entered in the garbage index if `may` says so of the transaction that has entered it. Only who removes the entry
+    /// frees the value, and only while its tree is there: with that its pages have gone, and may be another's.
+    fn free_garbage(&self, cursor: &mut Cursor, index: IndexId, reference: &[u8], may: impl Fn(TxnId) -> bool) -> Result<()> {
         let key = garbage_key(index, reference);
         let garbage = self.tree(GARBAGE_INDEX)?;
         let mut found = false;
         garbage.modify(cursor, &key, Writer::System, |place, _| {
-            found = place.record().is_some();
-            Decision::Remove
+            found = place.record().is_some_and(|record| may(record.txn));
+            if found { Decision::Remove } else { Decision::Leave }
         })?;
         let _alone = self.dropping.lock();
         if found && self.store.space.root(index).is_some() {
@@ -239,7 +239,7 @@ impl System {
         for key in old {
             let (index, reference) = key.split_at(4);
             let index = IndexId(u32::from_be_bytes(index.try_into().expect("4 bytes")));
-            self.free_garbage(&mut cursor, index, reference)?;
+            self.free_garbage(&mut cursor, index, reference, |replacer| self.status.is_old(replacer))?;
         }
         Ok(())
     }
@@ -269,6 +269,43 @@ mod tests {
         assert!(matches!(outcome, Err(Error::OutOfSpace)));
         assert_eq!((seen, left), (vec![1, 2], vec![3, 4, 2]));
         each(vec![3, 4, 2], |_| unreachable!("nothing fails"), |_| Ok(())).unwrap();
+    }
+
+    /// A value whose replacement was taken back belongs to whoever replaces it next.
+    #[test]
+    fn a_value_is_freed_for_the_transaction_that_replaced_it_alone() {
+        let (engine, x) = engine();
+        let system = engine.system();
+        let put = |value: &[u8]| {
+            let mut txn = engine.begin(Isolation::RepeatableRead);
+            if !done(txn.update(x, b"k", value)) {
+                done(txn.insert(x, b"k", value));
+            }
+            let id = txn.id().unwrap();
+            commit(txn);
+            id
+        };
+        let first = put(&[1; 100_000]);
+        let mut reader = engine.begin(Isolation::RepeatableRead);
+        reader.snapshot();
+        put(b"short");
+        let mut replaced = system.history.queue.lock().pop_back().unwrap();
+        let items: Vec<PurgeItem> = std::iter::from_fn(|| replaced.items.pop()).collect();
+        let mut stale = PurgeList::default();
+        items.iter().for_each(|item| {
+            replaced.items.push(item);
+            stale.push(item);
+        });
+        system.history.queue.lock().push_back(replaced);
+        system.history.push(0, first, stale);
+        system.history.queue.lock().rotate_right(1);
+        purge_all(&engine);
+        assert_eq!(engine.check(GARBAGE_INDEX).unwrap().records, 1);
+        let mut out = Vec::new();
+        assert!(reader.get(x, b"k", &mut out).unwrap() && out == [1; 100_000]);
+        drop(reader);
+        purge_all(&engine);
+        assert_eq!((engine.check(GARBAGE_INDEX).unwrap().records, system.history.len()), (0, 0));
     }
 
     /// What could not be done is put back behind what came later: here the drop of its tree.

@@ -165,7 +165,7 @@ impl RunWriter {
             let separator = if self.index.len() == 0 { row.len() } else { (shared + 1).min(row.len()) };
             self.index.push(self.written + self.block as u64, &row[..separator]);
         }
-        if self.entries % RESTART == 0 {
+        if self.entries.is_multiple_of(RESTART) {
             self.restarts.push((self.buffer.len() - self.block) as u32);
             shared = 0;
         }
@@ -572,7 +572,7 @@ mod tests {
             let models: Vec<Model> = (0..rng.random_range(1..6)).map(|_| random(&mut rng)).collect();
             let runs: Vec<_> = models.iter().map(|model| Arc::new(write(&scratch, model))).collect();
             models.iter().zip(&runs).for_each(|(model, run)| check(run, model));
-            let is_over = |by: TxnId| by.0 % 3 == 0;
+            let is_over = |by: TxnId| by.0.is_multiple_of(3);
             let mut merge = Merge::new(runs, scratch.clone());
             while !merge.advance(rng.random_range(1..100), &is_over).unwrap() {}
             let mut merged = Model::new();

@@ -115,6 +115,115 @@ fn move_money(version_bytes: Option<u64>) {
     engine.shutdown().unwrap();
 }
 
+const SLOTS: u32 = 30;
+const TOKENS: u8 = 12;
+
+fn slot(n: u32) -> Vec<u8> {
+    format!("slot {n:03}").into_bytes()
+}
+
+/// Some are overflow values.
+fn token(n: u8) -> Vec<u8> {
+    vec![n; if n.is_multiple_of(4) { 20_000 } else { 1 + n as usize * 20 }]
+}
+
+/// Takes what is in one slot to the other, and what is there to the first.
+fn move_token(txn: &mut Txn, t: IndexId, from: u32, to: u32) -> Result<(), LockError> {
+    let Locked::Yes(Some(moved)) = retry(|| txn.lock(t, &slot(from), LockMode::Exclusive, LockWaitPolicy::Wait))? else { return Ok(()) };
+    match retry(|| txn.insert(t, &slot(to), &moved))? {
+        Inserted::Yes => assert!(retry(|| txn.delete(t, &slot(from)))?),
+        Inserted::Duplicate => {
+            let Locked::Yes(Some(other)) = retry(|| txn.lock(t, &slot(to), LockMode::Exclusive, LockWaitPolicy::Wait))? else { return Ok(()) };
+            assert!(retry(|| txn.update(t, &slot(to), &moved))? && retry(|| txn.update(t, &slot(from), &other))?);
+        }
+    }
+    Ok(())
+}
+
+fn move_tokens_once(engine: &Engine, t: IndexId, rng: &mut impl Rng) -> Result<(), LockError> {
+    let level = if rng.random_ratio(1, 5) { Isolation::RepeatableRead } else { Isolation::ReadCommitted };
+    let mut txn = engine.begin(level);
+    for _ in 0..rng.random_range(1..4) {
+        let savepoint = txn.savepoint();
+        let (from, to) = (rng.random_range(0..SLOTS), rng.random_range(0..SLOTS));
+        if from != to {
+            move_token(&mut txn, t, from, to)?;
+        }
+        if rng.random_ratio(1, 3) {
+            txn.rollback_to(&savepoint).unwrap();
+        }
+    }
+    if rng.random_ratio(1, 8) {
+        txn.rollback().unwrap();
+    } else {
+        commit(txn);
+    }
+    Ok(())
+}
+
+/// Each is somewhere, once.
+fn tokens(txn: &mut Txn, t: IndexId) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let rows = drain(txn.scan(t, Bounds::all(), Direction::Forward));
+    let mut found: Vec<u8> = rows.iter().map(|(_, value)| value[0]).collect();
+    found.sort_unstable();
+    assert!(found.into_iter().eq(0..TOKENS), "{:?}", rows.iter().map(|(key, value)| (key, value[0])).collect::<Vec<_>>());
+    assert!(rows.iter().all(|(_, value)| *value == token(value[0])));
+    rows
+}
+
+/// Rows come and go, and changes are taken back, while snapshots of all ages are read.
+#[test]
+fn tokens_are_always_in_one_place() {
+    for version_bytes in [None, Some(0), Some(5000)] {
+        let disk = disk(23);
+        let engine = open_with(&disk, Options { background: true, version_bytes, ..options() }).unwrap();
+        let t = new_index(&engine);
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        for n in 0..TOKENS {
+            assert_eq!(done(txn.insert(t, &slot(n as u32), &token(n))), Inserted::Yes);
+        }
+        commit(txn);
+        let left = AtomicU64::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut rng = rand::rng();
+                    for _ in 0..150 {
+                        match move_tokens_once(&engine, t, &mut rng) {
+                            Ok(()) | Err(LockError::Deadlock) => {}
+                            Err(error) => panic!("{error:?}"),
+                        }
+                    }
+                    left.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut rng = rand::rng();
+                    while left.load(Ordering::SeqCst) > 0 {
+                        let mut txn = engine.begin(Isolation::RepeatableRead);
+                        let rows = tokens(&mut txn, t);
+                        for _ in 0..rng.random_range(0..20) {
+                            std::thread::yield_now();
+                            let (n, mut value) = (rng.random_range(0..SLOTS), Vec::new());
+                            let found = txn.get(t, &slot(n), &mut value).unwrap().then_some(value);
+                            assert_eq!(found.as_ref(), rows.iter().find(|(key, _)| *key == slot(n)).map(|(_, value)| value));
+                        }
+                        assert!(tokens(&mut txn, t) == rows);
+                    }
+                });
+            }
+        });
+        engine.check(t).unwrap();
+        engine.shutdown().unwrap();
+        drop(engine);
+        let engine = open_with(&disk, options()).unwrap();
+        tokens(&mut engine.begin(Isolation::RepeatableRead), t);
+        purge_all(&engine);
+        assert_eq!(engine.check(crate::txn::system::GARBAGE_INDEX).unwrap().records, 0);
+    }
+}
+
 #[test]
 fn inserters_of_one_key_agree_on_one_winner() {
     let engine = open_with(&disk(22), Options { background: true, ..options() }).unwrap();

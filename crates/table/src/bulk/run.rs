@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 
 use highkey_storage::{BatchRows, Waits, for_helpers, prefetch};
 
@@ -192,7 +192,7 @@ impl SpilledRun {
             Some(run) => (run.file.clone(), run.start + run.len),
             None => (Arc::new(tempfile::tempfile()?), 0),
         };
-        std::thread::scope(|scope| SpilledRun::write_merged(file, start, MergeAhead::new(Merge::new(runs, &[])?, scope)))
+        std::thread::scope(|scope| SpilledRun::write_merged(file, start, MergeAhead::new(Merge::new(runs, &[])?, scope)?))
     }
 
     fn write_merged(file: Arc<File>, start: u64, mut source: MergeAhead<'_>) -> std::io::Result<SpilledRun> {
@@ -509,13 +509,14 @@ pub(crate) struct MergeAhead<'a> {
 }
 
 impl<'a> MergeAhead<'a> {
-    pub fn new<'scope>(mut merge: Merge<'a>, scope: &'scope Scope<'scope, '_>) -> MergeAhead<'a>
+    /// An error: the system has no thread to give.
+    pub fn new<'scope>(mut merge: Merge<'a>, scope: &'scope Scope<'scope, '_>) -> std::io::Result<MergeAhead<'a>>
     where
         'a: 'scope,
     {
         let (send, blocks) = sync_channel(AHEAD_BLOCKS);
         let waits = Waits::current();
-        scope.spawn(move || {
+        Builder::new().name("hk-merge".into()).spawn_scoped(scope, move || {
             loop {
                 let mut block = Block::default();
                 let mut fill = || block.fill(&mut merge);
@@ -530,8 +531,8 @@ impl<'a> MergeAhead<'a> {
                     return;
                 }
             }
-        });
-        MergeAhead { blocks, block: Block::default(), at: 0, read: 0 }
+        })?;
+        Ok(MergeAhead { blocks, block: Block::default(), at: 0, read: 0 })
     }
 
     /// The next entry.
@@ -635,8 +636,8 @@ mod tests {
         assert_eq!(drain(Merge::new(&memory, &spilled).unwrap()), expected);
         assert_eq!(drain(Merge::new(&memory, &spilled).unwrap()), expected, "again");
         let ahead = std::thread::scope(|scope| {
-            let mut ahead = MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope);
-            drop(MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope));
+            let mut ahead = MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope).unwrap();
+            drop(MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope).unwrap());
             let mut copy = Run::default();
             while let Some(item) = ahead.next().unwrap() {
                 copy.add(item.key, item.value, item.row);

@@ -178,6 +178,20 @@ fn a_load_that_fails_or_is_rolled_back_leaves_nothing() {
     check(&db);
 }
 
+/// Their entries come in the order of the primary key, which is not that of the statement, and are more than are merged at a time.
+#[test]
+fn rows_that_all_have_one_unique_value_are_duplicates() {
+    let db = database();
+    let table = create(&db, "t", columns(), vec![IndexSpec::primary(&[0]), IndexSpec::unique("u", &[1])]);
+    let rows: Vec<_> = (0..70_000).rev().map(|id| vec![i(id), i(5), i(0), t("")]).collect();
+    for chunk in [70_000, 10_000] {
+        let error = bulk(&db, &table, &rows, chunk, 64 << 20, OnDuplicate::Error).unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), (1062, "Duplicate entry '5' for key 'u'"));
+        assert_eq!(all(&db, &table).len(), 0);
+    }
+    check(&db);
+}
+
 #[test]
 fn a_part_that_is_taken_back_does_not_end_the_stage() {
     let db = database();

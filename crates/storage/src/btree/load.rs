@@ -303,7 +303,8 @@ impl BTree {
     /// The run's pages are attached, or free and no longer like pages of the tree.
     pub(crate) fn end_loading(&self, run: PageRun) {
         let mut unattached = self.inner.unattached.lock();
-        if let Some(at) = unattached.iter().position(|r| *r == run) {
+        // They go newest first.
+        if let Some(at) = unattached.iter().rposition(|r| *r == run) {
             unattached.swap_remove(at);
             self.inner.loading.fetch_sub(1, Ordering::Relaxed);
         }

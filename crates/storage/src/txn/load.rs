@@ -137,7 +137,7 @@ impl Txn {
         scope.add_undo(&undo);
         self.last_lsn = scope.commit()?;
         for SealedLoad { load, .. } in &loads {
-            load.build.runs().iter().for_each(|run| load.tree.end_loading(*run));
+            load.build.runs().iter().rev().for_each(|run| load.tree.end_loading(*run));
         }
         drop(roots);
         let rows: u64 = loads.iter().map(|sealed| sealed.load.rows).sum();

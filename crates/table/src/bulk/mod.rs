@@ -164,7 +164,7 @@ impl Runs {
 
     /// `merge` in a thread of its own.
     pub(crate) fn merge_ahead<'scope, 'env: 'scope>(&'env self, scope: &'scope Scope<'scope, 'env>) -> Result<MergeAhead<'env>, MySqlError> {
-        Ok(MergeAhead::new(self.merge()?, scope))
+        MergeAhead::new(self.merge()?, scope).map_err(scratch)
     }
 
     pub(crate) fn spill(&mut self) -> Result<(), MySqlError> {

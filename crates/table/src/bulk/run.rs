@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 
 use highkey_storage::{BatchRows, Waits, for_helpers, prefetch};
 
@@ -97,9 +97,9 @@ impl Run {
         self.entries.iter_mut().for_each(|e| e.row += first);
     }
 
-    /// Puts the entries in key order. True if they were.
+    /// Puts the entries in order: by key, equal keys by row. True if they were.
     pub fn sort(&mut self) -> bool {
-        if (1..self.len()).all(|i| self.key(i - 1) <= self.key(i)) {
+        if (1..self.len()).all(|i| self.order(i - 1) <= self.order(i)) {
             return true;
         }
         // Most comparisons end in the first eight bytes after what all keys share.
@@ -192,7 +192,7 @@ impl SpilledRun {
             Some(run) => (run.file.clone(), run.start + run.len),
             None => (Arc::new(tempfile::tempfile()?), 0),
         };
-        std::thread::scope(|scope| SpilledRun::write_merged(file, start, MergeAhead::new(Merge::new(runs, &[])?, scope)))
+        std::thread::scope(|scope| SpilledRun::write_merged(file, start, MergeAhead::new(Merge::new(runs, &[])?, scope)?))
     }
 
     fn write_merged(file: Arc<File>, start: u64, mut source: MergeAhead<'_>) -> std::io::Result<SpilledRun> {
@@ -509,13 +509,14 @@ pub(crate) struct MergeAhead<'a> {
 }
 
 impl<'a> MergeAhead<'a> {
-    pub fn new<'scope>(mut merge: Merge<'a>, scope: &'scope Scope<'scope, '_>) -> MergeAhead<'a>
+    /// An error: the system has no thread to give.
+    pub fn new<'scope>(mut merge: Merge<'a>, scope: &'scope Scope<'scope, '_>) -> std::io::Result<MergeAhead<'a>>
     where
         'a: 'scope,
     {
         let (send, blocks) = sync_channel(AHEAD_BLOCKS);
         let waits = Waits::current();
-        scope.spawn(move || {
+        Builder::new().name("hk-merge".into()).spawn_scoped(scope, move || {
             loop {
                 let mut block = Block::default();
                 let mut fill = || block.fill(&mut merge);
@@ -530,8 +531,8 @@ impl<'a> MergeAhead<'a> {
                     return;
                 }
             }
-        });
-        MergeAhead { blocks, block: Block::default(), at: 0, read: 0 }
+        })?;
+        Ok(MergeAhead { blocks, block: Block::default(), at: 0, read: 0 })
     }
 
     /// The next entry.
@@ -635,8 +636,8 @@ mod tests {
         assert_eq!(drain(Merge::new(&memory, &spilled).unwrap()), expected);
         assert_eq!(drain(Merge::new(&memory, &spilled).unwrap()), expected, "again");
         let ahead = std::thread::scope(|scope| {
-            let mut ahead = MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope);
-            drop(MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope));
+            let mut ahead = MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope).unwrap();
+            drop(MergeAhead::new(Merge::new(&memory, &spilled).unwrap(), scope).unwrap());
             let mut copy = Run::default();
             while let Some(item) = ahead.next().unwrap() {
                 copy.add(item.key, item.value, item.row);
@@ -680,6 +681,19 @@ mod tests {
                 assert!(merge.next().unwrap().is_none());
             }
         }
+    }
+
+    /// Entries of a secondary index come in the order of the clustered keys, not of the rows.
+    #[test]
+    fn equal_keys_that_came_against_the_order_of_their_rows_merge_in_it() {
+        let rows = 2 * PART_ENTRIES as u64;
+        let mut sorted = Run::default();
+        for (key, row) in [("a", rows), ("b", 2 * rows)].into_iter().flat_map(|(key, end)| (end - rows..end).rev().map(move |row| (key, row))) {
+            sorted.add(key.as_bytes(), b"", row);
+        }
+        assert!(!sorted.sort());
+        let found: Vec<u64> = drain(Merge::new(&[sorted], &[]).unwrap()).into_iter().map(|(_, _, row)| row).collect();
+        assert!(found.into_iter().eq(0..2 * rows));
     }
 
     #[test]

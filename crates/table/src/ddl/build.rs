@@ -18,7 +18,7 @@ use crate::transaction::Snapshot;
 
 /// Bytes of entries that are sorted at a time.
 const RUN_BYTES: usize = 16 << 20;
-/// What each of several threads has at least of the memory for entries.
+/// What a thread has at least of the memory for entries: a merge of very many short runs would need more, for its buffers.
 const THREAD_MEMORY: usize = 1 << 20;
 /// Entries between two looks at KILL.
 const LOOK_ENTRIES: u64 = 16 << 10;
@@ -116,7 +116,7 @@ impl<'a> TreeBuilder<'a> {
             def,
             layout: Arc::new(RowLayout::new(&types)),
             codecs: (0..def.indexes.len()).map(|i| IndexCodec::new(def, i)).collect(),
-            sorter: Sorter::new(filled.len(), cx.memory, cx.threads),
+            sorter: Sorter::new(filled.len(), cx.memory.max(THREAD_MEMORY), cx.threads),
             sorted: Vec::new(),
             filled,
             key: Vec::new(),

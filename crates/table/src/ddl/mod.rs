@@ -59,7 +59,7 @@ pub struct DdlContext {
     pub foreign_key_checks: bool,
     /// `innodb_ddl_threads`: threads that build indexes; no more than the machine has cores.
     pub threads: usize,
-    /// `innodb_ddl_buffer_size`: bytes of index entries in memory, for all threads together.
+    /// `innodb_ddl_buffer_size`: bytes of index entries in memory, for all threads together; each has a mebibyte at least.
     pub memory: usize,
 }
 

@@ -133,11 +133,14 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<Line>, made: &mut
         None => depth,
     };
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
-        let rows = plan_of_cte(plan, made);
-        let elsewhere = if rows.is_none() { " (query plan printed elsewhere)" } else { "" };
-        lines.push(Line { depth, text: format!("{}{elsewhere}", cte.title()), figures: Figures::None });
-        if let Some(rows) = rows {
-            add(rows.as_ref(), depth + 1, lines, made);
+        match plan_of_cte(plan, made) {
+            Some(rows) => {
+                // Those of all of it.
+                let (rows, figures) = without_timing(rows.as_ref());
+                lines.push(Line { depth, text: cte.title().to_owned(), figures });
+                add(rows, depth + 1, lines, made);
+            }
+            None => lines.push(Line::new(depth, format!("{} (query plan printed elsewhere)", cte.title()))),
         }
     }
     for child in plan.children() {

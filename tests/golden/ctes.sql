@@ -93,5 +93,26 @@ WITH c AS (SELECT id, g FROM t LIMIT 0) SELECT COUNT(*), (SELECT COUNT(*) FROM c
 WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 10) SELECT COUNT(*), SUM(a.i * b.i) FROM r a JOIN r b ON a.i <= b.i;
 SELECT g, (WITH c AS (SELECT COUNT(*) n FROM t) SELECT n FROM c) x, COUNT(*) FROM t GROUP BY g, (WITH c AS (SELECT COUNT(*) n FROM t) SELECT n FROM c) ORDER BY g;
 WITH c AS (SELECT DISTINCT g FROM t) SELECT COUNT(*) FROM c a JOIN c b JOIN c d JOIN c e WHERE a.g <= b.g AND b.g <= d.g AND d.g <= e.g;
+# In statements that change what it reads, in subqueries of them, and in its own and others' subqueries.
+CREATE TABLE x (id INT PRIMARY KEY, g INT, v INT);
+INSERT INTO x VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30), (4, 2, 40), (5, 3, 50);
+WITH c AS (SELECT g, SUM(v) s FROM x GROUP BY g) UPDATE x JOIN c a ON a.g = x.g JOIN c b ON b.g = a.g SET x.v = a.s + b.s;
+WITH c AS (SELECT g, SUM(v) s FROM x GROUP BY g) UPDATE x SET v = (SELECT s FROM c WHERE c.g = x.g) WHERE g IN (SELECT g FROM c WHERE s > 100);
+SELECT * FROM x;
+WITH c AS (SELECT DISTINCT g FROM x) DELETE x FROM x JOIN c a USING (g) WHERE a.g = (SELECT MAX(g) FROM c);
+INSERT INTO x WITH c AS (SELECT MAX(id) m, SUM(v) s FROM x) SELECT a.m + 10, 7, b.s FROM c a, c b UNION ALL SELECT m + 20, 8, s FROM c;
+SELECT * FROM x;
+UPDATE x SET v = (WITH c AS (SELECT g, COUNT(*) n FROM t GROUP BY g) SELECT COUNT(*) FROM c a JOIN c b USING (g) WHERE a.g >= x.id) WHERE g IN (WITH c AS (SELECT DISTINCT g FROM t) SELECT a.g FROM c a JOIN c b USING (g));
+SELECT * FROM x;
+WITH c AS (SELECT g, v / 3 q FROM x LIMIT 100) SELECT SUM(a.q), SUM(b.q), (SELECT SUM(q) FROM c) FROM c a JOIN c b USING (g);
+WITH a AS (SELECT DISTINCT g FROM x) SELECT (WITH b AS (SELECT COUNT(*) n FROM a, a z) SELECT p.n + q.n FROM b p, b q) n, g FROM a ORDER BY g;
+WITH c AS (SELECT DISTINCT g FROM x) SELECT g, (SELECT COUNT(*) FROM c p WHERE p.g <= c.g AND EXISTS (SELECT 1 FROM c q WHERE q.g = p.g)) k FROM c ORDER BY g;
+WITH c AS (SELECT g, MAX(v) v FROM x GROUP BY g) SELECT STRAIGHT_JOIN x.id, a.v, b.v FROM x LEFT JOIN c a ON a.g = x.g AND a.v > 60 LEFT JOIN c b ON b.v = x.v ORDER BY 1, 2, 3;
+WITH c AS (SELECT DISTINCT g FROM x) SELECT x.id FROM x WHERE g >= ALL (SELECT g FROM c WHERE g <= x.id) AND g <> ANY (SELECT g FROM c) ORDER BY id;
+WITH c (a, b) AS (SELECT DISTINCT g, v FROM x), d (b, a) AS (SELECT * FROM c LIMIT 100) SELECT d.a, d.b, c.a, c.b FROM c JOIN d ON c.a = d.b AND c.b = d.a ORDER BY 1, 2;
+WITH c AS (SELECT DISTINCT g, CAST(v AS SIGNED) v FROM x) SELECT * FROM (SELECT g, v FROM c UNION ALL SELECT v, 'abc' FROM c) z ORDER BY 1, 2;
+WITH c AS (SELECT g, RAND(3) r FROM x GROUP BY g) SELECT g, r = (SELECT r FROM c d WHERE d.g = c.g) FROM c ORDER BY g;
+WITH RECURSIVE r AS (SELECT 1 i UNION ALL SELECT i + 1 FROM r WHERE i < 5), s AS (SELECT a.i, b.i j FROM r a JOIN r b ON b.i = a.i + 1), z AS (SELECT 1 k UNION ALL SELECT j FROM z JOIN s ON s.i = z.k) SELECT * FROM z a JOIN z b USING (k) ORDER BY 1;
+WITH c AS (SELECT g, n FROM (SELECT g, COUNT(*) n FROM x GROUP BY g WITH ROLLUP) z LIMIT 9) SELECT * FROM c a LEFT JOIN c b USING (g) ORDER BY 1, 2;
 DROP VIEW v1, v2;
-DROP TABLE t, o;
+DROP TABLE t, o, x;

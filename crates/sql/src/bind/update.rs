@@ -28,7 +28,7 @@ impl Binder<'_> {
         self.check_locked(name, alias, false)?;
         if let Some(view) = self.named_view(name)? {
             let exposed = self.exposed_view(&view, alias)?;
-            let exposed = exposed.ok_or_else(|| not_updatable(alias, self.operation))?;
+            let exposed = exposed.filter(|exposed| !base_tables(&exposed.rel).is_empty()).ok_or_else(|| not_updatable(alias, self.operation))?;
             self.check_through(wanted, alias)?;
             return self.single_target(&exposed, view.def(), self.operation);
         }
@@ -220,11 +220,22 @@ impl Binder<'_> {
 
     fn multi_delete(&mut self, delete: &ast::Delete, hints: Hints) -> Result<BoundDelete> {
         let locks = shared_locks();
+        let mut tables = delete.tables.clone();
+        // The one table that is changed is no common table expression.
+        if delete.targets.is_empty()
+            && let [TableRef::Table { name, .. }] = tables.as_mut_slice()
+            && name.schema.is_none()
+        {
+            name.schema = self.cx.current_schema().map(|schema| schema.to_string());
+        }
         self.exposing = true;
-        let from = self.from_clause(&delete.tables, &locks);
+        let from = self.from_clause(&tables, &locks);
         self.exposing = false;
         let (mut from, names) = from?;
         let bases = base_tables(&from);
+        if let ([TableRef::Table { name, .. }], true, true) = (tables.as_slice(), delete.targets.is_empty(), bases.is_empty()) {
+            return Err(not_updatable(&name.name, "DELETE"));
+        }
         let scope = Scope { clause: Some(Clause::Where), ..Scope::new(names) };
         let (filter, _) = self.within(scope, |binder| delete.filter.as_ref().map(|f| binder.where_condition(f)).transpose())?;
         if let Some(filter) = filter {

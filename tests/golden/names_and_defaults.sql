@@ -8,7 +8,7 @@ SELECT constraint_name FROM information_schema.table_constraints WHERE table_sch
 SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'c2';
 CREATE TABLE c3 (x INT, CONSTRAINT FOREIGN KEY fx (x) REFERENCES p (id));
 CREATE TABLE c3 (x INT, CONSTRAINT FOREIGN KEY fx3 (x) REFERENCES p (id), KEY fx3 (x));
-CREATE TABLE c3 (x INT, y INT, FOREIGN KEY fx3 (x) REFERENCES p (id), KEY fx3 (y));
+CREATE TABLE c6 (x INT, y INT, FOREIGN KEY fx3 (x) REFERENCES p (id), KEY fx3 (y));
 SELECT constraint_name FROM information_schema.table_constraints WHERE table_schema = DATABASE() AND table_name = 'c3';
 SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'c3';
 ALTER TABLE c2 ADD FOREIGN KEY fy (y) REFERENCES p (id);

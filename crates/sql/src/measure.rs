@@ -122,8 +122,17 @@ impl Measure {
         share.filtering += filtering;
     }
 
+    /// The worker has had a row.
+    pub fn has_rows(&self, worker: usize) -> bool {
+        self.0.lock().of(worker).rows > 0
+    }
+
     /// Adds what another run of the same has done.
     fn absorb(&self, other: &Measure) {
+        // A common table expression that several runs might have made is in the lines of each.
+        if std::ptr::eq(self, other) {
+            return;
+        }
         let other = other.0.lock();
         let mut own = self.0.lock();
         other.executions.iter().enumerate().for_each(|(partition, times)| own.begin(partition, *times));
@@ -248,6 +257,9 @@ impl Changing {
     }
 }
 
+/// Plans of subqueries that are told: a recursion in a subquery that runs for each row has one for each.
+const MOST_SUBQUERIES: usize = 100;
+
 impl Profile {
     /// An attempt at a query begins: what another one has done is not told.
     pub fn start_over(&self) {
@@ -276,7 +288,9 @@ impl Profile {
                 return;
             }
         }
-        gathered.subqueries.push((number, lines));
+        if gathered.subqueries.len() < MOST_SUBQUERIES {
+            gathered.subqueries.push((number, lines));
+        }
     }
 
     /// Something has been read before the query.
@@ -343,6 +357,7 @@ mod tests {
         measure.add_read(0, 50, ms(1));
         measure.add_read(2, 60, ms(4));
         assert_eq!(measure.actual_read(), Actual { loops: 1, rows: 110, first: ms(6), all: ms(6) });
+        assert!(measure.has_rows(2) && !measure.has_rows(1));
     }
 
     #[test]
@@ -360,11 +375,19 @@ mod tests {
         profile.add_subquery(7, run(4, "Table scan on t"));
         profile.add_subquery(8, run(8, "Filter: (a = 1)"));
         profile.add_subquery(9, vec![Line { figures: Figures::Of(Arc::default()), ..Line::new(0, "Zero rows") }]);
+        // Twice the same: nothing is counted twice.
+        let shared = run(16, "Table scan on c");
+        profile.add_subquery(10, shared.clone());
+        profile.add_subquery(10, shared);
         let (query, beside) = profile.take();
         let told = |lines: Vec<Line>| lines.iter().map(|line| line.actual().map(|actual| (actual.rows, actual.loops)).unwrap()).collect::<Vec<_>>();
-        assert_eq!((told(query), told(beside)), (vec![(1, 1)], vec![(3, 2), (4, 1), (8, 1)]));
+        assert_eq!((told(query), told(beside)), (vec![(1, 1)], vec![(3, 2), (4, 1), (8, 1), (16, 1)]));
         profile.add_subquery(7, run(1, "Filter"));
         profile.start_over();
         assert!(profile.take().1.is_empty());
+        for number in 0..2 * MOST_SUBQUERIES {
+            profile.add_subquery(number, run(1, "Recursion"));
+        }
+        assert_eq!(profile.take().1.len(), MOST_SUBQUERIES);
     }
 }

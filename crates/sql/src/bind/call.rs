@@ -73,6 +73,7 @@ impl Binder<'_> {
     pub fn call(&mut self, func: FuncId, mut args: Vec<Expr>) -> Result<Expr> {
         if func == FuncId::Xor {
             let nullable = args.iter().any(|a| a.ty.nullable);
+            let args = args.into_iter().map(chosen_number).collect();
             return Ok(self.folder.fold(Expr::call(func, args, ExprType::boolean(nullable))));
         }
         if matches!(func, FuncId::Coalesce | FuncId::Greatest | FuncId::Least) {
@@ -176,7 +177,7 @@ impl Binder<'_> {
                 let compared = if other.ty.ty.is_number() { self.as_number(left, value.clone()) } else { value.clone() };
                 let other = if compared.ty.ty.is_number() { self.as_number(right, other) } else { other };
                 let equal = comparison(CompareOp::Eq, compared, other, &self.folder)?;
-                let value = as_written(members_as_text(value));
+                let value = members_as_text(as_written(value));
                 let ty = value.ty.clone().with_nullable(true);
                 let null = Expr { ty: ty.clone(), ..Expr::null() };
                 let kind = ExprKind::Case { branches: vec![(equal, null)], otherwise: Some(Box::new(value)) };

@@ -461,6 +461,7 @@ pub(super) fn between(negated: bool, exprs: [Expr; 2], bounds: [Expr; 2], folder
 
     let side = |op: CompareOp, mut left: Expr, mut right: Expr| -> Result<Expr, MySqlError> {
         let by = if strings && numbers && !fit {
+            (left, right) = (chosen_number(left), chosen_number(right));
             CompareBy::Double
         } else if strings && dates && !numbers {
             let to_date = class(&left.ty) == Class::Date || class(&right.ty) == Class::Date;
@@ -610,6 +611,9 @@ pub(super) fn unify_list(expr: &mut Expr, list: &mut [Expr], folder: &Folder<'_>
             }
             _ => domain = Some(by),
         }
+    }
+    if domain == Some(CompareBy::Double) {
+        *expr = chosen_number(std::mem::replace(expr, Expr::null()));
     }
     if let Some(CompareBy::Text(collation)) = domain
         && collation.charset == Charset::Binary

@@ -4,7 +4,7 @@ use highkey_types::{Charset, Collation, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::compare::{Comparison, between, comparison, comparison_of_members, comparison_of_only_members, comparison_of_text, unify_list};
-use super::merge::{as_bytes, as_written, coerce, merge};
+use super::merge::{as_bytes, as_written, chosen_number, coerce, merge};
 use super::subquery::lone_item;
 use super::{TableSource, collation, errors, literal};
 use crate::functions::FuncId;
@@ -193,14 +193,9 @@ impl Binder<'_> {
         Err(highkey_types::errors::no_default_for_field(&column.column))
     }
 
-    /// An expression used for its truth.
+    /// An expression used for its truth, which is that of a number.
     pub fn condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        if let Ast::Literal(literal) = &expr.kind
-            && let Some(number) = self.numeric_literal(literal)
-        {
-            return Ok(number);
-        }
-        self.expr(expr)
+        self.operand(expr).map(chosen_number)
     }
 
     /// The condition of WHERE. What a constant in it decides is decided here: nothing else is evaluated, whatever it would warn of.
@@ -209,8 +204,13 @@ impl Binder<'_> {
     }
 
     /// An operand of arithmetic: a hexadecimal literal is a number there.
-    fn operand(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        self.condition(expr)
+    pub fn operand(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        if let Ast::Literal(literal) = &expr.kind
+            && let Some(number) = self.numeric_literal(literal)
+        {
+            return Ok(number);
+        }
+        self.expr(expr)
     }
 
     fn user_variable(&mut self, name: &str) -> Expr {

@@ -1,13 +1,14 @@
-//! Constant folding: what literals alone decide is decided at bind time, unless it would warn or fail, or depends on the time.
+//! Constant folding: what literals alone decide is decided at bind time, unless it would warn or fail, or depends on the time or on more of the session.
 
 use std::cell::Cell;
 
 use highkey_types::cast::{self, CastContext};
-use highkey_types::{Collation, Date, DateTime, SqlMode, TimeZone, Value, Warning};
+use highkey_types::{Collation, Date, DateTime, MySqlError, SqlMode, TimeZone, Value, Warning};
 
 use super::BindContext;
 use crate::expr::{EvalContext, eval};
 use crate::functions::FuncId;
+use crate::parse::ast::VariableScope;
 use crate::plan::{Expr, ExprKind};
 
 /// Folds under the settings of the binding session.
@@ -20,8 +21,8 @@ struct Surroundings<'a> {
     cx: &'a dyn BindContext,
     warnings: usize,
     random: Option<(u32, u32)>,
-    /// What was evaluated depends on the time, as a TIME that becomes a date does.
-    asked_time: Cell<bool>,
+    /// What was evaluated depends on the time, as a TIME that becomes a date does, or on a variable.
+    asked: Cell<bool>,
 }
 
 impl EvalContext for Surroundings<'_> {
@@ -34,8 +35,18 @@ impl EvalContext for Surroundings<'_> {
     }
 
     fn now_micros(&self) -> i64 {
-        self.asked_time.set(true);
+        self.asked.set(true);
         0
+    }
+
+    fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {
+        self.asked.set(true);
+        self.cx.system_var(scope, name)
+    }
+
+    /// The least: what may be too long for whoever executes it warns here.
+    fn max_allowed_packet(&self) -> usize {
+        1024
     }
 
     fn warn(&mut self, _: Warning) {
@@ -62,7 +73,7 @@ impl<'a> Folder<'a> {
         self.cx.user_var(name).map(|(value, _)| value)
     }
 
-    /// The literal that `expr` is, if it is made of literals, neither fails nor warns and does not ask what time it is; else itself.
+    /// The literal that `expr` is, if it is made of literals, neither fails nor warns and asks neither what time it is nor for variables; else itself.
     pub fn fold(&self, expr: Expr) -> Expr {
         if matches!(expr.kind, ExprKind::Literal(_)) || expr.children().iter().any(|c| !matches!(c.kind, ExprKind::Literal(_))) || !expr.is_foldable() {
             return expr;
@@ -71,11 +82,11 @@ impl<'a> Folder<'a> {
         if matches!(&expr.kind, ExprKind::Call { func: FuncId::Div, .. }) {
             return expr;
         }
-        let mut surroundings = Surroundings { cx: self.cx, warnings: 0, random: None, asked_time: Cell::new(false) };
+        let mut surroundings = Surroundings { cx: self.cx, warnings: 0, random: None, asked: Cell::new(false) };
         match eval(&expr, &[], &mut surroundings) {
             // Of COALESCE a string becomes a number without the warning that a literal gives.
             Ok(Value::Text(text)) if matches!(&expr.kind, ExprKind::Call { func: FuncId::Coalesce, .. }) && text.parse::<f64>().is_err() => expr,
-            Ok(value) if surroundings.warnings == 0 && !surroundings.asked_time.get() => {
+            Ok(value) if surroundings.warnings == 0 && !surroundings.asked.get() => {
                 let nullable = value.is_null();
                 Expr { kind: ExprKind::Literal(value), ty: expr.ty.with_nullable(nullable) }
             }

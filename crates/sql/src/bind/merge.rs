@@ -158,11 +158,12 @@ pub(super) fn coerce(expr: Expr, to: &ExprType) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: to.clone().with_nullable(nullable) }
 }
 
+/// Its values are numbers, too, and not by how their text begins.
 fn has_number(ty: &ColumnType) -> bool {
-    ty.is_number() || ty.is_temporal()
+    ty.is_number() || ty.is_temporal() || matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_))
 }
 
-/// A branch of IF or CASE: one that casts a number or a date to a string itself is cast twice, so that [`chosen_number`] leaves it the string that it is.
+/// A branch of IF or CASE: one that casts a number, a date or a member to a string itself is cast twice, so that [`chosen_number`] leaves it the string that it is.
 pub(super) fn as_written(branch: Expr) -> Expr {
     if !branch.ty.ty.is_string() || !matches!(&branch.kind, ExprKind::Cast(inner) if has_number(&inner.ty.ty)) {
         return branch;

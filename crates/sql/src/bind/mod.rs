@@ -113,7 +113,7 @@ fn bind_over(expr: &ast::Expr, fields: &[Field], number: bool, trusted: bool, cx
     let scope = Scope { clause: Some(Clause::Where), ..Scope::new(FromScope::of(fields.to_vec())) };
     let mut binder = Binder::new(cx);
     binder.trusted = trusted;
-    binder.within(scope, |binder| if number { binder.condition(expr) } else { binder.expr(expr) }).map(|(bound, _)| bound)
+    binder.within(scope, |binder| if number { binder.operand(expr) } else { binder.expr(expr) }).map(|(bound, _)| bound)
 }
 
 /// The expressions that a table's definition holds as text, bound over its columns in definition order.

@@ -132,8 +132,11 @@ impl Scope {
     /// What `name` means in HAVING: what is grouped by it, what is selected as it, or a column that is selected under another name.
     pub fn find_chosen(&self, name: &ColumnRef) -> Result<Option<Expr>, MySqlError> {
         let column = |index: usize| Expr::column(index, self.from.fields[index].ty.clone());
-        if let Some(index) = self.named(name).find(|&index| self.groups.iter().any(|group| group.as_column() == Some(index))) {
-            return Ok(Some(column(index)));
+        let mut grouped = self.named(name).filter(|&index| self.groups.iter().any(|group| group.as_column() == Some(index)));
+        match (grouped.next(), grouped.next()) {
+            (Some(_), Some(_)) => return Err(errors::ambiguous_column(&name.to_string(), self.clause().name())),
+            (Some(index), None) => return Ok(Some(column(index))),
+            (None, _) => {}
         }
         if !self.in_aggregate
             && let Some(expr) = self.find_alias(name)?

@@ -13,7 +13,7 @@ use highkey_table::TableId;
 
 use super::materialize::CteExec;
 use super::parallel::SerialReason;
-use super::scan::ScanExec;
+use super::scan::{ROW_COST, ScanExec};
 use super::through::Through;
 use crate::measure::{Figures, Line};
 
@@ -135,7 +135,6 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<Line>, made: &mut
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
         match plan_of_cte(plan, made) {
             Some(rows) => {
-                // Those of all of it.
                 let (rows, figures) = without_timing(rows.as_ref());
                 lines.push(Line { depth, text: cte.title().to_owned(), figures });
                 add(rows, depth + 1, lines, made);
@@ -151,7 +150,7 @@ fn add(plan: &dyn ExecutionPlan, depth: usize, lines: &mut Vec<Line>, made: &mut
 fn describe(plan: &dyn ExecutionPlan) -> Option<String> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         let rows = scan.row_estimate();
-        return Some(format!("{}  (cost={:.2} rows={rows})", scan.describe(), rows as f64 * 0.1));
+        return Some(format!("{}  (cost={:.2} rows={rows})", scan.describe(), rows as f64 * ROW_COST));
     }
     if let Some(cte) = plan.downcast_ref::<CteExec>() {
         return Some(format!("Table scan on {}", cte.alias()));

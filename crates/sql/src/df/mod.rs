@@ -55,6 +55,7 @@ pub use engine::{EngineOptions, QueryEngine};
 pub use explain::{Explained, ShownScan};
 pub use kept::PlanSlot;
 pub use parallel::{ParallelSettings, SerialReason};
+pub use scan::ROW_COST;
 pub use stream::{RowStream, Rows};
 
 use std::panic::AssertUnwindSafe;

@@ -49,9 +49,10 @@ impl OnTheWay for Timing {
     fn stream(&self, input: SendableRecordBatchStream, partition: usize, _: &TaskContext) -> SendableRecordBatchStream {
         self.0.begin(partition);
         let schema = input.schema();
-        // Partitions that are pieces of a scan are those of the worker that has the piece.
-        let worker = aside::worker().unwrap_or(partition);
-        let rows = TimedRows { input, measure: self.0.clone(), worker, asked: None, has_rows: false };
+        // Partitions that are pieces of a scan are those of the worker that has the piece, which need not be its first.
+        let worker = aside::worker();
+        let has_rows = worker.is_some_and(|worker| self.0.has_rows(worker));
+        let rows = TimedRows { input, measure: self.0.clone(), worker: worker.unwrap_or(partition), asked: None, has_rows };
         Box::pin(RecordBatchStreamAdapter::new(schema, rows))
     }
 }

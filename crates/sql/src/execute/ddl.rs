@@ -11,6 +11,7 @@ use super::collation::collation_of;
 use super::{Failure, Outcome, table_spec};
 use crate::bind;
 use crate::expr;
+use crate::functions::FuncId;
 use crate::information_schema;
 use crate::parse::{
     self,
@@ -332,23 +333,31 @@ impl DefinitionChecks for SessionState {
     }
 
     fn check_expr(&mut self, text: &ast::ExprText, columns: &[ColumnDef], place: ExprPlace<'_>) -> Result<(), MySqlError> {
-        let mut def = scratch_def(columns);
-        def.name = "t".into();
+        let def = scratch_def(columns);
         let clause = match place {
             ExprPlace::Default(_) => "default value expression",
             ExprPlace::Generated(_) => "generated column function",
             ExprPlace::Check(_) => "check constraint",
         };
-        let bound = match bind::bind_table_expr(&text.expr, &def, true, self) {
+        // What is kept is what will be read again, so that has to be right.
+        let kept = print::stored(&text.expr, self.config.collation_connection.charset);
+        let read = kept.as_deref().ok().map(parse::parse_expr);
+        let expr = match &read {
+            Some(Ok(read)) => read,
+            _ => &text.expr,
+        };
+        let bound = match bind::bind_table_expr(expr, &def, true, self) {
             Ok(bound) => bound,
             Err(e) if e.code == 1054 => return Err(respell(e, clause, place)),
             Err(e) => return Err(e),
         };
-        let mut wrong = bound.has_subquery();
+        let mut wrong = kept.is_err() || bound.has_subquery();
         bound.walk(&mut |e| {
             wrong |= matches!(e.kind, crate::plan::ExprKind::UserVar(_) | crate::plan::ExprKind::SystemVar { .. } | crate::plan::ExprKind::AssignUserVar { .. } | crate::plan::ExprKind::Param(_));
             if let crate::plan::ExprKind::Call { func, .. } = &e.kind
                 && !func.is_deterministic()
+                // Which of their modes it is, the session says; MySQL takes them all the same.
+                && !matches!(func, FuncId::AesDecrypt | FuncId::AesEncrypt)
                 && !matches!(place, ExprPlace::Default(_))
             {
                 wrong = true;
@@ -360,6 +369,9 @@ impl DefinitionChecks for SessionState {
                 ExprPlace::Generated(c) => err(3102, format!("Expression of generated column '{c}' contains a disallowed function.")),
                 ExprPlace::Check(c) => err(3814, format!("An expression of a check constraint '{c}' contains disallowed function.")),
             });
+        }
+        if let Some(Err(unreadable)) = read {
+            return Err(unreadable);
         }
         let auto = |i: &usize| columns.get(*i).is_some_and(|c| c.auto_increment);
         match place {

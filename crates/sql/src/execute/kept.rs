@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use highkey_table::{Histogram, Statistics, Table};
 use highkey_types::{MySqlError, TypeKind, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::query::{BoundTables, Destination};
 use super::{Failure, Outcome};
@@ -26,6 +27,8 @@ const TEXTS_MAX: usize = 1024;
 /// Operators of a query that is kept, and how many of them stand on each other: its plan is dropped on a session's stack.
 const OPERATORS_MAX: usize = 100;
 const LEVELS_MAX: usize = 40;
+/// Expressions in it, with those that they are made of: each number of a long list is one, and a range of an index.
+const EXPRESSIONS_MAX: usize = 2000;
 
 /// The queries that a session keeps planned, the one that ran last behind the others.
 #[derive(Default)]
@@ -44,6 +47,8 @@ struct KeptQuery {
     /// Of the tables.
     facts: Vec<TableFacts>,
     slot: Arc<PlanSlot>,
+    /// Of `Instance::plan_room`.
+    _room: OwnedSemaphorePermit,
 }
 
 impl KeptQueries {
@@ -59,9 +64,18 @@ impl KeptQueries {
 
     fn keep(&mut self, query: KeptQuery) {
         if self.0.len() >= KEPT_MAX {
-            self.0.remove(0);
+            self.drop_oldest();
         }
         self.0.push(query);
+    }
+
+    /// Drops the one that has not run for longest; false if there is none.
+    fn drop_oldest(&mut self) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        self.0.remove(0);
+        true
     }
 }
 
@@ -131,7 +145,10 @@ impl Session {
             None => {
                 let bound = self.bind_query(query).await?;
                 let fast = self.compile_fast(&bound)?;
-                let Some(values) = values.filter(|_| fast.is_none() && is_planned_alike(&bound)) else {
+                // A hint's variables are the execution's: no other finds the same ones.
+                let alike = fast.is_none() && statement.parsed.set_vars.is_empty() && is_planned_alike(&bound);
+                let values = values.filter(|_| alike).and_then(|values| Some((values, self.room_to_keep(&bound)?)));
+                let Some((values, room)) = values else {
                     return self.run_query(&bound, fast.as_ref(), None, sink).await;
                 };
                 let tables = BoundTables::of_query(&bound);
@@ -144,6 +161,7 @@ impl Session {
                     tables,
                     bound,
                     slot: Arc::default(),
+                    _room: room,
                 }
             }
         };
@@ -158,6 +176,17 @@ impl Session {
         Ok(Outcome::Rows { count, found: true })
     }
 
+    /// Room for a query among those that all sessions keep; where there is none, in place of this session's oldest.
+    fn room_to_keep(&mut self, bound: &BoundQuery) -> Option<OwnedSemaphorePermit> {
+        let (operators, _) = bound.rel.size();
+        loop {
+            let room = self.state.instance.plan_room().clone().try_acquire_many_owned(operators as u32);
+            if room.is_ok() || !self.prepared.kept.drop_oldest() {
+                return room.ok();
+            }
+        }
+    }
+
     /// Opens the tables of a kept query; false if it has to be bound or planned anew.
     async fn is_current(&mut self, kept: &KeptQuery) -> Result<bool, MySqlError> {
         let same = kept.settings == Settings::of(self)
@@ -169,14 +198,15 @@ impl Session {
     }
 }
 
-/// The values, so that only the same ones are written the same: 1.0 is not 1.00, and 0 is not -0. `None` if they are long.
+/// The values, so that only the same ones are written the same: 1.0 is not 1.00, and 0 is not -0. `None` if they are long, or many.
 fn written(values: &[Value]) -> Option<String> {
     let bytes = |value: &Value| match value {
         Value::Text(text) | Value::Json(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
         _ => 0,
     };
-    (values.iter().map(bytes).sum::<usize>() <= TEXTS_MAX).then(|| format!("{values:?}"))
+    let few = values.len() <= EXPRESSIONS_MAX && values.iter().map(bytes).sum::<usize>() <= TEXTS_MAX;
+    few.then(|| format!("{values:?}"))
 }
 
 /// Nothing that the query evaluates depends on the moment or on more of the session than its variables, and it only gives its rows to the client. It is no large query.
@@ -184,7 +214,9 @@ fn is_planned_alike(bound: &BoundQuery) -> bool {
     let (operators, levels) = bound.rel.size();
     let small = operators <= OPERATORS_MAX && levels <= LEVELS_MAX;
     let mut alike = small && !bound.locking && bound.into.is_none() && !bound.calc_found_rows;
+    let mut expressions = 0;
     bound.rel.for_each_expr(&mut |e, _| {
+        expressions += 1;
         alike &= match &e.kind {
             ExprKind::Param(_) | ExprKind::UserVar(_) | ExprKind::AssignUserVar { .. } | ExprKind::SystemVar { .. } => false,
             ExprKind::Call { func, .. } => func.is_deterministic(),
@@ -193,5 +225,5 @@ fn is_planned_alike(bound: &BoundQuery) -> bool {
         // A time of day beside a date is one of today.
         alike &= !matches!(e.ty.ty.kind, TypeKind::Time(_));
     });
-    alike
+    alike && expressions <= EXPRESSIONS_MAX
 }

@@ -159,8 +159,7 @@ impl Validator<'_> {
 
     fn array(&self, schema: &Members, elements: &[Json], place: Place<'_>) -> Checked {
         bounded(schema, "minItems", "maxItems", elements.len(), place)?;
-        let repeated = |i: usize| elements[..i].iter().any(|before| compare(before, &elements[i]).is_eq());
-        if schema.get("uniqueItems") == Some(&Json::Bool(true)) && (0..elements.len()).any(repeated) {
+        if schema.get("uniqueItems") == Some(&Json::Bool(true)) && has_repeated(elements) {
             return place.failed("uniqueItems");
         }
         for (i, element) in elements.iter().enumerate() {
@@ -251,6 +250,12 @@ fn has_type(document: &Json, names: &Json) -> bool {
 
 fn has_all(members: &Members, names: &[Json]) -> bool {
     names.iter().all(|name| !matches!(name, Json::String(name) if members.get(name).is_none()))
+}
+
+fn has_repeated(elements: &[Json]) -> bool {
+    let mut sorted: Vec<&Json> = elements.iter().collect();
+    sorted.sort_by(|a, b| compare(a, b));
+    sorted.windows(2).any(|pair| compare(pair[0], pair[1]).is_eq())
 }
 
 fn bounded(schema: &Members, least: &'static str, most: &'static str, count: usize, place: Place<'_>) -> Checked {

@@ -47,7 +47,8 @@ impl FuncId {
 
     /// A replica that runs the statement may see something else.
     pub fn differs_on_replicas(self) -> bool {
-        self.is_volatile() || matches!(self, FuncId::CurrentUser | FuncId::FoundRows | FuncId::RowCount | FuncId::User | FuncId::Version)
+        use FuncId::*;
+        self.is_volatile() || matches!(self, AesDecrypt | AesEncrypt | CurrentUser | FoundRows | PsCurrentThreadId | RowCount | User | Version)
     }
 
     /// SQL calls it by its name: it is no operator and no target of special syntax.

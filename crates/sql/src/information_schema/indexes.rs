@@ -15,7 +15,7 @@ pub(super) type Rows = Result<Vec<Vec<Value>>, MySqlError>;
 /// One row per index and level, leaves first. Reads all pages of the indexes asked about, a page at a time; KILL ends it.
 pub(super) fn levels(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Rows {
     let stop = || state.process.interruption() != Interruption::None;
-    each_open(state, wanted, warnings, |table, _, rows| {
+    each_open(state, wanted_tables(state, wanted), warnings, |table, _, rows| {
         let def = table.def();
         for (i, index) in def.indexes.iter().enumerate() {
             let levels = blocking(|| table.index_levels(i, &stop));
@@ -47,7 +47,7 @@ fn level_cells(level: &LevelReport) -> [Value; 9] {
 
 /// One row per index: estimates, pages and the tree's counters. Reads a few pages of each index.
 pub(super) fn statistics(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Rows {
-    each_open(state, wanted, warnings, |table, txn, rows| {
+    each_open(state, wanted_tables(state, wanted), warnings, |table, txn, rows| {
         state.process.check()?;
         let def = table.def();
         let statistics = table.statistics(txn)?;
@@ -66,13 +66,13 @@ pub(super) fn statistics(state: &SessionState, wanted: &Wanted, warnings: &mut V
 /// for it could be waiting for a statement that waits for this session.
 pub(super) fn each_open(
     state: &SessionState,
-    wanted: &Wanted,
+    tables: Vec<Arc<Table>>,
     warnings: &mut Vec<Warning>,
     f: impl Fn(&Arc<Table>, &mut Transaction, &mut Vec<Vec<Value>>) -> Result<(), MySqlError>,
 ) -> Rows {
     let database = state.instance.database();
     let mut rows = Vec::new();
-    for mut table in wanted_tables(state, wanted) {
+    for mut table in tables {
         let mut txn = database.begin_in(Isolation::ReadCommitted, &state.locks);
         let (schema, name) = (table.def().schema.clone(), table.def().name.clone());
         loop {

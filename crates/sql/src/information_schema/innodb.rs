@@ -9,7 +9,7 @@ use highkey_table::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind, PAGE_BYTES, R
 use highkey_types::{Charset, Collation, TypeKind, Value, Warning};
 
 use super::indexes::{Rows, each_open};
-use super::rows::{row_format, t, u, wall_clock, wanted_tables};
+use super::rows::{all_wanted_tables, row_format, t, u, wall_clock};
 use crate::plan::Wanted;
 use crate::session::SessionState;
 use crate::show;
@@ -48,13 +48,13 @@ pub(super) fn tables(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
             Value::Int(0),
         ]
     };
-    wanted_tables(state, wanted).into_iter().map(row).collect()
+    all_wanted_tables(state, wanted).into_iter().map(row).collect()
 }
 
 /// INNODB_COLUMNS.
 pub(super) fn columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
-    for table in wanted_tables(state, wanted) {
+    for table in all_wanted_tables(state, wanted) {
         let def = table.def();
         let mut virtuals = 0;
         for (i, column) in def.columns.iter().enumerate() {
@@ -147,7 +147,7 @@ fn entry_columns(def: &TableDef, index: &IndexDef) -> usize {
 
 /// INNODB_INDEXES. Reads a few pages of each index.
 pub(super) fn indexes(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Rows {
-    each_open(state, wanted, warnings, |table, txn, rows| {
+    each_open(state, all_wanted_tables(state, wanted), warnings, |table, txn, rows| {
         state.process.check()?;
         let def = table.def();
         let statistics = table.statistics(txn)?;
@@ -177,7 +177,7 @@ pub(super) fn indexes(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<
 /// INNODB_FIELDS: what indexes are over.
 pub(super) fn fields(state: &SessionState, wanted: &Wanted) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
-    for table in wanted_tables(state, wanted) {
+    for table in all_wanted_tables(state, wanted) {
         let def = table.def();
         for index in &def.indexes {
             rows.extend(index.parts.iter().enumerate().map(|(i, part)| vec![u(index.id.0), t(&def.columns[part.column].name), u(i as u64)]));
@@ -222,7 +222,7 @@ pub(super) fn foreign_columns(state: &SessionState, wanted: &Wanted) -> Vec<Vec<
 
 fn each_foreign_key(state: &SessionState, wanted: &Wanted, f: impl Fn(&TableDef, &ForeignKeyDef, &mut Vec<Vec<Value>>)) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
-    for table in wanted_tables(state, wanted) {
+    for table in all_wanted_tables(state, wanted) {
         let def = table.def();
         for key in &def.foreign_keys {
             f(def, key, &mut rows);
@@ -239,13 +239,13 @@ pub(super) fn table_statistics(state: &SessionState, wanted: &Wanted) -> Vec<Vec
         let def = table.def();
         vec![t(&def.schema), t(&def.name), Value::DateTime(now), u(size.rows), u(size.data_bytes.div_ceil(PAGE_BYTES)), u(size.index_bytes.div_ceil(PAGE_BYTES))]
     };
-    wanted_tables(state, wanted).into_iter().map(row).collect()
+    all_wanted_tables(state, wanted).into_iter().map(row).collect()
 }
 
 /// mysql.innodb_index_stats: distinct values of the leading columns, and pages. Reads a few pages of each index.
 pub(super) fn index_statistics(state: &SessionState, wanted: &Wanted, warnings: &mut Vec<Warning>) -> Rows {
     let now = wall_clock(state, SystemTime::now());
-    each_open(state, wanted, warnings, |table, txn, rows| {
+    each_open(state, all_wanted_tables(state, wanted), warnings, |table, txn, rows| {
         state.process.check()?;
         let def = table.def();
         let statistics = table.statistics(txn)?;

@@ -161,11 +161,18 @@ fn schemata(state: &SessionState) -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// The tables asked about that may be seen, by schema and name.
-pub(super) fn wanted_tables(state: &SessionState, wanted: &Wanted) -> Vec<Arc<Table>> {
+/// The tables asked about, by schema and name, whoever asks: for who may see the server's insides.
+pub(super) fn all_wanted_tables(state: &SessionState, wanted: &Wanted) -> Vec<Arc<Table>> {
     let catalog = state.instance.database().catalog();
     let schemas = catalog.schemas().into_iter().filter(|schema| wanted.schema(&schema.name));
-    schemas.flat_map(|schema| catalog.tables(&schema.name)).filter(|table| wanted.table(&table.def().name) && state.sees_table(&table.def().schema, &table.def().name)).collect()
+    schemas.flat_map(|schema| catalog.tables(&schema.name)).filter(|table| wanted.table(&table.def().name)).collect()
+}
+
+/// The tables asked about that may be seen, by schema and name.
+pub(super) fn wanted_tables(state: &SessionState, wanted: &Wanted) -> Vec<Arc<Table>> {
+    let mut tables = all_wanted_tables(state, wanted);
+    tables.retain(|table| state.sees_table(&table.def().schema, &table.def().name));
+    tables
 }
 
 /// The views asked about that may be seen, by schema and name.

@@ -265,11 +265,13 @@ impl Parser<'_> {
         }
     }
 
-    /// `(expression)` with its text, without the parentheses.
+    /// `(expression)` over the columns of a table, with its text, without the parentheses. MySQL does not look at what its names are qualified by.
     pub(super) fn expr_text(&mut self) -> Result<ExprText> {
         self.expect_sym("(")?;
         let start = self.start();
+        self.of_one_table = true;
         let expr = self.expr()?;
+        self.of_one_table = false;
         let text = match self.options == ParseOptions::default() {
             true => self.sql[start..self.previous_end()].to_string(),
             false => super::print::expression(&expr)?,

@@ -554,6 +554,7 @@ impl Parser<'_> {
             let name = ObjectName { schema: column.table, name: column.column };
             return Ok(self.make(ExprKind::Function(FunctionCall { name, args }), start));
         }
+        let column = if self.of_one_table { ColumnRef { schema: None, table: None, column: column.column } } else { column };
         Ok(self.make(ExprKind::Column(column), start))
     }
 

@@ -91,9 +91,10 @@ pub fn parse_query(text: &str) -> Result<ast::Query, MySqlError> {
     if parser.at_end() { Ok(query) } else { Err(parser.error()) }
 }
 
-/// Parses an expression that the catalog keeps as text.
+/// Parses an expression over a table's columns that the catalog keeps as text.
 pub fn parse_expr(text: &str) -> Result<ast::Expr, MySqlError> {
     let mut parser = parser::Parser::stored(text)?;
+    parser.of_one_table = true;
     let expr = parser.expr()?;
     if parser.at_end() { Ok(expr) } else { Err(parser.error()) }
 }

@@ -34,6 +34,8 @@ pub(super) struct Parser<'a> {
     pub selects: usize,
     /// Tables so far of the FROM that is being parsed.
     pub tables: usize,
+    /// Columns are those of one table, whatever is written before their names.
+    pub of_one_table: bool,
     /// Start of the statement, for line numbers.
     from: usize,
     /// There is something before the end that is no token.
@@ -90,8 +92,22 @@ impl<'a> Parser<'a> {
         let Lexed { tokens, set_vars, end } = lex(sql, from, &options).map_err(|LexError { at }| syntax_error(sql, from, at))?;
         let start = tokens.first().map_or(from, |t| t.start);
         let has_comment = !sql[from..start].trim().is_empty();
-        let parser =
-            Parser { sql, options, tokens, set_vars, at: 0, params: 0, depth: 0, depth_max: MAX_DEPTH, height: 0, selects: 0, tables: 0, from: start, has_comment };
+        let parser = Parser {
+            sql,
+            options,
+            tokens,
+            set_vars,
+            at: 0,
+            params: 0,
+            depth: 0,
+            depth_max: MAX_DEPTH,
+            height: 0,
+            selects: 0,
+            tables: 0,
+            of_one_table: false,
+            from: start,
+            has_comment,
+        };
         Ok((parser, end))
     }
 

@@ -559,7 +559,7 @@ impl Printer<'_> {
 
     /// An operand of something that is no AND, OR or NOT: forms that MySQL writes without parentheses get some.
     fn operand(&mut self, expr: &Expr) -> Result<()> {
-        let bare = matches!(expr.kind, ExprKind::InQuery { negated: false, .. } | ExprKind::Quantified { .. });
+        let bare = matches!(expr.kind, ExprKind::InQuery { negated: false, .. } | ExprKind::MemberOf { .. } | ExprKind::Quantified { .. });
         self.put(if bare { "(" } else { "" });
         self.expr(expr)?;
         self.put(if bare { ")" } else { "" });

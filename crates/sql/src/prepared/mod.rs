@@ -3,6 +3,8 @@
 //! A statement is parsed once. SELECT, INSERT, UPDATE and DELETE are bound once too, with their parameters left open, and run as they are as long
 //! as the tables are as they were and the session's settings that binding looks at have not changed. What DataFusion runs is planned with the values of its
 //! parameters, and kept for other executions with the same ones (`execute::KeptQueries`).
+//!
+//! It runs in the database that was the current one when it was prepared, as MySQL's do.
 
 mod cursor;
 mod patterns;
@@ -36,8 +38,10 @@ pub struct PreparedStatement {
     plan: Mutex<Option<Arc<CachedPlan>>>,
     /// Executions since its plan could not be kept; 0 before.
     bound_anew: AtomicU32,
-    /// Its parameters are literals of a text: a plan that depends on their values is made with them.
+    /// Its parameters are literals of a text: a plan that depends on their values is made with them. It runs in whatever database is the current one.
     from_text: bool,
+    /// The current one when it was prepared.
+    database: Option<Str>,
 }
 
 /// After that many executions without a kept plan it is seen whether one can be kept by now: the tables may have changed.
@@ -50,7 +54,7 @@ impl PreparedStatement {
     fn new(text: Arc<str>, parsed: Parsed) -> PreparedStatement {
         static STATEMENTS: AtomicU64 = AtomicU64::new(0);
         let number = STATEMENTS.fetch_add(1, Ordering::Relaxed);
-        PreparedStatement { number, text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None), bound_anew: AtomicU32::new(0), from_text: false }
+        PreparedStatement { number, text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None), bound_anew: AtomicU32::new(0), from_text: false, database: None }
     }
 }
 
@@ -177,7 +181,7 @@ impl Session {
         match &parsed.statement {
             Statement::Empty { .. } => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Xa(_) | Statement::Binlog(_) => {
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_) => {
                 return Err(error::unsupported_ps());
             }
             _ => {}
@@ -190,7 +194,7 @@ impl Session {
         if open >= limit {
             return Err(err(1461, format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})")));
         }
-        Ok(Arc::new(PreparedStatement::new(text.into(), parsed)))
+        Ok(Arc::new(PreparedStatement { database: self.state.database.clone(), ..PreparedStatement::new(text.into(), parsed) }))
     }
 
     /// Parses and binds; what COM_STMT_PREPARE answers.
@@ -233,6 +237,7 @@ impl Session {
 
     /// Runs a prepared statement with the parameters in `state.params`. `cursor`: keep a result set for that statement's COM_STMT_FETCH.
     pub(crate) async fn run_prepared(&mut self, statement: &PreparedStatement, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {
+        self.enter_database(statement);
         self.check_password(&statement.parsed.statement)?;
         self.begin_set_vars(&statement.parsed.set_vars);
         if self.check_gtid(&statement.parsed.statement, false)? {
@@ -261,6 +266,23 @@ impl Session {
         };
         self.state.bind_params = false;
         outcome
+    }
+
+    /// Until `leave_database` the session is where the statement was prepared.
+    fn enter_database(&mut self, statement: &PreparedStatement) {
+        if statement.from_text || statement.database == self.state.database {
+            return;
+        }
+        self.state.process.set_db(statement.database.as_deref());
+        self.own_database = Some(std::mem::replace(&mut self.state.database, statement.database.clone()));
+    }
+
+    /// The session is in its own database again, if that is still there.
+    pub(crate) fn leave_database(&mut self) {
+        let Some(own) = self.own_database.take() else { return };
+        let catalog = self.state.instance.database().catalog();
+        self.state.database = own.filter(|name| catalog.schema(name).is_some());
+        self.state.process.set_db(self.state.database.as_deref());
     }
 
     async fn query_with_cursor(&mut self, query: &parse::ast::Query, cursor: Option<u32>, sink: &mut dyn ResultSink) -> Result<Outcome, Failure> {

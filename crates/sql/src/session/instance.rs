@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use highkey_table::{Database, DeadlockReport, SemiSyncSettings};
 use highkey_types::MySqlError;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::admission::Admission;
 use super::digests::Digests;
@@ -23,6 +23,9 @@ use crate::variables::{self, Settings, Values, VarValue};
 
 /// Queries have at least this much memory, whatever `parallel_memory_limit` says.
 const LEAST_QUERY_MEMORY: u64 = 16 << 20;
+
+/// Operators of the queries that sessions keep planned (`execute::KeptQueries`): with the plans some hundred megabytes at most.
+const KEPT_OPERATORS: usize = 10_000;
 
 /// An account as authentication needs it.
 #[derive(Clone, Debug)]
@@ -85,6 +88,7 @@ pub struct Instance {
     admission: Admission,
     auto_increment_locking: AutoIncrementLocking,
     prepared_statements: AtomicU64,
+    plan_room: Arc<Semaphore>,
     digests: Digests,
     /// Replicas that read the binary log, by connection.
     replicas: Mutex<BTreeMap<u64, Replica>>,
@@ -139,6 +143,7 @@ impl Instance {
             admission: Admission::default(),
             auto_increment_locking: AutoIncrementLocking::of(settings.u64("innodb_autoinc_lock_mode")),
             prepared_statements: AtomicU64::new(0),
+            plan_room: Arc::new(Semaphore::new(KEPT_OPERATORS)),
             digests: Digests::new(settings.u64("performance_schema_digests_size")),
             replicas: Mutex::default(),
             last_deadlock: Mutex::default(),
@@ -224,6 +229,11 @@ impl Instance {
     /// Prepared statements of all sessions.
     pub(crate) fn prepared_statements(&self) -> &AtomicU64 {
         &self.prepared_statements
+    }
+
+    /// What a query that a session keeps planned has a permit of for each of its operators.
+    pub(crate) fn plan_room(&self) -> &Arc<Semaphore> {
+        &self.plan_room
     }
 
     /// What statements cost, by digest.

@@ -151,6 +151,8 @@ pub struct Session {
     pub(crate) gtid: gtid::NextGtid,
     /// What the running statement's SET_VAR hints have changed.
     unhinted: set_var::Unhinted,
+    /// The session's database, while a statement runs that was prepared in another.
+    pub(crate) own_database: Option<Option<Str>>,
     /// EXPLAIN ANALYZE: where what the running statement does is told.
     pub(crate) profile: Option<Profile>,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
@@ -221,6 +223,7 @@ impl Session {
             replay: None,
             gtid: gtid::NextGtid::default(),
             unhinted: set_var::Unhinted::default(),
+            own_database: None,
             left_tables: Vec::new(),
         }
     }
@@ -387,6 +390,7 @@ impl Session {
             }
         };
         self.end_set_vars();
+        self.leave_database();
         let succeeded = answer.is_ok();
         let done = match &answer {
             Ok(outcome) => Done::of(outcome, self.rows_sent),

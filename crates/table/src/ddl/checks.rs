@@ -3,7 +3,7 @@
 use highkey_types::MySqlError;
 
 use crate::catalog::Catalog;
-use crate::def::{CheckDef, TableDef, TableId};
+use crate::def::{CheckDef, TableDef, TableId, same_name};
 use crate::error;
 
 /// CHECKs that are named after a table take its new name, as in MySQL whoever has named them so.
@@ -16,8 +16,8 @@ pub fn rename_checks(checks: &mut [CheckDef], old: &str, new: &str) {
     }
 }
 
-/// Error 3822 for a CHECK of `def` that has the name of one of another table of the schema. What a table has had `before` it keeps; tables that are
-/// `leaving` their names are asked under the new ones.
+/// Error 3822 for a CHECK of `def` that has the name of another one, there or in another table of the schema. What a table has had `before` it keeps;
+/// tables that are `leaving` their names are asked under the new ones.
 pub(crate) fn check_names(catalog: &Catalog, def: &TableDef, before: Option<&TableDef>, leaving: &[TableId]) -> Result<(), MySqlError> {
     if def.checks.is_empty() {
         return Ok(());
@@ -25,8 +25,9 @@ pub(crate) fn check_names(catalog: &Catalog, def: &TableDef, before: Option<&Tab
     let had = |name: &str| before.is_some_and(|was| was.schema == def.schema && was.checks.iter().any(|check| *check.name == *name));
     let mut others = catalog.tables(&def.schema);
     others.retain(|table| table.def.id != def.id && !leaving.contains(&table.def.id));
-    for check in def.checks.iter().filter(|check| !had(&check.name)) {
-        if others.iter().any(|table| table.def.checks.iter().any(|other| other.name == check.name)) {
+    for (at, check) in def.checks.iter().enumerate() {
+        let again = def.checks[..at].iter().any(|other| same_name(&other.name, &check.name));
+        if again || (!had(&check.name) && others.iter().any(|table| table.def.checks.iter().any(|other| other.name == check.name))) {
             return Err(error::duplicate_check(&check.name));
         }
     }

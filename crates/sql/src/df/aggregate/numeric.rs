@@ -59,7 +59,8 @@ impl ExactSum {
     fn add_small<T: ArrowPrimitiveType>(&mut self, values: &ArrayRef, groups: &[usize], sign: i64, bits: impl Fn(T::Native) -> u128, small: impl Fn(T::Native) -> i64) -> bool {
         let values = values.as_primitive::<T>();
         let all = self.sums.len();
-        if all * LANES > groups.len() / 4 || values.null_count() > 0 {
+        // A batch may have no rows, and none before it had any.
+        if all * LANES >= groups.len() / 4 || values.null_count() > 0 {
             return false;
         }
         let widest = values.values().iter().fold(0, |widest, &value| widest | bits(value));
@@ -553,6 +554,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn batches_without_rows_may_come_before_groups() {
+        let mut sum = ExactSum::new(Repr::Int, &DataType::Decimal256(65, 0), false);
+        let none: ArrayRef = Arc::new(Int64Array::from(Vec::<i64>::new()));
+        sum.update(&[none.clone()], &[]).unwrap();
+        sum.resize(1);
+        sum.update(&[none], &[]).unwrap();
+        sum.update(&[Arc::new(Int64Array::from(vec![2; 40]))], &[0; 40]).unwrap();
+        assert_eq!((sum.total(0), sum.counts[0]), (i256::from_i128(80), 40));
     }
 
     #[test]

@@ -163,8 +163,9 @@ pub(super) enum Kept {
 }
 
 impl TableColumns {
+    /// False once the table is gone or has another definition, though a plan that nobody executes may still have it.
     fn is_alive(&self) -> bool {
-        self.table.strong_count() > 0
+        self.table.upgrade().is_some_and(|table| table.is_current())
     }
 
     /// How many rows have all of these columns kept.

@@ -220,7 +220,7 @@ impl Deref for Source {
 const PIECES_FROM_ROWS: usize = 16 * 1024;
 
 /// What EXPLAIN says that reading a row costs: MySQL's row_evaluate_cost.
-pub(super) const ROW_COST: f64 = 0.1;
+pub const ROW_COST: f64 = 0.1;
 
 /// The cost of a plan in the unit of `parallel_cost_threshold`: the rows that its scans read, and the pairs that joins without equalities look at.
 /// (DataFusion's other joins and groups are in proportion to the scans.)

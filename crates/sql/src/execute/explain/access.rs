@@ -9,9 +9,6 @@ use crate::fast::{JoinStep, rows_of};
 use crate::plan::{self, CompareOp, Expr, ExprKind, Field, IndexAccess, IndexChoice, Row};
 use crate::session::Session;
 
-/// What EXPLAIN says that reading a row costs: MySQL's row_evaluate_cost.
-pub(super) const ROW_COST: f64 = 0.1;
-
 /// What is known of a table before its access is chosen.
 pub(super) struct Scanned<'a> {
     pub table: &'a Arc<Table>,

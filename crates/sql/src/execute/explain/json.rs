@@ -1,7 +1,7 @@
 //! EXPLAIN FORMAT=JSON: a statement in the shape that MySQL gives it. Costs are of the rows that are read, as FORMAT=TREE has them.
 
-use super::access::ROW_COST;
 use super::block::{Block, Derived, Inner, Operation, Place, Query, ShownTable, ShownWindow};
+use crate::df::ROW_COST;
 
 /// A JSON value; members stand in the order in which MySQL writes them.
 pub(super) enum Json {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::access::ROW_COST;
 use super::block::{Block, Operation, Query, ShownTable};
+use crate::df::ROW_COST;
 use crate::fast::{FILTER, FastQuery, LEVEL_NODES, Reading, SCAN};
 use crate::measure::{Actual, Changing, Figures, Line, Measure};
 use crate::plan::{self, Rel, RelKind};

@@ -107,12 +107,12 @@ fn is_cut_off(bytes: &[u8], ty: &ColumnType) -> bool {
     ty.is_text() && ty.charset().max_bytes() > 1 && std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
 }
 
-/// The columns among the targets.
 /// Where a line has too few fields, what is not NULL by default becomes zero or nothing at all, whatever its default is.
 fn is_null_unless_given(def: &ColumnDef) -> bool {
     def.nullable && matches!(def.default, ColumnDefault::None | ColumnDefault::Dropped | ColumnDefault::Literal(Value::Null))
 }
 
+/// The columns among the targets.
 fn columns_of(bound: &BoundLoad) -> impl Iterator<Item = usize> {
     bound.targets.iter().filter_map(|t| if let BoundLoadTarget::Column(c) = t { Some(*c) } else { None })
 }

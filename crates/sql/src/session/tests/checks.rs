@@ -45,6 +45,10 @@ async fn generated_names_follow_the_table() {
     assert_eq!(c.error("INSERT INTO u VALUES (30)").await, (3819, "Check constraint 'u_chk_1' is violated.".into()));
     c.ok("ALTER TABLE u RENAME w, ADD CHECK (a <> 3)").await;
     assert_eq!(names(&mut c, "d").await, ["own", "t_chk_1", "w_chk_1", "w_chk_2"]);
+    // They may meet a name that was given.
+    c.ok("CREATE TABLE y (a INT, CHECK (a < 10), CONSTRAINT z_chk_1 CHECK (a > 0))").await;
+    assert_eq!(c.error("RENAME TABLE y TO z").await.0, 3822);
+    c.ok("DROP TABLE y").await;
     // A copy of the definition has names of its own.
     c.ok("CREATE TABLE copy LIKE t").await;
     assert_eq!(names(&mut c, "d").await, ["copy_chk_1", "copy_chk_2", "own", "t_chk_1", "w_chk_1", "w_chk_2"]);
@@ -73,4 +77,21 @@ async fn expressions_are_shown_as_mysql_writes_them() {
     assert_eq!(again.replacen("`u`", "`t`", 1).replace("`l`", "`k`").replace("u_chk", "t_chk"), made);
     c.ok("INSERT INTO u (a) VALUES (4)").await;
     assert_eq!(c.rows("SELECT * FROM u").await, [["4", "3", "it's\\", "11"]]);
+}
+
+#[tokio::test]
+async fn what_is_kept_can_be_read_again() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    // Whatever qualifies a column, it is one of the table, which may get another name.
+    c.ok("CREATE TABLE t (a INT, g INT AS (t.a + 1), CHECK (d.t.a < 10))").await;
+    c.ok("RENAME TABLE t TO u").await;
+    c.ok("INSERT INTO u (a) VALUES (3)").await;
+    assert_eq!(c.rows("SELECT * FROM u").await, [["3", "4"]]);
+    assert_eq!(c.error("INSERT INTO u (a) VALUES (30)").await, (3819, "Check constraint 'u_chk_1' is violated.".into()));
+    // MEMBER OF binds less than other operators do.
+    c.ok("CREATE TABLE m (j JSON, a INT AS ((1 MEMBER OF (j)) + 1), b INT AS (1 + (2 MEMBER OF (j))), CHECK ((3 MEMBER OF (j)) = 0))").await;
+    c.ok("INSERT INTO m (j) VALUES ('[1]')").await;
+    assert_eq!(c.rows("SELECT a, b FROM m").await, [["2", "1"]]);
+    assert_eq!(c.error("CREATE TABLE v (a INT, g INT AS (VALUES(a)))").await.0, 3102);
 }

@@ -68,6 +68,23 @@ async fn a_second_scan_takes_what_the_first_has_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_plan_does_not_keep_columns_of_a_dropped_table() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("SET highkey_executor = 'DATAFUSION'").await;
+    let id = c.session.prepare(QUERIES[0].as_bytes()).await.unwrap().id;
+    while usage(&mut c, "bytes").await == 0 {
+        c.rows_of(id, &[]).await;
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    c.rows_of(id, &[]).await;
+    c.ok("DROP TABLE t").await;
+    c.ok("CREATE TABLE e (id INT PRIMARY KEY)").await;
+    assert_eq!(c.value("SELECT COUNT(*) + SUM(id) IS NULL FROM e").await, "1");
+    assert_eq!(usage(&mut c, "bytes").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_kept_is_what_is_there() {
     for seed in 0..6 {
         let server = Server::new();

@@ -2,7 +2,7 @@
 
 use highkey_types::Value;
 
-use super::{Client, Server, table};
+use super::{Answer, Client, Server, table};
 
 async fn filled(server: &Server) -> Client {
     let mut c = server.client().await;
@@ -112,7 +112,7 @@ async fn what_the_plan_depends_on_makes_another() {
     let rows: Vec<String> = (100..400).map(|i| format!("({i}, 1, 0)")).collect();
     makes_anew(&mut c, id, &format!("INSERT INTO b VALUES {}", rows.join(", ")), "9 304 100").await;
     c.ok("DROP TABLE b").await;
-    assert!(matches!(c.execute_id(id, &[Value::Int(0)]).await, super::Answer::Error(e) if e.code == 1146));
+    assert!(matches!(c.execute_id(id, &[Value::Int(0)]).await, Answer::Error(e) if e.code == 1146));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -242,4 +242,111 @@ async fn texts_that_come_again_keep_plans() {
     assert_eq!(c.rows(&sql.replace("20", "40")).await, table("2 1"));
     assert_eq!(c.rows(sql).await, table("1 1|2 2"));
     assert_eq!(used(&mut c).await - before, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_mean_what_they_mean_now() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut other = server.client().await;
+    c.ok("CREATE VIEW w AS SELECT g, id FROM a WHERE id < 3").await;
+    c.ok("CREATE TABLE spare LIKE b").await;
+    let id = c.session.prepare(b"SELECT w.g, COUNT(*) FROM w JOIN b ON w.id = b.a_id GROUP BY w.g ORDER BY w.g").await.unwrap().id;
+    for (change, expected) in [
+        ("SELECT 1", "1 2"),
+        ("CREATE OR REPLACE VIEW w AS SELECT g, id FROM a WHERE id > 1", "1 1|2 2"),
+        ("RENAME TABLE b TO c, spare TO b", ""),
+        ("RENAME TABLE b TO spare, c TO b", "1 1|2 2"),
+        ("DROP VIEW w", "1146"),
+        ("CREATE TABLE w SELECT 7 AS g, 3 AS id", "7 2"),
+        ("DROP TABLE w", "1146"),
+        ("CREATE VIEW w AS SELECT g, id FROM a", "1 2|2 2"),
+    ] {
+        other.run(change).await;
+        for _ in 0..2 {
+            let found = match c.execute_id(id, &[]).await {
+                Answer::Error(e) => table(&e.code.to_string()),
+                Answer::Rows { columns, rows, .. } => super::text(&columns, &rows),
+                answer => panic!("{answer:?}"),
+            };
+            assert_eq!(found, table(expected), "{change}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_are_asked_for_each_execution() {
+    let server = Server::new();
+    let mut root = filled(&server).await;
+    root.ok("CREATE USER u@localhost").await;
+    root.ok("GRANT SELECT ON d.* TO u@localhost").await;
+    let mut u = server.connect_as("u");
+    u.ok("USE d").await;
+    u.ok("SET highkey_executor = 'DATAFUSION'").await;
+    let id = u.session.prepare(JOINED).await.unwrap().id;
+    let zero = [Value::Int(0)];
+    for _ in 0..2 {
+        assert_eq!(u.rows_of(id, &zero).await, table("1 2 30|2 2 70"));
+    }
+    assert_eq!(used(&mut u).await, 1);
+    root.ok("REVOKE SELECT ON d.* FROM u@localhost").await;
+    root.ok("GRANT SELECT ON d.b TO u@localhost").await;
+    root.ok("GRANT SELECT (id) ON d.a TO u@localhost").await;
+    for _ in 0..2 {
+        assert!(matches!(u.execute_id(id, &zero).await, Answer::Error(e) if e.code == 1143));
+    }
+    root.ok("GRANT SELECT (g) ON d.a TO u@localhost").await;
+    assert_eq!(u.rows_of(id, &zero).await, table("1 2 30|2 2 70"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_share_the_room() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut other = server.client().await;
+    other.ok("SET highkey_executor = 'DATAFUSION'").await;
+    let room = server.instance.plan_room().clone();
+    let all = room.available_permits();
+    let id = c.session.prepare(JOINED).await.unwrap().id;
+    let in_other = other.session.prepare(JOINED).await.unwrap().id;
+    c.rows_of(id, &[Value::Int(0)]).await;
+    assert!(room.available_permits() < all);
+    let rest = room.clone().try_acquire_many_owned(room.available_permits() as u32).unwrap();
+    // Its next query takes the place of the one before.
+    for (value, kept) in [(0, 1), (20, 0), (20, 1), (0, 0)] {
+        let before = used(&mut c).await;
+        c.rows_of(id, &[Value::Int(value)]).await;
+        assert_eq!(used(&mut c).await - before, kept, "{value}");
+    }
+    for _ in 0..2 {
+        assert_eq!(other.rows_of(in_other, &[Value::Int(0)]).await, table("1 2 30|2 2 70"));
+    }
+    assert_eq!(used(&mut other).await, 0);
+    drop(rest);
+    for _ in 0..2 {
+        other.rows_of(in_other, &[Value::Int(0)]).await;
+    }
+    assert_eq!(used(&mut other).await, 1);
+    drop((c, other));
+    assert_eq!(room.available_permits(), all);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_would_only_take_room_is_not_kept() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let room = server.instance.plan_room().clone();
+    let all = room.available_permits();
+    let numbers: Vec<String> = (0..3000).map(|i| i.to_string()).collect();
+    for sql in [
+        format!("SELECT g, COUNT(*) FROM a WHERE id IN ({}) GROUP BY g ORDER BY g", numbers.join(", ")),
+        "SELECT /*+ SET_VAR(sql_mode = '') */ g, COUNT(*) FROM a GROUP BY g ORDER BY g".to_owned(),
+    ] {
+        let id = c.session.prepare(sql.as_bytes()).await.unwrap().id;
+        for _ in 0..2 {
+            assert_eq!(c.rows_of(id, &[]).await, table("NULL 1|1 2|2 1"));
+        }
+        assert_eq!(room.available_permits(), all);
+    }
+    assert_eq!(used(&mut c).await, 0);
 }

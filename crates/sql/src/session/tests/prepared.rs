@@ -171,6 +171,62 @@ async fn rows_of_cursors_are_limited_by_temporary_space() {
     assert_eq!(c.value("SELECT 1").await, "1");
 }
 
+/// As MySQL 8.0.12 does.
+#[tokio::test]
+async fn prepared_statements_run_where_they_were_prepared() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE DATABASE e").await;
+    c.ok("CREATE TABLE t (a INT)").await;
+    c.ok("INSERT INTO t VALUES (1)").await;
+    c.ok("CREATE TABLE e.t (a INT)").await;
+    c.ok("INSERT INTO e.t VALUES (2)").await;
+    let id = c.session.prepare(b"SELECT a, DATABASE() FROM t").await.unwrap().id;
+    c.ok("PREPARE grouped FROM 'SELECT a, COUNT(*) FROM t GROUP BY a'").await;
+    c.ok("PREPARE more FROM 'INSERT INTO t VALUES (3)'").await;
+    for _ in 0..3 {
+        c.ok("USE e").await;
+        assert_eq!(c.rows_of(id, &[]).await, table("1 d"));
+        assert_eq!(c.rows("EXECUTE grouped").await, table("1 1"));
+        assert_eq!(c.value("SELECT DATABASE()").await, "e");
+        // A text that comes again means what it means now.
+        assert_eq!(c.rows("SELECT a FROM t").await, table("2"));
+        c.ok("USE d").await;
+        assert_eq!(c.rows("SELECT a FROM t").await, table("1"));
+    }
+    c.ok("USE e").await;
+    c.ok("EXECUTE more").await;
+    assert_eq!(c.rows("SELECT a FROM d.t").await, table("1|3"));
+    assert_eq!(c.error("PREPARE s FROM 'USE d'").await.0, 1295);
+    c.ok("PREPARE s FROM 'DROP DATABASE e'").await;
+    c.ok("USE d").await;
+    c.ok("EXECUTE s").await;
+    assert_eq!(c.value("SELECT DATABASE()").await, "d");
+    c.ok("CREATE DATABASE e").await;
+    c.ok("PREPARE s FROM 'DROP DATABASE e'").await;
+    c.ok("USE e").await;
+    c.ok("EXECUTE s").await;
+    assert_eq!(c.value("SELECT DATABASE()").await, "NULL");
+}
+
+/// As MySQL 8.0.12 does.
+#[tokio::test]
+async fn constants_are_those_of_the_execution() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    let week = c.session.prepare(b"SELECT EXTRACT(WEEK FROM '2021-01-03'), EXTRACT(WEEK FROM DATE'2021-01-03')").await.unwrap().id;
+    for (format, expected) in [(0, "1 1"), (3, "53 53"), (0, "1 1")] {
+        c.ok(&format!("SET default_week_format = {format}")).await;
+        assert_eq!(c.rows_of(week, &[]).await, table(expected));
+    }
+    let long = "SELECT LENGTH(REPEAT('a', 2000)), LENGTH(CONCAT(REPEAT('a', 800), REPEAT('b', 800))), LENGTH(SPACE(1024))";
+    assert_eq!(c.rows(long).await, table("2000 1600 1024"));
+    c.ok("SET GLOBAL max_allowed_packet = 1024").await;
+    let mut other = server.client().await;
+    assert_eq!(other.rows(long).await, table("NULL NULL 1024"));
+    assert_eq!(other.rows("SHOW WARNINGS").await[0][1], "1301");
+}
+
 #[tokio::test]
 async fn prepare_and_execute_by_name() {
     let server = Server::new();

@@ -4,7 +4,7 @@ use super::*;
 
 impl Server {
     /// A connection of `user`@localhost.
-    fn connect_as(&self, user: &str) -> Client {
+    pub(super) fn connect_as(&self, user: &str) -> Client {
         let client = ClientInfo {
             connection_id: self.instance.next_connection_id(),
             user: user.into(),
@@ -249,6 +249,25 @@ async fn sys_shows_what_its_readers_may_see() {
         }
         root.ok("DROP USER u@localhost").await;
     }
+}
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
+async fn the_engines_tables_tell_of_all_tables() {
+    let server = Server::new();
+    let mut root = server.connect();
+    root.ok("CREATE DATABASE d").await;
+    root.ok("CREATE TABLE d.t (a INT PRIMARY KEY)").await;
+    root.ok("CREATE USER u@localhost").await;
+    let mut u = server.connect_as("u");
+    assert_eq!(u.error("SELECT * FROM information_schema.innodb_tables").await.0, 1227);
+    assert_eq!(u.error("SELECT * FROM mysql.innodb_index_stats").await.0, 1142);
+    root.ok("GRANT PROCESS ON *.* TO u@localhost").await;
+    root.ok("GRANT SELECT ON mysql.* TO u@localhost").await;
+    let mut u = server.connect_as("u");
+    assert_eq!(u.rows("SELECT name FROM information_schema.innodb_tables WHERE name LIKE 'd/%'").await, [["d/t"]]);
+    assert_eq!(u.rows("SELECT DISTINCT table_name FROM mysql.innodb_index_stats WHERE database_name = 'd'").await, [["t"]]);
+    assert_eq!(u.rows("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'd'").await, [["0"]]);
 }
 
 /// Answers of MySQL 8.0.12.

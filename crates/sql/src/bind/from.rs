@@ -104,6 +104,10 @@ impl Binder<'_> {
                 self.merges = true;
                 let mut rel = rel?;
                 rename(&mut rel, alias, columns)?;
+                if self.exposing {
+                    // Its rows are no table's to a statement that changes rows.
+                    rel = self.made_once(alias, rel);
+                }
                 let scope = FromScope::of(rel.fields.clone());
                 Ok((rel, scope))
             }
@@ -144,6 +148,9 @@ impl Binder<'_> {
             for field in &mut rel.fields {
                 field.table = alias.clone();
                 field.schema = Str::from("");
+            }
+            if self.exposing && !matches!(rel.kind, RelKind::MaterializedCte { .. }) {
+                rel = self.made_once(&alias, rel);
             }
             return Ok(rel);
         }

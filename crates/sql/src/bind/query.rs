@@ -227,12 +227,17 @@ impl Binder<'_> {
             let mut rel = rel?;
             rename(&mut rel, &cte.name, &cte.columns)?;
             if !is_merged(&cte.query, &rel) && !rel.is_correlated() && !rel.reads_recursion_around() && (!rel.is_written_out() || rel.is_volatile()) {
-                let (id, fields) = (self.new_cte_id(), rel.fields.clone());
-                rel = Rel { kind: RelKind::MaterializedCte { id, name: Str::from(cte.name.as_str()), plan: Box::new(rel) }, fields };
+                rel = self.made_once(&cte.name, rel);
             }
             self.ctes.push(CteBinding { name: cte.name.clone(), rel, level: self.scopes.len() });
         }
         Ok(())
+    }
+
+    /// `rel` as what is made once. Where it is read in one place it is put there when the statement is bound (`Rel::inline_lone_ctes`).
+    pub fn made_once(&mut self, name: &str, rel: Rel) -> Rel {
+        let (id, fields) = (self.new_cte_id(), rel.fields.clone());
+        Rel { kind: RelKind::MaterializedCte { id, name: Str::from(name), plan: Box::new(rel) }, fields }
     }
 
     fn new_cte_id(&mut self) -> usize {

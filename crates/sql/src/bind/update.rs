@@ -28,7 +28,7 @@ impl Binder<'_> {
         self.check_locked(name, alias, false)?;
         if let Some(view) = self.named_view(name)? {
             let exposed = self.exposed_view(&view, alias)?;
-            let exposed = exposed.ok_or_else(|| not_updatable(alias, self.operation))?;
+            let exposed = exposed.filter(|exposed| has_base_table(&exposed.rel)).ok_or_else(|| not_updatable(alias, self.operation))?;
             self.check_through(wanted, alias)?;
             return self.single_target(&exposed, view.def(), self.operation);
         }
@@ -91,6 +91,20 @@ impl Binder<'_> {
         Ok(Restriction { filter, order_by, limit })
     }
 
+    /// The rows of FROM that a statement is about, in their order where it is about one table.
+    fn chosen_rows(&mut self, from: Rel, filter: Option<&ast::Expr>, order_by: &[ast::OrderItem], limit: Option<&ast::Limit>) -> Result<Rel> {
+        self.scope().clause = Some(Clause::Where);
+        let filter = filter.map(|f| self.where_condition(f)).transpose()?;
+        self.scope().clause = Some(Clause::Order);
+        let keys = self.sort_keys(order_by)?;
+        let limit = limit.map(|l| self.limit_value(&l.count)).transpose()?;
+        let rows = match filter {
+            Some(filter) => from.filter(filter),
+            None => from,
+        };
+        Ok(rows.sort(keys).limit(None, limit))
+    }
+
     fn with_ctes<T>(&mut self, with: Option<&ast::With>, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let visible = self.ctes.len();
         let result = self.define_ctes(with).and_then(|()| f(self));
@@ -111,7 +125,7 @@ impl Binder<'_> {
         }
         let bases = base_tables(&from);
         let scope = Scope { clause: Some(Clause::Values), ..Scope::new(names) };
-        let ((assignments, filter), _) = self.within(scope, |binder| {
+        let ((assignments, rows), _) = self.within(scope, |binder| {
             let mut assignments: Vec<(usize, usize, AssignedValue)> = Vec::new();
             for assignment in &update.assignments {
                 let position = match binder.scope().find(&assignment.column)? {
@@ -131,14 +145,10 @@ impl Binder<'_> {
                 let value = binder.assigned(&assignment.value, bases[base].table.def(), column)?;
                 assignments.push((base, column, value));
             }
-            binder.scope().clause = Some(Clause::Where);
-            let filter = update.filter.as_ref().map(|f| binder.where_condition(f)).transpose()?;
-            Ok((assignments, filter))
+            let rows = binder.chosen_rows(from, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?;
+            Ok((assignments, rows))
         })?;
-        let mut from = from;
-        if let Some(filter) = filter {
-            from = from.filter(filter);
-        }
+        let mut from = rows;
         let chosen: Vec<usize> = (0..bases.len()).filter(|b| assignments.iter().any(|(base, ..)| base == b)).collect();
         for base in &chosen {
             self.check_through(Privileges::UPDATE, &bases[*base].alias)?;
@@ -220,16 +230,23 @@ impl Binder<'_> {
 
     fn multi_delete(&mut self, delete: &ast::Delete, hints: Hints) -> Result<BoundDelete> {
         let locks = shared_locks();
-        self.exposing = true;
-        let from = self.from_clause(&delete.tables, &locks);
-        self.exposing = false;
-        let (mut from, names) = from?;
-        let bases = base_tables(&from);
-        let scope = Scope { clause: Some(Clause::Where), ..Scope::new(names) };
-        let (filter, _) = self.within(scope, |binder| delete.filter.as_ref().map(|f| binder.where_condition(f)).transpose())?;
-        if let Some(filter) = filter {
-            from = from.filter(filter);
+        let mut tables = delete.tables.clone();
+        // The one table that is changed is no common table expression.
+        if delete.targets.is_empty()
+            && let [TableRef::Table { name, .. }] = tables.as_mut_slice()
+            && name.schema.is_none()
+        {
+            name.schema = self.cx.current_schema().map(|schema| schema.to_string());
         }
+        self.exposing = true;
+        let from = self.from_clause(&tables, &locks);
+        self.exposing = false;
+        let (from, names) = from?;
+        let bases = base_tables(&from);
+        if let ([TableRef::Table { name, .. }], true, true) = (tables.as_slice(), delete.targets.is_empty(), bases.is_empty()) {
+            return Err(not_updatable(&name.name, "DELETE"));
+        }
+        let (mut from, _) = self.within(Scope::new(names), |binder| binder.chosen_rows(from, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref()))?;
         let mut chosen = Vec::new();
         if delete.targets.is_empty() {
             chosen = (0..bases.len()).collect();
@@ -285,6 +302,11 @@ impl BaseTable {
 /// What is only read; those that are changed are locked exclusively (`lock_targets`).
 fn shared_locks() -> Vec<ast::LockClause> {
     vec![ast::LockClause { exclusive: false, of: Vec::new(), wait: LockWait::Wait }]
+}
+
+/// Some of its rows are rows of a table, which may be changed.
+pub(super) fn has_base_table(rel: &Rel) -> bool {
+    !base_tables(rel).is_empty()
 }
 
 fn base_tables(from: &Rel) -> Vec<BaseTable> {
@@ -358,7 +380,7 @@ fn expose_row_key(rel: &mut Rel, base: &BaseTable) -> Option<usize> {
             rel.fields.push(field);
             Some(rel.fields.len() - 1)
         }
-        RelKind::Filter { input, .. } => {
+        RelKind::Filter { input, .. } | RelKind::Sort { input, .. } | RelKind::Limit { input, .. } => {
             let position = expose_row_key(input, base)?;
             rel.fields = input.fields.clone();
             Some(position)

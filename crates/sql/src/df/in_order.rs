@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::{BatchCoalescer, SortOptions};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result, Statistics, internal_err};
@@ -28,13 +29,14 @@ use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions, SendableRecordBatchStream,
     StatisticsArgs, replace_children_if_necessary,
 };
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::aside;
 use super::build_side::estimated_rows;
 use super::context::Shared;
+use super::materialize::CteExec;
 use super::scan::ScanExec;
 use super::through::{OnTheWay, Through, knowing};
 use crate::expr::Raised;
@@ -64,9 +66,13 @@ fn by_batches(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// True if a plan for one thread reads its rows in another order than the plan in order that is made of it: if the order shows, the answers differ.
 pub(super) fn changes_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let cut = |node: &Arc<dyn ExecutionPlan>| node.exists(|node| Ok(by_batches(node)));
     // A sort that nothing is computed above shows nothing.
-    Ok(with_outer_order(plan.clone())?.transformed || plan.exists(|node| Ok(node.is::<AggregateExec>() && cut(node)?))?)
+    Ok(with_outer_order(plan.clone())?.transformed || plan.exists(|node| Ok(node.is::<AggregateExec>() && depends_on_batches(node)?))?)
+}
+
+/// True if the order of some rows of a plan, or of a common table expression that it reads, depends on how rows are cut into batches.
+pub(super) fn depends_on_batches(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    plan.exists(|node| Ok(by_batches(node) || node.downcast_ref::<CteExec>().is_some_and(CteExec::depends_on_batches)))
 }
 
 /// True if some scan of a plan for one thread can be shared.
@@ -193,31 +199,35 @@ impl ExecutionPlan for Gather {
         if !self.exact {
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)));
         }
-        let coalescer = Some(BatchCoalescer::new(schema.clone(), batch_rows));
-        let exact = futures::stream::unfold((Box::pin(batches), coalescer), |(mut batches, mut coalescer)| async move {
-            let batch = loop {
-                let waiting = coalescer.as_mut()?;
-                if let Some(batch) = waiting.next_completed_batch() {
-                    break Ok(batch);
-                }
-                match batches.next().await {
-                    Some(Ok(batch)) => {
-                        if let Err(error) = waiting.push_batch(batch) {
-                            break Err(error.into());
-                        }
-                    }
-                    Some(Err(error)) => break Err(error),
-                    None => {
-                        let rest = waiting.finish_buffered_batch().map(|()| waiting.next_completed_batch());
-                        coalescer = None;
-                        break Ok(rest.transpose()?.ok()?);
-                    }
-                }
-            };
-            Some((batch, (batches, coalescer)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, exact)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema.clone(), in_batches_of(batch_rows, schema, batches))))
     }
+}
+
+/// The rows in batches of exactly so many, but for the last, whatever the batches of the input have.
+pub(super) fn in_batches_of(rows: usize, schema: SchemaRef, batches: impl Stream<Item = Result<RecordBatch>> + Send + 'static) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    let coalescer = Some(BatchCoalescer::new(schema, rows));
+    futures::stream::unfold((Box::pin(batches), coalescer), |(mut batches, mut coalescer)| async move {
+        let batch = loop {
+            let waiting = coalescer.as_mut()?;
+            if let Some(batch) = waiting.next_completed_batch() {
+                break Ok(batch);
+            }
+            match batches.next().await {
+                Some(Ok(batch)) => {
+                    if let Err(error) = waiting.push_batch(batch) {
+                        break Err(error.into());
+                    }
+                }
+                Some(Err(error)) => break Err(error),
+                None => {
+                    let rest = waiting.finish_buffered_batch().map(|()| waiting.next_completed_batch());
+                    coalescer = None;
+                    break Ok(rest.transpose()?.ok()?);
+                }
+            }
+        };
+        Some((batch, (batches, coalescer)))
+    })
 }
 
 enum Pieces {

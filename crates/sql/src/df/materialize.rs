@@ -4,6 +4,7 @@
 //! waiting. They are kept until the query ends, in memory as long as there is some, then in a file.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
@@ -37,6 +38,7 @@ use tokio::sync::Mutex;
 use super::build_side::estimated_rows;
 use super::compact::tight;
 use super::context::Shared;
+use super::in_order::{depends_on_batches, in_batches_of};
 use super::lower::schema;
 use super::{Physical, on_threads};
 use crate::plan::ExprType;
@@ -48,9 +50,17 @@ pub(super) struct MaterializedCte {
     /// As EXPLAIN names it.
     title: String,
     schema: SchemaRef,
-    /// An estimate of its rows, once it is planned.
-    estimate: OnceLock<f64>,
+    /// Once it is planned.
+    known: OnceLock<Known>,
     state: Mutex<State>,
+}
+
+/// What its plan tells of its rows.
+struct Known {
+    /// An estimate.
+    rows: f64,
+    /// See [`depends_on_batches`].
+    by_batches: bool,
 }
 
 enum State {
@@ -77,7 +87,7 @@ impl MaterializedCte {
     /// `plan` gives columns of these names and types.
     pub fn new(shared: Arc<Shared>, id: usize, title: String, plan: LogicalPlan, names: &[String], types: &[ExprType]) -> MaterializedCte {
         let types: Vec<(ColumnType, bool)> = types.iter().map(|t| (t.ty.clone(), true)).collect();
-        MaterializedCte { shared, id, title, schema: schema(names, &types), estimate: OnceLock::new(), state: Mutex::new(State::Lowered(Box::new(plan))) }
+        MaterializedCte { shared, id, title, schema: schema(names, &types), known: OnceLock::new(), state: Mutex::new(State::Lowered(Box::new(plan))) }
     }
 
     /// Plans it, unless that is done.
@@ -85,7 +95,8 @@ impl MaterializedCte {
         let mut state = self.state.lock().await;
         if let State::Lowered(plan) = &*state {
             let planned = on_threads(&self.shared, plan, true).await?;
-            let _ = self.estimate.set(estimated_rows(&planned.physical));
+            let known = Known { rows: estimated_rows(&planned.physical), by_batches: depends_on_batches(&planned.physical)? };
+            let _ = self.known.set(known);
             *state = State::Planned(planned);
         }
         Ok(())
@@ -109,8 +120,8 @@ impl MaterializedCte {
 
     fn begin(&self, plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Making {
         let rows = make(plan, context, self.schema.clone(), self.shared.clone());
-        // The statement's work, and its waits, are done there.
-        let task = match Waits::current() {
+        // The statement's work, and its waits, are done there. While processor time is measured, every task that is begun counts its own.
+        let task = match Waits::current().filter(|waits| !waits.measures_cpu()) {
             Some(waits) => SpawnedTask::spawn(async move { waits.assist(rows).await }),
             None => SpawnedTask::spawn(rows),
         };
@@ -127,7 +138,9 @@ impl MaterializedCte {
     /// Reads all rows; `projection`: the columns that are wanted.
     async fn read(&self, projection: Option<Vec<usize>>) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let rows = self.rows().await?;
+        let shared = self.shared.clone();
         let wanted = move |batch: &RecordBatch| -> Result<RecordBatch> {
+            shared.check_killed()?;
             match &projection {
                 Some(columns) => Ok(batch.project(columns)?),
                 None => Ok(batch.clone()),
@@ -137,11 +150,7 @@ impl MaterializedCte {
             let batches = files.read_spill_as_stream(file.clone(), None)?;
             return Ok(batches.map(move |batch| wanted(&batch?)).boxed());
         }
-        let shared = self.shared.clone();
-        let batches = (0..rows.batches.len()).map(move |at| {
-            shared.check_killed()?;
-            wanted(&rows.batches[at])
-        });
+        let batches = (0..rows.batches.len()).map(move |at| wanted(&rows.batches[at]));
         Ok(futures::stream::iter(batches).boxed())
     }
 }
@@ -155,7 +164,9 @@ impl fmt::Debug for MaterializedCte {
 /// Runs the plan and keeps what it gives.
 async fn make(plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, schema: SchemaRef, shared: Arc<Shared>) -> Result<Rows> {
     let memory = MemoryConsumer::new("rows of a common table expression").with_can_spill(true).register(context.memory_pool());
-    let mut given = execute_stream(plan, context.clone())?;
+    // Joins and sorts of these rows may show how they are cut into batches: the same way for any number of threads.
+    let given = in_batches_of(context.session_config().batch_size(), schema.clone(), execute_stream(plan, context.clone())?);
+    let mut given = pin!(given);
     let mut batches: Vec<RecordBatch> = Vec::new();
     let mut file = None;
     while let Some(batch) = given.next().await {
@@ -252,7 +263,12 @@ impl CteExec {
 
     /// About how many rows there are.
     pub fn row_estimate(&self) -> f64 {
-        self.cte.estimate.get().copied().unwrap_or(1.0)
+        self.cte.known.get().map_or(1.0, |known| known.rows)
+    }
+
+    /// As [`depends_on_batches`], of what makes the rows.
+    pub fn depends_on_batches(&self) -> bool {
+        self.cte.known.get().is_some_and(|known| known.by_batches)
     }
 
     /// The plan that makes the rows; `None` once they are being made.

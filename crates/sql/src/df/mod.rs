@@ -235,6 +235,11 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
+    /// The order of the rows is watched, and none has left. That may begin late: what only subqueries read is planned when one of them runs for a row.
+    fn can_wait(&self, shared: &Shared) -> bool {
+        !self.sent && shared.order.is_watching()
+    }
+
     /// Sends what was held. False: nobody wants rows any more.
     async fn release(&mut self) -> bool {
         if let Some(planned) = self.planned.take() {
@@ -276,6 +281,7 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: 
         let Some(batch) = batch else { break };
         let batch = batch?;
         shared.check_killed()?;
+        hold |= out.can_wait(shared);
         out.held_bytes += batch.get_array_memory_size();
         out.held.push(batch);
         if hold {
@@ -287,7 +293,7 @@ async fn send_rows(shared: &Shared, mut stream: SendableRecordBatchStream, out: 
             return Ok(());
         }
     }
-    if hold {
+    if hold || out.can_wait(shared) {
         order_was_seen()?;
         out.release().await;
     }

@@ -97,6 +97,32 @@ async fn an_answer_that_shows_the_order_is_found_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn common_table_expressions_show_no_order() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    c.ok("CREATE TABLE few (id INT PRIMARY KEY, x INT)").await;
+    c.ok("INSERT INTO few SELECT id, id * 2 FROM t WHERE id % 7 = 3").await;
+    c.ok("UPDATE t SET d = 0.1 WHERE id % 2 = 0").await;
+    // The join shows how its rows are cut into batches.
+    for with in ["SELECT id, m FROM t WHERE m > 990 LIMIT 1000", "SELECT id, m FROM t WHERE m > 990 UNION ALL SELECT id, m FROM t WHERE id < 3"] {
+        let sql = format!("WITH c AS ({with}) SELECT a.id, b.id FROM c a JOIN c b ON a.m < b.m WHERE a.id % 7 = 0");
+        assert!(both(&mut c, &sql).await.0.len() > 10_000, "{sql}");
+    }
+    let joined = "SELECT f.id, f.x FROM few f JOIN few g ON g.id < f.x % 50 AND g.id < 60 UNION ALL SELECT id, x FROM few";
+    both(&mut c, &format!("WITH c AS ({joined}) SELECT SUM(p.x / 7e0) FROM c p JOIN c q ON q.id = p.id")).await;
+    // Only the common table expression is worth several threads, and it is planned when a row asks for it.
+    c.ok("SET parallel_cost_threshold = 1000").await;
+    let least = "(SELECT MIN(p.s) FROM c p JOIN c q ON p.k = q.k WHERE p.k <= few.id % 10)";
+    for query in [
+        format!("SELECT few.id, {least} FROM few WHERE few.id < 300 ORDER BY few.id"),
+        format!("SELECT few.id FROM few WHERE few.id < 300 AND 400.00000000001 < {least} ORDER BY few.id"),
+        format!("SELECT few.id FROM few WHERE few.id < 300 AND 400.00000000001 > {least} ORDER BY few.id"),
+    ] {
+        both(&mut c, &format!("WITH c AS (SELECT k, SUM(d) s FROM t GROUP BY k) {query}")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn groups_by_the_first_column_of_an_index_come_sorted() {
     let server = Server::new();
     let mut c = filled(&server).await;

@@ -349,6 +349,8 @@ impl DefinitionChecks for SessionState {
         let bound = match bind::bind_table_expr(expr, &def, true, self) {
             Ok(bound) => bound,
             Err(e) if e.code == 1054 => return Err(respell(e, clause, place)),
+            // What no table can keep, a subquery most often, is wrong whatever it means.
+            Err(_) if !matches!(read, Some(Ok(_))) => return Err(disallowed(place)),
             Err(e) => return Err(e),
         };
         let mut wrong = kept.is_err() || bound.has_subquery();
@@ -364,11 +366,7 @@ impl DefinitionChecks for SessionState {
             }
         });
         if wrong {
-            return Err(match place {
-                ExprPlace::Default(c) => err(3770, format!("Default value expression of column '{c}' contains a disallowed function.")),
-                ExprPlace::Generated(c) => err(3102, format!("Expression of generated column '{c}' contains a disallowed function.")),
-                ExprPlace::Check(c) => err(3814, format!("An expression of a check constraint '{c}' contains disallowed function.")),
-            });
+            return Err(disallowed(place));
         }
         if let Some(Err(unreadable)) = read {
             return Err(unreadable);
@@ -389,6 +387,14 @@ impl DefinitionChecks for SessionState {
     fn columns_of(&mut self, expr: &str, columns: &[ColumnDef]) -> Result<Vec<usize>, MySqlError> {
         let bound = bind::bind_table_expr(&parse::parse_expr(expr)?, &scratch_def(columns), true, self)?;
         Ok(bound.columns().into_iter().collect())
+    }
+}
+
+fn disallowed(place: ExprPlace<'_>) -> MySqlError {
+    match place {
+        ExprPlace::Default(c) => err(3770, format!("Default value expression of column '{c}' contains a disallowed function.")),
+        ExprPlace::Generated(c) => err(3102, format!("Expression of generated column '{c}' contains a disallowed function.")),
+        ExprPlace::Check(c) => err(3814, format!("An expression of a check constraint '{c}' contains disallowed function.")),
     }
 }
 

@@ -205,7 +205,7 @@ async fn every_operator_on_datafusion_is_measured() {
     }
     let recursive = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT COUNT(*) FROM r";
     let lines = tree(&analyze(&mut c, recursive).await);
-    for line in ["-> Recursion: first round | rows=1 loops=1", "-> Recursion: further rounds | rows=1 loops=4", "        -> Table scan on <temporary> | rows=4 loops=1"] {
+    for line in ["-> Recursion: first round | rows=1 loops=1", "-> Recursion: further rounds | rows=1 loops=4", "            -> Table scan on <temporary> | rows=4 loops=1"] {
         assert!(lines.iter().any(|shown| shown == line), "{line}: {lines:#?}");
     }
     // What is made once, and is shown once.

@@ -11,7 +11,7 @@ use datafusion::arrow::array::{
     PrimitiveArray, StringViewArray, StringViewBuilder, make_view,
 };
 use datafusion::arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
-use datafusion::arrow::compute::{SortOptions, binary};
+use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{
     ByteViewType, DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt16Type, UInt64Type, i256,
 };
@@ -268,7 +268,7 @@ impl<V: Copy + Default> Known<V> {
         let mixed = ((view ^ view >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = &mut self.0[(mixed >> 57) as usize];
         if place.0 != view {
-            *place = (view, new(find));
+            *place = (view, for_the_first_time(find));
         }
         place.1
     }
@@ -276,7 +276,7 @@ impl<V: Copy + Default> Known<V> {
 
 /// Apart from the loop over the rows.
 #[inline(never)]
-fn new<V>(find: impl FnOnce() -> V) -> V {
+fn for_the_first_time<V>(find: impl FnOnce() -> V) -> V {
     find()
 }
 
@@ -512,35 +512,14 @@ fn try_binary<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O: ArrowPrimitiveTyp
     }
 }
 
+/// The product of two values that fit 64 bits.
+fn small_product(a: i128, b: i128) -> i128 {
+    i128::from(a as i64) * i128::from(b as i64)
+}
+
 /// Whether all values, those of NULLs too, fit 64 bits.
 fn is_small(array: &Decimal128Array) -> bool {
     array.values().iter().fold(0, |wide, &value| wide | (i128::from(value as i64) ^ value)) == 0
-}
-
-/// `op`, which has a result for all, of small values; either may be a single value for all rows.
-fn small_binary<O: ArrowPrimitiveType>(
-    left: (&Decimal128Array, bool),
-    right: (&Decimal128Array, bool),
-    rows: usize,
-    op: impl Fn(i64, i64) -> O::Native,
-) -> Option<PrimitiveArray<O>> {
-    match (left, right) {
-        ((l, true), (r, false)) => {
-            if l.is_null(0) {
-                return Some(PrimitiveArray::new_null(rows));
-            }
-            let l = l.value(0) as i64;
-            Some(r.unary(|r| op(l, r as i64)))
-        }
-        ((l, false), (r, true)) => {
-            if r.is_null(0) {
-                return Some(PrimitiveArray::new_null(rows));
-            }
-            let r = r.value(0) as i64;
-            Some(l.unary(|l| op(l as i64, r)))
-        }
-        ((l, _), (r, _)) => binary(l, r, |l, r| op(l as i64, r as i64)).ok(),
-    }
 }
 
 /// The product, quickly where both are small.
@@ -590,21 +569,23 @@ fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), o
             let (a, b) = (as_i128(&l.array, left.1)?, as_i128(&r.array, right.1)?);
             let small = is_small(&a) && is_small(&b);
             let result = match op {
-                Arithmetic::Mul if small => small_binary::<Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| i128::from(a) * i128::from(b)),
+                Arithmetic::Mul if small => try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| Some(small_product(a, b))),
                 Arithmetic::Mul => try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, product),
                 Arithmetic::Add | Arithmetic::Sub => {
                     let (f, g) = (power(scale - scale_of(left.1))?, power(scale - scale_of(right.1))?);
                     let minus = op == Arithmetic::Sub;
-                    match (i64::try_from(f), i64::try_from(g)) {
+                    let fits = |factor: i128| i64::try_from(factor).is_ok();
+                    if small && fits(f) && fits(g) {
                         // Two products of 64 bits each.
-                        (Ok(f), Ok(g)) if small => small_binary::<Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| {
-                            let (a, b) = (i128::from(a) * i128::from(f), i128::from(b) * i128::from(g));
-                            if minus { a - b } else { a + b }
-                        }),
-                        _ => try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| {
+                        try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| {
+                            let (a, b) = (small_product(a, f), small_product(b, g));
+                            Some(if minus { a - b } else { a + b })
+                        })
+                    } else {
+                        try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| {
                             let (a, b) = (product(a, f)?, product(b, g)?);
                             if minus { a.checked_sub(b) } else { a.checked_add(b) }
-                        }),
+                        })
                     }
                 }
                 _ => None,
@@ -616,7 +597,7 @@ fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), o
             let result = match (op, as_i128(&l.array, left.1), as_i128(&r.array, right.1)) {
                 // The usual product: wide by its declared digits, narrow by its values.
                 (Arithmetic::Mul, Some(a), Some(b)) if is_small(&a) && is_small(&b) => {
-                    small_binary::<Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| i256::from_i128(i128::from(a) * i128::from(b)))
+                    try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| Some(i256::from_i128(small_product(a, b))))
                 }
                 (Arithmetic::Mul, Some(a), Some(b)) => {
                     try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| match product(a, b) {

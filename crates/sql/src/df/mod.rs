@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
 //! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
@@ -32,6 +32,7 @@ mod materialize;
 mod memory;
 mod merge_join;
 mod parallel;
+mod read_ahead;
 mod recursion;
 mod repr;
 mod scan;
@@ -81,6 +82,7 @@ use error::{is_out_of_memory, to_mysql, user};
 use kept::KeptPlan;
 use lower::Lowerer;
 use merge_join::{reads_again, refusals_end};
+use read_ahead::probes_read_ahead;
 use sorted_groups::sorted_groups;
 use yielding::yielding;
 
@@ -399,6 +401,7 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
         let physical = pass_keys(yielding(physical)?)?;
         let physical = sorted_groups(physical, !shared.is_spilling())?;
         let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
+        let physical = if once && degree.is_ok() { probes_read_ahead(physical)? } else { physical };
         return Ok(Physical { physical: measured(shared, physical)?, context: state.task_ctx(), degree });
     }
     let physical = pass_keys(yielding(physical)?)?;

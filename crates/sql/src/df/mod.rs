@@ -62,7 +62,7 @@ pub use stream::{RowStream, Rows};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result as DfResult, exec_err};
@@ -179,9 +179,9 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
         }
         match outcome {
             Ok(()) => {
-                // Whatever still ran for this execution would be part of the next one.
-                let is_alone = Arc::strong_count(&shared) == HELD_BY_RUN;
-                if let (Some(slot), Some(kept)) = (slot, kept.filter(|_| is_alone)) {
+                if let (Some(slot), Some(kept)) = (slot, kept)
+                    && is_alone(&shared).await
+                {
                     slot.put(kept, used);
                 }
                 return;
@@ -203,6 +203,17 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
 
 /// What `run` itself holds of a query: `shared` and `_end`.
 const HELD_BY_RUN: usize = 2;
+/// How long it waits for others to let go of it, who have nothing left to do: a worker gives its last row shortly before it ends.
+const LETTING_GO: Duration = Duration::from_micros(200);
+
+/// True if nothing runs for the query any more: it would be part of the next execution of its plan.
+async fn is_alone(shared: &Arc<Shared>) -> bool {
+    let since = Instant::now();
+    while Arc::strong_count(shared) > HELD_BY_RUN && since.elapsed() < LETTING_GO {
+        tokio::task::yield_now().await;
+    }
+    Arc::strong_count(shared) == HELD_BY_RUN
+}
 
 /// The kept plan, if the query may be executed by it.
 async fn used_plan(shared: &Arc<Shared>, kept: Option<&KeptPlan>) -> DfResult<Option<Physical>> {

@@ -79,6 +79,7 @@ use compact::sorts_that_spill;
 use context::Shared;
 use engine::Planning;
 use error::{is_out_of_memory, to_mysql, user};
+use helpers::holding;
 use kept::KeptPlan;
 use lower::Lowerer;
 use merge_join::{reads_again, refusals_end};
@@ -100,7 +101,9 @@ pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MyS
     let report = engine.give_way().begin(tokio::runtime::Handle::current());
     let query = async move {
         let _report = report;
-        let outcome = AssertUnwindSafe(run(rel, cx, planned, rows.clone())).catch_unwind().await;
+        let alive = Arc::new(());
+        let running = holding(alive.clone(), run(rel, cx, planned, rows.clone(), alive));
+        let outcome = AssertUnwindSafe(running).catch_unwind().await;
         // A panic in a query ends the query, never the server.
         if outcome.is_err() {
             let _ = rows.send(Err(DataFusionError::Internal("the query panicked".into()))).await;
@@ -136,7 +139,8 @@ async fn killed_for(killed: &AtomicBool, long: Duration) {
     tokio::time::sleep(long).await;
 }
 
-async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>) {
+/// `alive`: held by whatever runs for the query.
+async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>, alive: Arc<()>) {
     let slot = cx.slot.clone();
     let mut kept = slot.as_ref().and_then(|slot| slot.take());
     let shared = Shared::new(cx, &rel, false, kept.as_ref());
@@ -180,7 +184,7 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
         match outcome {
             Ok(()) => {
                 if let (Some(slot), Some(kept)) = (slot, kept)
-                    && is_alone(&shared).await
+                    && is_alone(&shared, &alive).await
                 {
                     slot.put(kept, used);
                 }
@@ -201,18 +205,19 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
     }
 }
 
-/// What `run` itself holds of a query: `shared` and `_end`.
+/// What `run` itself holds of a query: `shared` and `_end`; and of what all its tasks hold: its task, and `alive`.
 const HELD_BY_RUN: usize = 2;
 /// How long it waits for others to let go of it, who have nothing left to do: a worker gives its last row shortly before it ends.
 const LETTING_GO: Duration = Duration::from_micros(200);
 
 /// True if nothing runs for the query any more: it would be part of the next execution of its plan.
-async fn is_alone(shared: &Arc<Shared>) -> bool {
+async fn is_alone(shared: &Arc<Shared>, alive: &Arc<()>) -> bool {
+    let is_alone = || Arc::strong_count(shared) == HELD_BY_RUN && Arc::strong_count(alive) == HELD_BY_RUN;
     let since = Instant::now();
-    while Arc::strong_count(shared) > HELD_BY_RUN && since.elapsed() < LETTING_GO {
+    while !is_alone() && since.elapsed() < LETTING_GO {
         tokio::task::yield_now().await;
     }
-    Arc::strong_count(shared) == HELD_BY_RUN
+    is_alone()
 }
 
 /// The kept plan, if the query may be executed by it.

@@ -26,8 +26,9 @@ use tokio::sync::Notify;
 
 use super::through::{OnTheWay, Through};
 
-/// The part of the memory of all queries that the rows of one partition which are read ahead may fill, and bytes that are enough however much there is.
-const MEMORY_PART: usize = 128;
+/// The part of the memory of all queries that the rows which are read ahead for one join may fill, and bytes of each worker that are enough however much
+/// there is.
+const MEMORY_PART: usize = 64;
 const MOST_BYTES: usize = 8 << 20;
 
 /// Lets workers read the probe sides of joins ahead while the table is made that all of them ask.
@@ -42,7 +43,7 @@ pub(super) fn probes_read_ahead(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
         let [build, probe] = inputs;
         let built = Arc::new(Event::default());
         let build = Through::over(build, Arc::new(TellEnd { keys, ended: built.clone() }));
-        let probe = Through::over(probe, Arc::new(ReadAhead { begin: built }));
+        let probe = Through::over(probe, Arc::new(ReadAhead { begin: built, workers }));
         Ok(Transformed::yes(replace_children_if_necessary(node, vec![build, probe])?))
     })
     .data()
@@ -125,12 +126,13 @@ fn has_key(batch: &RecordBatch, keys: &[usize]) -> bool {
 #[derive(Debug)]
 struct ReadAhead {
     begin: Arc<Event>,
+    workers: usize,
 }
 
 impl OnTheWay for ReadAhead {
     fn stream(&self, input: SendableRecordBatchStream, _: usize, context: &TaskContext) -> SendableRecordBatchStream {
         let most = match context.memory_pool().memory_limit() {
-            MemoryLimit::Finite(limit) => MOST_BYTES.min(limit / MEMORY_PART),
+            MemoryLimit::Finite(limit) => MOST_BYTES.min(limit / MEMORY_PART / self.workers),
             _ => MOST_BYTES,
         };
         let memory = MemoryConsumer::new("rows read ahead").register(context.memory_pool());
@@ -240,7 +242,7 @@ mod tests {
         let context = context();
         let begin = Arc::new(Event::default());
         let (input, read) = numbers((0..1000).map(Ok).collect());
-        let rows = ReadAhead { begin: begin.clone() }.stream(input, 0, &context);
+        let rows = ReadAhead { begin: begin.clone(), workers: 1 }.stream(input, 0, &context);
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -260,11 +262,11 @@ mod tests {
     async fn whoever_asks_first_reads_himself() {
         let context = context();
         let (input, _) = numbers(vec![Ok(1), exec_err!("for the test"), Ok(2)]);
-        let rows = ReadAhead { begin: Arc::default() }.stream(input, 0, &context);
+        let rows = ReadAhead { begin: Arc::default(), workers: 1 }.stream(input, 0, &context);
         assert_eq!(values(rows).await, [Some(1), None, Some(2)]);
         let (input, read) = numbers(vec![Ok(1), Ok(2)]);
         let begin = Arc::new(Event::default());
-        drop(ReadAhead { begin: begin.clone() }.stream(input, 0, &context));
+        drop(ReadAhead { begin: begin.clone(), workers: 1 }.stream(input, 0, &context));
         begin.happen();
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -278,7 +280,7 @@ mod tests {
         let begin = Arc::new(Event::default());
         begin.happen();
         let (input, read) = numbers(vec![Ok(1), exec_err!("for the test"), Ok(2)]);
-        let rows = ReadAhead { begin }.stream(input, 0, &context);
+        let rows = ReadAhead { begin, workers: 1 }.stream(input, 0, &context);
         until(&read, 2).await;
         for _ in 0..100 {
             tokio::task::yield_now().await;

@@ -199,7 +199,7 @@ async fn plans_for_several_threads_are_kept() {
     for sql in [
         "SELECT a.g, COUNT(*), SUM(b.v) FROM a JOIN b ON a.id = b.a_id GROUP BY a.g ORDER BY a.g",
         "SELECT COUNT(DISTINCT x.a_id), COUNT(*) FROM b x JOIN b y ON x.id = y.id + 1 LEFT JOIN a ON a.id = y.a_id WHERE x.v > 10",
-        "SELECT a_id, COUNT(*) FROM b WHERE id NOT IN (SELECT id FROM a) GROUP BY a_id HAVING COUNT(*) > 1 ORDER BY a_id",
+        "SELECT a_id, COUNT(*) FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE a.id = b.id) GROUP BY a_id HAVING COUNT(*) > 1 ORDER BY a_id",
     ] {
         let id = c.session.prepare(sql.as_bytes()).await.unwrap().id;
         let first = c.rows_of(id, &[]).await;

@@ -209,3 +209,25 @@ impl Marks<'_> {
 
 /// The same in all threads of a query, whose partial states meet.
 static RANDOM: RandomState = RandomState::with_seed(0x4869_6768_6b65_79);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_texts_of_a_group_raise_the_watch() {
+        let (long, other) = ("a text that is longer than a view", "a text that is longer than a View");
+        for (texts, differ) in [(["a", "b", "a"], false), (["a", "b", "A"], true), ([long, "", long], false), ([long, "", other], true), (["", "b", long], true)] {
+            // With a NULL of another group, and without.
+            for more in [None, Some("c")] {
+                let watch = OrderWatch::default();
+                watch.watch();
+                let mut first = First::new(DataType::Utf8View, watch.clone());
+                first.resize(3);
+                let values: ArrayRef = Arc::new(texts.into_iter().map(Some).chain([more]).collect::<StringViewArray>());
+                first.update(&[values], &[0, 1, 0, 2]).unwrap();
+                assert_eq!(watch.is_raised(), differ, "{texts:?} {more:?}");
+            }
+        }
+    }
+}

@@ -485,3 +485,35 @@ fn dictionary<A: Array>(array: &ArrayRef, cells: &A, cell: impl Fn(&A, usize) ->
     let values = take(array.as_ref(), &UInt32Array::from(firsts), None).ok()?;
     Some(Packed::Dictionary { codes: UInt8Array::new(codes.into(), array.nulls().cloned()), values: together(&values) })
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Decimal128Array, Int32Array, Int64Array, StringViewArray, UInt16Array, UInt64Array};
+
+    use super::*;
+
+    /// Packed, all rows and some of them are what they were, however far apart the values are.
+    #[test]
+    fn packed_values_are_the_values() {
+        let rows = 600i64;
+        let picked: UInt32Array = (0..rows as u32).filter(|row| row % 7 != 2).rev().map(Some).collect();
+        for width in [3i64, 200, 60_000, 1 << 31, i64::MAX / 700] {
+            let number = |row: i64| (row * 31 % 601).wrapping_mul(width / 200 + 1) - width / 3;
+            let all = || (0..rows).map(number);
+            let arrays: [ArrayRef; 7] = [
+                Arc::new(Int64Array::from_iter_values(all())),
+                Arc::new(all().map(|n| (n % 5 != 0).then_some(n)).collect::<Int64Array>()),
+                Arc::new(UInt64Array::from_iter_values(all().map(|n| n as u64 ^ (1 << 63)))),
+                Arc::new(Int32Array::from_iter_values(all().map(|n| n as i32))),
+                Arc::new(UInt16Array::from_iter_values(all().map(|n| n as u16))),
+                Arc::new(Decimal128Array::from_iter_values(all().map(|n| i128::from(n) * 3)).with_precision_and_scale(38, 2).unwrap()),
+                Arc::new(all().map(|n| (n % 3 != 0).then(|| format!("text {}", n % 20))).collect::<StringViewArray>()),
+            ];
+            for array in arrays {
+                let packed = Packed::of(&array);
+                assert_eq!(&packed.array().unwrap(), &array, "{width}");
+                assert_eq!(&packed.rows(&picked).unwrap(), &take(&array, &picked, None).unwrap(), "{width}");
+            }
+        }
+    }
+}

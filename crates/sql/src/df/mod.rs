@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
 //! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
@@ -21,6 +21,7 @@ mod deal;
 mod engine;
 mod error;
 mod explain;
+mod few_groups;
 mod give_way;
 mod helpers;
 mod in_order;
@@ -79,6 +80,7 @@ use compact::sorts_that_spill;
 use context::Shared;
 use engine::Planning;
 use error::{is_out_of_memory, to_mysql, user};
+use few_groups::few_groups;
 use helpers::holding;
 use kept::KeptPlan;
 use lower::Lowerer;
@@ -418,7 +420,10 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
         let physical = sorted_groups(physical, !shared.is_spilling())?;
         let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
         let physical = if once && degree.is_ok() { probes_read_ahead(physical)? } else { physical };
-        return Ok(Physical { physical: measured(shared, physical)?, context: state.task_ctx(), degree });
+        let physical = measured(shared, physical)?;
+        // Behind the timings: those of a grouping are of what is done in its place.
+        let physical = if shared.is_spilling() { physical } else { few_groups(physical)? };
+        return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;

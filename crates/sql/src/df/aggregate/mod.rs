@@ -153,6 +153,15 @@ impl Aggregate {
         Arc::new(AggregateUDF::new_from_impl(Aggregate { kind, output, signature: Signature::variadic_any(Volatility::Immutable) }))
     }
 
+    /// The partial states of the same rows are the same as those of the other, of the same arguments.
+    pub fn has_states_of(&self, other: &Aggregate) -> bool {
+        match (&self.kind, &other.kind) {
+            (AggregateKind::Exact { input: one, .. }, AggregateKind::Exact { input: other, .. }) => one == other,
+            (AggregateKind::Double { watch: one, .. }, AggregateKind::Double { watch: other, .. }) => one == other,
+            _ => false,
+        }
+    }
+
     fn fresh(&self, args: &AccumulatorArgs) -> Result<Box<dyn GroupState>> {
         let inputs: Vec<DataType> = args.expr_fields.iter().map(|f| f.data_type().clone()).collect();
         self.kind.state(&inputs, &self.output)

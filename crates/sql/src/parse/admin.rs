@@ -183,6 +183,9 @@ impl Parser<'_> {
             }
         }
         while !self.at_end() {
+            if self.is_kw("DEFAULT") && self.is_kw_at(1, "ROLE") {
+                return self.fail();
+            }
             if self.kw("ACCOUNT") {
                 options.account_lock = Some(self.any_kw(&["LOCK", "UNLOCK"]).ok_or_else(|| self.error())? == "LOCK");
             } else if self.is_kw("PASSWORD") && self.is_kw_at(1, "EXPIRE") && !(self.is_kw_at(2, "DEFAULT") || self.is_kw_at(2, "NEVER") || self.is_kw_at(2, "INTERVAL")) {

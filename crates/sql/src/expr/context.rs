@@ -72,6 +72,10 @@ pub trait EvalContext {
     fn current_user(&self) -> Str {
         self.user()
     }
+    /// CURRENT_ROLE(): the active roles, NONE for none.
+    fn current_role(&self) -> Str {
+        Str::from("NONE")
+    }
     /// CONNECTION_ID().
     fn connection_id(&self) -> u64 {
         0

@@ -104,7 +104,7 @@ impl Settings {
             division: config.div_precision_increment,
             executor: config.executor,
             time_zone: config.events.time_zone.clone(),
-            accounts: session.state.accounts_version(),
+            accounts: session.state.access_version(),
             temporary: session.state.temporary.version(),
         }
     }
@@ -181,7 +181,7 @@ impl Session {
         match &parsed.statement {
             Statement::Empty { .. } => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_) => {
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_) | Statement::CreateRole { .. } | Statement::DropRole { .. } => {
                 return Err(error::unsupported_ps());
             }
             _ => {}

@@ -227,7 +227,8 @@ impl Session {
         match statement {
             Statement::CreateTable(create) if create.select.is_some() && !create.temporary => Err(errors::gtid_unsafe_create_select()),
             Statement::CreateUser { users, .. } | Statement::AlterUser { users, .. } if users.len() > 1 => Err(several_accounts()),
-            Statement::DropUser { users, .. } if users.len() > 1 => Err(several_accounts()),
+            Statement::DropUser { users, .. } | Statement::SetDefaultRole { users, .. } if users.len() > 1 => Err(several_accounts()),
+            Statement::CreateRole { roles, .. } | Statement::DropRole { roles, .. } if roles.len() > 1 => Err(several_accounts()),
             Statement::RenameUser(renames) if renames.len() > 1 => Err(several_accounts()),
             Statement::Grant(grant) | Statement::Revoke(grant) if grant.users.len() > 1 => Err(several_accounts()),
             _ => {

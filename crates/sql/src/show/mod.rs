@@ -7,9 +7,10 @@ mod create;
 mod facts;
 mod innodb;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{DYNAMIC_PRIVILEGES, Table, UserDef, View};
+use highkey_table::{AccountName, DYNAMIC_PRIVILEGES, Table, UserDef, View};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -18,7 +19,7 @@ use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, VariableScope};
 use crate::plan::{ExprType, Field};
-use crate::privileges::{column_cell, grant_statements};
+use crate::privileges::{RoleSettings, column_cell, grant_statements, grants_with_roles, role_name};
 use crate::replica;
 use crate::session::error::{self, err};
 use crate::session::SessionState;
@@ -185,7 +186,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
                 .collect();
             Answer::new("Collation s64;Charset s64;Id u;Default s3;Compiled s3;Sortlen n;Pad_attribute s9", rows)
         }
-        ShowWhat::Grants { user } => grants(state, user.as_ref())?,
+        ShowWhat::Grants { user, using } => grants(state, user.as_ref(), using)?,
         ShowWhat::Privileges => {
             let dynamic = DYNAMIC_PRIVILEGES.iter().map(|name| (*name, "Server Admin", ""));
             let rows = PRIVILEGES.iter().copied().chain(dynamic).map(|(name, context, comment)| vec![t(name), t(context), t(comment)]).collect();
@@ -400,11 +401,20 @@ fn conditions(state: &SessionState, limit: Option<(u64, u64)>, errors_only: bool
     Answer::new("Level s7;Code n;Message s512", rows)
 }
 
-/// What an account may do; `None` is the session's own.
-fn grants(state: &SessionState, user: Option<&UserName>) -> Result<Answer, MySqlError> {
+/// What an account may do; `None` is the session's own, with its active roles unless others are named.
+fn grants(state: &SessionState, user: Option<&UserName>, using: &[UserName]) -> Result<Answer, MySqlError> {
     let own = UserName { current: true, user: String::new(), host: String::new() };
     let account = account(state, user.unwrap_or(&own))?;
-    let rows = grant_statements(&account).into_iter().map(|line| vec![t(line)]).collect();
+    let (catalog, settings) = (state.instance.database().catalog(), RoleSettings::of(&state.instance.globals()));
+    let active = if user.is_none() && using.is_empty() { state.active_roles().clone() } else { using.iter().map(role_name).collect() };
+    let name = AccountName { user: account.user.clone(), host: account.host.clone() };
+    execute::roles::check_available(&active, &settings.available(&catalog, &account), &name)?;
+    let mut roles: BTreeSet<AccountName> = account.grants.roles.difference(&account.grants.administered).cloned().collect();
+    if user.is_none() {
+        roles.extend(settings.mandatory_of(&catalog, &account));
+    }
+    let granted = grants_with_roles(&catalog, &account, &active);
+    let rows = grant_statements(&account, &granted, &roles).into_iter().map(|line| vec![t(line)]).collect();
     Ok(renamed(Answer::new("Grants s1024", rows), format!("Grants for {}@{}", account.user, account.host)))
 }
 

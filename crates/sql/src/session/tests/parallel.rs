@@ -534,3 +534,18 @@ async fn stopped(server: &Server, c: &mut Client) {
     }
     panic!("{} files, {} bytes of them", server.spilled_files(), counter(c, "PQ_temp_used").await);
 }
+
+/// The frame's rows are looked at again for each row, before the window gives any.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_whose_frame_slides_ends_when_its_time_is_over() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    for function in ["MIN(s)", "STDDEV(d)", "BIT_OR(k)"] {
+        let error = c
+            .error(&format!(
+                "SELECT /*+ MAX_EXECUTION_TIME(100) */ MAX(w) FROM (SELECT {function} OVER (ORDER BY id ROWS BETWEEN 20000 PRECEDING AND 20000 FOLLOWING) w FROM t) q"
+            ))
+            .await;
+        assert_eq!(error.0, 3024, "{function}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Query expressions: WITH, set operations, VALUES, TABLE, and what surrounds them.
 
 use highkey_table::Privileges;
+use highkey_types::errors::{cte_recursive_forbids_aggregation, cte_recursive_requires_nonrecursive_first, cte_recursive_requires_union, not_supported_yet};
 use highkey_types::{MySqlError, Str, TypeKind};
 
 use super::binder::{Binder, CteBinding, Result};
@@ -247,22 +248,19 @@ impl Binder<'_> {
     }
 
     fn recursive_cte(&mut self, cte: &ast::Cte) -> Result<Rel> {
-        let malformed = || {
-            MySqlError::with_message(
-                3574,
-                format!("Recursive Common Table Expression '{}' should have one or more non-recursive query blocks followed by one or more recursive ones", cte.name),
-            )
-        };
-        let united = match &cte.query.body {
-            QueryBody::SetOperations { first, rest } => rest.split_last().filter(|(last, _)| last.op == SetOperator::Union).map(|(last, before)| (first, before, last)),
-            _ => None,
-        };
-        let Some((first, before, ast::SetOperand { all, body: right, .. })) = united else {
-            return Err(MySqlError::with_message(3573, format!("Recursive Common Table Expression '{}' should contain a UNION", cte.name)));
-        };
-        if mentions(first, &cte.name) || before.iter().any(|operand| mentions(&operand.body, &cte.name)) {
-            return Err(malformed());
+        let QueryBody::SetOperations { first, rest } = &cte.query.body else { return Err(cte_recursive_requires_union(&cte.name)) };
+        let recursive = |operand: &ast::SetOperand| mentions(&operand.body, &cte.name);
+        let (before, steps) = rest.split_at(rest.iter().position(recursive).unwrap_or(rest.len()));
+        if steps.iter().any(|step| step.op != SetOperator::Union) {
+            return Err(cte_recursive_requires_union(&cte.name));
         }
+        if mentions(first, &cte.name) || steps.is_empty() || !steps.iter().all(recursive) {
+            return Err(cte_recursive_requires_nonrecursive_first(&cte.name));
+        }
+        if steps.windows(2).any(|pair| !pair[0].all && pair[1].all) {
+            return Err(not_supported_yet("recursive query blocks with UNION DISTINCT then UNION ALL, in recursive Common Table Expression"));
+        }
+        let distinct = steps.iter().any(|step| !step.all);
         let mut anchor = self.set_operations(first, before, &[])?;
         rename(&mut anchor, &cte.name, &cte.columns)?;
         for field in &mut anchor.fields {
@@ -274,14 +272,21 @@ impl Binder<'_> {
         let scan = Rel { kind: RelKind::CteScan { id, name: Str::from(cte.name.as_str()) }, fields: fields.clone() };
         let visible = self.ctes.len();
         self.ctes.push(CteBinding { name: cte.name.clone(), rel: scan, level: self.scopes.len() });
-        let step = self.body(right, &[]);
+        let steps = steps.iter().map(|step| self.body(&step.body, &[])).collect::<Result<Vec<Rel>>>();
         self.ctes.truncate(visible);
-        let step = step?;
-        if step.fields.len() != fields.len() {
+        let steps = steps?;
+        if steps.iter().any(|step| step.fields.len() != fields.len()) {
             return Err(errors::column_count());
         }
-        let step = conform(step, &fields);
-        let kind = RelKind::RecursiveCte { id, anchor: Box::new(anchor), step: Box::new(step), distinct: !all };
+        if steps.iter().any(|step| aggregates(step, id)) {
+            return Err(cte_recursive_forbids_aggregation(&cte.name));
+        }
+        let mut steps: Vec<Rel> = steps.into_iter().map(|step| conform(step, &fields)).collect();
+        let step = match steps.len() {
+            1 => steps.remove(0),
+            _ => Rel { kind: RelKind::SetOperation { op: SetOperator::Union, all: true, inputs: steps }, fields: fields.clone() },
+        };
+        let kind = RelKind::RecursiveCte { id, anchor: Box::new(anchor), step: Box::new(step), distinct };
         let rel = Rel { kind, fields };
         let around = Surroundings { order_by: &cte.query.order_by, limit: cte.query.limit.as_ref(), locks: &[] };
         self.order_and_limit(rel, around)
@@ -383,6 +388,16 @@ fn first_select(body: &QueryBody) -> Option<&ast::Select> {
         QueryBody::SetOperations { first, .. } => first_select(first),
         QueryBody::Values(_) | QueryBody::Table(_) => None,
     }
+}
+
+/// Whether rows of the recursion `id` are grouped, or seen through a window.
+fn aggregates(rel: &Rel, id: usize) -> bool {
+    let is_aggregate = matches!(rel.kind, RelKind::Aggregate { .. } | RelKind::Window { .. });
+    (is_aggregate && reads_recursion(rel, id)) || rel.inputs().iter().any(|input| aggregates(input, id))
+}
+
+fn reads_recursion(rel: &Rel, id: usize) -> bool {
+    matches!(&rel.kind, RelKind::CteScan { id: read, .. } if *read == id) || rel.inputs().iter().any(|input| reads_recursion(input, id))
 }
 
 /// Whether a query reads a table of that name in FROM.

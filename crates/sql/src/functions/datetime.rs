@@ -207,11 +207,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
         F::MakeDate | F::MakeTime | F::PeriodAdd | F::PeriodDiff | F::FromDays | F::SecToTime => return from_numbers(func, args, types, cx),
         F::AddTime | F::SubTime | F::TimeDiff | F::TimeFunc | F::TimestampFunc => return time_arithmetic(func, args, types, cx),
         F::Hour | F::Minute | F::Second | F::Microsecond | F::TimeToSec => {
-            let time = match &args[0] {
-                Value::Text(text) if is_moment(text) => to_datetime(&args[0], cx).map(|d| d.time()),
-                other => to_time(other, cx),
-            };
-            let Some(t) = time else { return Ok(Value::Null) };
+            let Some(t) = to_time(&args[0], cx) else { return Ok(Value::Null) };
             return Ok(Value::Int(match func {
                 F::Hour => i64::from(t.hours()),
                 F::Minute => i64::from(t.minutes()),
@@ -403,7 +399,7 @@ fn clamp_time(micros: i128, cx: &mut dyn EvalContext) -> Time {
 }
 
 /// Whether a string is a date and a time of day rather than a duration.
-pub(super) fn is_moment(text: &str) -> bool {
+fn is_moment(text: &str) -> bool {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     text.len() >= 12 && (digits >= 12 || text.bytes().skip(1).any(|b| matches!(b, b'-' | b'/')))
@@ -442,8 +438,7 @@ fn moved(moment: DateTime, micros: i64) -> Option<DateTime> {
 fn time_arithmetic(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
     match func {
         FuncId::TimeFunc => {
-            let time = if has_date(&args[0]) { to_datetime(&args[0], cx).map(|d| d.time()) } else { to_time(&args[0], cx) };
-            return Ok(time.map_or(Value::Null, Value::Time));
+            return Ok(to_time(&args[0], cx).map_or(Value::Null, Value::Time));
         }
         FuncId::TimestampFunc => {
             let Some(time) = args.get(1) else { return Ok(to_fuzzy_datetime(&args[0], cx).map_or(Value::Null, Value::DateTime)) };

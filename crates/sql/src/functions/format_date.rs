@@ -5,9 +5,9 @@ use std::fmt::Write;
 use highkey_types::{Date, DateTime, Value};
 
 use super::call::Result;
-use super::datetime::{DAYS, MONTHS, is_moment};
+use super::datetime::{DAYS, MONTHS};
 use crate::expr::EvalContext;
-use crate::expr::convert::{to_datetime, to_fuzzy_datetime, to_text, to_time};
+use crate::expr::convert::{to_fuzzy_datetime, to_text, to_time};
 
 /// DATE_FORMAT(date, format); TIME_FORMAT takes a duration, whose hours may pass 24.
 pub(super) fn date_format(args: &[Value], time_only: bool, cx: &mut dyn EvalContext) -> Result<Value> {
@@ -16,11 +16,7 @@ pub(super) fn date_format(args: &[Value], time_only: bool, cx: &mut dyn EvalCont
         return Ok(Value::Null);
     }
     if time_only {
-        let time = match &args[0] {
-            Value::Text(text) if is_moment(text) => to_datetime(&args[0], cx).map(|d| d.time()),
-            other => to_time(other, cx),
-        };
-        let Some(time) = time else { return Ok(Value::Null) };
+        let Some(time) = to_time(&args[0], cx) else { return Ok(Value::Null) };
         let moment = DateTime::new(Date::default(), 0, time.minutes() as u8, time.seconds() as u8, time.subsec_micros());
         return Ok(formatted(&moment, time.hours(), time.is_negative(), true, &format_text).map_or(Value::Null, Value::from));
     }

@@ -12,7 +12,7 @@ use super::from::table_fields;
 use super::merge::{as_bytes, is_recoded};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::update::has_base_table;
-use super::view::{not_updatable_column, root};
+use super::view::{leaf, not_updatable_column, root};
 use crate::parse::ast::{self, ColumnRef, ExprKind as Ast, InsertSource, LoadTarget};
 use crate::plan::{Expr, Field, Rel, RelKind};
 
@@ -84,6 +84,10 @@ impl Binder<'_> {
         let check = self.single_target(&exposed, def, self.operation)?.and_then(|target| target.check);
         let columns: Vec<(&Field, Option<(&Rel, usize)>)> =
             exposed.scope.star.iter().map(|i| (&exposed.scope.fields[*i], root(&exposed.rel, *i).filter(|(scan, _)| matches!(scan.kind, RelKind::Scan { .. })))).collect();
+        let is_copied = |position: &usize| leaf(&exposed.rel, *position).is_some_and(|(leaf, _)| !matches!(leaf.kind, RelKind::Scan { .. }));
+        if exposed.scope.star.iter().any(is_copied) {
+            return Err(not_insertable);
+        }
         let find = |name: &ColumnRef| {
             let found = columns.iter().position(|(field, _)| same_name(&field.name, &name.column));
             found.ok_or_else(|| errors::unknown_column(&name.to_string(), "field list"))

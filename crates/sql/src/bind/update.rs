@@ -9,7 +9,7 @@ use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundDelete, BoundUpdate, MultiUpdate, ROW_KEY, SingleDelete, SingleUpdate, UpdateTarget, needs_row_key};
 use super::errors;
 use super::from::{index_choice, table_fields};
-use super::view::{Conditions, Target, not_updatable, not_updatable_column, root};
+use super::view::{Conditions, Target, leaf, not_updatable, not_updatable_column, root};
 use super::scope::{Clause, FromScope, Scope, same_name, same_table};
 use crate::parse::ast::{self, LockWait, ObjectName, TableRef};
 use crate::plan::{BoundQuery, Expr, ExprType, Field, Hints, Rel, RelKind, SortKey};
@@ -135,7 +135,8 @@ impl Binder<'_> {
                 let Some((base, column)) = place(&from, &bases, position) else {
                     let field = &binder.scope().from.fields[position];
                     let of_view = bases.iter().any(|b| b.alias == field.table);
-                    return Err(if of_view { not_updatable_column(&field.name) } else { not_updatable(&field.table, "UPDATE") });
+                    let is_computed = leaf(&from, position).is_none();
+                    return Err(if of_view && is_computed { not_updatable_column(&field.name) } else { not_updatable(&field.table, "UPDATE") });
                 };
                 let several = assignments.iter().any(|(b, ..)| *b != base && bases[*b].alias == bases[base].alias);
                 if several {

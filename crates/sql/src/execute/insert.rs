@@ -71,6 +71,13 @@ struct AutoValues {
     next: u64,
     left: u64,
     increment: u64,
+    /// The block that `next` is of, from its first number to behind its last one.
+    start: u64,
+    end: u64,
+    /// Behind the last number of the block before it.
+    end_before: u64,
+    /// A block that follows, its first number and how many they are: rows that were left out had it reserved.
+    spare: Option<(u64, u64)>,
     /// The size of the next block of a statement whose size is not known.
     block: u64,
     /// A block may be greater than what is needed.
@@ -83,12 +90,14 @@ impl AutoValues {
     /// values before runs out of them, and 1264 (or its warning) where its first one would be beyond the range.
     fn take(&mut self, state: &mut SessionState, table: &Table, count: u64, ignore: bool, row: u64) -> Result<u64, MySqlError> {
         if self.left == 0 && self.next <= self.largest {
-            if let Some(first) = state.next_insert_id.take() {
+            if let Some((first, count)) = self.spare.take() {
+                self.enter(first, count, self.increment);
+            } else if let Some(first) = state.next_insert_id.take() {
                 // SET INSERT_ID is for all rows of the statement.
-                (self.next, self.left, self.increment) = (first, u64::MAX, state.config.auto_increment_increment);
+                self.enter(first, u64::MAX, state.config.auto_increment_increment);
             } else {
                 let reserved = table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                (self.next, self.left, self.increment) = (reserved.first, reserved.count, reserved.increment);
+                self.enter(reserved.first, reserved.count, reserved.increment);
                 if reserved.count == 0 {
                     let error = errors::warn_data_out_of_range(&table.columns()[self.column].name, row);
                     if state.strict() && !ignore {
@@ -96,6 +105,7 @@ impl AutoValues {
                     }
                     state.push_ignored(error);
                     self.left = 1;
+                    self.end = self.next.saturating_add(self.increment);
                 }
             }
         }
@@ -108,8 +118,28 @@ impl AutoValues {
         Ok(value)
     }
 
+    /// The next numbers are those of this block.
+    fn enter(&mut self, first: u64, count: u64, increment: u64) {
+        self.end_before = self.end;
+        (self.start, self.next, self.left, self.increment) = (first, first, count, increment);
+        self.end = first.saturating_add(count.saturating_mul(increment));
+    }
+
+    /// A number of a row that did not go in is the next one once more, with all that follow it.
+    fn take_back(&mut self, number: u64) {
+        if number < self.start {
+            self.spare = Some((self.start, (self.end - self.start) / self.increment));
+            (self.start, self.end) = (number, self.end_before);
+        }
+        self.next = number;
+        self.left = self.end.saturating_sub(number) / self.increment;
+    }
+
     /// A row gives a value itself: what follows is generated above it.
     fn pass(&mut self, given: u64) {
+        if self.spare.is_some_and(|(first, _)| given >= first) {
+            self.spare = None;
+        }
         if self.left > 0 && given >= self.next {
             let steps = (given - self.next) / self.increment + 1;
             self.next = self.next.saturating_add(steps.saturating_mul(self.increment));
@@ -153,6 +183,10 @@ impl Inserter {
             next: 0,
             left: 0,
             increment: 1,
+            start: 0,
+            end: 0,
+            end_before: 0,
+            spare: None,
             block: 1,
             spares: state.instance.auto_increment_locking() != AutoIncrementLocking::Traditional,
             zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
@@ -378,6 +412,21 @@ impl Inserter {
             (C::InnodbRowsDeleted, self.replaced),
         ];
         rows.into_iter().filter(|(_, n)| *n > 0).for_each(|(counter, n)| state.count(counter, n));
+    }
+
+    /// Of the rows that go to the table at once those from here on ask for their numbers again, and get the same ones: that of a row that was left
+    /// out or updated instead goes to the next, as in MySQL.
+    fn take_back(&mut self, generated: &[(usize, u64)], from: usize, rows: &mut [Vec<Value>]) {
+        let Some(auto) = &mut self.auto else { return };
+        let taken = &generated[generated.partition_point(|(row, _)| *row < from)..];
+        let Some((_, number)) = taken.first() else { return };
+        auto.take_back(*number);
+        for (row, _) in taken {
+            // A row whose place is empty has been updated.
+            if let Some(value) = rows[*row].get_mut(auto.column) {
+                *value = Value::Null;
+            }
+        }
     }
 
     pub(super) fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
@@ -642,11 +691,7 @@ impl Session {
         }
         self.state.process.check()?;
         self.lock_auto_increment(inserter).await?;
-        let generated = inserter.number(&mut self.state, rows, exact)?;
-        let unnumbered = inserter.unnumbered.take();
-        if let Some((at, _)) = &unnumbered {
-            rows.truncate(*at);
-        }
+        let mut generated = inserter.number(&mut self.state, rows, exact)?;
         let table = inserter.target.table.clone();
         if inserter.bulk.is_some() {
             inserter.note_generated(&generated, |_| false);
@@ -657,45 +702,69 @@ impl Session {
             }
             return Box::pin(self.flush_bulk(inserter, BULK_CHUNK_BYTES)).await;
         }
-        let mut start = 0;
-        while start < rows.len() {
+        let mode = match inserter.mode {
+            OnDuplicate::Ignore if !generated.is_empty() => OnDuplicate::IgnoreOne,
+            mode => mode,
+        };
+        // Those that go to the table at once: all, and behind one that did not go in one, two, four …, since it may not be the only one. `generated` and what
+        // the table tells count from `start`; rows behind `end` have no numbers yet, and those behind `limit` get none.
+        let (mut start, mut end, mut limit) = (0, rows.len(), rows.len());
+        let mut failure = None;
+        while start < limit {
+            if let Some((at, error)) = inserter.unnumbered.take() {
+                limit = start + at;
+                end = limit;
+                failure = Some(error);
+            }
             let (txn, _) = self.txn_and_state();
-            let report = table.insert(txn, &rows[start..], inserter.mode).await?;
+            let report = table.insert(txn, &rows[start..end], mode).await?;
             inserter.inserted += report.inserted;
             inserter.replaced += report.replaced;
             inserter.ignored += report.ignored.len() as u64;
-            if !report.ignored.is_empty() || !generated.is_empty() {
-                let left_out: Vec<usize> = report.ignored.iter().map(|(row, _)| start + row).collect();
-                let stop = report.duplicate.as_ref().map(|d| d.row).or(report.orphan.as_ref().map(|(row, _)| *row));
-                let end = stop.map_or(rows.len(), |row| start + row);
-                inserter.note_generated(&generated, |row| row < start || row >= end || left_out.contains(&row));
-            }
+            // The row that did not go in, and the first whose number is free. One without parent keeps it if others are updated.
+            let stop = match (&report.duplicate, &report.orphan) {
+                (Some(duplicate), _) => Some((duplicate.row, duplicate.row)),
+                (None, Some((row, _))) => Some((*row, *row + 1)),
+                (None, None) if mode == OnDuplicate::IgnoreOne => report.ignored.last().map(|(row, _)| (*row, *row)),
+                (None, None) => None,
+            };
+            inserter.note_generated(&generated, |row| stop.is_some_and(|(stop, _)| row >= stop));
             for (_, e) in report.ignored {
                 self.state.push_ignored(e);
             }
-            if let Some((row, error)) = report.orphan {
+            if let Some((_, error)) = report.orphan {
                 if !inserter.ignore {
                     return Err(error.into());
                 }
                 inserter.ignored += 1;
                 self.state.push_ignored(error);
-                start += row + 1;
-                continue;
             }
-            match report.duplicate {
-                None => break,
-                Some(duplicate) => {
-                    let at = start + duplicate.row;
-                    let proposed = std::mem::take(&mut rows[at]);
-                    let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
-                    Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
-                    start = at + 1;
+            if let Some(duplicate) = report.duplicate {
+                let at = start + duplicate.row;
+                let proposed = std::mem::take(&mut rows[at]);
+                let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
+                Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
+            }
+            let next = match stop {
+                Some((stop, free)) => {
+                    inserter.take_back(&generated, free, &mut rows[start..]);
+                    start += stop + 1;
+                    1
                 }
+                None => {
+                    let written = end - start;
+                    start = end;
+                    written.saturating_mul(2)
+                }
+            };
+            end = start.saturating_add(next).min(limit);
+            if start < end {
+                generated = inserter.number(&mut self.state, &mut rows[start..end], exact)?;
             }
         }
         rows.clear();
         inserter.beside.clear();
-        let Some((_, error)) = unnumbered else { return Ok(()) };
+        let Some(error) = failure else { return Ok(()) };
         if let Some(first) = inserter.first_generated {
             self.state.last_insert_id = first;
         }

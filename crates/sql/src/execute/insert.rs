@@ -387,16 +387,18 @@ impl Inserter {
         }
         let n = match auto.take(state, &self.target.table, count, self.ignore, self.row + 1) {
             Ok(n) => n,
-            Err(e) => {
-                // MySQL has written the rows before it.
-                if let Some(first) = self.first_generated {
-                    state.last_insert_id = first;
-                }
-                return Err(e);
-            }
+            Err(e) => return Err(self.failed(state, e)),
         };
         self.first_generated.get_or_insert(n);
         Ok(n)
+    }
+
+    /// The statement fails in this error. MySQL has written the rows before, and LAST_INSERT_ID() tells of them.
+    fn failed(&self, state: &mut SessionState, error: MySqlError) -> MySqlError {
+        if let Some(first) = self.first_generated {
+            state.last_insert_id = first;
+        }
+        error
     }
 
     fn count(&self, state: &mut SessionState) {
@@ -527,35 +529,43 @@ impl Session {
         inserter.single_row = rows.len() == 1;
         let lenient = inserter.ignore || (!self.state.strict() && !inserter.single_row);
         let mut built = Vec::with_capacity(rows.len());
-        for values in rows {
-            let mut row = Vec::new();
-            inserter.start_row(&mut row);
-            for (i, value) in values.iter().enumerate() {
-                let column = inserter.columns[i];
-                inserter.target.check_generated(column, value)?;
-                match value {
-                    AssignedValue::Default => {
-                        let default = inserter.target.default(&mut self.state, column, &row, inserter.ignore, inserter.row)?;
-                        row[column] = default;
-                    }
-                    AssignedValue::Expr(expr) => {
-                        let value = match expr.as_literal() {
-                            Some(value) => value.clone(),
-                            None if inserter.target.timestamps.is_empty() => expr::eval(expr, &row, &mut self.state)?,
-                            None => {
-                                let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
-                                expr::eval(expr, &seen, &mut self.state)?
-                            }
-                        };
-                        inserter.assign(&mut self.state, &mut row, column, value)?;
-                    }
+        let made = rows.iter().try_for_each(|values| self.make_row(inserter, values, lenient, &mut built));
+        // MySQL has written the rows before one that cannot be made, and one of them may be why the statement fails.
+        self.write_rows(inserter, &mut built, true).await?;
+        made.map_err(|e| inserter.failed(&mut self.state, e).into())
+    }
+
+    /// One row of VALUES, behind those before it unless it is left out.
+    fn make_row(&mut self, inserter: &mut Inserter, values: &[AssignedValue], lenient: bool, built: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+        let mut row = Vec::new();
+        inserter.start_row(&mut row);
+        for (i, value) in values.iter().enumerate() {
+            let column = inserter.columns[i];
+            inserter.target.check_generated(column, value)?;
+            match value {
+                AssignedValue::Default => {
+                    let default = inserter.target.default(&mut self.state, column, &row, inserter.ignore, inserter.row)?;
+                    row[column] = default;
+                }
+                AssignedValue::Expr(expr) => {
+                    let value = match expr.as_literal() {
+                        Some(value) => value.clone(),
+                        None if inserter.target.timestamps.is_empty() => expr::eval(expr, &row, &mut self.state)?,
+                        None => {
+                            let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
+                            expr::eval(expr, &seen, &mut self.state)?
+                        }
+                    };
+                    inserter.assign(&mut self.state, &mut row, column, value)?;
                 }
             }
-            if inserter.finish_row(&mut self.state, &mut row, lenient)? {
-                built.push(row);
-            }
         }
-        self.write_rows(inserter, &mut built, true).await
+        let fits = inserter.finish_row(&mut self.state, &mut row, lenient)?;
+        self.state.check_strict()?;
+        if fits {
+            built.push(row);
+        }
+        Ok(())
     }
 
     /// The rows of a query into `columns`, in the cheapest way.
@@ -604,8 +614,10 @@ impl Session {
         self.state.check_strict()?;
         if in_memory {
             for values in rows {
-                let values = self.outputs(late.as_ref(), values)?;
-                self.take_row(inserter, values, lenient, &mut batch)?;
+                let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, lenient, &mut batch));
+                if let Err(e) = made {
+                    return Err(self.fail_behind(inserter, &mut batch, e).await);
+                }
                 if batch.len() >= BATCH_ROWS {
                     self.write_rows(inserter, &mut batch, false).await?;
                 }
@@ -630,8 +642,10 @@ impl Session {
                         None => Some(rows),
                     };
                     for values in rows.map_or_else(Vec::new, |rows| rows.to_vec()) {
-                        let values = self.outputs(late.as_ref(), values)?;
-                        self.take_row(inserter, values, lenient, &mut batch)?;
+                        let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, lenient, &mut batch));
+                        if let Err(e) = made {
+                            return Err(self.fail_behind(inserter, &mut batch, e).await);
+                        }
                         if batch.len() >= BATCH_ROWS {
                             self.write_rows(inserter, &mut batch, false).await?;
                         }
@@ -658,6 +672,15 @@ impl Session {
         }
         self.write_rows(inserter, &mut batch, false).await?;
         self.finish_bulk(inserter).await
+    }
+
+    /// A row that cannot be made ends the statement in this error, unless one of the rows before it, which MySQL has written, ends it in another.
+    async fn fail_behind(&mut self, inserter: &mut Inserter, batch: &mut Vec<Vec<Value>>, error: MySqlError) -> Failure {
+        let written = match Box::pin(self.write_rows(inserter, batch, false)).await {
+            Ok(()) => Box::pin(self.finish_bulk(inserter)).await,
+            failed => failed,
+        };
+        written.err().unwrap_or_else(|| inserter.failed(&mut self.state, error).into())
     }
 
     fn outputs(&mut self, late: Option<&Late>, row: Vec<Value>) -> Result<Vec<Value>, MySqlError> {
@@ -702,8 +725,9 @@ impl Session {
             }
             return Box::pin(self.flush_bulk(inserter, BULK_CHUNK_BYTES)).await;
         }
+        // Which row did not go in is asked where a number depends on it: the next one's, or LAST_INSERT_ID() of a statement that fails.
         let mode = match inserter.mode {
-            OnDuplicate::Ignore if !generated.is_empty() => OnDuplicate::IgnoreOne,
+            OnDuplicate::Error | OnDuplicate::Ignore if !generated.is_empty() => OnDuplicate::IgnoreOne,
             mode => mode,
         };
         // Those that go to the table at once: all, and behind one that did not go in one, two, four …, since it may not be the only one. `generated` and what
@@ -729,12 +753,15 @@ impl Session {
                 (None, None) => None,
             };
             inserter.note_generated(&generated, |row| stop.is_some_and(|(stop, _)| row >= stop));
-            for (_, e) in report.ignored {
-                self.state.push_ignored(e);
+            for (_, error) in report.ignored {
+                if inserter.mode == OnDuplicate::Error {
+                    return Err(inserter.failed(&mut self.state, error).into());
+                }
+                self.state.push_ignored(error);
             }
             if let Some((_, error)) = report.orphan {
                 if !inserter.ignore {
-                    return Err(error.into());
+                    return Err(inserter.failed(&mut self.state, error).into());
                 }
                 inserter.ignored += 1;
                 self.state.push_ignored(error);
@@ -764,11 +791,7 @@ impl Session {
         }
         rows.clear();
         inserter.beside.clear();
-        let Some(error) = failure else { return Ok(()) };
-        if let Some(first) = inserter.first_generated {
-            self.state.last_insert_id = first;
-        }
-        Err(error.into())
+        failure.map_or(Ok(()), |error| Err(inserter.failed(&mut self.state, error).into()))
     }
 
     /// Before the statement's first number: waits for the table's AUTO-INC lock, if it is one that takes it.

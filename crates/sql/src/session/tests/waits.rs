@@ -472,3 +472,19 @@ async fn latches_are_named_by_their_index() {
     let names = both.map(|latch| crate::execute::latch_name(&names, &latch));
     assert_eq!(names, ["d.t by_v, leaf exclusive", "the engine's own pages, leaf exclusive"]);
 }
+
+#[tokio::test]
+async fn digests_tell_of_the_syncs_that_commits_wait_for() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    for id in 0..20 {
+        c.ok(&format!("INSERT INTO t VALUES ({id})")).await;
+    }
+    c.rows("SELECT * FROM t").await;
+    let columns = "highkey_log_syncs, highkey_group_commits, highkey_sync_time";
+    let figures = |rows: Vec<Vec<String>>| -> Vec<u64> { rows[0].iter().map(|figure| figure.parse().unwrap()).collect() };
+    let inserts = figures(digests(&mut c, columns, "INSERT%").await);
+    assert!((1..=20).contains(&inserts[0]) && inserts[1] >= inserts[0] && inserts[2] > 0, "{inserts:?}");
+    assert_eq!(figures(digests(&mut c, columns, "SELECT * FROM `t`%").await), [0, 0, 0]);
+}

@@ -269,7 +269,7 @@ impl Inserter {
         Ok(fits)
     }
 
-    /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: these are all rows of the statement.
+    /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: the statement is known to have no more rows than it has reserved values for, and these.
     /// Returns (position, value) of the generated ones. Where there is none left for one that is not the first: `unnumbered`, but for rows in bulk.
     pub(super) fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
         let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };

@@ -631,7 +631,7 @@ impl Draft {
         }
         for key in &self.new_keys {
             let resolved = table_spec::index(key, &mut spec.columns, &explicit_null)?;
-            table_spec::push_index(&mut spec, resolved)?;
+            table_spec::add_index(&mut spec, resolved, cx)?;
         }
         for key in &self.new_foreign_keys {
             plan.added_keys.push(table_spec::add_foreign_key(&mut spec, key, true)?);

@@ -231,6 +231,10 @@ impl Session {
         {
             return Err(error::dup_keyname(name).into());
         }
+        let repeats = table.def().indexes.iter().any(|other| !other.generated && other.kind == index.kind && other.parts == index.parts);
+        if repeats && let Some(index_name) = &index.name {
+            self.state.push_ignored(errors::dup_index(index_name, &schema, &name));
+        }
         if table.is_temporary() {
             let mut plan = AlterPlan::of(&table);
             plan.spec.indexes.push(index);
@@ -325,6 +329,10 @@ impl DefinitionChecks for SessionState {
         };
         // Any loss but the rounding of a number makes the default invalid.
         highkey_types::store(value, &column.ty, &column.name, &mut cx).map_err(|_| invalid())
+    }
+
+    fn add_warning(&mut self, warning: MySqlError) {
+        self.push_ignored(warning);
     }
 
     fn stored_text(&self, text: &ast::ExprText) -> String {

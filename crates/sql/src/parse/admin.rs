@@ -77,17 +77,21 @@ impl Parser<'_> {
         self.expect_kw("TRANSACTION")?;
         let (mut consistent_snapshot, mut access) = (false, None);
         if !self.at_end() {
+            let mut contradicts = false;
             loop {
                 if self.kws(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
                     consistent_snapshot = true;
                 } else if let Some(mode) = self.access_mode() {
-                    access = Some(mode);
+                    contradicts |= access.replace(mode).is_some_and(|before| before != mode);
                 } else {
                     return self.fail();
                 }
                 if !self.sym(",") {
                     break;
                 }
+            }
+            if contradicts {
+                return self.fail();
             }
         }
         Ok(Statement::Begin { consistent_snapshot, access })

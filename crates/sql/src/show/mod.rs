@@ -10,7 +10,7 @@ mod innodb;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{AccountName, DYNAMIC_PRIVILEGES, Table, UserDef, View};
+use highkey_table::{AccountName, DYNAMIC_PRIVILEGES, MetadataObject, Table, UserDef, View};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -112,8 +112,15 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::OpenTables { schema } => {
             let schema = known_schema(state, schema.as_deref())?;
+            let locks = state.instance.database().metadata_lock_reports();
+            // Those that LOCK TABLES has: a statement's tables are in use only while it runs.
+            let in_use = |name: &str| {
+                let is_table = |object: &MetadataObject| matches!(object, MetadataObject::Table(of, table) if **of == *schema && **table == *name);
+                Value::Int(locks.iter().filter(|lock| lock.is_granted && lock.is_of_session && is_table(&lock.object)).count() as i64)
+            };
             let tables = state.instance.database().catalog().tables(&schema);
-            let rows = tables.iter().filter(|table| state.sees_table(&schema, &table.def().name)).map(|table| vec![t(&schema), t(&table.def().name), Value::Int(0), Value::Int(0)]).collect();
+            let seen = tables.iter().filter(|table| state.sees_table(&schema, &table.def().name));
+            let rows = seen.map(|table| vec![t(&schema), t(&table.def().name), in_use(&table.def().name), Value::Int(0)]).collect();
             Answer::new("Database s64;Table s64;In_use i;Name_locked i", rows)
         }
         ShowWhat::TableStatus { schema } => {

@@ -183,3 +183,20 @@ async fn timestamps_are_joined_by_what_the_clock_shows() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_statements_lock_are_rows_read() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (4, 4)").await;
+    for isolation in ["REPEATABLE READ", "READ COMMITTED"] {
+        c.ok(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")).await;
+        for (sql, rows) in [("UPDATE t SET v = v + 10 WHERE id = 3", 1), ("UPDATE t SET v = 0 WHERE v > 100", 4), ("DELETE FROM t WHERE v > 100", 4)] {
+            let before = counter(&mut c, "Innodb_rows_read").await;
+            c.ok(sql).await;
+            assert_eq!(counter(&mut c, "Innodb_rows_read").await - before, rows, "{sql} at {isolation}");
+        }
+    }
+    assert_eq!(answer(&mut c, "SELECT v FROM t WHERE id = 1 FOR UPDATE").await.1, 1);
+}

@@ -101,7 +101,7 @@ impl Binder<'_> {
             let text = if args.len() == 1 { self.bits_as_bytes(args.pop().expect("one argument")) } else { self.call(FuncId::Concat, args)? };
             let length = self.cx.group_concat_max_len().min(u64::from(u32::MAX)) as u32;
             let (collation, coercibility) = super::collation::of(&text.ty, self.cx.collation());
-            ty = ExprType::text(length / collation.charset.max_bytes().max(1) as u32, collation, true).with_coercibility(coercibility);
+            ty = ExprType::text(length, collation, true).with_coercibility(coercibility);
             let as_text = ExprType::text(text.ty.char_length(), collation, text.ty.nullable);
             let separator = self.text(call.separator.as_deref().unwrap_or(","));
             args = vec![coerce(text, &as_text), separator];

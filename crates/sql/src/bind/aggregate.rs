@@ -1,7 +1,7 @@
 //! Aggregates and window functions.
 
 use highkey_types::errors::invalid_bitwise_aggregate_operands_size;
-use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value};
+use highkey_types::{Collation, ColumnType, Decimal, Interval, IntervalUnit, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::errors;
@@ -329,6 +329,13 @@ impl Binder<'_> {
 
     fn frame(&mut self, frame: &ast::Frame) -> Result<WindowFrame> {
         let (start, end) = (self.frame_bound(&frame.start)?, self.frame_bound(&frame.end)?);
+        for bound in [&start, &end] {
+            if let FrameBoundary::Preceding(offset, _) | FrameBoundary::Following(offset, _) = bound
+                && offset.as_literal().is_some_and(|value| !is_offset(value, frame.rows))
+            {
+                return Err(highkey_types::errors::window_frame_illegal(UNNAMED));
+            }
+        }
         if matches!(start, FrameBoundary::UnboundedFollowing) {
             return Err(highkey_types::errors::window_frame_start_illegal(UNNAMED));
         }
@@ -346,10 +353,13 @@ impl Binder<'_> {
     }
 
     fn frame_bound(&mut self, bound: &ast::FrameBound) -> Result<FrameBoundary> {
-        let mut offset = |expr: &ast::Expr| -> Result<(Expr, Option<highkey_types::IntervalUnit>)> {
+        let mut offset = |expr: &ast::Expr| -> Result<(Expr, Option<IntervalUnit>)> {
             match &expr.kind {
                 Ast::DateArith { value, unit, .. } => {
                     let amount = self.expr(value)?;
+                    if let Some(micros) = amount.as_literal().and_then(|amount| micros(amount, *unit)) {
+                        return Ok((Expr::int(micros), Some(IntervalUnit::Microsecond)));
+                    }
                     let whole = amount.as_literal().and_then(Value::as_str).and_then(|text| text.trim().parse::<i64>().ok());
                     Ok((whole.map_or(amount, Expr::int), Some(*unit)))
                 }
@@ -389,6 +399,36 @@ fn check_range(frame: &WindowFrame, order_by: &[SortKey]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// An interval with a fraction or of several parts, in microseconds. None for a whole number, for months and years, and for what is no interval.
+fn micros(amount: &Value, unit: IntervalUnit) -> Option<i64> {
+    use IntervalUnit as U;
+    match (amount, unit) {
+        (Value::Decimal(seconds), U::Second) => seconds.mul(&Decimal::from(1_000_000_i64))?.round(0).to_i64(),
+        (_, U::Microsecond | U::Second | U::Minute | U::Hour | U::Day | U::Week | U::Month | U::Quarter | U::Year | U::YearMonth) => None,
+        (Value::Text(text), _) => {
+            let Interval { negative, days, hours, minutes, seconds, micros, .. } = Interval::parse(text, unit)?;
+            let hours = days.checked_mul(24)?.checked_add(hours)?;
+            let minutes = hours.checked_mul(60)?.checked_add(minutes)?;
+            let seconds = minutes.checked_mul(60)?.checked_add(seconds)?;
+            let micros = i64::try_from(seconds.checked_mul(1_000_000)?.checked_add(micros)?).ok()?;
+            Some(if negative { -micros } else { micros })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a literal counts rows, or can be added to the key of a RANGE.
+fn is_offset(value: &Value, rows: bool) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Int(n) => *n >= 0,
+        Value::UInt(_) => true,
+        Value::Decimal(n) => !rows && !n.is_negative(),
+        Value::Double(n) => !rows && *n >= 0.0,
+        _ => !rows,
+    }
 }
 
 /// A literal that is no positive number.

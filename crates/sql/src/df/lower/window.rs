@@ -197,7 +197,13 @@ impl Lowerer {
                 FrameBoundary::UnboundedFollowing => WindowFrameBound::Following(unbounded()),
             })
         };
-        Ok(DfFrame::new_bounds(units, bound(&frame.start)?, bound(&frame.end)?))
+        let (start, end) = (bound(&frame.start)?, bound(&frame.end)?);
+        if frame.rows && is_crossed(&start, &end) {
+            // DataFusion refuses such a frame. To MySQL it is one without rows, as is one behind the end of the partition.
+            let nowhere = WindowFrameBound::Following(ScalarValue::UInt64(Some(NOWHERE)));
+            return Ok(DfFrame::new_bounds(units, nowhere.clone(), nowhere));
+        }
+        Ok(DfFrame::new_bounds(units, start, end))
     }
 
     /// An order key that offsets can be added to: temporal values as microseconds.
@@ -208,6 +214,19 @@ impl Lowerer {
             }
             _ => self.order_key(expr, scope),
         }
+    }
+}
+
+/// Rows behind any row that there may be.
+const NOWHERE: u64 = 1 << 60;
+
+/// A frame of ROWS that ends before it starts.
+fn is_crossed(start: &WindowFrameBound, end: &WindowFrameBound) -> bool {
+    use ScalarValue::UInt64;
+    match (start, end) {
+        (WindowFrameBound::Preceding(UInt64(Some(start))), WindowFrameBound::Preceding(UInt64(Some(end)))) => start < end,
+        (WindowFrameBound::Following(UInt64(Some(start))), WindowFrameBound::Following(UInt64(Some(end)))) => start > end,
+        _ => false,
     }
 }
 

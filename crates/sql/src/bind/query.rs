@@ -10,7 +10,7 @@ use super::merge::{coerce, coerce_stored, merge};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::select::{Surroundings, ordinal};
 use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
-use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
+use crate::plan::{BoundQuery, Coercibility, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
 
 impl Binder<'_> {
     /// A whole statement's query.
@@ -197,6 +197,9 @@ impl Binder<'_> {
                 let (a, b) = (Expr::column(i, field.ty.clone()), Expr::column(i, other.ty.clone()));
                 field.ty = merge(&[&a, &b], self.cx.collation(), "UNION")?;
             }
+        }
+        if fields.iter().any(|field| field.ty.ty.is_text() && field.ty.coercibility == Coercibility::NoCollation) {
+            return Err(highkey_types::errors::cant_aggregate_ncollations("UNION"));
         }
         let mut inputs: Vec<Rel> = inputs.into_iter().map(|input| conform(input, &fields)).collect();
         let operation = |all, inputs| Rel { kind: RelKind::SetOperation { op, all, inputs }, fields: fields.clone() };

@@ -283,6 +283,14 @@ impl Binder<'_> {
         if step.fields.len() != fields.len() {
             return Err(errors::column_count());
         }
+        if is_aggregated(&step) {
+            return Err(highkey_types::errors::cte_recursive_forbids_aggregation(&cte.name));
+        }
+        let mut readers = 0;
+        step.for_each_operator(&mut |rel| readers += usize::from(matches!(&rel.kind, RelKind::CteScan { id: read, .. } if *read == id)));
+        if readers > 1 {
+            return Err(highkey_types::errors::cte_recursive_requires_single_reference(&cte.name));
+        }
         let step = conform(step, &fields);
         let kind = RelKind::RecursiveCte { id, anchor: Box::new(anchor), step: Box::new(step), distinct: !all };
         let rel = Rel { kind, fields };
@@ -312,6 +320,15 @@ fn is_merged(query: &ast::Query, rel: &Rel) -> bool {
     let mut dependent = false;
     exprs.iter().for_each(|e| e.walk(&mut |e| dependent |= matches!(&e.kind, ExprKind::Subquery(sub) if sub.correlated)));
     !assigns && !grouped && !dependent
+}
+
+/// Its select list or HAVING has an aggregate or a window function, or it has GROUP BY.
+fn is_aggregated(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Aggregate { .. } | RelKind::Window { .. } => true,
+        RelKind::Project { input, .. } | RelKind::Filter { input, .. } | RelKind::Sort { input, .. } | RelKind::Distinct { input } => is_aggregated(input),
+        _ => false,
+    }
 }
 
 /// Below what orders the rows, and leaves out the columns that only ORDER BY needs.

@@ -50,13 +50,14 @@ impl Binder<'_> {
     /// A row that equals, or `negated` differs from, the row that a query gives: IN of at most one row. Error 1242 with more of them, NULL without any.
     pub fn row_of_query(&mut self, row: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
         let among = self.in_query(row, query, negated)?;
-        if gives_one_row(query) {
+        let plan = self.subquery_plan(query)?;
+        if gives_one_row(&plan) {
             return Ok(among);
         }
         let one = Expr::int(1);
         let fields = vec![Field::computed("1", one.ty.clone())];
         let ty = one.ty.clone().with_nullable(true);
-        let plan = self.subquery_plan(query)?.project(vec![one], fields);
+        let plan = plan.project(vec![one], fields);
         let given = self.subquery(SubqueryKind::Scalar, plan, ty);
         comparison(CompareOp::Eq, among, given, &self.folder)
     }
@@ -91,13 +92,12 @@ impl Binder<'_> {
     }
 }
 
-/// A query that reads no table, and chooses nothing.
-fn gives_one_row(query: &ast::Query) -> bool {
-    match &query.body {
-        ast::QueryBody::Nested(inner) => query.limit.is_none() && gives_one_row(inner),
-        ast::QueryBody::Select(select) => {
-            query.limit.is_none() && select.from.is_empty() && select.filter.is_none() && select.group_by.is_empty() && select.having.is_none()
-        }
+/// It reads no table or has aggregates without GROUP BY, and chooses nothing.
+fn gives_one_row(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Project { input, .. } | RelKind::Sort { input, .. } => gives_one_row(input),
+        RelKind::Aggregate { groups, .. } => groups.is_empty(),
+        RelKind::Values { rows } => rows.len() == 1,
         _ => false,
     }
 }

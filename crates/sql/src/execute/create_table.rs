@@ -218,10 +218,9 @@ fn select_columns(fields: &[Field], default: &'static highkey_types::Collation, 
         if field.org_name.is_empty() {
             // MySQL computes longer strings into a BLOB.
             let kind = match ty.kind {
-                TypeKind::VarChar(513..=65_535) => Some(TypeKind::Text),
-                TypeKind::VarChar(65_536..) => Some(TypeKind::MediumText),
-                TypeKind::VarBinary(513..=65_535) => Some(TypeKind::Blob),
-                TypeKind::VarBinary(65_536..) => Some(TypeKind::MediumBlob),
+                TypeKind::VarChar(n @ 513..) if u64::from(n) * ty.charset().max_bytes() as u64 > 65_535 => Some(TypeKind::LongText),
+                TypeKind::VarChar(513..) => Some(TypeKind::Text),
+                TypeKind::VarBinary(513..) => Some(TypeKind::Blob),
                 _ => None,
             };
             if let Some(kind) = kind {

@@ -1,7 +1,10 @@
 //! Query expressions: WITH, set operations, VALUES, TABLE, and what surrounds them.
 
 use highkey_table::Privileges;
-use highkey_types::errors::{cte_recursive_forbids_aggregation, cte_recursive_requires_nonrecursive_first, cte_recursive_requires_union, not_supported_yet};
+use highkey_types::errors::{
+    cte_recursive_forbids_aggregation, cte_recursive_requires_nonrecursive_first, cte_recursive_requires_single_reference, cte_recursive_requires_union,
+    not_supported_yet,
+};
 use highkey_types::{MySqlError, Str, TypeKind};
 
 use super::binder::{Binder, CteBinding, Result};
@@ -11,7 +14,7 @@ use super::merge::{coerce, coerce_stored, merge};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::select::{Surroundings, ordinal};
 use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
-use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
+use crate::plan::{BoundQuery, Coercibility, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
 
 impl Binder<'_> {
     /// A whole statement's query.
@@ -199,6 +202,9 @@ impl Binder<'_> {
                 field.ty = merge(&[&a, &b], self.cx.collation(), "UNION")?;
             }
         }
+        if fields.iter().any(|field| field.ty.ty.is_text() && field.ty.coercibility == Coercibility::NoCollation) {
+            return Err(highkey_types::errors::cant_aggregate_ncollations("UNION"));
+        }
         let mut inputs: Vec<Rel> = inputs.into_iter().map(|input| conform(input, &fields)).collect();
         let operation = |all, inputs| Rel { kind: RelKind::SetOperation { op, all, inputs }, fields: fields.clone() };
         if distinct > 0 {
@@ -280,6 +286,9 @@ impl Binder<'_> {
         }
         if steps.iter().any(|step| aggregates(step, id)) {
             return Err(cte_recursive_forbids_aggregation(&cte.name));
+        }
+        if steps.iter().any(|step| readers(step, id) > 1) {
+            return Err(cte_recursive_requires_single_reference(&cte.name));
         }
         let mut steps: Vec<Rel> = steps.into_iter().map(|step| conform(step, &fields)).collect();
         let step = match steps.len() {
@@ -394,6 +403,13 @@ fn first_select(body: &QueryBody) -> Option<&ast::Select> {
 fn aggregates(rel: &Rel, id: usize) -> bool {
     let is_aggregate = matches!(rel.kind, RelKind::Aggregate { .. } | RelKind::Window { .. });
     (is_aggregate && reads_recursion(rel, id)) || rel.inputs().iter().any(|input| aggregates(input, id))
+}
+
+/// Where the recursion `id` is read.
+fn readers(rel: &Rel, id: usize) -> usize {
+    let mut readers = 0;
+    rel.for_each_operator(&mut |rel| readers += usize::from(matches!(&rel.kind, RelKind::CteScan { id: read, .. } if *read == id)));
+    readers
 }
 
 fn reads_recursion(rel: &Rel, id: usize) -> bool {

@@ -8,7 +8,7 @@ use highkey_types::{MySqlError, TypeKind, Value, errors};
 
 use super::late::Late;
 use super::query::{BoundTables, Destination};
-use super::target::{Target, implicit_default};
+use super::target::{Target, given_null, implicit_default};
 use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
@@ -38,6 +38,8 @@ pub(crate) struct Inserter {
     on_duplicate: Vec<(usize, AssignedValue)>,
     /// VALUES with one row: it has no lenient form of NULL, error 1048 in any mode but IGNORE.
     single_row: bool,
+    /// Columns of which a warning has said that they cannot be NULL: MySQL says it once per statement.
+    null_told: Vec<bool>,
     /// Of the rows that are about to be written: what the query gave beyond their columns, for ON DUPLICATE KEY UPDATE. Empty if it gives no more.
     beside: Vec<Vec<Value>>,
     auto: Option<AutoValues>,
@@ -205,6 +207,7 @@ impl Inserter {
             template,
             on_duplicate: Vec::new(),
             single_row: false,
+            null_told: vec![false; table.columns().len()],
             beside: Vec::new(),
             auto,
             open_ended: false,
@@ -237,29 +240,44 @@ impl Inserter {
     }
 
     /// Puts a value into a column, converted.
-    pub fn assign(&self, state: &mut SessionState, row: &mut [Value], column: usize, value: Value) -> Result<(), MySqlError> {
+    pub fn assign(&mut self, state: &mut SessionState, row: &mut [Value], column: usize, value: Value) -> Result<(), MySqlError> {
         row[column] = self.target.store(state, column, value, self.ignore, self.row)?;
+        if self.auto.as_ref().map(|auto| auto.column) != Some(column) && self.target.columns()[column].generated.is_none() {
+            self.check_null(state, column, &mut row[column])?;
+        }
         Ok(())
     }
 
+    fn is_lenient(&self, state: &SessionState) -> bool {
+        self.ignore || (!state.strict() && !self.single_row)
+    }
+
+    fn check_null(&mut self, state: &mut SessionState, column: usize, value: &mut Value) -> Result<(), MySqlError> {
+        let lenient = self.is_lenient(state);
+        check_null(&self.target, state, column, value, lenient, &mut self.null_told)
+    }
+
     /// What follows the assignments: missing defaults, generated columns, NOT NULL, CHECK. False: the row is left out (IGNORE).
-    /// `lenient_null`: NULL in a NOT NULL column becomes the implicit default with a warning.
-    pub fn finish_row(&mut self, state: &mut SessionState, row: &mut [Value], lenient_null: bool) -> Result<bool, MySqlError> {
+    pub fn finish_row(&mut self, state: &mut SessionState, row: &mut [Value]) -> Result<bool, MySqlError> {
         for i in 0..self.missing.len() {
             let column = self.missing[i];
+            // That a column has no default is said of the first row alone; the template has what the others get.
+            if self.row > 1 && !matches!(self.target.columns()[column].default, highkey_table::Default::Expr(_)) {
+                continue;
+            }
             row[column] = self.target.default(state, column, row, self.ignore, self.row)?;
         }
         let auto = self.auto.as_ref().map(|a| a.column);
         for i in 0..self.columns.len() {
             let column = self.columns[i];
             if Some(column) != auto && row[column].is_null() && self.target.columns()[column].generated.is_none() {
-                self.target.check_null(state, column, &mut row[column], lenient_null)?;
+                self.check_null(state, column, &mut row[column])?;
             }
         }
         self.target.generate(state, row, self.ignore, self.row)?;
         for i in 0..row.len() {
             if self.target.columns()[i].generated.is_some() {
-                self.target.check_null(state, i, &mut row[i], lenient_null)?;
+                self.check_null(state, i, &mut row[i])?;
             }
         }
         let fits = self.target.check_constraints(state, row, self.ignore)?;
@@ -527,16 +545,15 @@ impl Session {
 
     async fn insert_values(&mut self, inserter: &mut Inserter, rows: &[Vec<AssignedValue>]) -> Result<(), Failure> {
         inserter.single_row = rows.len() == 1;
-        let lenient = inserter.ignore || (!self.state.strict() && !inserter.single_row);
         let mut built = Vec::with_capacity(rows.len());
-        let made = rows.iter().try_for_each(|values| self.make_row(inserter, values, lenient, &mut built));
+        let made = rows.iter().try_for_each(|values| self.make_row(inserter, values, &mut built));
         // MySQL has written the rows before one that cannot be made, and one of them may be why the statement fails.
         self.write_rows(inserter, &mut built, true).await?;
         made.map_err(|e| inserter.failed(&mut self.state, e).into())
     }
 
     /// One row of VALUES, behind those before it unless it is left out.
-    fn make_row(&mut self, inserter: &mut Inserter, values: &[AssignedValue], lenient: bool, built: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+    fn make_row(&mut self, inserter: &mut Inserter, values: &[AssignedValue], built: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (i, value) in values.iter().enumerate() {
@@ -560,7 +577,7 @@ impl Session {
                 }
             }
         }
-        let fits = inserter.finish_row(&mut self.state, &mut row, lenient)?;
+        let fits = inserter.finish_row(&mut self.state, &mut row)?;
         self.state.check_strict()?;
         if fits {
             built.push(row);
@@ -596,7 +613,6 @@ impl Session {
         self.share_reads(query);
         lists::cut_members_of_plan(&mut query.rel, &mut self.state);
         let late = Late::after_limit(&mut query.rel, &self.state);
-        let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
         if !inserter.tells_first_inserted() {
             self.begin_bulk(inserter)?;
@@ -614,7 +630,7 @@ impl Session {
         self.state.check_strict()?;
         if in_memory {
             for values in rows {
-                let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, lenient, &mut batch));
+                let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, &mut batch));
                 if let Err(e) = made {
                     return Err(self.fail_behind(inserter, &mut batch, e).await);
                 }
@@ -642,7 +658,7 @@ impl Session {
                         None => Some(rows),
                     };
                     for values in rows.map_or_else(Vec::new, |rows| rows.to_vec()) {
-                        let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, lenient, &mut batch));
+                        let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, &mut batch));
                         if let Err(e) = made {
                             return Err(self.fail_behind(inserter, &mut batch, e).await);
                         }
@@ -691,14 +707,14 @@ impl Session {
     }
 
     /// One row of a query: values in the order of the target columns, and then those for ON DUPLICATE KEY UPDATE.
-    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, mut values: Vec<Value>, lenient: bool, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, mut values: Vec<Value>, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
         let beside = values.split_off(inserter.columns.len());
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (i, value) in values.into_iter().enumerate() {
             inserter.assign(&mut self.state, &mut row, inserter.columns[i], value)?;
         }
-        if inserter.finish_row(&mut self.state, &mut row, lenient)? {
+        if inserter.finish_row(&mut self.state, &mut row)? {
             batch.push(row);
             if !beside.is_empty() {
                 inserter.beside.push(beside);
@@ -871,6 +887,7 @@ impl Session {
 
     /// ON DUPLICATE KEY UPDATE for one row. `beside`: what the query gave beyond its columns.
     async fn update_duplicate(&mut self, inserter: &mut Inserter, duplicate: DuplicateRow, proposed: Vec<Value>, beside: Vec<Value>) -> Result<(), Failure> {
+        let lenient = inserter.is_lenient(&self.state);
         let target = &inserter.target;
         let zone = self.state.config.time_zone.clone();
         let stored = duplicate.existing.values();
@@ -890,9 +907,8 @@ impl Session {
                     target.store(&mut self.state, column, value, inserter.ignore, inserter.row)?
                 }
             };
-            let lenient = inserter.ignore || (!self.state.strict() && !inserter.single_row);
             if !target.columns()[column].auto_increment && target.columns()[column].generated.is_none() {
-                target.check_null(&mut self.state, column, &mut value, lenient)?;
+                check_null(target, &mut self.state, column, &mut value, lenient, &mut inserter.null_told)?;
             }
             new[column] = value;
             seen[column] = new[column].clone();
@@ -919,6 +935,19 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// NULL in a NOT NULL column: error 1048, or the implicit default where MySQL is lenient. `told`: the columns of which the warning is there.
+fn check_null(target: &Target, state: &mut SessionState, column: usize, value: &mut Value, lenient: bool, told: &mut [bool]) -> Result<(), MySqlError> {
+    let def = &target.columns()[column];
+    if !value.is_null() || def.nullable {
+        return Ok(());
+    }
+    if lenient && std::mem::replace(&mut told[column], true) {
+        *value = given_null(&def.ty);
+        return Ok(());
+    }
+    target.check_null(state, column, value, lenient)
 }
 
 impl AssignedValue {

@@ -28,6 +28,7 @@ use super::context::Owner;
 use super::parallel::OrderWatch;
 use super::repr::{Repr, scalar_at};
 
+pub(super) use concat::Teller;
 pub(super) use minmax::TextOrder;
 
 /// What an aggregate computes. Arguments are prepared by `lower`: keys and texts arrive in the form that the state wants.
@@ -52,7 +53,7 @@ pub(super) enum AggregateKind {
     /// The same of byte strings; the result over no rows has `length` bytes. `(x: BinaryView)`
     ByteBits { operation: BitOperation, length: usize },
     /// GROUP_CONCAT. `(text: Utf8View, or BinaryView if binary, order: Binary or NULL)`
-    Concat { separator: Arc<str>, max_bytes: u64, binary: bool },
+    Concat { separator: Arc<str>, max_bytes: u64, binary: bool, teller: Teller },
     /// JSON_ARRAYAGG. `(array: Utf8View, order: BinaryView)`; the array has the row's value as its only element.
     JsonArray,
     /// JSON_OBJECTAGG. `(key: Utf8View, array: Utf8View)`
@@ -100,7 +101,9 @@ impl AggregateKind {
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
             AggregateKind::ByteBits { operation, length } => Box::new(byte_bits::ByteBits::new(*operation, *length)),
-            AggregateKind::Concat { separator, max_bytes, binary } => Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary)),
+            AggregateKind::Concat { separator, max_bytes, binary, teller } => {
+                Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary, teller.clone()))
+            }
             AggregateKind::JsonArray => Box::new(concat::Concat::json_array()),
             AggregateKind::JsonObject => Box::new(concat::Concat::json_object()),
             AggregateKind::Distinct(inner) => {

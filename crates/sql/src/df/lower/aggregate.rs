@@ -22,7 +22,7 @@ use highkey_types::{ColumnType, TypeKind, Value, errors};
 use super::dependent::dependent;
 use super::expr::{apply, key_hides_value, typed_null};
 use super::{Lowered, Lowerer, Projecting, Scope};
-use crate::df::aggregate::{Aggregate as Udaf, AggregateKind, BitOperation, TextOrder};
+use crate::df::aggregate::{Aggregate as Udaf, AggregateKind, BitOperation, Teller, TextOrder};
 use crate::df::error::user;
 use crate::df::kernel::{Kernel, KernelFunction};
 use crate::df::parallel::OrderWatch;
@@ -319,7 +319,7 @@ impl Lowerer {
                 let text = ColumnType::with_collation(kind, ty.ty.collation);
                 let mut values = vec![self.value_as(&args[0], &text, scope)?];
                 values.extend(self.concat_order(order_by, scope)?);
-                maybe_distinct(AggregateKind::Concat { separator, max_bytes: self.shared.group_concat_max_len, binary }, values)?
+                maybe_distinct(AggregateKind::Concat { separator, max_bytes: self.shared.group_concat_max_len, binary, teller: Teller::of(&self.shared) }, values)?
             }
             AggregateFunc::AnyValue => own(AggregateKind::First(self.shared.order.clone()), vec![self.value_as(&args[0], &ty.ty, scope)?]),
             AggregateFunc::JsonArrayAgg => {

@@ -3,7 +3,7 @@
 //! A subquery that depends on no row runs once. A correlated one runs once for each combination of the enclosing row's values that it reads.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
@@ -60,6 +60,8 @@ impl Lowerer {
             form,
             output: ty.ty.clone(),
             answers: Mutex::default(),
+            only_answer: OnceLock::new(),
+            asking: Mutex::new(()),
             // Without arguments it would be folded while planning: EXPLAIN must not run it.
             signature: any_arguments(args.len(), if args.is_empty() { Volatility::Volatile } else { Volatility::Immutable }),
         };
@@ -145,6 +147,10 @@ struct SubqueryFunction {
     form: Option<KeyForm>,
     output: ColumnType,
     answers: Mutex<HashMap<Box<[u8]>, Arc<Answer>>>,
+    /// Where it reads nothing of the enclosing row.
+    only_answer: OnceLock<Arc<Answer>>,
+    /// Held by who runs it for that.
+    asking: Mutex<()>,
     signature: Signature,
 }
 
@@ -211,7 +217,7 @@ impl ScalarUDFImpl for SubqueryFunction {
             Ok(answer)
         };
         // Without columns of the enclosing row it is one answer.
-        let only = if outer_rows.is_none() && rows > 0 { Some(answer_of(0)?) } else { None };
+        let only = if outer_rows.is_none() && rows > 0 { Some(self.only_answer()?) } else { None };
         let mut out = ColumnBuilder::new(&self.output, rows);
         for i in 0..rows {
             let answer = match &only {
@@ -257,6 +263,21 @@ struct Keys<'a> {
 }
 
 impl SubqueryFunction {
+    /// The answer of a subquery that reads nothing of the enclosing row. The first worker that asks runs it, the others wait: each would take its time, and
+    /// raise its warnings.
+    fn only_answer(&self) -> Result<Arc<Answer>> {
+        if let Some(answer) = self.only_answer.get() {
+            return Ok(answer.clone());
+        }
+        // Whoever waits leaves its other tasks to other threads: some may be those of the subquery.
+        let _asking = self.asking.try_lock().unwrap_or_else(|| tokio::task::block_in_place(|| self.asking.lock()));
+        if let Some(answer) = self.only_answer.get() {
+            return Ok(answer.clone());
+        }
+        let answer = Arc::new(self.ask(&[], 0)?);
+        Ok(self.only_answer.get_or_init(|| answer).clone())
+    }
+
     /// Runs the subquery for an enclosing row.
     fn ask(&self, readers: &[ColumnReader], row: usize) -> Result<Answer> {
         let mut lowerer = self.lowerer.clone();

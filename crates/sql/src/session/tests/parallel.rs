@@ -241,6 +241,25 @@ async fn warnings_come_in_the_order_of_the_rows() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subquery_that_reads_nothing_of_the_row_is_run_once_for_all_workers() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    // Its rows warn of the same, which shows how often it was run.
+    let subquery = "(SELECT NULLIF(id + CAST(CONCAT('x', k - k) AS SIGNED), -1) FROM t WHERE id < 3000)";
+    for condition in ["id NOT IN", "id > ALL"] {
+        let sql = format!("SELECT COUNT(*) FROM t WHERE {condition} {subquery}");
+        c.ok("SET force_parallel_execute = OFF").await;
+        let rows = c.rows(&sql).await;
+        let warnings = c.value("SHOW COUNT(*) WARNINGS").await;
+        c.ok("SET force_parallel_execute = ON").await;
+        for _ in 0..5 {
+            assert_eq!(c.rows(&sql).await, rows, "{sql}");
+            assert_eq!(c.value("SHOW COUNT(*) WARNINGS").await, warnings, "{sql}");
+        }
+    }
+}
+
 /// A subquery that is run for each row, and reads many.
 const PER_ROW: &str = "(SELECT COUNT(*) FROM t b WHERE b.m + a.id > 500 AND b.id % 10 = a.k)";
 

@@ -354,7 +354,7 @@ async fn physical(shared: &Arc<Shared>, mut rel: Rel, kept: Option<&mut Option<K
     let lowered = lowerer.rel(&rel, &[])?;
     let names: Vec<String> = rel.fields.iter().map(|f| shared.name(&f.name)).collect();
     let plan = lowerer.renamed(lowered, &names)?;
-    let mut planned = planned(shared, &plan).await?;
+    let mut planned = planned(shared, &plan, shared.in_order()).await?;
     if let Some(kept) = kept {
         *kept = KeptPlan::of(&planned, shared);
         if kept.is_some() {
@@ -380,16 +380,22 @@ fn note(shared: &Shared, plan: &Physical) -> DfResult<()> {
 
 /// The plan to execute, on as many threads as it may have by what it reads. `once`: it is executed once only.
 async fn on_threads(shared: &Arc<Shared>, plan: &LogicalPlan, once: bool) -> DfResult<Physical> {
-    let planned = planned(shared, plan).await?;
+    let planned = planned(shared, plan, shared.in_order()).await?;
     ready(shared, planned, once).await
 }
 
-/// The plan as DataFusion makes it.
-async fn planned(shared: &Arc<Shared>, plan: &LogicalPlan) -> DfResult<Planned> {
+/// The same of a plan that is executed once and not to its end: what is read of it is what one thread would read.
+async fn in_order_on_threads(shared: &Arc<Shared>, plan: &LogicalPlan) -> DfResult<Physical> {
+    let planned = planned(shared, plan, true).await?;
+    ready(shared, planned, true).await
+}
+
+/// The plan as DataFusion makes it. `in_order`: its rows come in the order of one thread.
+async fn planned(shared: &Arc<Shared>, plan: &LogicalPlan, in_order: bool) -> DfResult<Planned> {
     // Planning looks at KILL between its steps only.
     shared.check_killed()?;
     let cost = scan::cost(plan);
-    if shared.in_order() {
+    if in_order {
         let planning = shared.planning(1, plan);
         let state = shared.engine.state(planning);
         let physical = in_order::outer_order(state.create_physical_plan(plan).await?)?;

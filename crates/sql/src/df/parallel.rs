@@ -144,7 +144,7 @@ fn shows_order(rel: &Rel, free: bool) -> bool {
     let mut seen = false;
     match &rel.kind {
         // LIMIT takes the first rows: which they are must be said by a sort below it.
-        RelKind::Limit { input, .. } => return !is_sorted(input) && !is_one_row(input) || shows_order(input, true),
+        RelKind::Limit { input, .. } => return first_rows_show_order(input) || shows_order(input, true),
         RelKind::Sort { input, keys } => return keys.iter().any(|key| depends_on_order(&key.expr)) || shows_order(input, true),
         RelKind::Aggregate { input, groups, aggregates, rollup } => {
             let ordered = |func: AggregateFunc| {
@@ -184,6 +184,11 @@ fn shows_order(rel: &Rel, free: bool) -> bool {
         RelKind::Values { .. } | RelKind::Virtual { .. } | RelKind::MaterializedCte { .. } => {}
     }
     seen || rel.inputs().iter().any(|input| shows_order(input, free))
+}
+
+/// True if which of a relation's rows come first depends on the order in which scans give theirs.
+pub(super) fn first_rows_show_order(rel: &Rel) -> bool {
+    !is_sorted(rel) && !is_one_row(rel)
 }
 
 fn is_sorted(rel: &Rel) -> bool {

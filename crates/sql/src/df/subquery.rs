@@ -17,9 +17,10 @@ use parking_lot::Mutex;
 use super::error::{more_than_one_row, user};
 use super::explain::{first_line, lines};
 use super::lower::{KeyForm, Lowered, Lowerer, Scope, apply, key_form, literal, reads_recursion};
+use super::parallel::first_rows_show_order;
 use super::repr::{ColumnBuilder, ColumnReader, data_type, scalar};
 use super::wrapped::any_arguments;
-use super::{measured, on_threads};
+use super::{in_order_on_threads, measured, on_threads};
 use crate::expr::{EvalContext, compare_values};
 use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, ExprType, Rel, Subquery, SubqueryKind};
 
@@ -89,7 +90,7 @@ impl Lowerer {
     pub fn scalar_value(&self, plan: &Rel, number: usize) -> Result<Value> {
         let lowered = self.rel(plan, &[])?;
         let limited = LogicalPlanBuilder::from(lowered.plan).limit(0, Some(2))?.build()?;
-        let batches = self.run(Lowered { plan: limited, columns: lowered.columns }, number)?;
+        let batches = self.run(Lowered { plan: limited, columns: lowered.columns }, number, false)?;
         if batches.iter().map(RecordBatch::num_rows).sum::<usize>() > 1 {
             return Err(user(more_than_one_row()));
         }
@@ -100,13 +101,16 @@ impl Lowerer {
     }
 
     pub fn has_rows(&self, plan: &Rel, number: usize) -> Result<bool> {
+        // No row behind the first is needed, and some could fail.
+        let in_order = first_rows_show_order(plan);
         let lowered = self.rel(plan, &[])?;
         let plan = LogicalPlanBuilder::from(lowered.plan).limit(0, Some(1))?.build()?;
-        Ok(self.run(Lowered { plan, columns: lowered.columns }, number)?.iter().any(|b| b.num_rows() > 0))
+        Ok(self.run(Lowered { plan, columns: lowered.columns }, number, in_order)?.iter().any(|b| b.num_rows() > 0))
     }
 
-    /// Runs a plan to its end. The thread is handed to nobody else meanwhile: it blocks, as the row that asked must wait.
-    fn run(&self, lowered: Lowered, number: usize) -> Result<Vec<RecordBatch>> {
+    /// Runs a plan to its end. The thread is handed to nobody else meanwhile: it blocks, as the row that asked must wait. `in_order`: it reads what one thread
+    /// would read.
+    fn run(&self, lowered: Lowered, number: usize, in_order: bool) -> Result<Vec<RecordBatch>> {
         self.shared.check_killed()?;
         self.shared.plan_for_once();
         let names: Vec<String> = lowered.columns.iter().map(|_| self.shared.name("out")).collect();
@@ -116,7 +120,7 @@ impl Lowerer {
             handle.block_on(async {
                 // What runs once may take the query's workers; what runs for each row runs on the row's thread.
                 let (physical, context, how) = if self.outer.is_empty() {
-                    let plan = on_threads(&self.shared, &plan, true).await?;
+                    let plan = if in_order { in_order_on_threads(&self.shared, &plan).await? } else { on_threads(&self.shared, &plan, true).await? };
                     (plan.physical, plan.context, first_line(plan.degree))
                 } else {
                     let state = self.shared.serial_state(&plan);
@@ -298,11 +302,11 @@ impl SubqueryFunction {
                     Some(form) => {
                         let scope = Scope::of(plan, &lowered);
                         let key = lowerer.key(&Expr::column(0, plan.fields[0].ty.clone()), form, &scope)?;
-                        let batches = lowerer.run(Lowered { plan: lowered.plan, columns: vec![key] }, self.id)?;
+                        let batches = lowerer.run(Lowered { plan: lowered.plan, columns: vec![key] }, self.id, false)?;
                         keys_of(&batches)
                     }
                     None => {
-                        let batches = lowerer.run(lowered, self.id)?;
+                        let batches = lowerer.run(lowered, self.id, false)?;
                         let mut rows = Vec::new();
                         for batch in &batches {
                             let readers: Vec<ColumnReader> =

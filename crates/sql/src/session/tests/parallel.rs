@@ -260,6 +260,20 @@ async fn a_subquery_that_reads_nothing_of_the_row_is_run_once_for_all_workers() 
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exists_fails_by_no_row_behind_the_first() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    for sql in [
+        "SELECT COUNT(*) FROM t WHERE k > 0 AND EXISTS (SELECT 1 FROM t b WHERE 9223372036854775807 + (b.id > 20000) > 0)",
+        "SELECT COUNT(*) FROM t WHERE k > 0 AND NOT EXISTS (SELECT 1 FROM t b WHERE 9223372036854775807 + (b.id > 20000) > 0)",
+    ] {
+        for _ in 0..10 {
+            both(&mut c, sql).await;
+        }
+    }
+}
+
 /// A subquery that is run for each row, and reads many.
 const PER_ROW: &str = "(SELECT COUNT(*) FROM t b WHERE b.m + a.id > 500 AND b.id % 10 = a.k)";
 

@@ -20,7 +20,7 @@ fn every_form_parses() {
 
 #[test]
 fn what_is_not_built_says_so() {
-    for sql in ["CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "CALL p()", "SELECT MATCH(a) AGAINST('x')", "LOAD DATA INFILE 'f' INTO TABLE t PARTITION (p)"] {
+    for sql in ["CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "SELECT MATCH(a) AGAINST('x')", "LOAD DATA INFILE 'f' INTO TABLE t PARTITION (p)"] {
         assert_eq!(error(sql).code, 1235, "{sql}");
     }
 }

@@ -257,6 +257,7 @@ errors! {
     sp_cond_mismatch(condition) 1319 "42000" "Undefined CONDITION: {condition}";
     sp_noreturn(function) 1320 "42000" "No RETURN found in FUNCTION {function}";
     sp_noreturnend(function) 1321 "2F005" "FUNCTION {function} ended without RETURN";
+    sp_bad_cursor_select() 1323 "42000" "Cursor SELECT must not have INTO";
     sp_cursor_mismatch(cursor) 1324 "42000" "Undefined CURSOR: {cursor}";
     sp_cursor_already_open() 1325 "24000" "Cursor is already open";
     sp_cursor_not_open() 1326 "24000" "Cursor is not open";

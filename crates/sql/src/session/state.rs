@@ -57,6 +57,8 @@ pub struct SessionState {
     pub params: Vec<Value>,
     /// Their types, while a statement is bound that is kept for other values of these types.
     pub param_types: Vec<ExprType>,
+    /// Their types where they are variables of a routine, which have types of their own; empty: by their values.
+    pub declared_types: Vec<ExprType>,
     /// Bind parameters in as literals.
     pub bind_params: bool,
     /// Start of the running statement, microseconds since 1970 UTC.
@@ -105,6 +107,7 @@ impl SessionState {
             row_count: 0,
             params: Vec::new(),
             param_types: Vec::new(),
+            declared_types: Vec::new(),
             bind_params: false,
             now_micros: 0,
             strict_dml: false,
@@ -165,7 +168,8 @@ impl SessionState {
         }
     }
 
-    fn load_access(&mut self) {
+    /// After the account has become another one.
+    pub(crate) fn load_access(&mut self) {
         let database = self.instance.database();
         // Read before the accounts are: what changes between comes once more.
         self.accounts_version = database.accounts_version();
@@ -445,6 +449,10 @@ impl BindContext for SessionState {
 
     fn param_type(&self, index: usize) -> Option<&ExprType> {
         self.param_types.get(index)
+    }
+
+    fn declared_type(&self, index: usize) -> Option<&ExprType> {
+        self.declared_types.get(index)
     }
 
     fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {

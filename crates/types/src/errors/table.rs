@@ -354,6 +354,7 @@ errors! {
     trg_no_definer(trigger, what) 1454 "HY000" "No definer attribute for trigger '{trigger:.192}'.'{what:.192}'. It's disallowed to create trigger without definer.";
     old_file_format(what, what2) 1455 "HY000" "'{what:.192}' has an old format, you should re-create the '{what2}' object(s)";
     sp_recursion_limit(limit, routine) 1456 "HY000" "Recursive limit {limit} (as set by the max_sp_recursion_depth variable) was exceeded for routine {routine:.192}";
+    sp_wrong_name(name) 1458 "42000" "Incorrect routine name '{name:.192}'";
     table_needs_upgrade(table) 1459 "HY000" "Table upgrade required. Please do \"REPAIR TABLE `{table:.64}`\" or dump/reload to fix it!";
     sp_no_aggregate() 1460 "42000" "AGGREGATE is not supported for stored functions";
     max_prepared_stmt_count_reached(value) 1461 "42000" "Can't create more than max_prepared_stmt_count statements (current value: {value})";
@@ -430,6 +431,7 @@ errors! {
     partition_column_list_error() 1653 "HY000" "Inconsistency in usage of column lists for partitioning";
     wrong_type_column_value_error() 1654 "HY000" "Partition column values of incorrect type";
     maxvalue_in_values_in() 1656 "HY000" "Cannot use MAXVALUE as value in VALUES IN";
+    too_long_routine_comment(name, max) 1660 "HY000" "Comment for routine '{name:.64}' is too long (max = {max})";
     warn_deprecated_syntax_no_replacement(variable) 1681 "HY000" "'{variable}' is deprecated and will be removed in a future release.";
     data_out_of_range(kind, expression) 1690 "22003" "{kind} value is out of range in '{expression}'";
     wrong_spvar_type_in_limit() 1691 "HY000" "A variable of a non-integer based type in LIMIT clause";
@@ -511,6 +513,7 @@ errors! {
     row_in_wrong_partition(partition) 1863 "HY000" "Found a row in wrong partition {partition}";
     mts_event_bigger_pending_jobs_size_max(event, name, position, size, exceeds) 1864 "HY000" "Cannot schedule event {event}, relay-log name {name}, position {position} to Worker thread because its size {size} exceeds {exceeds} of slave_pending_jobs_size_max.";
     aes_invalid_iv(function, bytes) 1882 "HY000" "The initialization vector supplied to {function} is too short. Must be at least {bytes} bytes long";
+    get_stacked_da_without_active_handler() 1887 "0Z002" "GET STACKED DIAGNOSTICS when handler not active";
     get_stacked_da_without_active_handler() 3004 "0Z002" "GET STACKED DIAGNOSTICS when handler not active";
     warn_legacy_syntax_converted(from, to) 3005 "HY000" "{from} is no longer supported. The statement was converted to {to}.";
     binlog_unsafe_fulltext_plugin() 3006 "HY000" "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value on the slave.";

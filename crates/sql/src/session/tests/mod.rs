@@ -138,7 +138,7 @@ impl Server {
             client_address: "localhost".into(),
             account_user: "root".into(),
             account_host: "localhost".into(),
-            flags: ClientFlags { multi_statements: true, local_files: true, ..ClientFlags::default() },
+            flags: ClientFlags { multi_statements: true, local_files: true, multi_results: true, ..ClientFlags::default() },
             collation: 255,
             ..ClientInfo::default()
         };

@@ -61,6 +61,12 @@ pub fn grant_statements(account: &UserDef) -> Vec<String> {
             lines.push(format!("GRANT {granted} ON {}.{} TO {grantee}{}", quote(schema), quote(table), option(of_table.table.has(Privileges::GRANT))));
         }
     }
+    for (schema, routines) in &grants.routines {
+        for (routine, granted) in routines {
+            let on = format!("PROCEDURE {}.{}", quote(schema), quote(routine));
+            lines.push(format!("GRANT {} ON {on} TO {grantee}{}", list(*granted), option(granted.has(Privileges::GRANT))));
+        }
+    }
     lines
 }
 

@@ -3,12 +3,12 @@
 use std::time::SystemTime;
 
 use highkey_table::{DataAccess, Privileges, RoutineDef, RoutineKind};
-use highkey_types::{MySqlError, Str, errors, string_literal};
+use highkey_types::{ColumnType, MySqlError, Str, errors, string_literal};
 
 use super::variable_types;
 use crate::execute::{Failure, Outcome};
 use crate::information_schema;
-use crate::parse::ast::{Characteristics, CreateRoutine, ObjectName};
+use crate::parse::ast::{Characteristics, CreateRoutine, ObjectName, ParameterMode};
 use crate::parse::print::quote;
 use crate::session::{Session, SessionState, error};
 use crate::variables::SqlModes;
@@ -156,6 +156,14 @@ fn statement(def: &RoutineDef, name: &str) -> String {
 /// The statement that would make the routine, for SHOW CREATE PROCEDURE.
 pub fn definition(def: &RoutineDef) -> String {
     statement(def, &quote(&def.name))
+}
+
+/// Its parameters with their types.
+pub fn parameters(def: &RoutineDef) -> Result<Vec<(ParameterMode, String, ColumnType)>, MySqlError> {
+    let program = super::program(def)?;
+    let types = variable_types(&program.variables, def)?;
+    let named = program.parameters.iter().zip(program.variables).zip(types);
+    Ok(named.filter_map(|((mode, variable), ty)| Some((*mode, variable.name, ty?))).collect())
 }
 
 /// The routine is listed: the account may do something with it.

@@ -20,7 +20,7 @@ use crate::prepared::PreparedStatement;
 use crate::session::{Diagnostics, Session, parse_options};
 use crate::variables::{SqlModes, VarId, VarValue};
 
-pub use define::{definition, is_seen, shows_body};
+pub use define::{definition, is_seen, parameters, shows_body};
 
 /// What a session knows of stored routines.
 #[derive(Default)]

@@ -9,7 +9,7 @@ mod innodb;
 
 use std::sync::Arc;
 
-use highkey_table::{DYNAMIC_PRIVILEGES, Table, UserDef, View};
+use highkey_table::{DYNAMIC_PRIVILEGES, RoutineKind, Table, UserDef, View};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -20,8 +20,10 @@ use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, Variab
 use crate::plan::{ExprType, Field};
 use crate::privileges::{column_cell, grant_statements};
 use crate::replica;
+use crate::routine;
 use crate::session::error::{self, err};
 use crate::session::SessionState;
+use crate::variables::SqlModes;
 
 pub use create::definition;
 pub use crate::parse::print::quote;
@@ -153,6 +155,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             let heading = format!("CREATE USER for {}@{}", account.user, account.host);
             renamed(Answer::new("User s256", vec![vec![t(create::user(&account))]]), heading)
         }
+        ShowWhat::CreateOther { kind, name } if kind == "PROCEDURE" => create_procedure(state, name)?,
         ShowWhat::CreateOther { kind, name } => return Err(err(1305, format!("{kind} {} does not exist", name.name))),
         ShowWhat::Variables { scope } => {
             let global = *scope == Some(VariableScope::Global);
@@ -218,7 +221,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus => Answer::new(
             "Db s64;Name s64;Type s9;Definer s93;Modified d;Created d;Security_type s7;Comment S;character_set_client s64;collation_connection s64;Database Collation s64",
-            Vec::new(),
+            if matches!(what, ShowWhat::ProcedureStatus) { information_schema::routines::status(state, RoutineKind::Procedure) } else { Vec::new() },
         ),
         ShowWhat::BinaryLogs => binlog::files(state)?,
         ShowWhat::BinaryLogStatus => binlog::status(state)?,
@@ -295,6 +298,17 @@ fn create_view(state: &SessionState, view: &View) -> Answer {
     let def = view.def();
     let row = vec![t(&def.name), t(execute::view::definition(state, view)), t(def.charset.name()), t(def.collation.name)];
     Answer::new("View s64;Create View S;character_set_client s32;collation_connection s32", vec![row])
+}
+
+/// Error 1305 for one that is not there, or that the account does not see.
+fn create_procedure(state: &SessionState, name: &ObjectName) -> Result<Answer, MySqlError> {
+    let schema = state.schema_of(name.schema.as_deref())?;
+    let found = state.instance.database().catalog().routine(&schema, RoutineKind::Procedure, &name.name).filter(|def| routine::is_seen(state, def));
+    let def = found.ok_or_else(|| highkey_types::errors::sp_does_not_exist("PROCEDURE", &name.name))?;
+    let text = if routine::shows_body(state, &def) { t(routine::definition(&def)) } else { Value::Null };
+    let modes = SqlModes(def.sql_mode).to_string();
+    let row = vec![t(&def.name), t(modes), text, t(def.charset.name()), t(def.collation.name), t(def.schema_collation.name)];
+    Ok(Answer::new("Procedure s64;sql_mode s520;Create Procedure S?;character_set_client s32;collation_connection s32;Database Collation s32", vec![row]))
 }
 
 fn view_status(state: &SessionState, view: &View) -> Vec<Value> {

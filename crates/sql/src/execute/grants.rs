@@ -109,9 +109,9 @@ impl Session {
         // `ON *` and `ON t` mean the current schema.
         let schema = |name: &str| if name.is_empty() { self.state.require_database().map(|schema| schema.to_string()) } else { Ok(name.to_owned()) };
         Ok(match on {
+            (None, _) | (_, None) if routine => return Err(errors::illegal_grant_for_table()),
             (None, None) => Level::Global,
             (None, Some(_)) => return Err(errors::syntax_error()),
-            (None, None) | (Some(_), None) if routine => return Err(errors::syntax_error()),
             (Some(name), Some(routine_name)) if routine => Level::Routine((schema(name)?.as_str().into(), routine_name.as_str().into())),
             (Some(name), None) => Level::Schema(schema(name)?),
             (Some(name), Some(table)) => Level::Table((schema(name)?.as_str().into(), table.as_str().into())),

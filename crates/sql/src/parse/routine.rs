@@ -739,10 +739,12 @@ impl Parser<'_> {
 
     /// SET: variables of the routine one by one, others as outside of routines.
     fn set_steps(&mut self) -> Result<()> {
-        let special = (self.is_kw_at(1, "PASSWORD") || self.is_kw_at(1, "ROLE") || self.is_kw_at(1, "DEFAULT") || self.is_kw_at(1, "RESOURCE"))
-            && !(self.is_sym_at(2, "=") || self.is_sym_at(2, ":="));
-        if special || (self.is_kw_at(1, "PASSWORD") && self.local_named("PASSWORD").is_none()) {
+        let assigns = self.is_sym_at(2, "=") || self.is_sym_at(2, ":=");
+        if self.is_kw_at(1, "PASSWORD") || (["ROLE", "DEFAULT", "RESOURCE"].iter().any(|word| self.is_kw_at(1, word)) && !assigns) {
             return self.plain_step();
+        }
+        if assigns && self.is_kw_at(1, "NAMES") && self.local_named("NAMES").is_some() {
+            return Err(errors::sp_bad_var_shadow("names"));
         }
         let text_start = self.start();
         self.expect_kw("SET")?;

@@ -112,13 +112,17 @@ impl Session {
                     (ExprKind::UserVar(name), _) => Out::Target(Target::User(name.clone())),
                     (ExprKind::Param(index), Caller::Routine { locals, .. }) => Out::Target(Target::Local(locals[*index])),
                     (ExprKind::Param(index), Caller::Session) => Out::Parameter(*index),
-                    _ => return Err(errors::sp_not_var_arg(at + 1, name).into()),
+                    _ => {
+                        // What is in it may be wrong in another way.
+                        self.bind_constant_and_open(arg).await?;
+                        return Err(errors::sp_not_var_arg(at + 1, name).into());
+                    }
                 };
                 outs.push((at, out));
             }
             if *mode != ParameterMode::Out {
                 let (value, ty) = self.value_of(arg).await?;
-                self.assign(loaded, &mut frame, at, value, &ty)?;
+                self.assign_local(loaded, &mut frame, at, value, &ty)?;
             }
         }
         Ok((frame, outs))
@@ -221,7 +225,7 @@ impl Session {
                 (Out::Target(Target::User(name)), _) => {
                     self.state.user_vars.insert(name.to_lowercase().into(), (value, ty.collation()));
                 }
-                (Out::Target(Target::Local(variable)), Caller::Routine { frame, loaded, .. }) => self.assign(loaded, frame, variable, value, &ty)?,
+                (Out::Target(Target::Local(variable)), Caller::Routine { frame, loaded, .. }) => self.assign_local(loaded, frame, variable, value, &ty)?,
                 (Out::Parameter(index), _) => {
                     let name = loaded.program.variables[at].name.as_str().into();
                     self.routines.out_parameters.push(OutParameter { index, name, value, ty: ty.ty });

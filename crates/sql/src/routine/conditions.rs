@@ -48,8 +48,12 @@ impl Session {
                 }
             }
         }
+        // The condition that is raised again stays the server's, if it was.
+        let items = if signal.state.is_none() && items.is_empty() { None } else { Some(items) };
         if !is_warning {
-            self.state.diagnostics.set_raised(items);
+            if let Some(items) = items {
+                self.state.diagnostics.set_raised(items);
+            }
             return Err(raised.into());
         }
         let warning = Warning { level: Level::Warning, code: raised.code, message: raised.message };
@@ -130,23 +134,21 @@ fn unnamed(state: SqlState) -> MySqlError {
 fn condition(diagnostics: &Diagnostics, at: usize, item: ConditionItem) -> Option<(Value, ExprType)> {
     let condition = diagnostics.conditions().get(at)?;
     let (state, items) = diagnostics.state_and_items(at)?;
-    let set = items.iter().find(|(set, _)| *set == item).map(|(_, text)| text.as_str());
+    let set = items.into_iter().flatten().find(|(set, _)| *set == item).map(|(_, text)| text.as_str());
+    // SIGNAL says of no class who has made it.
+    let made = |class: &'static str| if items.is_some() { "" } else { class };
     let text = match item {
         ConditionItem::MysqlErrno => return Some((Value::Int(i64::from(condition.code)), ExprType::bigint(true))),
         ConditionItem::MessageText => condition.message.as_str(),
         ConditionItem::ReturnedSqlstate => state.as_str(),
-        ConditionItem::ClassOrigin => set.unwrap_or(origin(state, 2)),
-        ConditionItem::SubclassOrigin => set.unwrap_or(origin(state, 5)),
+        ConditionItem::ClassOrigin => set.unwrap_or(made(if is_standard(state) { "ISO 9075" } else { "MySQL" })),
+        ConditionItem::SubclassOrigin => set.unwrap_or(made(if is_standard(state) || state.as_str().ends_with("000") { "ISO 9075" } else { "MySQL" })),
         _ => set.unwrap_or_default(),
     };
     Some((Value::text(text), ExprType::column(ColumnType::varchar(MESSAGE_MAX as u32, Collation::utf8mb4()), true)))
 }
 
-/// Who has made the class of a SQLSTATE, or with `length` 5 all of it.
-fn origin(state: SqlState, length: usize) -> &'static str {
-    let standard = |first: u8| matches!(first, b'0'..=b'4' | b'A'..=b'H');
-    let bytes = state.as_bytes();
-    let class = standard(bytes[0]);
-    let subclass = bytes[2..] == *b"000" || standard(bytes[2]);
-    if class && (length == 2 || subclass) { "ISO 9075" } else { "MySQL" }
+/// The class of the SQLSTATE is one of those that the standard has for itself.
+fn is_standard(state: SqlState) -> bool {
+    matches!(state.as_bytes()[0], b'0'..=b'4' | b'A'..=b'H')
 }

@@ -13,9 +13,6 @@ use crate::parse::print::quote;
 use crate::session::{Session, SessionState, error};
 use crate::variables::SqlModes;
 
-/// Characters of a COMMENT.
-const COMMENT_MAX: usize = 2048;
-
 impl Session {
     /// CREATE PROCEDURE.
     pub(crate) async fn create_routine(&mut self, create: &CreateRoutine) -> Result<Outcome, Failure> {
@@ -27,7 +24,6 @@ impl Session {
         if name.chars().count() > 64 {
             return Err(error::too_long_ident(name).into());
         }
-        check_comment(name, &create.characteristics)?;
         let database = self.state.instance.database().clone();
         let catalog = database.catalog();
         let schema_collation = catalog.schema(&schema).map(|schema| schema.collation).ok_or_else(|| error::bad_db(&schema))?;
@@ -80,7 +76,6 @@ impl Session {
     /// ALTER PROCEDURE.
     pub(crate) async fn alter_routine(&mut self, name: &ObjectName, characteristics: &Characteristics) -> Result<Outcome, Failure> {
         let schema = self.routine_schema(name)?;
-        check_comment(&name.name, characteristics)?;
         let cx = self.ddl_context();
         let database = self.state.instance.database().clone();
         let altered = |def: &mut RoutineDef| {
@@ -114,13 +109,6 @@ impl Session {
             return Err(errors::dbaccess_denied_error(&client.account_user, &client.account_host, &schema));
         }
         Ok(schema)
-    }
-}
-
-fn check_comment(name: &str, characteristics: &Characteristics) -> Result<(), MySqlError> {
-    match &characteristics.comment {
-        Some(comment) if comment.chars().count() > COMMENT_MAX => Err(errors::too_long_routine_comment(name, COMMENT_MAX)),
-        _ => Ok(()),
     }
 }
 

@@ -97,8 +97,7 @@ fn variable_types(variables: &[Variable], def: &RoutineDef) -> Result<Vec<Option
 
 /// The body of a stored routine.
 fn program(def: &RoutineDef) -> Result<Program, MySqlError> {
-    let quoted = if SqlModes(def.sql_mode).has(SqlModes::ANSI_QUOTES) { format!("\"{}\"", def.name.replace('"', "\"\"")) } else { quote(&def.name) };
-    let text = format!("CREATE {} {quoted}({})\n{}", def.kind.name(), def.parameters, def.body);
+    let text = format!("CREATE {} {}({})\n{}", def.kind.name(), quote(&def.name), def.parameters, def.body);
     match parse::parse_single(&text, parse_options(SqlModes(def.sql_mode)))?.statement {
         Statement::CreateRoutine(create) => Ok(create.program),
         _ => Err(MySqlError::with_message(1457, format!("Failed to load routine {}.{}. The routine in the catalog is not readable", def.schema, def.name))),

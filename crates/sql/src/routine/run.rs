@@ -237,7 +237,7 @@ impl Session {
     }
 
     /// Puts a value into a variable, converted as a column's. Errors 1264, 1366, 1406 and the like.
-    pub(super) fn assign(&mut self, loaded: &Loaded, frame: &mut Frame, variable: usize, value: Value, ty: &ExprType) -> Result<(), MySqlError> {
+    pub(super) fn assign_local(&mut self, loaded: &Loaded, frame: &mut Frame, variable: usize, value: Value, ty: &ExprType) -> Result<(), MySqlError> {
         let Some(column) = &loaded.types[variable] else {
             frame.types[variable] = ty.clone().with_nullable(true);
             frame.values[variable] = value;
@@ -344,7 +344,7 @@ impl Session {
                 self.set_locals(frame, &value.locals);
                 self.state.bind_params = true;
                 let (value, ty) = self.value_of(&value.expr).await?;
-                self.assign(loaded, frame, *variable, value, &ty)?;
+                self.assign_local(loaded, frame, *variable, value, &ty)?;
                 Ok(next)
             }
             Instruction::JumpUnless { condition, to, .. } => {
@@ -376,7 +376,7 @@ impl Session {
                     return Err(errors::sp_wrong_no_of_fetch_args().into());
                 }
                 for (variable, value) in into.iter().zip(row) {
-                    self.assign(loaded, frame, *variable, value, &ExprType::null())?;
+                    self.assign_local(loaded, frame, *variable, value, &ExprType::null())?;
                 }
                 Ok(next)
             }
@@ -392,7 +392,7 @@ impl Session {
     fn assign_target(&mut self, loaded: &Loaded, frame: &mut Frame, target: &Target, value: Value, ty: &ExprType) -> Result<(), MySqlError> {
         match target {
             Target::User(name) => self.state.set_user_var(&name.to_lowercase().into(), value, ty.collation()),
-            Target::Local(variable) => self.assign(loaded, frame, *variable, value, ty),
+            Target::Local(variable) => self.assign_local(loaded, frame, *variable, value, ty),
         }
     }
 

@@ -14,7 +14,8 @@ struct Details {
     /// Which of the conditions.
     at: usize,
     state: SqlState,
-    items: SignalItems,
+    /// `None`: SIGNAL has nothing to do with it.
+    items: Option<SignalItems>,
 }
 
 /// Conditions of the last statement that was not about them.
@@ -29,7 +30,7 @@ pub struct Diagnostics {
     /// Of the conditions whose SQLSTATE is not that of their number, or that SIGNAL has said more of.
     details: Vec<Details>,
     /// What SIGNAL has said of the error that its statement ends with.
-    raised: SignalItems,
+    raised: Option<SignalItems>,
 }
 
 impl Diagnostics {
@@ -40,7 +41,7 @@ impl Diagnostics {
         self.warnings = 0;
         self.errors = 0;
         self.details.clear();
-        self.raised.clear();
+        self.raised = None;
     }
 
     /// `limit` is `max_error_count`; notes come only with `sql_notes`.
@@ -73,24 +74,24 @@ impl Diagnostics {
     }
 
     pub fn push_error(&mut self, error: &MySqlError, limit: usize) {
-        let items = std::mem::take(&mut self.raised);
+        let items = self.raised.take();
         let warning = Warning { level: Level::Error, code: error.code, message: error.message.clone() };
         self.push_signalled(warning, error.sqlstate, items, limit);
     }
 
     /// A condition that SIGNAL has made.
-    pub fn push_signalled(&mut self, warning: Warning, state: SqlState, items: SignalItems, limit: usize) {
+    pub fn push_signalled(&mut self, warning: Warning, state: SqlState, items: Option<SignalItems>, limit: usize) {
         let at = self.conditions.len();
         let own_state = state != errors::sqlstate(warning.code);
         self.push(warning, limit, true);
-        if self.conditions.len() > at && (own_state || !items.is_empty()) {
+        if self.conditions.len() > at && (own_state || items.is_some()) {
             self.details.push(Details { at, state, items });
         }
     }
 
     /// SIGNAL ends its statement with an error, of which it has said this.
     pub fn set_raised(&mut self, items: SignalItems) {
-        self.raised = items;
+        self.raised = Some(items);
     }
 
     /// The last condition is no more.
@@ -101,12 +102,12 @@ impl Diagnostics {
         self.errors -= u64::from(last.level == Level::Error);
     }
 
-    /// The SQLSTATE of a condition, counted from 0, and what SIGNAL has said of it.
-    pub fn state_and_items(&self, at: usize) -> Option<(SqlState, &[(ConditionItem, String)])> {
+    /// The SQLSTATE of a condition, counted from 0, and what SIGNAL has said of it, if SIGNAL has made it.
+    pub fn state_and_items(&self, at: usize) -> Option<(SqlState, Option<&SignalItems>)> {
         let condition = self.conditions.get(at)?;
         Some(match self.details.iter().find(|details| details.at == at) {
-            Some(details) => (details.state, details.items.as_slice()),
-            None => (errors::sqlstate(condition.code), Default::default()),
+            Some(details) => (details.state, details.items.as_ref()),
+            None => (errors::sqlstate(condition.code), None),
         })
     }
 

@@ -431,7 +431,6 @@ errors! {
     partition_column_list_error() 1653 "HY000" "Inconsistency in usage of column lists for partitioning";
     wrong_type_column_value_error() 1654 "HY000" "Partition column values of incorrect type";
     maxvalue_in_values_in() 1656 "HY000" "Cannot use MAXVALUE as value in VALUES IN";
-    too_long_routine_comment(name, max) 1660 "HY000" "Comment for routine '{name:.64}' is too long (max = {max})";
     warn_deprecated_syntax_no_replacement(variable) 1681 "HY000" "'{variable}' is deprecated and will be removed in a future release.";
     data_out_of_range(kind, expression) 1690 "22003" "{kind} value is out of range in '{expression}'";
     wrong_spvar_type_in_limit() 1691 "HY000" "A variable of a non-integer based type in LIMIT clause";
@@ -513,7 +512,6 @@ errors! {
     row_in_wrong_partition(partition) 1863 "HY000" "Found a row in wrong partition {partition}";
     mts_event_bigger_pending_jobs_size_max(event, name, position, size, exceeds) 1864 "HY000" "Cannot schedule event {event}, relay-log name {name}, position {position} to Worker thread because its size {size} exceeds {exceeds} of slave_pending_jobs_size_max.";
     aes_invalid_iv(function, bytes) 1882 "HY000" "The initialization vector supplied to {function} is too short. Must be at least {bytes} bytes long";
-    get_stacked_da_without_active_handler() 1887 "0Z002" "GET STACKED DIAGNOSTICS when handler not active";
     get_stacked_da_without_active_handler() 3004 "0Z002" "GET STACKED DIAGNOSTICS when handler not active";
     warn_legacy_syntax_converted(from, to) 3005 "HY000" "{from} is no longer supported. The statement was converted to {to}.";
     binlog_unsafe_fulltext_plugin() 3006 "HY000" "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value on the slave.";

@@ -175,7 +175,7 @@ impl Parser<'_> {
     /// `(IN a INT, …)`: the text between the parentheses.
     fn routine_parameters(&mut self) -> Result<String> {
         self.expect_sym("(")?;
-        let start = self.start();
+        let start = self.previous_end();
         while !self.is_sym(")") {
             let mode = match self.any_kw(&["INOUT", "OUT", "IN"]) {
                 Some("OUT") => ParameterMode::Out,
@@ -737,7 +737,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// SET: variables of the routine one by one, others as outside of routines.
+    /// SET: each assignment is a step of its own, as in MySQL.
     fn set_steps(&mut self) -> Result<()> {
         let assigns = self.is_sym_at(2, "=") || self.is_sym_at(2, ":=");
         if self.is_kw_at(1, "PASSWORD") || (["ROLE", "DEFAULT", "RESOURCE"].iter().any(|word| self.is_kw_at(1, word)) && !assigns) {
@@ -746,41 +746,29 @@ impl Parser<'_> {
         if assigns && self.is_kw_at(1, "NAMES") && self.local_named("NAMES").is_some() {
             return Err(errors::sp_bad_var_shadow("names"));
         }
-        let text_start = self.start();
         self.expect_kw("SET")?;
         let mut inherited = None;
-        let mut items = Vec::new();
-        self.params = 0;
-        self.routine().locals.clear();
         loop {
             let assigned = self.local().filter(|_| self.is_sym_at(1, "=") || self.is_sym_at(1, ":="));
-            match assigned {
+            let instruction = match assigned {
                 Some(variable) => {
-                    self.push_set(std::mem::take(&mut items), text_start);
                     self.advance();
                     self.advance();
-                    let value = self.routine_expr()?;
-                    self.routine().push(Instruction::Set { variable, value, resume: None });
+                    Instruction::Set { variable, value: self.routine_expr()?, resume: None }
                 }
-                None => items.push(self.set_item(&mut inherited)?),
-            }
+                None => {
+                    let start = self.start();
+                    let (item, locals) = self.with_locals(|p| p.set_item(&mut inherited))?;
+                    let text = format!("SET {}", &self.sql[start..self.previous_end()]);
+                    let statement = RoutineStatement { statement: Statement::Set(vec![item]), text, locals, set_vars: Vec::new() };
+                    Instruction::Run(Box::new(statement))
+                }
+            };
+            self.routine().push(instruction);
             if !self.sym(",") {
-                self.push_set(items, text_start);
                 return Ok(());
             }
         }
-    }
-
-    /// The items read so far, whose parameters are the current ones.
-    fn push_set(&mut self, items: Vec<SetItem>, start: usize) {
-        let locals = std::mem::take(&mut self.routine().locals);
-        self.params = 0;
-        if items.is_empty() {
-            return;
-        }
-        let text = self.sql[start..self.previous_end()].to_string();
-        let statement = RoutineStatement { statement: Statement::Set(items), text, locals, set_vars: Vec::new() };
-        self.routine().push(Instruction::Run(Box::new(statement)));
     }
 
     /// SIGNAL and RESIGNAL.

@@ -23,6 +23,7 @@ mod parallel;
 mod parallel_insert;
 mod prepared;
 mod privileges;
+mod procedures;
 mod progress;
 mod replay;
 mod row_locks;

@@ -576,7 +576,7 @@ impl Parser<'_> {
         let start = self.routine().next();
         match self.any_kw(&["LOOP", "WHILE", "REPEAT"]) {
             Some("LOOP") => {
-                self.steps_until(&["END"])?;
+                self.branch(&["END"])?;
                 self.expect_kw("END")?;
                 self.expect_kw("LOOP")?;
                 self.routine().push(Instruction::Jump(start));
@@ -585,7 +585,7 @@ impl Parser<'_> {
                 let condition = self.routine_expr()?;
                 self.expect_kw("DO")?;
                 let check = self.routine().push(Instruction::JumpUnless { condition, to: 0, resume: 0 });
-                self.steps_until(&["END"])?;
+                self.branch(&["END"])?;
                 self.expect_kw("END")?;
                 self.expect_kw("WHILE")?;
                 let routine = self.routine();
@@ -594,7 +594,7 @@ impl Parser<'_> {
                 routine.resume_here(&[check]);
             }
             _ => {
-                self.steps_until(&["UNTIL"])?;
+                self.branch(&["UNTIL"])?;
                 self.expect_kw("UNTIL")?;
                 let condition = self.routine_expr()?;
                 self.expect_kw("END")?;

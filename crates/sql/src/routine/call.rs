@@ -151,6 +151,7 @@ impl Session {
             schema: def.schema.clone(),
             name: def.name.clone(),
             database: self.state.database.clone(),
+            own_database: self.own_database.take(),
             variables: Vec::new(),
             account: None,
             handled: self.routines.handled.len(),
@@ -208,6 +209,7 @@ impl Session {
             let catalog = self.state.instance.database().catalog();
             let virtual_schema = |name: &str| crate::information_schema::is_virtual_schema(name);
             self.set_database(running.database.filter(|name| virtual_schema(name) || catalog.schema(name).is_some()));
+            self.own_database = running.own_database;
             if let Some((user, host, unrestricted)) = running.account {
                 let client = &mut self.state.client;
                 (client.account_user, client.account_host, client.unrestricted) = (user, host, unrestricted);

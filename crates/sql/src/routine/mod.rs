@@ -57,6 +57,8 @@ struct Running {
     schema: Str,
     name: Str,
     database: Option<Str>,
+    /// `Session::own_database`, which statements of the routine have for themselves.
+    own_database: Option<Option<Str>>,
     variables: Vec<(VarId, VarValue)>,
     /// Account and host, and whether it was the server itself; `None`: the routine runs as its invoker.
     account: Option<(String, String, bool)>,

@@ -222,6 +222,8 @@ impl Session {
             Err(other) => Err(other),
         };
         self.end_set_vars();
+        // EXECUTE of what was prepared elsewhere.
+        self.leave_database();
         self.state.bind_params = false;
         self.state.params.clear();
         self.state.declared_types.clear();

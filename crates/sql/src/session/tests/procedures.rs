@@ -193,3 +193,36 @@ async fn statements_of_a_loop_keep_their_plans() {
     client.ok("ALTER TABLE t MODIFY b VARCHAR(30) DEFAULT 'x', ADD c INT").await;
     assert_eq!(client.error("CALL p(20)").await.0, 1136);
 }
+
+#[tokio::test]
+async fn diagnostics_are_of_the_statement_before() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    client.error("SELECT 1 FROM nope").await;
+    client.ok("GET DIAGNOSTICS CONDITION 1 @s = RETURNED_SQLSTATE, @e = MYSQL_ERRNO, @m = MESSAGE_TEXT").await;
+    assert_eq!(client.rows("SELECT @s, @e, @m").await, [["42S02", "1146", "Table 'd.nope' doesn't exist"]]);
+    client.ok("INSERT INTO t VALUES (1), (2)").await;
+    client.ok("GET DIAGNOSTICS @n = NUMBER, @r = ROW_COUNT").await;
+    assert_eq!(client.rows("SELECT @n, @r").await, table("0 2"));
+    client.error("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'mine', SCHEMA_NAME = 'here'").await;
+    client.ok("GET DIAGNOSTICS CONDITION 1 @s = RETURNED_SQLSTATE, @c = CLASS_ORIGIN, @n = SCHEMA_NAME, @t = TABLE_NAME").await;
+    assert_eq!(client.rows("SELECT @s, @c, @n, @t").await, [["45000", "", "here", ""]]);
+    // A condition that is not there is one more.
+    client.ok("GET DIAGNOSTICS CONDITION 2 @e = MYSQL_ERRNO").await;
+    assert_eq!(client.rows("SHOW WARNINGS").await.len(), 2);
+}
+
+#[tokio::test]
+async fn what_was_prepared_elsewhere_leaves_a_procedure_where_it_is() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE DATABASE other").await;
+    client.ok("PREPARE s FROM 'SELECT DATABASE() INTO @in'").await;
+    client.ok("CREATE PROCEDURE other.p() BEGIN EXECUTE s; SET @after = DATABASE(); END").await;
+    client.ok("USE other").await;
+    client.ok("PREPARE c FROM 'CALL p()'").await;
+    client.ok("USE d").await;
+    client.ok("EXECUTE c").await;
+    assert_eq!(client.rows("SELECT DATABASE(), @in, @after").await, table("d d other"));
+}

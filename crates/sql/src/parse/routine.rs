@@ -518,7 +518,7 @@ impl Parser<'_> {
         }
         let number = routine.program.handlers.len();
         let declared = routine.push(Instruction::Declare { handler: number, after: 0 });
-        routine.program.handlers.push(Handler { exit, conditions, first: declared + 1 });
+        routine.program.handlers.push(Handler { conditions, first: declared + 1 });
         let scope = routine.current().scope;
         routine.program.scopes[scope].handlers.push(number);
         routine.open_scope(true);

@@ -83,7 +83,7 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    /// What GET DIAGNOSTICS asks. Error 1887; a condition that is not there is itself one more condition, and no error.
+    /// What GET DIAGNOSTICS asks. Error 3004; a condition that is not there is itself one more condition, and no error.
     pub(super) async fn diagnostics<'g>(&mut self, get: &'g GetDiagnostics) -> Result<Vec<(&'g Target, Value, ExprType)>, Failure> {
         let stacked = match (get.stacked, self.routines.handled.last()) {
             (false, _) => None,

@@ -1,6 +1,6 @@
 //! SHOW and DESCRIBE.
 //!
-//! Each form makes an [`Answer`]: columns and rows. LIKE filters its first column, WHERE is any condition over its columns.
+//! Each form makes an [`Answer`]: columns and rows. LIKE filters the column of names (the first one, but of routines), WHERE is any condition over its columns.
 
 mod binlog;
 mod create;
@@ -74,7 +74,8 @@ pub fn show(state: &mut SessionState, show: &Show) -> Result<Answer, MySqlError>
                 ShowWhat::Tables { .. } | ShowWhat::TableStatus { .. } | ShowWhat::Databases => Collation::by_name("utf8mb4_bin").unwrap_or_else(Collation::utf8mb4),
                 _ => Collation::by_name("utf8mb4_general_ci").unwrap_or_else(Collation::utf8mb4),
             };
-            answer.rows.retain(|row| row[0].as_str().is_some_and(|s| collation.like(s.as_bytes(), pattern.as_bytes(), Some('\\'))));
+            let named = usize::from(matches!(show.what, ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus));
+            answer.rows.retain(|row| row[named].as_str().is_some_and(|s| collation.like(s.as_bytes(), pattern.as_bytes(), Some('\\'))));
         }
         Some(ShowFilter::Where(condition)) => {
             let bound = bind::bind_fields_expr(condition, &answer.fields, true, state)?;

@@ -108,8 +108,6 @@ pub struct BlockScope {
 /// DECLARE … HANDLER.
 #[derive(Debug, Clone)]
 pub struct Handler {
-    /// EXIT, not CONTINUE.
-    pub exit: bool,
     /// What it is for.
     pub conditions: Vec<HandledCondition>,
     /// The first step of its body.

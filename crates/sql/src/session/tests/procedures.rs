@@ -226,3 +226,16 @@ async fn what_was_prepared_elsewhere_leaves_a_procedure_where_it_is() {
     client.ok("EXECUTE c").await;
     assert_eq!(client.rows("SELECT DATABASE(), @in, @after").await, table("d d other"));
 }
+
+#[tokio::test]
+async fn what_is_listed_is_filtered_by_the_routines_name() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE PROCEDURE one() COMMENT 'said' SELECT 1").await;
+    client.ok("CREATE PROCEDURE two() SELECT 2").await;
+    let rows = client.rows("SHOW PROCEDURE STATUS LIKE 'o%'").await;
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0][0].as_str(), rows[0][1].as_str(), rows[0][7].as_str()), ("d", "one", "said"));
+    assert_eq!(client.rows("SHOW PROCEDURE STATUS WHERE Db = 'd'").await.len(), 2);
+    assert!(client.rows("SHOW FUNCTION STATUS").await.is_empty());
+}

@@ -210,7 +210,7 @@ fn steps(body: &str) -> Vec<String> {
         Instruction::Open(cursor) => format!("open {cursor}"),
         Instruction::Fetch { cursor, into } => format!("fetch {cursor} {into:?}"),
         Instruction::Close(cursor) => format!("close {cursor}"),
-        Instruction::CaseNotFound => "no case".into(),
+        Instruction::CaseNotFound => "no case".to_string(),
     };
     program(body).steps.into_iter().map(step).collect()
 }

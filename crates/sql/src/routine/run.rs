@@ -415,7 +415,7 @@ impl Session {
             }
             let sqlstate = self.state.diagnostics.state_and_items(index).map_or_else(|| errors::sqlstate(condition.code), |(state, _)| state);
             let error = MySqlError { code: condition.code, sqlstate, message: condition.message.clone() };
-            let handler = handler_for(&loaded.program, loaded.program.steps[at].scope, &error, Level::Warning);
+            let handler = handler_for(&loaded.program, loaded.program.steps[at].scope, &error, condition.level);
             if let Some(handler) = handler.filter(|handler| frame.visible.contains(handler)) {
                 found = Some((handler, error));
                 break;

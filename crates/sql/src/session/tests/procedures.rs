@@ -1,4 +1,4 @@
-//! Stored procedures, as far as golden answers cannot show it: several results, KILL, restart, the binary log, privileges.
+//! Stored procedures, as far as golden answers cannot show it: several results, KILL, the account that they run as, privileges.
 
 use std::time::Duration;
 

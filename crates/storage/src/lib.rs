@@ -56,6 +56,6 @@ pub use txn::{
     TxnActivity, TxnSize, WaitReport,
 };
 pub use waits::{
-    Blocked, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,
+    Blocked, CommitSyncs, FutureWait, LatchMode, LatchPlace, LatchWaits, LatchedPage, TimeSplit, WaitKind, WaitSum, Waits, blocked, for_helpers, waiting,
 };
 pub use wal::{CommitAnatomy, HistogramBucket, HistogramReport, LogFollower, Record as LogRecord};

@@ -36,23 +36,26 @@ pub enum Stage {
     ReadingTables,
 }
 
-const STAGES: [Stage; 15] = [
-    Stage::Executing,
-    Stage::WaitingForMetadataLock,
-    Stage::ReadingFile,
-    Stage::CopyingRows,
-    Stage::ReadingRows,
-    Stage::ChangingRows,
-    Stage::CheckingPages,
-    Stage::CheckingEntries,
-    Stage::BuildingIndexes,
-    Stage::FillingPages,
-    Stage::MovingPages,
-    Stage::RollingBack,
-    Stage::Committing,
-    Stage::WaitingForReplica,
-    Stage::ReadingTables,
-];
+impl Stage {
+    /// In the order of their numbers.
+    pub const ALL: [Stage; 15] = [
+        Stage::Executing,
+        Stage::WaitingForMetadataLock,
+        Stage::ReadingFile,
+        Stage::CopyingRows,
+        Stage::ReadingRows,
+        Stage::ChangingRows,
+        Stage::CheckingPages,
+        Stage::CheckingEntries,
+        Stage::BuildingIndexes,
+        Stage::FillingPages,
+        Stage::MovingPages,
+        Stage::RollingBack,
+        Stage::Committing,
+        Stage::WaitingForReplica,
+        Stage::ReadingTables,
+    ];
+}
 
 /// The present stage of one session's statement, and the work done and to do in it, in the stage's unit.
 #[derive(Debug, Default)]
@@ -81,7 +84,7 @@ impl Progress {
     }
 
     pub fn stage(&self) -> Stage {
-        STAGES[self.stage.load(Ordering::Relaxed) as usize]
+        Stage::ALL[self.stage.load(Ordering::Relaxed) as usize]
     }
 
     pub fn done(&self) -> u64 {
@@ -108,7 +111,7 @@ mod tests {
     fn stages_read_back() {
         let progress = Progress::default();
         assert_eq!((progress.stage(), progress.total()), (Stage::Executing, None));
-        for (n, stage) in STAGES.into_iter().enumerate() {
+        for (n, stage) in Stage::ALL.into_iter().enumerate() {
             progress.enter(stage, 10);
             progress.add(12);
             assert_eq!((progress.stage(), progress.done(), progress.total()), (stage, 12, Some(12)));

@@ -65,6 +65,25 @@ impl WaitSum {
     }
 }
 
+/// Syncs of the log that the commits of a statement waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitSyncs {
+    pub count: u64,
+    /// Commits that they made durable, those of others too.
+    pub commits: u64,
+    /// How long they took.
+    pub nanos: u64,
+}
+
+impl CommitSyncs {
+    /// Adds those of another statement.
+    pub fn add(&mut self, other: CommitSyncs) {
+        self.count += other.count;
+        self.commits += other.commits;
+        self.nanos += other.nanos;
+    }
+}
+
 /// What a page is that was latched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LatchedPage {
@@ -218,6 +237,10 @@ pub struct Waits {
     cpu_waiting: AtomicU64,
     /// Bytes of the binary log's events that it has made.
     binlog_bytes: AtomicU64,
+    /// As `CommitSyncs` has them.
+    syncs: AtomicU64,
+    synced_commits: AtomicU64,
+    sync_nanos: AtomicU64,
 }
 
 /// A statement's time, taken apart. All in nanoseconds.
@@ -235,6 +258,8 @@ pub struct TimeSplit {
     pub latches: Vec<LatchWaits>,
     /// No time, but what some of it went into: bytes of the binary log's events that the statement has made. See [`Waits::note_binlog_bytes`].
     pub binlog_bytes: u64,
+    /// What its waits for the log were for, as far as they were for commits.
+    pub syncs: CommitSyncs,
 }
 
 impl TimeSplit {
@@ -273,7 +298,21 @@ impl Waits {
             cpu_helping: AtomicU64::new(0),
             cpu_waiting: AtomicU64::new(0),
             binlog_bytes: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            synced_commits: AtomicU64::new(0),
+            sync_nanos: AtomicU64::new(0),
         })
+    }
+
+    /// The statement that this thread works for has waited for a sync that made so many commits durable.
+    pub(crate) fn note_sync(commits: u64, took: Duration) {
+        CURRENT.with_borrow(|current| {
+            if let Some(waits) = current {
+                waits.add_to(&waits.syncs, 1);
+                waits.add_to(&waits.synced_commits, commits);
+                waits.add_to(&waits.sync_nanos, nanos(took));
+            }
+        });
     }
 
     /// The statement that this thread works for has made so many bytes of events for the binary log.
@@ -314,9 +353,9 @@ impl Waits {
         self.used.store(false, Ordering::Relaxed);
         self.kinds.iter().for_each(Sum::clear);
         self.latches.lock().clear();
-        for counter in [&self.held, &self.away, &self.helped, &self.cpu_mark, &self.cpu, &self.cpu_helping, &self.cpu_waiting, &self.binlog_bytes] {
-            counter.store(0, Ordering::Relaxed);
-        }
+        let times = [&self.held, &self.away, &self.helped, &self.cpu_mark, &self.cpu, &self.cpu_helping, &self.cpu_waiting];
+        let others = [&self.binlog_bytes, &self.syncs, &self.synced_commits, &self.sync_nanos];
+        times.into_iter().chain(others).for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 
     fn add_to(&self, counter: &AtomicU64, nanos: u64) {
@@ -450,6 +489,7 @@ impl Waits {
             waits: WaitKind::ALL.map(|kind| self.kinds[kind as usize].get()),
             latches: longest_first(self.latches.lock().clone()),
             binlog_bytes: load(&self.binlog_bytes),
+            syncs: CommitSyncs { count: load(&self.syncs), commits: load(&self.synced_commits), nanos: load(&self.sync_nanos) },
         }
     }
 }

@@ -139,8 +139,8 @@ impl Database {
         self.accounts_version.load(Ordering::Acquire)
     }
 
-    /// To be called after the changed accounts have been published.
-    pub(crate) fn note_accounts_changed(&self) {
+    /// To be called after the changed accounts have been published, and when something else has changed what they may do.
+    pub fn note_accounts_changed(&self) {
         self.accounts_version.fetch_add(1, Ordering::Release);
     }
 

@@ -1,6 +1,6 @@
 //! What accounts may do, as the catalog keeps it. Who checks it is the SQL layer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,8 @@ impl Privileges {
     pub const CREATE_USER: Privileges = Privileges(1 << 25);
     pub const EVENT: Privileges = Privileges(1 << 26);
     pub const TRIGGER: Privileges = Privileges(1 << 27);
+    pub const CREATE_ROLE: Privileges = Privileges(1 << 29);
+    pub const DROP_ROLE: Privileges = Privileges(1 << 30);
 
     /// What can be granted for columns.
     pub const OF_COLUMN: Privileges = Privileges::SELECT.and(Privileges::INSERT).and(Privileges::UPDATE).and(Privileges::REFERENCES);
@@ -129,6 +131,13 @@ pub const DYNAMIC_PRIVILEGES: [&str; 13] = [
     "RESOURCE_GROUP_USER", "ROLE_ADMIN", "SET_USER_ID", "SYSTEM_VARIABLES_ADMIN", "XA_RECOVER_ADMIN",
 ];
 
+/// What an account is called. Any account can be granted to others as a role.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AccountName {
+    pub user: String,
+    pub host: String,
+}
+
 /// What one account may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
@@ -143,6 +152,15 @@ pub struct Grants {
     /// ON PROCEDURE schema.name, by both names; that of the procedure in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub routines: BTreeMap<String, BTreeMap<String, Privileges>>,
+    /// Accounts whose privileges it may take on as roles.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub roles: BTreeSet<AccountName>,
+    /// Those of `roles` that it may grant to others: WITH ADMIN OPTION.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub administered: BTreeSet<AccountName>,
+    /// Roles that its sessions begin with. Mandatory ones need not be among `roles`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub default_roles: BTreeSet<AccountName>,
 }
 
 /// What one account may do with a table.
@@ -162,6 +180,49 @@ impl Grants {
             dynamic: DYNAMIC_PRIVILEGES.iter().map(|name| ((*name).to_owned(), true)).collect(),
             ..Grants::default()
         }
+    }
+
+    /// Adds what a role may do, and which roles it may grant. Which roles the account itself has stays.
+    pub fn add_role(&mut self, role: &Grants) {
+        self.global = self.global.and(role.global);
+        for (name, grantable) in &role.dynamic {
+            *self.dynamic.entry(name.clone()).or_default() |= *grantable;
+        }
+        for (schema, privileges) in &role.schemas {
+            let granted = self.schemas.entry(schema.clone()).or_default();
+            *granted = granted.and(*privileges);
+        }
+        for (schema, tables) in &role.tables {
+            let granted = self.tables.entry(schema.clone()).or_default();
+            for (table, of_role) in tables {
+                let of_table = granted.entry(table.clone()).or_default();
+                of_table.table = of_table.table.and(of_role.table);
+                for (column, privileges) in &of_role.columns {
+                    let of_column = of_table.columns.entry(column.clone()).or_default();
+                    *of_column = of_column.and(*privileges);
+                }
+            }
+        }
+        for (schema, routines) in &role.routines {
+            let granted = self.routines.entry(schema.clone()).or_default();
+            for (routine, of_role) in routines {
+                let of_routine = granted.entry(routine.clone()).or_default();
+                *of_routine = of_routine.and(*of_role);
+            }
+        }
+        self.administered.extend(role.administered.iter().cloned());
+    }
+
+    /// Takes a role away.
+    pub fn remove_role(&mut self, role: &AccountName) {
+        self.roles.remove(role);
+        self.administered.remove(role);
+        self.default_roles.remove(role);
+    }
+
+    /// The role is granted, or a default one.
+    pub fn names_role(&self, role: &AccountName) -> bool {
+        self.roles.contains(role) || self.default_roles.contains(role)
     }
 
     /// Forgets entries that grant nothing.
@@ -210,6 +271,39 @@ mod tests {
         narrower.grants.tables.entry("d".into()).or_default().insert("t".into(), TableGrants { table: Privileges::NONE, columns: [("a".to_owned(), Privileges::UPDATE)].into() });
         let again: crate::UserDef = serde_json::from_slice(&serde_json::to_vec(&narrower).unwrap()).unwrap();
         assert_eq!(again, narrower);
+    }
+
+    #[test]
+    fn records_tell_of_roles_where_there_are_some() {
+        let role = AccountName { user: "r".into(), host: "%".into() };
+        let without = serde_json::to_string(&Grants::default()).unwrap();
+        assert!(!without.contains("role") && !without.contains("administered"), "{without}");
+        assert_eq!(serde_json::from_str::<Grants>(&without).unwrap(), Grants::default());
+        let mut grants = Grants { roles: [role.clone()].into(), administered: [role.clone()].into(), default_roles: [role.clone()].into(), ..Grants::default() };
+        let again: Grants = serde_json::from_slice(&serde_json::to_vec(&grants).unwrap()).unwrap();
+        assert_eq!(again, grants);
+        assert!(grants.names_role(&role));
+        grants.remove_role(&role);
+        assert_eq!(grants, Grants::default());
+    }
+
+    #[test]
+    fn a_role_adds_what_it_has() {
+        let role = AccountName { user: "r".into(), host: "%".into() };
+        let mut grants = Grants { global: Privileges::PROCESS, roles: [role.clone()].into(), ..Grants::default() };
+        grants.dynamic.insert("BINLOG_ADMIN".into(), true);
+        grants.tables.entry("d".into()).or_default().insert("t".into(), TableGrants { table: Privileges::SELECT, columns: BTreeMap::new() });
+        let other = AccountName { user: "s".into(), host: "%".into() };
+        let mut of_role = Grants { global: Privileges::RELOAD, roles: [other.clone()].into(), administered: [other.clone()].into(), ..Grants::default() };
+        of_role.dynamic.insert("BINLOG_ADMIN".into(), false);
+        of_role.schemas.insert("d".into(), Privileges::DROP);
+        of_role.tables.entry("d".into()).or_default().insert("t".into(), TableGrants { table: Privileges::INSERT, columns: [("a".to_owned(), Privileges::UPDATE)].into() });
+        grants.add_role(&of_role);
+        assert_eq!(grants.global, Privileges::PROCESS.and(Privileges::RELOAD));
+        assert!(grants.dynamic["BINLOG_ADMIN"]);
+        assert_eq!(grants.schemas["d"], Privileges::DROP);
+        assert_eq!(grants.tables["d"]["t"], TableGrants { table: Privileges::SELECT.and(Privileges::INSERT), columns: [("a".to_owned(), Privileges::UPDATE)].into() });
+        assert_eq!((grants.roles, grants.administered), ([role].into(), [other].into()));
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub enum OnDuplicate {
     Error,
     /// INSERT IGNORE: the row is left out.
     Ignore,
+    /// The same of rows that get other numbers if one before them is left out: as `Ignore`, but the rows behind the first that is left out are not in. Call
+    /// again from the next one.
+    IgnoreOne,
     /// REPLACE: the rows in the way are deleted.
     Replace,
     /// ON DUPLICATE KEY UPDATE: stop, and give the row in the way, locked.
@@ -30,7 +33,7 @@ pub enum OnDuplicate {
 pub struct InsertReport {
     /// Rows that are in.
     pub inserted: u64,
-    /// `Ignore`: positions of the rows left out, and the error each would have been.
+    /// `Ignore`, `IgnoreOne`: positions of the rows left out, and the error each would have been.
     pub ignored: Vec<(usize, MySqlError)>,
     /// `Replace`: rows deleted to make room.
     pub replaced: u64,
@@ -188,14 +191,18 @@ impl Table {
         mode: OnDuplicate,
     ) -> Result<InsertReport, MySqlError> {
         let mut report = InsertReport::default();
+        let ignores = matches!(mode, OnDuplicate::Ignore | OnDuplicate::IgnoreOne);
         for (position, row) in rows.iter().enumerate() {
+            if mode == OnDuplicate::IgnoreOne && !report.ignored.is_empty() {
+                break;
+            }
             txn.breathe(1).await?;
             loop {
                 let mut scratch = std::mem::take(&mut txn.scratch);
                 let outcome = self.insert_row(txn, row, mode, &mut scratch).await;
                 txn.scratch = scratch;
                 let outcome = match outcome {
-                    Err(orphan) if orphan.code == NO_PARENT && mode == OnDuplicate::Ignore => {
+                    Err(orphan) if orphan.code == NO_PARENT && ignores => {
                         report.ignored.push((position, orphan));
                         break;
                     }
@@ -213,9 +220,9 @@ impl Table {
                 };
                 match mode {
                     // The row in the way stays locked, so that the answer stays true. None: it went away while we waited for it; try again.
-                    OnDuplicate::Error | OnDuplicate::Ignore if !self.share_conflicting(txn, conflict.index, row).await? => {}
+                    OnDuplicate::Error | OnDuplicate::Ignore | OnDuplicate::IgnoreOne if !self.share_conflicting(txn, conflict.index, row).await? => {}
                     OnDuplicate::Error => return Err(self.duplicate_entry(conflict.index, row)),
-                    OnDuplicate::Ignore => {
+                    OnDuplicate::Ignore | OnDuplicate::IgnoreOne => {
                         report.ignored.push((position, self.duplicate_entry(conflict.index, row)));
                         break;
                     }

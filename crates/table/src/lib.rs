@@ -63,10 +63,11 @@ pub use def::{
 pub use foreign::Generator;
 pub use highkey_binlog::Xid;
 pub use highkey_storage::{
-    ActiveTxn, Blocked, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport, LockExtent,
-    LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked, lower_priority, waiting,
+    ActiveTxn, Blocked, CommitSyncs, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport,
+    LockExtent, LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked,
+    lower_priority, waiting,
 };
-pub use grants::{DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrants};
+pub use grants::{AccountName, DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrants};
 pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
 pub use replica::ReplicaRecord;

@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 /// For how long a thread is kept.
 const TURN: Duration = Duration::from_millis(1);
-/// Steps of work between two looks at the clock; each is a row or so.
+/// The most steps of work from one look at the clock to the next; each is a row or so.
 const STEPS: usize = 32;
 
 /// Since when a task has kept its thread.
 #[derive(Default)]
 pub(crate) struct Pace {
     steps: usize,
+    /// The next look at the clock is after more steps than these: after one where steps take long, as of rows with heavy functions.
+    unwatched: usize,
     since: Option<Instant>,
 }
 
@@ -21,7 +23,7 @@ impl Pace {
     /// To be asked after some steps of work. True now and then: it is time to [`give_way`].
     pub fn is_due(&mut self, steps: usize) -> bool {
         self.steps = self.steps.saturating_add(steps);
-        if self.steps < STEPS {
+        if self.steps <= self.unwatched {
             return false;
         }
         self.steps = 0;
@@ -30,6 +32,7 @@ impl Pace {
         if due || self.since.is_none() {
             self.since = Some(now);
         }
+        self.unwatched = if due { 0 } else { (2 * self.unwatched + 1).min(STEPS - 1) };
         due
     }
 }
@@ -60,9 +63,21 @@ mod tests {
     #[test]
     fn a_turn_ends_when_its_time_is_over() {
         let mut pace = Pace::default();
-        assert!(!pace.is_due(STEPS - 1) && !pace.is_due(1), "the first look begins the turn");
+        assert!(!pace.is_due(STEPS), "the first look begins the turn");
         std::thread::sleep(TURN);
-        assert!(!pace.is_due(STEPS - 1), "not looked at for every step");
-        assert!(pace.is_due(1));
+        assert!(!pace.is_due(1), "not looked at for every step");
+        assert!(pace.is_due(STEPS));
+    }
+
+    #[test]
+    fn long_steps_are_looked_at_one_by_one() {
+        let mut pace = Pace::default();
+        assert!(!pace.is_due(1), "the first look begins the turn");
+        std::thread::sleep(TURN);
+        assert!(!pace.is_due(1) && pace.is_due(1));
+        for _ in 0..3 {
+            std::thread::sleep(TURN);
+            assert!(pace.is_due(1));
+        }
     }
 }

@@ -217,7 +217,8 @@ impl XaBranch {
             let wait = match prepared.commit(log, record, &self.xid) {
                 Ok(wait) => wait,
                 Err(e) => {
-                    // Else the log would be kept for the record until the next try.
+                    // Else the log would be kept for the record until the next try, and a commit without it would commit it. That try goes on with an
+                    // undo that fails here.
                     if let Err(cause) = prepared.inner.forget_added() {
                         tracing::warn!(%cause, "what was to be committed with a prepared transaction cannot be undone now");
                     }
@@ -264,7 +265,7 @@ impl PreparedTransaction {
     /// Its commit record is in the log when it returns.
     fn commit(&mut self, log: Option<&EventSource>, record: Option<&ReplicaRecord>, xid: &Xid) -> Result<CommitWait, MySqlError> {
         if let Some(record) = record {
-            self.inner.add(|txn| record.put(txn))?;
+            self.inner.add(|txn| record.put(txn)).map_err(failed)??;
         }
         let events = self.events(log, "COMMIT", xid);
         self.inner.commit(&events).map_err(failed)

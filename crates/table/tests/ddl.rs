@@ -167,6 +167,35 @@ fn definitions_survive_a_reopen() {
 }
 
 #[test]
+fn who_had_a_role_has_it_no_more_when_it_is_dropped() {
+    let disk = disk(2);
+    let db = open(&disk);
+    let role = |user: &str| AccountName { user: user.into(), host: "%".into() };
+    let account = |user: &str, roles: &[AccountName]| UserDef {
+        user: user.into(),
+        host: "%".into(),
+        plugin: "mysql_native_password".into(),
+        authentication_string: String::new(),
+        password_expired: false,
+        account_locked: false,
+        grants: Grants { roles: roles.iter().cloned().collect(), default_roles: roles.iter().cloned().collect(), ..Grants::default() },
+    };
+    block_on(db.create_user(&cx(), account("r", &[]))).unwrap();
+    block_on(db.create_user(&cx(), account("s", &[]))).unwrap();
+    assert_eq!(block_on(db.create_user(&cx(), account("u", &[role("nobody")]))).unwrap_err().code, 3523);
+    block_on(db.create_user(&cx(), account("u", &[role("r"), role("s")]))).unwrap();
+    let version = db.accounts_version();
+    block_on(db.drop_user(&cx(), "r", "%")).unwrap();
+    assert!(db.accounts_version() > version);
+    let left = |db: &Arc<Database>| db.catalog().user("u", "%").unwrap().grants.clone();
+    let expected = account("u", &[role("s")]).grants;
+    assert_eq!(left(&db), expected);
+    db.shutdown().unwrap();
+    drop(db);
+    assert_eq!(left(&open(&disk)), expected);
+}
+
+#[test]
 fn impossible_tables_are_refused() {
     let db = database();
     let code = |columns, indexes| try_create(&db, "x", columns, indexes).unwrap_err().code;

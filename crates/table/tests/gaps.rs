@@ -143,7 +143,7 @@ fn an_update_that_moves_an_entry_waits_for_the_gap() {
 
 #[test]
 fn what_an_insert_meets_is_locked() {
-    for mode in [OnDuplicate::Error, OnDuplicate::Ignore, OnDuplicate::Report, OnDuplicate::Replace] {
+    for mode in [OnDuplicate::Error, OnDuplicate::Ignore, OnDuplicate::IgnoreOne, OnDuplicate::Report, OnDuplicate::Replace] {
         let (db, table) = given(&[10, 20, 30]);
         block_on(async {
             let mut txn = db.begin(Isolation::RepeatableRead);
@@ -156,7 +156,7 @@ fn what_an_insert_meets_is_locked() {
             let met = table.lock_get(&mut other, 0, &[i(20)], X, WAIT).await;
             match mode {
                 // The entry alone is shared: its row can be locked, but not be deleted.
-                OnDuplicate::Error | OnDuplicate::Ignore => {
+                OnDuplicate::Error | OnDuplicate::Ignore | OnDuplicate::IgnoreOne => {
                     assert_eq!(table.delete(&mut other, &met.unwrap().unwrap()).await.unwrap_err().code, 1205);
                 }
                 _ => assert_eq!(met.unwrap_err().code, 1205),

@@ -507,7 +507,7 @@ fn branch_statement(event: &Event) -> Result<Option<BranchStatement>> {
 fn may_be_done(sql: &str, code: u16) -> bool {
     let mut words = sql.split_whitespace().map(str::to_ascii_uppercase);
     match words.next().as_deref() {
-        Some("CREATE" | "DROP" | "RENAME" | "ALTER") => code == 1396 && words.next().as_deref() == Some("USER"),
+        Some("CREATE" | "DROP" | "RENAME" | "ALTER") => code == 1396 && matches!(words.next().as_deref(), Some("USER" | "ROLE")),
         Some("REVOKE") => matches!(code, 1141 | 1147),
         _ => false,
     }
@@ -543,7 +543,7 @@ mod tests {
 
     #[test]
     fn what_accounts_answer_once_it_is_done() {
-        assert!(may_be_done("create user a", 1396) && may_be_done("DROP USER a", 1396) && !may_be_done("CREATE TABLE a (a INT)", 1396));
+        assert!(may_be_done("create user a", 1396) && may_be_done("DROP USER a", 1396) && may_be_done("CREATE ROLE a, b", 1396) && !may_be_done("CREATE TABLE a (a INT)", 1396));
         assert!(may_be_done("REVOKE SELECT ON d.* FROM a", 1141) && may_be_done("revoke select on d.t from a", 1147));
         assert!(!may_be_done("REVOKE SELECT ON d.* FROM a", 1045) && !may_be_done("GRANT SELECT ON d.t TO a", 1146) && !may_be_done("", 1396));
     }

@@ -90,24 +90,18 @@ struct Way {
     same_order_as: Option<&'static str>,
 }
 
-const WAYS: [Way; 7] = [
+const PARALLEL: &[&str] = &["SET SESSION force_parallel_execute = ON", "SET SESSION parallel_cost_threshold = 0", "SET SESSION parallel_default_dop = 3"];
+
+const WAYS: [Way; 8] = [
     Way { name: "default", settings: &[], executions: 0, same_order_as: None },
     Way { name: "serial", settings: &["SET SESSION force_parallel_execute = OFF"], executions: 0, same_order_as: None },
-    Way {
-        name: "parallel",
-        settings: &[
-            "SET SESSION force_parallel_execute = ON",
-            "SET SESSION parallel_cost_threshold = 0",
-            "SET SESSION parallel_default_dop = 3",
-        ],
-        executions: 0,
-        same_order_as: Some("serial"),
-    },
+    Way { name: "parallel", settings: PARALLEL, executions: 0, same_order_as: Some("serial") },
     Way { name: "prepared", settings: &[], executions: 1, same_order_as: Some("default") },
     Way { name: "fast", settings: &["SET SESSION highkey_executor = fast"], executions: 0, same_order_as: None },
     Way { name: "datafusion", settings: &["SET SESSION highkey_executor = datafusion"], executions: 0, same_order_as: None },
     // By the plan that the first execution has left.
     Way { name: "again", settings: &["SET SESSION highkey_executor = datafusion"], executions: 2, same_order_as: Some("datafusion") },
+    Way { name: "parallel again", settings: PARALLEL, executions: 2, same_order_as: Some("serial") },
 ];
 
 /// A connection of one way.

@@ -1,7 +1,7 @@
 //! Aggregates and window functions.
 
 use highkey_types::errors::invalid_bitwise_aggregate_operands_size;
-use highkey_types::{Collation, ColumnType, MySqlError, Str, TypeKind, Value};
+use highkey_types::{Collation, ColumnType, IntervalUnit, MySqlError, Str, TypeKind, Value};
 
 use super::binder::{Binder, Result};
 use super::errors;
@@ -101,7 +101,7 @@ impl Binder<'_> {
             let text = if args.len() == 1 { self.bits_as_bytes(args.pop().expect("one argument")) } else { self.call(FuncId::Concat, args)? };
             let length = self.cx.group_concat_max_len().min(u64::from(u32::MAX)) as u32;
             let (collation, coercibility) = super::collation::of(&text.ty, self.cx.collation());
-            ty = ExprType::text(length / collation.charset.max_bytes().max(1) as u32, collation, true).with_coercibility(coercibility);
+            ty = ExprType::text(length, collation, true).with_coercibility(coercibility);
             let as_text = ExprType::text(text.ty.char_length(), collation, text.ty.nullable);
             let separator = self.text(call.separator.as_deref().unwrap_or(","));
             args = vec![coerce(text, &as_text), separator];
@@ -329,6 +329,13 @@ impl Binder<'_> {
 
     fn frame(&mut self, frame: &ast::Frame) -> Result<WindowFrame> {
         let (start, end) = (self.frame_bound(&frame.start)?, self.frame_bound(&frame.end)?);
+        for bound in [&start, &end] {
+            if let FrameBoundary::Preceding(offset, _) | FrameBoundary::Following(offset, _) = bound
+                && offset.as_literal().is_some_and(|value| !is_offset(value, frame.rows))
+            {
+                return Err(highkey_types::errors::window_frame_illegal(UNNAMED));
+            }
+        }
         if matches!(start, FrameBoundary::UnboundedFollowing) {
             return Err(highkey_types::errors::window_frame_start_illegal(UNNAMED));
         }
@@ -346,7 +353,7 @@ impl Binder<'_> {
     }
 
     fn frame_bound(&mut self, bound: &ast::FrameBound) -> Result<FrameBoundary> {
-        let mut offset = |expr: &ast::Expr| -> Result<(Expr, Option<highkey_types::IntervalUnit>)> {
+        let mut offset = |expr: &ast::Expr| -> Result<(Expr, Option<IntervalUnit>)> {
             match &expr.kind {
                 Ast::DateArith { value, unit, .. } => {
                     let amount = self.expr(value)?;
@@ -389,6 +396,18 @@ fn check_range(frame: &WindowFrame, order_by: &[SortKey]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a literal counts rows, or can be added to the key of a RANGE.
+fn is_offset(value: &Value, rows: bool) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Int(n) => *n >= 0,
+        Value::UInt(_) => true,
+        Value::Decimal(n) => !rows && !n.is_negative(),
+        Value::Double(n) => !rows && *n >= 0.0,
+        _ => !rows,
+    }
 }
 
 /// A literal that is no positive number.

@@ -375,12 +375,12 @@ impl Binder<'_> {
                 self.compare_rows(op, left, right)
             }
             (Some(items), None) => match &right.kind {
-                Ast::Subquery(query) if matches!(op, CompareOp::Eq | CompareOp::Ne) => self.in_query(left, query, op == CompareOp::Ne),
+                Ast::Subquery(query) if matches!(op, CompareOp::Eq | CompareOp::Ne) => self.row_of_query(left, query, op == CompareOp::Ne),
                 Ast::Subquery(_) => Err(highkey_types::errors::not_supported_yet("ordering of rows and subqueries")),
                 _ => Err(errors::operand_columns(items.len())),
             },
             (None, Some(items)) => match &left.kind {
-                Ast::Subquery(query) if matches!(op, CompareOp::Eq | CompareOp::Ne) => self.in_query(right, query, op == CompareOp::Ne),
+                Ast::Subquery(query) if matches!(op, CompareOp::Eq | CompareOp::Ne) => self.row_of_query(right, query, op == CompareOp::Ne),
                 Ast::Subquery(_) => Err(highkey_types::errors::not_supported_yet("ordering of rows and subqueries")),
                 _ => {
                     let _ = items;

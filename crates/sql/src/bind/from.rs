@@ -81,16 +81,21 @@ impl Binder<'_> {
                 if !partitions.is_empty() {
                     return Err(MySqlError::with_message(1747, "PARTITION () clause on non partitioned table"));
                 }
-                self.check_read(name, alias.as_deref().unwrap_or(&name.name), locks)?;
-                if self.exposing
-                    && let Some(view) = self.named_view(name)?
-                    && let Some(exposed) = self.exposed_ref(&view, alias.as_deref().unwrap_or(&name.name))?
+                let shown = alias.as_deref().unwrap_or(&name.name);
+                self.check_read(name, shown, locks)?;
+                let view = if self.exposing { self.named_view(name)? } else { None };
+                if let Some(view) = &view
+                    && let Some(exposed) = self.exposed_ref(view, shown)?
                 {
                     return Ok(exposed);
                 }
-                let rel = self.named_table(name, alias.as_deref(), index_hints, locks)?;
+                let mut rel = self.named_table(name, alias.as_deref(), index_hints, locks)?;
                 let mut scope = FromScope::of(rel.fields.clone());
                 scope.star.retain(|i| !rel.fields[*i].invisible);
+                if view.is_some() {
+                    // As a derived table's: a view that cannot be exposed, however plainly it reads a table.
+                    rel = self.made_once(shown, rel);
+                }
                 Ok((rel, scope))
             }
             TableRef::Derived { lateral, query, alias, columns } => {

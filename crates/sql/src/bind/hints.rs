@@ -27,7 +27,8 @@ pub(super) fn hints(written: &[OptimizerHint]) -> Hints {
             }
             "NO_PQ" => hints.pq = PqHint::Off,
             "MAX_EXECUTION_TIME" => match hint.args.as_slice() {
-                [n] if n.parse::<u64>().is_ok() => hints.max_execution_time_ms = n.parse().ok(),
+                [n] if n.parse::<u64>().is_ok() && hints.max_execution_time_ms.is_none() => hints.max_execution_time_ms = n.parse().ok(),
+                [n] if n.parse::<u64>().is_ok() => hints.warnings.push((IGNORED, format!("Hint MAX_EXECUTION_TIME({n}) is ignored as conflicting/duplicated"))),
                 _ => hints.warnings.push((IGNORED, "Optimizer hint MAX_EXECUTION_TIME is ignored: it takes a number".to_string())),
             },
             known if KNOWN.contains(&known) => {}
@@ -74,7 +75,7 @@ fn reads(rel: &Rel, name: &str) -> bool {
     found
 }
 
-/// Hints of MySQL that ask for plans this server does not choose between.
+/// Hints of MySQL that ask for plans this server does not choose between, and JOIN_FIXED_ORDER, which `select` takes.
 const KNOWN: &[&str] = &[
     "BKA", "NO_BKA", "BNL", "NO_BNL", "DERIVED_CONDITION_PUSHDOWN", "NO_DERIVED_CONDITION_PUSHDOWN", "GROUP_INDEX", "NO_GROUP_INDEX", "HASH_JOIN", "NO_HASH_JOIN",
     "INDEX", "NO_INDEX", "INDEX_MERGE", "NO_INDEX_MERGE", "JOIN_FIXED_ORDER", "JOIN_INDEX", "NO_JOIN_INDEX", "JOIN_ORDER", "JOIN_PREFIX", "JOIN_SUFFIX", "MERGE",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highkey_table::{Privileges, Table, TableDef};
+use highkey_table::{ColumnDef, Privileges, Table, TableDef};
 use highkey_types::{Charset, Collation, MySqlError, Str};
 
 use super::binder::{Binder, Result};
@@ -12,7 +12,7 @@ use super::from::table_fields;
 use super::merge::{as_bytes, is_recoded};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::update::has_base_table;
-use super::view::{not_updatable_column, root};
+use super::view::{leaf, not_updatable_column, root};
 use crate::parse::ast::{self, ColumnRef, ExprKind as Ast, InsertSource, LoadTarget};
 use crate::plan::{Expr, Field, Rel, RelKind};
 
@@ -84,6 +84,10 @@ impl Binder<'_> {
         let check = self.single_target(&exposed, def, self.operation)?.and_then(|target| target.check);
         let columns: Vec<(&Field, Option<(&Rel, usize)>)> =
             exposed.scope.star.iter().map(|i| (&exposed.scope.fields[*i], root(&exposed.rel, *i).filter(|(scan, _)| matches!(scan.kind, RelKind::Scan { .. })))).collect();
+        let is_copied = |position: &usize| leaf(&exposed.rel, *position).is_some_and(|(leaf, _)| !matches!(leaf.kind, RelKind::Scan { .. }));
+        if exposed.scope.star.iter().any(is_copied) {
+            return Err(not_insertable);
+        }
         let find = |name: &ColumnRef| {
             let found = columns.iter().position(|(field, _)| same_name(&field.name, &name.column));
             found.ok_or_else(|| errors::unknown_column(&name.to_string(), "field list"))
@@ -175,12 +179,12 @@ impl Binder<'_> {
         let value = match &expr.kind {
             Ast::Default(None) => return Ok(AssignedValue::Default),
             Ast::Default(Some(name)) => match self.viewed_column(name)? {
-                Some((table, other)) if table.id() == def.id && other == column => return Ok(AssignedValue::Default),
+                Some((table, other)) if table.id() == def.id && other == column => return own_default(target),
                 Some((table, other)) => self.default_value(table.def(), other)?,
                 None => {
                     let other = def.column(&name.column).ok_or_else(|| errors::unknown_column(&name.to_string(), "field list"))?;
                     if other == column {
-                        return Ok(AssignedValue::Default);
+                        return own_default(target);
                     }
                     self.default_value(def, other)?
                 }
@@ -398,6 +402,11 @@ fn with_from(query: &ast::Query) -> Option<ast::Query> {
     }
     select.items.push(ast::SelectItem::Star { at: 0 });
     Some(wide)
+}
+
+/// DEFAULT(column) for that column. Unlike a bare DEFAULT it demands one in any mode.
+fn own_default(column: &ColumnDef) -> Result<AssignedValue> {
+    if column.lacks_default() { Err(highkey_types::errors::no_default_for_field(&column.name)) } else { Ok(AssignedValue::Default) }
 }
 
 fn count_mismatch(row: usize) -> MySqlError {

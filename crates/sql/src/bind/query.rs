@@ -1,6 +1,10 @@
 //! Query expressions: WITH, set operations, VALUES, TABLE, and what surrounds them.
 
 use highkey_table::Privileges;
+use highkey_types::errors::{
+    cte_recursive_forbids_aggregation, cte_recursive_requires_nonrecursive_first, cte_recursive_requires_single_reference, cte_recursive_requires_union,
+    not_supported_yet,
+};
 use highkey_types::{MySqlError, Str, TypeKind};
 
 use super::binder::{Binder, CteBinding, Result};
@@ -10,7 +14,7 @@ use super::merge::{coerce, coerce_stored, merge};
 use super::scope::{Clause, FromScope, Scope, same_name};
 use super::select::{Surroundings, ordinal};
 use crate::parse::ast::{self, ExprKind as Ast, QueryBody};
-use crate::plan::{BoundQuery, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
+use crate::plan::{BoundQuery, Coercibility, Expr, ExprKind, ExprType, Field, IntoTarget, Rel, RelKind, SetOperator, SortKey};
 
 impl Binder<'_> {
     /// A whole statement's query.
@@ -201,6 +205,9 @@ impl Binder<'_> {
                 field.ty = merge(&[&a, &b], self.cx.collation(), "UNION")?;
             }
         }
+        if fields.iter().any(|field| field.ty.ty.is_text() && field.ty.coercibility == Coercibility::NoCollation) {
+            return Err(highkey_types::errors::cant_aggregate_ncollations("UNION"));
+        }
         let mut inputs: Vec<Rel> = inputs.into_iter().map(|input| conform(input, &fields)).collect();
         let operation = |all, inputs| Rel { kind: RelKind::SetOperation { op, all, inputs }, fields: fields.clone() };
         if distinct > 0 {
@@ -250,22 +257,19 @@ impl Binder<'_> {
     }
 
     fn recursive_cte(&mut self, cte: &ast::Cte) -> Result<Rel> {
-        let malformed = || {
-            MySqlError::with_message(
-                3574,
-                format!("Recursive Common Table Expression '{}' should have one or more non-recursive query blocks followed by one or more recursive ones", cte.name),
-            )
-        };
-        let united = match &cte.query.body {
-            QueryBody::SetOperations { first, rest } => rest.split_last().filter(|(last, _)| last.op == SetOperator::Union).map(|(last, before)| (first, before, last)),
-            _ => None,
-        };
-        let Some((first, before, ast::SetOperand { all, body: right, .. })) = united else {
-            return Err(MySqlError::with_message(3573, format!("Recursive Common Table Expression '{}' should contain a UNION", cte.name)));
-        };
-        if mentions(first, &cte.name) || before.iter().any(|operand| mentions(&operand.body, &cte.name)) {
-            return Err(malformed());
+        let QueryBody::SetOperations { first, rest } = &cte.query.body else { return Err(cte_recursive_requires_union(&cte.name)) };
+        let recursive = |operand: &ast::SetOperand| mentions(&operand.body, &cte.name);
+        let (before, steps) = rest.split_at(rest.iter().position(recursive).unwrap_or(rest.len()));
+        if steps.iter().any(|step| step.op != SetOperator::Union) {
+            return Err(cte_recursive_requires_union(&cte.name));
         }
+        if mentions(first, &cte.name) || steps.is_empty() || !steps.iter().all(recursive) {
+            return Err(cte_recursive_requires_nonrecursive_first(&cte.name));
+        }
+        if steps.windows(2).any(|pair| !pair[0].all && pair[1].all) {
+            return Err(not_supported_yet("recursive query blocks with UNION DISTINCT then UNION ALL, in recursive Common Table Expression"));
+        }
+        let distinct = steps.iter().any(|step| !step.all);
         let mut anchor = self.set_operations(first, before, &[])?;
         rename(&mut anchor, &cte.name, &cte.columns)?;
         for field in &mut anchor.fields {
@@ -277,14 +281,24 @@ impl Binder<'_> {
         let scan = Rel { kind: RelKind::CteScan { id, name: Str::from(cte.name.as_str()) }, fields: fields.clone() };
         let visible = self.ctes.len();
         self.ctes.push(CteBinding { name: cte.name.clone(), rel: scan, level: self.scopes.len() });
-        let step = self.body(right, &[]);
+        let steps = steps.iter().map(|step| self.body(&step.body, &[])).collect::<Result<Vec<Rel>>>();
         self.ctes.truncate(visible);
-        let step = step?;
-        if step.fields.len() != fields.len() {
+        let steps = steps?;
+        if steps.iter().any(|step| step.fields.len() != fields.len()) {
             return Err(errors::column_count());
         }
-        let step = conform(step, &fields);
-        let kind = RelKind::RecursiveCte { id, anchor: Box::new(anchor), step: Box::new(step), distinct: !all };
+        if steps.iter().any(|step| aggregates(step, id)) {
+            return Err(cte_recursive_forbids_aggregation(&cte.name));
+        }
+        if steps.iter().any(|step| readers(step, id) > 1) {
+            return Err(cte_recursive_requires_single_reference(&cte.name));
+        }
+        let mut steps: Vec<Rel> = steps.into_iter().map(|step| conform(step, &fields)).collect();
+        let step = match steps.len() {
+            1 => steps.remove(0),
+            _ => Rel { kind: RelKind::SetOperation { op: SetOperator::Union, all: true, inputs: steps }, fields: fields.clone() },
+        };
+        let kind = RelKind::RecursiveCte { id, anchor: Box::new(anchor), step: Box::new(step), distinct };
         let rel = Rel { kind, fields };
         let around = Surroundings { order_by: &cte.query.order_by, limit: cte.query.limit.as_ref(), locks: &[] };
         self.order_and_limit(rel, around)
@@ -386,6 +400,23 @@ fn first_select(body: &QueryBody) -> Option<&ast::Select> {
         QueryBody::SetOperations { first, .. } => first_select(first),
         QueryBody::Values(_) | QueryBody::Table(_) => None,
     }
+}
+
+/// Whether rows of the recursion `id` are grouped, or seen through a window.
+fn aggregates(rel: &Rel, id: usize) -> bool {
+    let is_aggregate = matches!(rel.kind, RelKind::Aggregate { .. } | RelKind::Window { .. });
+    (is_aggregate && reads_recursion(rel, id)) || rel.inputs().iter().any(|input| aggregates(input, id))
+}
+
+/// Where the recursion `id` is read.
+fn readers(rel: &Rel, id: usize) -> usize {
+    let mut readers = 0;
+    rel.for_each_operator(&mut |rel| readers += usize::from(matches!(&rel.kind, RelKind::CteScan { id: read, .. } if *read == id)));
+    readers
+}
+
+fn reads_recursion(rel: &Rel, id: usize) -> bool {
+    matches!(&rel.kind, RelKind::CteScan { id: read, .. } if *read == id) || rel.inputs().iter().any(|input| reads_recursion(input, id))
 }
 
 /// Whether a query reads a table of that name in FROM.

@@ -8,7 +8,7 @@ use super::merge::has_members;
 use super::scope::{Clause, FromScope, Scope, is_column, same_expr, same_name};
 use super::{TableSource, errors};
 use crate::parse::ast::{self, ExprKind as Ast, SelectItem};
-use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, Rel, RelKind, SortKey};
+use crate::plan::{Aggregate, AggregateFunc, Expr, ExprKind, ExprType, Field, JoinKind, Rel, RelKind, SortKey};
 
 /// The tables of information_schema that MySQL has as views that it merges.
 const MERGED_SCHEMA_VIEWS: &[&str] = &[
@@ -30,6 +30,16 @@ const MERGED_SCHEMA_VIEWS: &[&str] = &[
     "views",
 ];
 
+/// SELECT STRAIGHT_JOIN: the tables are joined in the order in which FROM names them.
+fn straighten(from: &mut Rel) {
+    let RelKind::Join { kind, left, right, .. } = &mut from.kind else { return };
+    if *kind == JoinKind::Inner {
+        *kind = JoinKind::Straight;
+    }
+    straighten(left);
+    straighten(right);
+}
+
 /// What surrounds a SELECT in its query.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'q> {
@@ -41,7 +51,10 @@ pub(super) struct Surroundings<'q> {
 impl Binder<'_> {
     pub fn select(&mut self, select: &ast::Select, around: Surroundings<'_>) -> Result<Rel> {
         let star_unread = std::mem::take(&mut self.star_unread);
-        let (from, names) = self.from_clause(&select.from, around.locks)?;
+        let (mut from, names) = self.from_clause(&select.from, around.locks)?;
+        if select.straight_join || select.hints.iter().any(|hint| hint.name == "JOIN_FIXED_ORDER" && hint.args.is_empty()) {
+            straighten(&mut from);
+        }
         for lock in around.locks {
             for table in &lock.of {
                 if !from.fields.iter().any(|f| super::scope::same_table(&f.table, table)) {

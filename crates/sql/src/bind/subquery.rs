@@ -7,7 +7,7 @@ use super::compare::{comparison, unify_selected};
 use super::errors;
 use super::merge::members_as_text;
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{CompareOp, Expr, ExprKind, ExprType, Rel, RelKind, Subquery, SubqueryKind};
+use crate::plan::{CompareOp, Expr, ExprKind, ExprType, Field, Rel, RelKind, Subquery, SubqueryKind};
 
 impl Binder<'_> {
     pub fn subquery(&self, kind: SubqueryKind, plan: Rel, ty: ExprType) -> Expr {
@@ -47,6 +47,21 @@ impl Binder<'_> {
         Ok(self.subquery(SubqueryKind::In { exprs, by, negated }, plan, ExprType::boolean(nullable)))
     }
 
+    /// A row that equals, or `negated` differs from, the row that a query gives: IN of at most one row. Error 1242 with more of them, NULL without any.
+    pub fn row_of_query(&mut self, row: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
+        let among = self.in_query(row, query, negated)?;
+        let plan = self.subquery_plan(query)?;
+        if gives_one_row(&plan) {
+            return Ok(among);
+        }
+        let one = Expr::int(1);
+        let fields = vec![Field::computed("1", one.ty.clone())];
+        let ty = one.ty.clone().with_nullable(true);
+        let plan = plan.project(vec![one], fields);
+        let given = self.subquery(SubqueryKind::Scalar, plan, ty);
+        comparison(CompareOp::Eq, among, given, &self.folder)
+    }
+
     pub fn quantified(&mut self, op: BinaryOp, quantifier: ast::Quantifier, expr: &ast::Expr, query: &ast::Query) -> Result<Expr> {
         match (op, quantifier) {
             (BinaryOp::Eq, ast::Quantifier::Any) => return self.in_query(expr, query, false),
@@ -74,6 +89,16 @@ impl Binder<'_> {
         let nullable = bound.ty.nullable || field.ty.nullable;
         let kind = SubqueryKind::Quantified { op, all: quantifier == ast::Quantifier::All, expr: Box::new(bound), by };
         Ok(self.subquery(kind, plan, ExprType::boolean(nullable)))
+    }
+}
+
+/// It reads no table or has aggregates without GROUP BY, and chooses nothing.
+fn gives_one_row(rel: &Rel) -> bool {
+    match &rel.kind {
+        RelKind::Project { input, .. } | RelKind::Sort { input, .. } => gives_one_row(input),
+        RelKind::Aggregate { groups, .. } => groups.is_empty(),
+        RelKind::Values { rows } => rows.len() == 1,
+        _ => false,
     }
 }
 

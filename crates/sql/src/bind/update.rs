@@ -9,7 +9,7 @@ use super::binder::{Binder, Result};
 use super::dml::{AssignedValue, BoundDelete, BoundUpdate, MultiUpdate, ROW_KEY, SingleDelete, SingleUpdate, UpdateTarget, needs_row_key};
 use super::errors;
 use super::from::{index_choice, table_fields};
-use super::view::{Conditions, Target, not_updatable, not_updatable_column, root};
+use super::view::{Conditions, Target, leaf, not_updatable, not_updatable_column, root};
 use super::scope::{Clause, FromScope, Scope, same_name, same_table};
 use crate::parse::ast::{self, LockWait, ObjectName, TableRef};
 use crate::plan::{BoundQuery, Expr, ExprType, Field, Hints, Rel, RelKind, SortKey};
@@ -44,10 +44,7 @@ impl Binder<'_> {
         if let ([TableRef::Table { name, alias, index_hints, .. }], None) = (update.tables.as_slice(), &update.with) {
             let alias: Str = Str::from(alias.as_deref().unwrap_or(&name.name));
             let Some(target) = self.change_target(name, &alias, Privileges::UPDATE)? else {
-                if !update.order_by.is_empty() || update.limit.is_some() {
-                    let clause = if update.order_by.is_empty() { "LIMIT" } else { "ORDER BY" };
-                    return Err(MySqlError::with_message(1221, format!("Incorrect usage of UPDATE and {clause}")));
-                }
+                all_rows(update)?;
                 return self.multi_update(update, hints).map(|u| BoundUpdate::Multi(Box::new(u)));
             };
             let table = target.table.clone();
@@ -74,6 +71,9 @@ impl Binder<'_> {
             self.check_locked(name, &alias, true)?;
             let (check, views) = (target.check, self.views.clone());
             return Ok(BoundUpdate::Single(Box::new(SingleUpdate { table, alias, ignore: update.ignore, assignments, filter, order_by, limit, indexes, check, views, hints })));
+        }
+        if !matches!(update.tables.as_slice(), [TableRef::Table { .. }]) {
+            all_rows(update)?;
         }
         self.with_ctes(update.with.as_ref(), |binder| binder.multi_update(update, hints)).map(|u| BoundUpdate::Multi(Box::new(u)))
     }
@@ -135,7 +135,8 @@ impl Binder<'_> {
                 let Some((base, column)) = place(&from, &bases, position) else {
                     let field = &binder.scope().from.fields[position];
                     let of_view = bases.iter().any(|b| b.alias == field.table);
-                    return Err(if of_view { not_updatable_column(&field.name) } else { not_updatable(&field.table, "UPDATE") });
+                    let is_computed = leaf(&from, position).is_none();
+                    return Err(if of_view && is_computed { not_updatable_column(&field.name) } else { not_updatable(&field.table, "UPDATE") });
                 };
                 let several = assignments.iter().any(|(b, ..)| *b != base && bases[*b].alias == bases[base].alias);
                 if several {
@@ -326,6 +327,16 @@ fn place(from: &Rel, bases: &[BaseTable], position: usize) -> Option<(usize, usi
     let (scan, column) = root(from, position)?;
     let base = bases.iter().position(|b| root(from, b.offset).is_some_and(|(own, _)| std::ptr::eq(own, scan)))?;
     Some((base, column))
+}
+
+/// Error 1221 where ORDER BY or LIMIT chooses rows of several tables.
+fn all_rows(update: &ast::Update) -> Result<()> {
+    let clause = match (update.order_by.is_empty(), &update.limit) {
+        (true, None) => return Ok(()),
+        (true, Some(_)) => "LIMIT",
+        (false, _) => "ORDER BY",
+    };
+    Err(highkey_types::errors::wrong_usage("UPDATE", clause))
 }
 
 fn one_base_only(base: &BaseTable) -> MySqlError {

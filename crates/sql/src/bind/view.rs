@@ -387,7 +387,9 @@ impl Binder<'_> {
         let columns = print::column_names(&view.query, &names)?;
         let columns = if view.columns.is_empty() { columns } else { view.columns.clone() };
         rename(&mut rel, &view.name.name, &columns)?;
-        let mergeable = reads_rows(&rel);
+        // HAVING is a condition like another in the plan.
+        let has_having = matches!(&view.query.body, QueryBody::Select(select) if select.having.is_some());
+        let mergeable = reads_rows(&rel) && !has_having;
         let direct = mergeable && view.algorithm != ViewAlgorithm::TempTable;
         if !direct && view.check != CheckOption::None {
             return Err(MySqlError::with_message(1368, format!("CHECK OPTION on non-updatable view '{}.{}'", schema, view.name.name)));
@@ -482,15 +484,23 @@ fn lock_scans(rel: &mut Rel, spec: LockSpec) {
 
 /// The scan that an output comes from as it is, and the table's column.
 pub(crate) fn root(rel: &Rel, position: usize) -> Option<(&Rel, usize)> {
+    let (leaf, position) = leaf(rel, position)?;
+    match &leaf.kind {
+        RelKind::Scan { columns, .. } => Some((leaf, *columns.get(position)?)),
+        _ => None,
+    }
+}
+
+/// What an output comes from as it is, below projections, conditions and joins, and its output there. None: it is computed.
+pub(super) fn leaf(rel: &Rel, position: usize) -> Option<(&Rel, usize)> {
     match &rel.kind {
-        RelKind::Scan { columns, .. } => Some((rel, *columns.get(position)?)),
-        RelKind::Filter { input, .. } | RelKind::Sort { input, .. } | RelKind::Limit { input, .. } => root(input, position),
-        RelKind::Project { input, exprs } => root(input, exprs[position].as_column()?),
+        RelKind::Filter { input, .. } | RelKind::Sort { input, .. } | RelKind::Limit { input, .. } => leaf(input, position),
+        RelKind::Project { input, exprs } => leaf(input, exprs[position].as_column()?),
         RelKind::Join { left, right, .. } => {
             let width = left.fields.len();
-            if position < width { root(left, position) } else { root(right, position - width) }
+            if position < width { leaf(left, position) } else { leaf(right, position - width) }
         }
-        _ => None,
+        _ => Some((rel, position)),
     }
 }
 

@@ -11,6 +11,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, displayable};
 use highkey_table::TableId;
 
+use super::few_groups::FewGroupsExec;
 use super::materialize::CteExec;
 use super::parallel::SerialReason;
 use super::scan::{ROW_COST, ScanExec};
@@ -100,13 +101,15 @@ pub(super) fn is_shown(plan: &dyn ExecutionPlan) -> bool {
 
 /// What a plan is that tells what it does, and where it tells it.
 fn without_timing(plan: &dyn ExecutionPlan) -> (&dyn ExecutionPlan, Figures) {
-    match plan.downcast_ref::<Through>() {
+    let (plan, figures) = match plan.downcast_ref::<Through>() {
         Some(through) => match through.measure() {
             Some(measure) => (through.input(), Figures::Of(measure.clone())),
             None => (plan, Figures::None),
         },
         None => (plan, Figures::None),
-    }
+    };
+    // The grouping that it stands for.
+    (plan.downcast_ref::<FewGroupsExec>().map_or(plan, FewGroupsExec::shown), figures)
 }
 
 /// `made`: the common table expressions whose plans are shown.

@@ -58,16 +58,14 @@ pub(super) struct KeptPlan {
 }
 
 impl KeptPlan {
-    /// Keeps a plan that was just made, if it may be executed again: `None` otherwise. It is for one thread: one for several depends on how many are free, and
-    /// takes longer to run than to make.
+    /// Keeps a plan that was just made, if it may be executed again: `None` otherwise.
     pub fn of(planned: &Planned, shared: &Shared) -> Option<KeptPlan> {
-        let serial = planned.degree.is_none_or(|degree| degree.is_err());
         // Later attempts have plans of another kind.
-        (serial && !shared.is_for_once() && shared.attempt() == 0)
+        (!shared.is_for_once() && shared.attempt() == 0)
             .then(|| KeptPlan { planned: planned.clone(), in_order: shared.in_order(), owner: shared.owner.clone(), order: shared.order.clone() })
     }
 
-    /// The plan for an execution, whose `shared` was made for it. `None` if another is needed: it may have threads now, or memory has another limit.
+    /// The plan for an execution, whose `shared` was made for it. `None` if another is needed: it has another number of threads now, or memory has another limit.
     pub async fn ready(&self, shared: &Arc<Shared>) -> Result<Option<Physical>> {
         let Planned { cost, planning, .. } = self.planned;
         shared.check_killed()?;
@@ -77,7 +75,7 @@ impl KeptPlan {
         let mut planned = self.planned.clone();
         if planned.degree.is_some() {
             let degree = shared.degree(cost, true).await;
-            if degree.is_ok() {
+            if shared.threads(degree) != planning.degree {
                 return Ok(None);
             }
             planned.degree = Some(degree);

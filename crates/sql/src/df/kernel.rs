@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, Decimal128Array, Decimal256Array, GenericByteViewArray,
-    PrimitiveArray, StringViewArray, StringViewBuilder, make_view,
+    PrimitiveArray, StringViewArray, StringViewBuilder, UInt32Array, make_view,
 };
 use datafusion::arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
-use datafusion::arrow::compute::{SortOptions, binary};
+use datafusion::arrow::compute::{SortOptions, take};
 use datafusion::arrow::datatypes::{
     ByteViewType, DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt16Type, UInt64Type, i256,
 };
@@ -251,24 +251,24 @@ impl Operand {
 /// Bytes of keys in one buffer at most.
 const KEYS_TOGETHER: usize = 1 << 30;
 /// Bytes that are in the view itself.
-const INLINE_BYTES: usize = 12;
+pub(super) const INLINE_BYTES: usize = 12;
 
 /// What was found for texts that an array points to again and again, as it does to one of few different ones. A view is the text itself if it is short,
 /// or else where it is: the same view in one array is the same text.
-struct Known<V>([(u128, V); 128]);
+pub(super) struct Known<V>([(u128, V); 128]);
 
 impl<V: Copy + Default> Known<V> {
-    fn new() -> Known<V> {
+    pub fn new() -> Known<V> {
         // No text has this length.
         Known([(u128::MAX, V::default()); 128])
     }
 
     #[inline(always)]
-    fn get(&mut self, view: u128, find: impl FnOnce() -> V) -> V {
+    pub fn get(&mut self, view: u128, find: impl FnOnce() -> V) -> V {
         let mixed = ((view ^ view >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = &mut self.0[(mixed >> 57) as usize];
         if place.0 != view {
-            *place = (view, new(find));
+            *place = (view, for_the_first_time(find));
         }
         place.1
     }
@@ -276,7 +276,7 @@ impl<V: Copy + Default> Known<V> {
 
 /// Apart from the loop over the rows.
 #[inline(never)]
-fn new<V>(find: impl FnOnce() -> V) -> V {
+fn for_the_first_time<V>(find: impl FnOnce() -> V) -> V {
     find()
 }
 
@@ -294,25 +294,37 @@ fn sort_keys(array: &ArrayRef, collation: &Collation) -> ArrayRef {
 fn sort_keys_of<'a, T: ByteViewType>(texts: &'a GenericByteViewArray<T>, text: impl Fn(usize) -> &'a [u8], collation: &Collation) -> ArrayRef {
     let mut known = Known::new();
     let (mut keys, mut full): (Vec<u8>, Vec<Buffer>) = (Vec::new(), Vec::new());
-    let views = texts.views().iter().enumerate().map(|(row, &view)| {
-        if texts.is_null(row) {
-            return 0;
-        }
+    // A new array is looked through: it has each key that was computed, and rows are taken from it.
+    let mut views: Vec<u128> = Vec::new();
+    let mut place_of = |row: usize, view: u128| {
         known.get(view, || {
             let start = keys.len();
             collation.sort_key(text(row), &mut keys);
-            let key = make_view(&keys[start..], full.len() as u32, start as u32);
+            views.push(make_view(&keys[start..], full.len() as u32, start as u32));
             if keys.len() - start <= INLINE_BYTES {
                 keys.truncate(start);
             } else if keys.len() >= KEYS_TOGETHER {
                 full.push(std::mem::take(&mut keys).into());
             }
-            key
+            views.len() as u32 - 1
         })
-    });
-    let views: ScalarBuffer<u128> = views.collect::<Vec<_>>().into();
-    full.push(keys.into());
-    Arc::new(BinaryViewArray::new(views, full, texts.nulls().cloned()))
+    };
+    let all = texts.views().iter().enumerate();
+    let places: Vec<u32> = match texts.null_count() {
+        0 => all.map(|(row, &view)| place_of(row, view)).collect(),
+        _ => all.map(|(row, &view)| if texts.is_null(row) { 0 } else { place_of(row, view) }).collect(),
+    };
+    if !keys.is_empty() {
+        full.push(keys.into());
+    }
+    // Each row has a place of its own.
+    let in_place = views.len() == places.len();
+    let computed = BinaryViewArray::new(views.into(), full, None);
+    if in_place {
+        return Arc::new(computed);
+    }
+    let places = UInt32Array::new(places.into(), texts.nulls().cloned());
+    take(&computed, &places, None).expect("each place is one of the keys")
 }
 
 fn json_keys(array: &ArrayRef) -> ArrayRef {
@@ -512,35 +524,37 @@ fn try_binary<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O: ArrowPrimitiveTyp
     }
 }
 
-/// Whether all values, those of NULLs too, fit 64 bits.
-fn is_small(array: &Decimal128Array) -> bool {
-    array.values().iter().fold(0, |wide, &value| wide | (i128::from(value as i64) ^ value)) == 0
-}
-
-/// `op`, which has a result for all, of small values; either may be a single value for all rows.
+/// `op`, which has a result for all, of values that fit 64 bits, those of NULLs too; `None` if one does not. Either side may be a single value for all rows.
 fn small_binary<O: ArrowPrimitiveType>(
     left: (&Decimal128Array, bool),
     right: (&Decimal128Array, bool),
     rows: usize,
     op: impl Fn(i64, i64) -> O::Native,
 ) -> Option<PrimitiveArray<O>> {
-    match (left, right) {
+    // Known behind the last row: one pass for both.
+    let mut large = 0i128;
+    let mut small = |value: i128| {
+        large |= i128::from(value as i64) ^ value;
+        value as i64
+    };
+    let (values, nulls): (Vec<O::Native>, _) = match (left, right) {
         ((l, true), (r, false)) => {
             if l.is_null(0) {
                 return Some(PrimitiveArray::new_null(rows));
             }
-            let l = l.value(0) as i64;
-            Some(r.unary(|r| op(l, r as i64)))
+            let l = small(l.value(0));
+            (r.values().iter().map(|&r| op(l, small(r))).collect(), r.nulls().cloned())
         }
         ((l, false), (r, true)) => {
             if r.is_null(0) {
                 return Some(PrimitiveArray::new_null(rows));
             }
-            let r = r.value(0) as i64;
-            Some(l.unary(|l| op(l as i64, r)))
+            let r = small(r.value(0));
+            (l.values().iter().map(|&l| op(small(l), r)).collect(), l.nulls().cloned())
         }
-        ((l, _), (r, _)) => binary(l, r, |l, r| op(l as i64, r as i64)).ok(),
-    }
+        ((l, _), (r, _)) => (l.values().iter().zip(r.values()).map(|(&l, &r)| op(small(l), small(r))).collect(), NullBuffer::union(l.nulls(), r.nulls())),
+    };
+    (large == 0).then(|| PrimitiveArray::new(values.into(), nulls))
 }
 
 /// The product, quickly where both are small.
@@ -588,24 +602,27 @@ fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), o
         }
         Repr::Decimal(scale) => {
             let (a, b) = (as_i128(&l.array, left.1)?, as_i128(&r.array, right.1)?);
-            let small = is_small(&a) && is_small(&b);
+            let (a, b) = ((&a, l.single), (&b, r.single));
             let result = match op {
-                Arithmetic::Mul if small => small_binary::<Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| i128::from(a) * i128::from(b)),
-                Arithmetic::Mul => try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, product),
+                Arithmetic::Mul => small_binary::<Decimal128Type>(a, b, rows, |a, b| i128::from(a) * i128::from(b))
+                    .or_else(|| try_binary::<_, _, Decimal128Type>(a, b, rows, product)),
                 Arithmetic::Add | Arithmetic::Sub => {
                     let (f, g) = (power(scale - scale_of(left.1))?, power(scale - scale_of(right.1))?);
                     let minus = op == Arithmetic::Sub;
-                    match (i64::try_from(f), i64::try_from(g)) {
+                    let small = match (i64::try_from(f), i64::try_from(g)) {
                         // Two products of 64 bits each.
-                        (Ok(f), Ok(g)) if small => small_binary::<Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| {
+                        (Ok(f), Ok(g)) => small_binary::<Decimal128Type>(a, b, rows, |a, b| {
                             let (a, b) = (i128::from(a) * i128::from(f), i128::from(b) * i128::from(g));
                             if minus { a - b } else { a + b }
                         }),
-                        _ => try_binary::<_, _, Decimal128Type>((&a, l.single), (&b, r.single), rows, |a, b| {
+                        _ => None,
+                    };
+                    small.or_else(|| {
+                        try_binary::<_, _, Decimal128Type>(a, b, rows, |a, b| {
                             let (a, b) = (product(a, f)?, product(b, g)?);
                             if minus { a.checked_sub(b) } else { a.checked_add(b) }
-                        }),
-                    }
+                        })
+                    })
                 }
                 _ => None,
             };
@@ -614,17 +631,17 @@ fn arithmetic(op: Arithmetic, left: (&Operand, Repr), right: (&Operand, Repr), o
         Repr::WideDecimal(scale) => {
             let narrow = Cell::new(true);
             let result = match (op, as_i128(&l.array, left.1), as_i128(&r.array, right.1)) {
-                // The usual product: wide by its declared digits, narrow by its values.
-                (Arithmetic::Mul, Some(a), Some(b)) if is_small(&a) && is_small(&b) => {
-                    small_binary::<Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| i256::from_i128(i128::from(a) * i128::from(b)))
-                }
                 (Arithmetic::Mul, Some(a), Some(b)) => {
-                    try_binary::<_, _, Decimal256Type>((&a, l.single), (&b, r.single), rows, |a, b| match product(a, b) {
-                        Some(product) => Some(i256::from_i128(product)),
-                        None => {
-                            narrow.set(false);
-                            i256::from_i128(a).checked_mul(i256::from_i128(b))
-                        }
+                    let (a, b) = ((&a, l.single), (&b, r.single));
+                    // The usual product: wide by its declared digits, narrow by its values.
+                    small_binary::<Decimal256Type>(a, b, rows, |a, b| i256::from_i128(i128::from(a) * i128::from(b))).or_else(|| {
+                        try_binary::<_, _, Decimal256Type>(a, b, rows, |a, b| match product(a, b) {
+                            Some(product) => Some(i256::from_i128(product)),
+                            None => {
+                                narrow.set(false);
+                                i256::from_i128(a).checked_mul(i256::from_i128(b))
+                            }
+                        })
                     })
                 }
                 _ => {
@@ -740,8 +757,8 @@ mod tests {
         for collation in [Collation::utf8mb4(), Collation::by_name("utf8mb4_bin").unwrap()] {
             // Views of one text repeat where rows are taken of few.
             let few = texts(&words.map(Some));
-            let picks: datafusion::arrow::array::UInt32Array = (0..1000).map(|i| (i % 11 != 3).then_some((i * i % words.len()) as u32)).collect();
-            for array in [texts(&all), datafusion::arrow::compute::take(&few, &picks, None).unwrap()] {
+            let picks: UInt32Array = (0..1000).map(|i| (i % 11 != 3).then_some((i * i % words.len()) as u32)).collect();
+            for array in [texts(&all), take(&few, &picks, None).unwrap()] {
                 let keys = sort_keys(&array, collation);
                 for (row, text) in all.iter().enumerate() {
                     let mut key = Vec::new();
@@ -761,6 +778,46 @@ mod tests {
         assert_eq!(parts(2, usize::MAX), some(["-345", "x", "", "€x"]));
         assert_eq!(parts(1, 0), some(["", "", "", ""]));
         assert_eq!(parts(9, 1), some(["", "", "", ""]));
+    }
+
+    /// Of numbers that fit 64 bits, of some that just do not, of NULLs, and of one number for all rows: exact.
+    #[test]
+    fn small_and_large_decimals_are_computed_exactly() {
+        let edges = [0, 7, -7, i128::from(i64::MAX), i128::from(i64::MAX) + 1, i128::from(i64::MIN), i128::from(i64::MIN) - 1];
+        let array = |values: Vec<Option<i128>>| -> ArrayRef { Arc::new(Decimal128Array::from(values).with_data_type(Repr::Decimal(2).data_type())) };
+        for edge in edges {
+            let left: Vec<Option<i128>> = (0..40).map(|i| if i == 33 { Some(edge) } else { (i % 6 != 5).then_some(i * 1001 - 20_000) }).collect();
+            for other in edges {
+                let right: Vec<Option<i128>> = (0..40).map(|i| if i == 34 { None } else { Some(other + i % 2) }).collect();
+                for (op, output) in [(Arithmetic::Add, Repr::Decimal(3)), (Arithmetic::Sub, Repr::Decimal(3)), (Arithmetic::Mul, Repr::Decimal(4)), (Arithmetic::Mul, Repr::WideDecimal(4))] {
+                    let exact = |a: Option<i128>, b: Option<i128>| {
+                        let (a, b) = (i256::from_i128(a?), i256::from_i128(b?));
+                        let ten = i256::from_i128(10);
+                        Some(match op {
+                            Arithmetic::Add => a.wrapping_mul(ten).wrapping_add(b.wrapping_mul(ten)),
+                            Arithmetic::Sub => a.wrapping_mul(ten).wrapping_sub(b.wrapping_mul(ten)),
+                            _ => a.wrapping_mul(b),
+                        })
+                    };
+                    let check = |l: (&[Option<i128>], bool), r: (&[Option<i128>], bool)| {
+                        let operand = |(values, single): (&[Option<i128>], bool)| Operand { array: array(values.to_vec()), single };
+                        let repr = Repr::Decimal(2);
+                        let found = arithmetic(op, (&operand(l), repr), (&operand(r), repr), output, 40).unwrap();
+                        let found: Vec<Option<i256>> = match output {
+                            Repr::WideDecimal(_) => found.as_primitive::<Decimal256Type>().iter().collect(),
+                            _ => found.as_primitive::<Decimal128Type>().iter().map(|v| v.map(i256::from_i128)).collect(),
+                        };
+                        let at = |(values, single): (&[Option<i128>], bool), row: usize| if single { values[0] } else { values[row] };
+                        let expected: Vec<Option<i256>> = (0..40).map(|row| exact(at(l, row), at(r, row))).collect();
+                        assert_eq!(found, expected, "{edge} {op:?} {other}");
+                    };
+                    check((&left[..], false), (&right[..], false));
+                    check((&left[..], false), (&[Some(other)][..], true));
+                    check((&[Some(edge)][..], true), (&right[..], false));
+                    check((&[None][..], true), (&right[..], false));
+                }
+            }
+        }
     }
 
     #[test]

@@ -120,9 +120,11 @@ impl KeySet {
         };
         memory.try_resize(words * 8 + keys.min(MOST_LISTED) * 8).ok()?;
         let mut set = KeySet { bits: vec![0; words], place, list: None, unsigned, _memory: memory };
-        for &key in parts.iter().flat_map(|part| &part.keys) {
-            let at = set.at(key) as usize;
-            set.bits[at / 64] |= 1 << (at % 64);
+        for part in &parts {
+            match place {
+                Place::Distance(least) => set.put(&part.keys, |key| key.wrapping_sub(least) as u64),
+                Place::Hash(shift) => set.put(&part.keys, |key| hashed(key, shift)),
+            }
         }
         set.list = match place {
             Place::Distance(least) => (set.bits.iter().map(|word| word.count_ones() as usize).sum::<usize>() <= MOST_LISTED).then(|| {
@@ -150,10 +152,10 @@ impl KeySet {
         self.list.as_ref().map(Vec::len)
     }
 
-    fn at(&self, key: i64) -> u64 {
-        match self.place {
-            Place::Distance(least) => key.wrapping_sub(least) as u64,
-            Place::Hash(shift) => (key as u64).wrapping_mul(SPREAD) >> shift,
+    fn put(&mut self, keys: &[i64], at: impl Fn(i64) -> u64) {
+        for &key in keys {
+            let at = at(key);
+            self.bits[(at / 64) as usize] |= 1 << (at % 64);
         }
     }
 
@@ -162,7 +164,7 @@ impl KeySet {
         let has = |at: u64| self.bits.get((at / 64) as usize).copied().unwrap_or(0) >> (at % 64) & 1;
         let mut left = match self.place {
             Place::Distance(least) => picked(keys, among, |k| has(key(k).wrapping_sub(least) as u64)),
-            Place::Hash(shift) => picked(keys, among, |k| has((key(k) as u64).wrapping_mul(SPREAD) >> shift)),
+            Place::Hash(shift) => picked(keys, among, |k| has(hashed(key(k), shift))),
         };
         if let Some(nulls) = nulls {
             left.retain(|&row| nulls.is_valid(row as usize));
@@ -178,6 +180,10 @@ impl KeySet {
             _ => return None,
         })
     }
+}
+
+fn hashed(key: i64, shift: u32) -> u64 {
+    (key as u64).wrapping_mul(SPREAD) >> shift
 }
 
 /// Rows for whose key `has` gives 1, without a branch for each.

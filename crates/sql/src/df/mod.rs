@@ -5,7 +5,7 @@
 //!
 //! - `repr`: types and values in Arrow. `scan`: tables as DataFusion sources.
 //! - `lower`: operators and expressions. `kernel`: vectorised functions. `wrapped`: any other expression, row by row.
-//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
+//! - `build_side`, `sideways`, `key_set`: which side of a join is built, and what its keys spare the other. `read_ahead`: what the other workers do meanwhile. `deal`: few rows for several workers. `sorted_groups`: groups that come sorted. `few_groups`: groups that are few. `parallel`: which queries run on several threads, `in_order`, `aside`: how those do whose answers show the order of the rows. `crew`: workers for what is no query. `engine`, `memory`: what they run on. `helpers`: what its tasks take is their statement's. `give_way`: how they give way to sessions. `activity`: what others see of them. `yielding`: when they let go of their thread.
 //! - `subquery`: subqueries that are not joins. `kept`: plans for the next execution. `recursion`: WITH RECURSIVE. `materialize`: what WITH names more than once. `aggregate`: MySQL's aggregates. `explain`: plans as text. `timing`: what EXPLAIN ANALYZE tells of operators.
 
 mod activity;
@@ -21,6 +21,7 @@ mod deal;
 mod engine;
 mod error;
 mod explain;
+mod few_groups;
 mod give_way;
 mod helpers;
 mod in_order;
@@ -32,6 +33,7 @@ mod materialize;
 mod memory;
 mod merge_join;
 mod parallel;
+mod read_ahead;
 mod recursion;
 mod repr;
 mod scan;
@@ -61,7 +63,7 @@ pub use stream::{RowStream, Rows};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result as DfResult, exec_err};
@@ -78,9 +80,12 @@ use compact::sorts_that_spill;
 use context::Shared;
 use engine::Planning;
 use error::{is_out_of_memory, to_mysql, user};
+use few_groups::few_groups;
+use helpers::holding;
 use kept::KeptPlan;
 use lower::Lowerer;
 use merge_join::{reads_again, refusals_end};
+use read_ahead::probes_read_ahead;
 use sorted_groups::sorted_groups;
 use yielding::yielding;
 
@@ -98,7 +103,9 @@ pub async fn query(bound: BoundQuery, cx: QueryContext) -> Result<RowStream, MyS
     let report = engine.give_way().begin(tokio::runtime::Handle::current());
     let query = async move {
         let _report = report;
-        let outcome = AssertUnwindSafe(run(rel, cx, planned, rows.clone())).catch_unwind().await;
+        let alive = Arc::new(());
+        let running = holding(alive.clone(), run(rel, cx, planned, rows.clone(), alive));
+        let outcome = AssertUnwindSafe(running).catch_unwind().await;
         // A panic in a query ends the query, never the server.
         if outcome.is_err() {
             let _ = rows.send(Err(DataFusionError::Internal("the query panicked".into()))).await;
@@ -134,7 +141,8 @@ async fn killed_for(killed: &AtomicBool, long: Duration) {
     tokio::time::sleep(long).await;
 }
 
-async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>) {
+/// `alive`: held by whatever runs for the query.
+async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>, rows: mpsc::Sender<DfResult<RecordBatch>>, alive: Arc<()>) {
     let slot = cx.slot.clone();
     let mut kept = slot.as_ref().and_then(|slot| slot.take());
     let shared = Shared::new(cx, &rel, false, kept.as_ref());
@@ -177,9 +185,9 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
         }
         match outcome {
             Ok(()) => {
-                // Whatever still ran for this execution would be part of the next one.
-                let is_alone = Arc::strong_count(&shared) == HELD_BY_RUN;
-                if let (Some(slot), Some(kept)) = (slot, kept.filter(|_| is_alone)) {
+                if let (Some(slot), Some(kept)) = (slot, kept)
+                    && is_alone(&shared, &alive).await
+                {
                     slot.put(kept, used);
                 }
                 return;
@@ -199,8 +207,20 @@ async fn run(rel: Rel, cx: QueryContext, planned: oneshot::Sender<DfResult<()>>,
     }
 }
 
-/// What `run` itself holds of a query: `shared` and `_end`.
+/// What `run` itself holds of a query: `shared` and `_end`; and of what all its tasks hold: its task, and `alive`.
 const HELD_BY_RUN: usize = 2;
+/// How long it waits for others to let go of it, who have nothing left to do: a worker gives its last row shortly before it ends.
+const LETTING_GO: Duration = Duration::from_micros(200);
+
+/// True if nothing runs for the query any more: it would be part of the next execution of its plan.
+async fn is_alone(shared: &Arc<Shared>, alive: &Arc<()>) -> bool {
+    let is_alone = || Arc::strong_count(shared) == HELD_BY_RUN && Arc::strong_count(alive) == HELD_BY_RUN;
+    let since = Instant::now();
+    while !is_alone() && since.elapsed() < LETTING_GO {
+        tokio::task::yield_now().await;
+    }
+    is_alone()
+}
 
 /// The kept plan, if the query may be executed by it.
 async fn used_plan(shared: &Arc<Shared>, kept: Option<&KeptPlan>) -> DfResult<Option<Physical>> {
@@ -399,7 +419,11 @@ async fn ready(shared: &Arc<Shared>, planned: Planned, once: bool) -> DfResult<P
         let physical = pass_keys(yielding(physical)?)?;
         let physical = sorted_groups(physical, !shared.is_spilling())?;
         let physical = if shared.is_spilling() { sorts_that_spill(physical)? } else { refusals_end(physical)? };
-        return Ok(Physical { physical: measured(shared, physical)?, context: state.task_ctx(), degree });
+        let physical = if once && degree.is_ok() { probes_read_ahead(physical)? } else { physical };
+        let physical = measured(shared, physical)?;
+        // Behind the timings: those of a grouping are of what is done in its place.
+        let physical = if shared.is_spilling() { physical } else { few_groups(physical)? };
+        return Ok(Physical { physical, context: state.task_ctx(), degree });
     }
     let physical = pass_keys(yielding(physical)?)?;
     let degree = shared.degree(cost, in_order::can_share(&physical)?).await;

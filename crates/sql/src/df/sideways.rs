@@ -48,6 +48,10 @@ pub(super) struct JoinKeys {
 enum Gathered {
     /// What partitions that have ended had, and how many have not.
     Running(Vec<Remembered>, usize),
+    /// What all of them had. Whoever wants the set first makes it: the worker that read the last row has the join's table to make.
+    Read(Vec<Remembered>),
+    /// Somebody makes it.
+    Making,
     Complete(Arc<KeySet>),
     /// Too many, or some were never seen.
     Unknown,
@@ -67,10 +71,24 @@ impl JoinKeys {
     pub async fn wait(&self, deadline: Instant) -> Option<Arc<KeySet>> {
         loop {
             let complete = self.complete.notified();
-            match &*self.gathered.lock() {
-                Gathered::Running(..) => {}
-                Gathered::Complete(keys) => return Some(keys.clone()),
-                Gathered::Unknown => return None,
+            let parts = {
+                let mut gathered = self.gathered.lock();
+                match &mut *gathered {
+                    Gathered::Running(..) | Gathered::Making => None,
+                    Gathered::Read(parts) => {
+                        let parts = std::mem::take(parts);
+                        *gathered = Gathered::Making;
+                        Some(parts)
+                    }
+                    Gathered::Complete(keys) => return Some(keys.clone()),
+                    Gathered::Unknown => return None,
+                }
+            };
+            if let Some(parts) = parts {
+                let keys = KeySet::of(parts).map(Arc::new);
+                *self.gathered.lock() = keys.clone().map_or(Gathered::Unknown, Gathered::Complete);
+                self.complete.notify_waiters();
+                return keys;
             }
             tokio::time::timeout_at(deadline, complete).await.ok()?;
         }
@@ -83,7 +101,7 @@ impl JoinKeys {
             (Gathered::Running(mut parts, running), Some(part)) => {
                 parts.push(part);
                 match running {
-                    1 => KeySet::of(parts).map_or(Gathered::Unknown, |keys| Gathered::Complete(Arc::new(keys))),
+                    1 => Gathered::Read(parts),
                     _ => Gathered::Running(parts, running - 1),
                 }
             }
@@ -177,9 +195,14 @@ fn passed(join: &HashJoinExec) -> Result<Option<(Arc<dyn ExecutionPlan>, Arc<dyn
     }
     for (left_key, right_key) in join.on() {
         let (Some(left_key), Some(right_key)) = (left_key.downcast_ref::<Column>(), right_key.downcast_ref::<Column>()) else { continue };
-        let keys = JoinKeys::new(join.left().output_partitioning().partition_count());
+        let left = join.left();
+        // Where the rows of several workers are brought together, each worker remembers its own.
+        let together = left.downcast_ref::<CoalescePartitionsExec>().filter(|together| together.fetch().is_none());
+        let read = together.map_or(left, CoalescePartitionsExec::input);
+        let keys = JoinKeys::new(read.output_partitioning().partition_count());
         if let Some(right) = restricted(join.right(), right_key.name(), &keys)? {
-            let left = Through::over(join.left().clone(), Arc::new(GatherKeys { column: left_key.index(), keys }));
+            let read = Through::over(read.clone(), Arc::new(GatherKeys { column: left_key.index(), keys }));
+            let left = if together.is_some() { replace_children_if_necessary(left.clone(), vec![read])? } else { read };
             return Ok(Some((left, right)));
         }
     }
@@ -244,4 +267,42 @@ fn restricted(plan: &Arc<dyn ExecutionPlan>, column: &str, keys: &Arc<JoinKeys>)
 /// Exactly one of its columns has the name.
 fn has_column(plan: &Arc<dyn ExecutionPlan>, name: &str) -> bool {
     plan.schema().fields().iter().filter(|field| field.name() == name).count() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+
+    use super::*;
+
+    fn partition(keys: &Arc<JoinKeys>, values: &[i64]) -> Partition {
+        let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let mut part = Partition { keys: keys.clone(), seen: Some(Remembered::new(&pool)) };
+        let array: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
+        part.see(&RecordBatch::try_from_iter([("k", array)]).unwrap(), 0);
+        part
+    }
+
+    #[tokio::test]
+    async fn the_keys_of_all_partitions_are_known_when_all_have_ended() {
+        let keys = JoinKeys::new(2);
+        let (mut one, mut two) = (partition(&keys, &[7, 3]), partition(&keys, &[3, 40]));
+        one.end();
+        assert!(keys.wait(Instant::now()).await.is_none(), "one has not ended");
+        two.end();
+        let deadline = JoinKeys::patience(0);
+        let (first, second) = tokio::join!(keys.wait(deadline), keys.wait(deadline));
+        let first = first.unwrap();
+        assert!(Arc::ptr_eq(&first, &second.unwrap()), "the set is made once");
+        assert_eq!(first.list().unwrap().collect::<Vec<_>>(), [3, 7, 40]);
+    }
+
+    #[tokio::test]
+    async fn of_a_partition_that_was_not_read_nothing_is_known() {
+        let keys = JoinKeys::new(2);
+        partition(&keys, &[1]).end();
+        drop(partition(&keys, &[2]));
+        assert!(keys.wait(JoinKeys::patience(0)).await.is_none());
+    }
 }

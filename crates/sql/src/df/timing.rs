@@ -21,7 +21,7 @@ use super::scan::ScanExec;
 use super::through::{OnTheWay, Through};
 use crate::measure::Measure;
 
-/// A plan about to be executed that tells what its operators do; the last thing that is done to a plan.
+/// A plan about to be executed that tells what its operators do. What is done to a plan behind this gives the rows of the operators that it replaces.
 pub(super) fn timed(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     // Once more for the whole of it.
     Ok(Through::over(with_timings(plan)?, Arc::new(Timing(Arc::default()))))

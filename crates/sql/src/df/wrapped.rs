@@ -14,6 +14,9 @@ use super::repr::{ColumnBuilder, ColumnReader, data_type};
 use crate::expr;
 use crate::plan::{Expr, ExprKind};
 
+/// After so many rows of a batch it is asked whether the query was killed: a row of a long text may take milliseconds.
+const ROWS_UNWATCHED: usize = 64;
+
 /// An expression whose columns are the function's arguments.
 #[derive(Debug)]
 pub(super) struct Wrapped {
@@ -50,8 +53,12 @@ impl Wrapped {
         let mut out = if self.condition { Output::Truth(BooleanBuilder::with_capacity(rows)) } else { Output::Values(ColumnBuilder::new(&self.expr.ty.ty, rows)) };
         // While a query is planned, functions are asked about constants and about NULLs that are no column's.
         let of_rows = arrays.iter().any(|(array, single)| !single && array.data_type() != &DataType::Null);
-        self.owner.shared()?.evaluate_wrapped(self.attempt, !of_rows && !self.is_volatile(), |cx| {
+        let shared = self.owner.shared()?;
+        shared.evaluate_wrapped(self.attempt, !of_rows && !self.is_volatile(), |cx| {
             for i in 0..rows {
+                if i % ROWS_UNWATCHED == ROWS_UNWATCHED - 1 {
+                    shared.check_killed()?;
+                }
                 for (value, (reader, single)) in row.iter_mut().zip(&readers) {
                     if !single {
                         *value = reader.get(i);

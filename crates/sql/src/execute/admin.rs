@@ -197,7 +197,9 @@ impl Session {
             TruncateTable(name) => self.check_locked([name], true),
             CreateIndex(create) => self.check_locked([&create.table], true),
             DropIndex { table, .. } => self.check_locked([table], true),
-            CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => Err(errors::table_not_locked("user")),
+            CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) | CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. } => {
+                Err(errors::table_not_locked("user"))
+            }
             _ => Err(errors::lock_or_active_transaction()),
         }
     }

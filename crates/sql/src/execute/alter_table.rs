@@ -31,12 +31,12 @@ impl Session {
             let table = database.catalog().table(&schema, &name)?;
             self.check_engine(engine, &name, false)?;
             self.compact(&table).await?;
-            return Ok(done(0));
+            return Ok(done(0, &self.state));
         }
         loop {
             let table = database.catalog().table(&schema, &name)?;
             let copies = copies_rows(table.def(), alter, self.state.config.foreign_key_checks);
-            let Some(plan) = self.plan_alter(&table, alter)? else { return Ok(done(0)) };
+            let Some(plan) = self.plan_alter(&table, alter)? else { return Ok(done(0, &self.state)) };
             let cx = self.ddl_context();
             let (from, to) = ((schema.clone(), table.def().name.clone()), (plan.spec.schema.clone(), plan.spec.name.clone()));
             let logged = self.replica.is_none() && self.rows_source().is_some();
@@ -48,7 +48,7 @@ impl Session {
             }
             match altered {
                 // MySQL counts rows only where it must copy the table, and does the rest in place.
-                Ok(rows) => return Ok(done(if copies { rows } else { 0 })),
+                Ok(rows) => return Ok(done(if copies { rows } else { 0 }, &self.state)),
                 // Somebody else's DDL came between planning and locking.
                 Err(e) if e.code == 1412 => self.state.process.check()?,
                 Err(e) => return Err(e.into()),
@@ -57,7 +57,7 @@ impl Session {
     }
 
     async fn alter_temporary(&mut self, table: &Arc<Table>, alter: &ast::AlterTable) -> Result<Outcome, Failure> {
-        let Some(plan) = self.plan_alter(table, alter)? else { return Ok(done(0)) };
+        let Some(plan) = self.plan_alter(table, alter)? else { return Ok(done(0, &self.state)) };
         let (def, spec) = (table.def(), &plan.spec);
         if (&def.schema, &def.name) != (&spec.schema, &spec.name) && self.state.temporary.find(&spec.schema, &spec.name).is_some() {
             return Err(error::table_exists(&spec.name).into());
@@ -65,7 +65,7 @@ impl Session {
         let mut converter = Converter::new(&self.state, def, &plan, false)?;
         let altered = self.change_temporary(table, &plan, &mut |row| converter.convert(row)).await;
         converter.finish(&mut self.state);
-        Ok(done(altered?))
+        Ok(done(altered?, &self.state))
     }
 
     /// Carries out the change of a temporary table; how many rows it has.
@@ -631,7 +631,7 @@ impl Draft {
         }
         for key in &self.new_keys {
             let resolved = table_spec::index(key, &mut spec.columns, &explicit_null)?;
-            table_spec::push_index(&mut spec, resolved)?;
+            table_spec::add_index(&mut spec, resolved, cx)?;
         }
         for key in &self.new_foreign_keys {
             plan.added_keys.push(table_spec::add_foreign_key(&mut spec, key, true)?);
@@ -748,10 +748,7 @@ impl Converter {
                     if matches!(before.kind, TypeKind::Timestamp(_)) {
                         to_session(&mut value, &zone);
                     }
-                    // A member keeps its text, whatever its number becomes.
-                    if let Value::Enum(_, text) | Value::Set(_, text) = &value {
-                        value = Value::Text(text.clone());
-                    }
+                    value = copied(value, ty);
                     // A binary string takes a text's bytes.
                     if ty.is_binary()
                         && let Value::Text(text) = &value
@@ -839,5 +836,19 @@ impl Converter {
 
     fn finish(self, state: &mut SessionState) {
         state.absorb(&self.state);
+    }
+}
+
+/// A value as MySQL's ALTER TABLE hands it to a column of another type. A member is its number for a number, and keeps its text for anything else, whatever its
+/// number becomes. A number is its digits for what is no number, so that it names the member of that text and not of that place.
+fn copied(value: Value, ty: &ColumnType) -> Value {
+    match value {
+        Value::Enum(number, _) if ty.is_number() => Value::UInt(u64::from(number)),
+        Value::Set(bits, _) if ty.is_number() => Value::UInt(bits),
+        Value::Enum(_, text) | Value::Set(_, text) => Value::Text(text),
+        number if number.is_number() && !ty.is_number() && ty.kind != TypeKind::Json => {
+            Value::Text(highkey_types::cast::to_str(&number).unwrap_or_default())
+        }
+        other => other,
     }
 }

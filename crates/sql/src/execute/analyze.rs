@@ -102,6 +102,10 @@ fn time_lines(state: &SessionState, time: &TimeSplit) -> Vec<String> {
             continue;
         }
         lines.push(wait(wait_name(kind), sum));
+        if kind == WaitKind::Log && time.syncs.count > 0 {
+            let commits = if time.syncs.commits == 1 { "commit" } else { "commits" };
+            lines.push(format!("    {} for {} {commits}", part("sync", time.syncs.nanos), time.syncs.commits));
+        }
         if kind == WaitKind::Latch && !time.latches.is_empty() {
             let names = show::index_names(state);
             lines.extend(time.latches.iter().map(|latch| format!("    {}", wait(&latch_name(&names, latch), latch.sum))));

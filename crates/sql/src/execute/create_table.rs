@@ -215,11 +215,17 @@ fn select_columns(fields: &[Field], default: &'static highkey_types::Collation, 
             // As MySQL: a bare NULL becomes BINARY(0).
             ty = ColumnType::new(TypeKind::Binary(0));
         }
-        if let TypeKind::VarChar(n) = ty.kind
-            && field.org_name.is_empty()
-            && u64::from(n) * ty.charset().max_bytes() as u64 > 65_535
-        {
-            ty = ColumnType::with_collation(TypeKind::MediumText, ty.collation);
+        if field.org_name.is_empty() {
+            // MySQL computes longer strings into a BLOB.
+            let kind = match ty.kind {
+                TypeKind::VarChar(n @ 513..) if u64::from(n) * ty.charset().max_bytes() as u64 > 65_535 => Some(TypeKind::LongText),
+                TypeKind::VarChar(513..) => Some(TypeKind::Text),
+                TypeKind::VarBinary(513..) => Some(TypeKind::Blob),
+                _ => None,
+            };
+            if let Some(kind) = kind {
+                ty = ColumnType::with_collation(kind, ty.collation);
+            }
         }
         if ty.is_text() && ty.charset() == highkey_types::Charset::Binary {
             ty.collation = default;

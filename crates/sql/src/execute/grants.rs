@@ -35,8 +35,8 @@ struct Wanted {
 
 impl Session {
     pub(crate) async fn grant(&mut self, grant: &Grant, granting: bool) -> Result<Outcome, Failure> {
-        if grant.roles {
-            return Err(error::not_supported("roles").into());
+        if !grant.roles.is_empty() {
+            return self.grant_roles(grant, granting).await;
         }
         let Some(on) = &grant.on else {
             return if granting { Err(errors::syntax_error().into()) } else { self.revoke_all(grant).await };
@@ -85,7 +85,7 @@ impl Session {
         })
     }
 
-    /// REVOKE ALL PRIVILEGES, GRANT OPTION FROM: error 1269 if some account is not there; the others keep theirs, but on a replica.
+    /// REVOKE ALL PRIVILEGES, GRANT OPTION FROM, which takes no roles: error 1269 if some account is not there; the others keep theirs, but on a replica.
     async fn revoke_all(&mut self, grant: &Grant) -> Result<Outcome, Failure> {
         self.state.check_global(Privileges::CREATE_USER, "CREATE USER")?;
         let accounts = grant.users.iter().map(|name| self.account_name(name));
@@ -97,7 +97,8 @@ impl Session {
         for (user, host) in there {
             let cx = self.account_context(format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {}", quoted_account(&user, &host)));
             let forget = |grants: &mut Grants| {
-                *grants = Grants::default();
+                let Grants { roles, administered, default_roles, .. } = std::mem::take(grants);
+                *grants = Grants { roles, administered, default_roles, ..Grants::default() };
                 Ok(())
             };
             self.state.instance.database().clone().change_grants(&cx, &user, &host, forget).await?;

@@ -8,7 +8,7 @@ use highkey_types::{MySqlError, TypeKind, Value, errors};
 
 use super::late::Late;
 use super::query::{BoundTables, Destination};
-use super::target::{Target, implicit_default};
+use super::target::{Target, given_null, implicit_default};
 use super::{Failure, Outcome, lists};
 use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
 use crate::expr;
@@ -38,6 +38,8 @@ pub(crate) struct Inserter {
     on_duplicate: Vec<(usize, AssignedValue)>,
     /// VALUES with one row: it has no lenient form of NULL, error 1048 in any mode but IGNORE.
     single_row: bool,
+    /// Columns of which a warning has said that they cannot be NULL: MySQL says it once per statement.
+    null_told: Vec<bool>,
     /// Of the rows that are about to be written: what the query gave beyond their columns, for ON DUPLICATE KEY UPDATE. Empty if it gives no more.
     beside: Vec<Vec<Value>>,
     auto: Option<AutoValues>,
@@ -71,6 +73,13 @@ struct AutoValues {
     next: u64,
     left: u64,
     increment: u64,
+    /// The block that `next` is of, from its first number to behind its last one.
+    start: u64,
+    end: u64,
+    /// Behind the last number of the block before it.
+    end_before: u64,
+    /// A block that follows, its first number and how many they are: rows that were left out had it reserved.
+    spare: Option<(u64, u64)>,
     /// The size of the next block of a statement whose size is not known.
     block: u64,
     /// A block may be greater than what is needed.
@@ -83,12 +92,14 @@ impl AutoValues {
     /// values before runs out of them, and 1264 (or its warning) where its first one would be beyond the range.
     fn take(&mut self, state: &mut SessionState, table: &Table, count: u64, ignore: bool, row: u64) -> Result<u64, MySqlError> {
         if self.left == 0 && self.next <= self.largest {
-            if let Some(first) = state.next_insert_id.take() {
+            if let Some((first, count)) = self.spare.take() {
+                self.enter(first, count, self.increment);
+            } else if let Some(first) = state.next_insert_id.take() {
                 // SET INSERT_ID is for all rows of the statement.
-                (self.next, self.left, self.increment) = (first, u64::MAX, state.config.auto_increment_increment);
+                self.enter(first, u64::MAX, state.config.auto_increment_increment);
             } else {
                 let reserved = table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                (self.next, self.left, self.increment) = (reserved.first, reserved.count, reserved.increment);
+                self.enter(reserved.first, reserved.count, reserved.increment);
                 if reserved.count == 0 {
                     let error = errors::warn_data_out_of_range(&table.columns()[self.column].name, row);
                     if state.strict() && !ignore {
@@ -96,6 +107,7 @@ impl AutoValues {
                     }
                     state.push_ignored(error);
                     self.left = 1;
+                    self.end = self.next.saturating_add(self.increment);
                 }
             }
         }
@@ -108,8 +120,28 @@ impl AutoValues {
         Ok(value)
     }
 
+    /// The next numbers are those of this block.
+    fn enter(&mut self, first: u64, count: u64, increment: u64) {
+        self.end_before = self.end;
+        (self.start, self.next, self.left, self.increment) = (first, first, count, increment);
+        self.end = first.saturating_add(count.saturating_mul(increment));
+    }
+
+    /// A number of a row that did not go in is the next one once more, with all that follow it.
+    fn take_back(&mut self, number: u64) {
+        if number < self.start {
+            self.spare = Some((self.start, (self.end - self.start) / self.increment));
+            (self.start, self.end) = (number, self.end_before);
+        }
+        self.next = number;
+        self.left = self.end.saturating_sub(number) / self.increment;
+    }
+
     /// A row gives a value itself: what follows is generated above it.
     fn pass(&mut self, given: u64) {
+        if self.spare.is_some_and(|(first, _)| given >= first) {
+            self.spare = None;
+        }
         if self.left > 0 && given >= self.next {
             let steps = (given - self.next) / self.increment + 1;
             self.next = self.next.saturating_add(steps.saturating_mul(self.increment));
@@ -153,6 +185,10 @@ impl Inserter {
             next: 0,
             left: 0,
             increment: 1,
+            start: 0,
+            end: 0,
+            end_before: 0,
+            spare: None,
             block: 1,
             spares: state.instance.auto_increment_locking() != AutoIncrementLocking::Traditional,
             zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
@@ -171,6 +207,7 @@ impl Inserter {
             template,
             on_duplicate: Vec::new(),
             single_row: false,
+            null_told: vec![false; table.columns().len()],
             beside: Vec::new(),
             auto,
             open_ended: false,
@@ -203,29 +240,44 @@ impl Inserter {
     }
 
     /// Puts a value into a column, converted.
-    pub fn assign(&self, state: &mut SessionState, row: &mut [Value], column: usize, value: Value) -> Result<(), MySqlError> {
+    pub fn assign(&mut self, state: &mut SessionState, row: &mut [Value], column: usize, value: Value) -> Result<(), MySqlError> {
         row[column] = self.target.store(state, column, value, self.ignore, self.row)?;
+        if self.auto.as_ref().map(|auto| auto.column) != Some(column) && self.target.columns()[column].generated.is_none() {
+            self.check_null(state, column, &mut row[column])?;
+        }
         Ok(())
     }
 
+    fn is_lenient(&self, state: &SessionState) -> bool {
+        self.ignore || (!state.strict() && !self.single_row)
+    }
+
+    fn check_null(&mut self, state: &mut SessionState, column: usize, value: &mut Value) -> Result<(), MySqlError> {
+        let lenient = self.is_lenient(state);
+        check_null(&self.target, state, column, value, lenient, &mut self.null_told)
+    }
+
     /// What follows the assignments: missing defaults, generated columns, NOT NULL, CHECK. False: the row is left out (IGNORE).
-    /// `lenient_null`: NULL in a NOT NULL column becomes the implicit default with a warning.
-    pub fn finish_row(&mut self, state: &mut SessionState, row: &mut [Value], lenient_null: bool) -> Result<bool, MySqlError> {
+    pub fn finish_row(&mut self, state: &mut SessionState, row: &mut [Value]) -> Result<bool, MySqlError> {
         for i in 0..self.missing.len() {
             let column = self.missing[i];
+            // That a column has no default is said of the first row alone; the template has what the others get.
+            if self.row > 1 && !matches!(self.target.columns()[column].default, highkey_table::Default::Expr(_)) {
+                continue;
+            }
             row[column] = self.target.default(state, column, row, self.ignore, self.row)?;
         }
         let auto = self.auto.as_ref().map(|a| a.column);
         for i in 0..self.columns.len() {
             let column = self.columns[i];
             if Some(column) != auto && row[column].is_null() && self.target.columns()[column].generated.is_none() {
-                self.target.check_null(state, column, &mut row[column], lenient_null)?;
+                self.check_null(state, column, &mut row[column])?;
             }
         }
         self.target.generate(state, row, self.ignore, self.row)?;
         for i in 0..row.len() {
             if self.target.columns()[i].generated.is_some() {
-                self.target.check_null(state, i, &mut row[i], lenient_null)?;
+                self.check_null(state, i, &mut row[i])?;
             }
         }
         let fits = self.target.check_constraints(state, row, self.ignore)?;
@@ -235,7 +287,7 @@ impl Inserter {
         Ok(fits)
     }
 
-    /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: these are all rows of the statement.
+    /// Gives the rows that ask for one an AUTO_INCREMENT value. `exact`: the statement is known to have no more rows than it has reserved values for, and these.
     /// Returns (position, value) of the generated ones. Where there is none left for one that is not the first: `unnumbered`, but for rows in bulk.
     pub(super) fn number(&mut self, state: &mut SessionState, rows: &mut [Vec<Value>], exact: bool) -> Result<Vec<(usize, u64)>, MySqlError> {
         let Some(auto) = &mut self.auto else { return Ok(Vec::new()) };
@@ -353,16 +405,18 @@ impl Inserter {
         }
         let n = match auto.take(state, &self.target.table, count, self.ignore, self.row + 1) {
             Ok(n) => n,
-            Err(e) => {
-                // MySQL has written the rows before it.
-                if let Some(first) = self.first_generated {
-                    state.last_insert_id = first;
-                }
-                return Err(e);
-            }
+            Err(e) => return Err(self.failed(state, e)),
         };
         self.first_generated.get_or_insert(n);
         Ok(n)
+    }
+
+    /// The statement fails in this error. MySQL has written the rows before, and LAST_INSERT_ID() tells of them.
+    fn failed(&self, state: &mut SessionState, error: MySqlError) -> MySqlError {
+        if let Some(first) = self.first_generated {
+            state.last_insert_id = first;
+        }
+        error
     }
 
     fn count(&self, state: &mut SessionState) {
@@ -378,6 +432,21 @@ impl Inserter {
             (C::InnodbRowsDeleted, self.replaced),
         ];
         rows.into_iter().filter(|(_, n)| *n > 0).for_each(|(counter, n)| state.count(counter, n));
+    }
+
+    /// Of the rows that go to the table at once those from here on ask for their numbers again, and get the same ones: that of a row that was left
+    /// out or updated instead goes to the next, as in MySQL.
+    fn take_back(&mut self, generated: &[(usize, u64)], from: usize, rows: &mut [Vec<Value>]) {
+        let Some(auto) = &mut self.auto else { return };
+        let taken = &generated[generated.partition_point(|(row, _)| *row < from)..];
+        let Some((_, number)) = taken.first() else { return };
+        auto.take_back(*number);
+        for (row, _) in taken {
+            // A row whose place is empty has been updated.
+            if let Some(value) = rows[*row].get_mut(auto.column) {
+                *value = Value::Null;
+            }
+        }
     }
 
     pub(super) fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
@@ -476,37 +545,44 @@ impl Session {
 
     async fn insert_values(&mut self, inserter: &mut Inserter, rows: &[Vec<AssignedValue>]) -> Result<(), Failure> {
         inserter.single_row = rows.len() == 1;
-        let lenient = inserter.ignore || (!self.state.strict() && !inserter.single_row);
         let mut built = Vec::with_capacity(rows.len());
-        for values in rows {
-            let mut row = Vec::new();
-            inserter.start_row(&mut row);
-            for (i, value) in values.iter().enumerate() {
-                let column = inserter.columns[i];
-                inserter.target.check_generated(column, value)?;
-                match value {
-                    AssignedValue::Default => {
-                        let default = inserter.target.default(&mut self.state, column, &row, inserter.ignore, inserter.row)?;
-                        row[column] = default;
-                    }
-                    AssignedValue::Expr(expr) => {
-                        let value = match expr.as_literal() {
-                            Some(value) => value.clone(),
-                            None if inserter.target.timestamps.is_empty() => expr::eval(expr, &row, &mut self.state)?,
-                            None => {
-                                let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
-                                expr::eval(expr, &seen, &mut self.state)?
-                            }
-                        };
-                        inserter.assign(&mut self.state, &mut row, column, value)?;
-                    }
+        let made = rows.iter().try_for_each(|values| self.make_row(inserter, values, &mut built));
+        // MySQL has written the rows before one that cannot be made, and one of them may be why the statement fails.
+        self.write_rows(inserter, &mut built, true).await?;
+        made.map_err(|e| inserter.failed(&mut self.state, e).into())
+    }
+
+    /// One row of VALUES, behind those before it unless it is left out.
+    fn make_row(&mut self, inserter: &mut Inserter, values: &[AssignedValue], built: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+        let mut row = Vec::new();
+        inserter.start_row(&mut row);
+        for (i, value) in values.iter().enumerate() {
+            let column = inserter.columns[i];
+            inserter.target.check_generated(column, value)?;
+            match value {
+                AssignedValue::Default => {
+                    let default = inserter.target.default(&mut self.state, column, &row, inserter.ignore, inserter.row)?;
+                    row[column] = default;
+                }
+                AssignedValue::Expr(expr) => {
+                    let value = match expr.as_literal() {
+                        Some(value) => value.clone(),
+                        None if inserter.target.timestamps.is_empty() => expr::eval(expr, &row, &mut self.state)?,
+                        None => {
+                            let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
+                            expr::eval(expr, &seen, &mut self.state)?
+                        }
+                    };
+                    inserter.assign(&mut self.state, &mut row, column, value)?;
                 }
             }
-            if inserter.finish_row(&mut self.state, &mut row, lenient)? {
-                built.push(row);
-            }
         }
-        self.write_rows(inserter, &mut built, true).await
+        let fits = inserter.finish_row(&mut self.state, &mut row)?;
+        self.state.check_strict()?;
+        if fits {
+            built.push(row);
+        }
+        Ok(())
     }
 
     /// The rows of a query into `columns`, in the cheapest way.
@@ -537,7 +613,6 @@ impl Session {
         self.share_reads(query);
         lists::cut_members_of_plan(&mut query.rel, &mut self.state);
         let late = Late::after_limit(&mut query.rel, &self.state);
-        let lenient = inserter.ignore || !self.state.strict();
         let reads_target = BoundTables::of(&query.rel).tables.iter().any(|(t, _)| t.id() == inserter.target.table.id());
         if !inserter.tells_first_inserted() {
             self.begin_bulk(inserter)?;
@@ -555,8 +630,10 @@ impl Session {
         self.state.check_strict()?;
         if in_memory {
             for values in rows {
-                let values = self.outputs(late.as_ref(), values)?;
-                self.take_row(inserter, values, lenient, &mut batch)?;
+                let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, &mut batch));
+                if let Err(e) = made {
+                    return Err(self.fail_behind(inserter, &mut batch, e).await);
+                }
                 if batch.len() >= BATCH_ROWS {
                     self.write_rows(inserter, &mut batch, false).await?;
                 }
@@ -581,8 +658,10 @@ impl Session {
                         None => Some(rows),
                     };
                     for values in rows.map_or_else(Vec::new, |rows| rows.to_vec()) {
-                        let values = self.outputs(late.as_ref(), values)?;
-                        self.take_row(inserter, values, lenient, &mut batch)?;
+                        let made = self.outputs(late.as_ref(), values).and_then(|values| self.take_row(inserter, values, &mut batch));
+                        if let Err(e) = made {
+                            return Err(self.fail_behind(inserter, &mut batch, e).await);
+                        }
                         if batch.len() >= BATCH_ROWS {
                             self.write_rows(inserter, &mut batch, false).await?;
                         }
@@ -611,6 +690,15 @@ impl Session {
         self.finish_bulk(inserter).await
     }
 
+    /// A row that cannot be made ends the statement in this error, unless one of the rows before it, which MySQL has written, ends it in another.
+    async fn fail_behind(&mut self, inserter: &mut Inserter, batch: &mut Vec<Vec<Value>>, error: MySqlError) -> Failure {
+        let written = match Box::pin(self.write_rows(inserter, batch, false)).await {
+            Ok(()) => Box::pin(self.finish_bulk(inserter)).await,
+            failed => failed,
+        };
+        written.err().unwrap_or_else(|| inserter.failed(&mut self.state, error).into())
+    }
+
     fn outputs(&mut self, late: Option<&Late>, row: Vec<Value>) -> Result<Vec<Value>, MySqlError> {
         match late {
             Some(late) => late.row(&row, &mut self.state),
@@ -619,14 +707,14 @@ impl Session {
     }
 
     /// One row of a query: values in the order of the target columns, and then those for ON DUPLICATE KEY UPDATE.
-    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, mut values: Vec<Value>, lenient: bool, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+    pub(crate) fn take_row(&mut self, inserter: &mut Inserter, mut values: Vec<Value>, batch: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
         let beside = values.split_off(inserter.columns.len());
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (i, value) in values.into_iter().enumerate() {
             inserter.assign(&mut self.state, &mut row, inserter.columns[i], value)?;
         }
-        if inserter.finish_row(&mut self.state, &mut row, lenient)? {
+        if inserter.finish_row(&mut self.state, &mut row)? {
             batch.push(row);
             if !beside.is_empty() {
                 inserter.beside.push(beside);
@@ -642,11 +730,7 @@ impl Session {
         }
         self.state.process.check()?;
         self.lock_auto_increment(inserter).await?;
-        let generated = inserter.number(&mut self.state, rows, exact)?;
-        let unnumbered = inserter.unnumbered.take();
-        if let Some((at, _)) = &unnumbered {
-            rows.truncate(*at);
-        }
+        let mut generated = inserter.number(&mut self.state, rows, exact)?;
         let table = inserter.target.table.clone();
         if inserter.bulk.is_some() {
             inserter.note_generated(&generated, |_| false);
@@ -657,49 +741,73 @@ impl Session {
             }
             return Box::pin(self.flush_bulk(inserter, BULK_CHUNK_BYTES)).await;
         }
-        let mut start = 0;
-        while start < rows.len() {
+        // Which row did not go in is asked where a number depends on it: the next one's, or LAST_INSERT_ID() of a statement that fails.
+        let mode = match inserter.mode {
+            OnDuplicate::Error | OnDuplicate::Ignore if !generated.is_empty() => OnDuplicate::IgnoreOne,
+            mode => mode,
+        };
+        // Those that go to the table at once: all, and behind one that did not go in one, two, four …, since it may not be the only one. `generated` and what
+        // the table tells count from `start`; rows behind `end` have no numbers yet, and those behind `limit` get none.
+        let (mut start, mut end, mut limit) = (0, rows.len(), rows.len());
+        let mut failure = None;
+        while start < limit {
+            if let Some((at, error)) = inserter.unnumbered.take() {
+                limit = start + at;
+                end = limit;
+                failure = Some(error);
+            }
             let (txn, _) = self.txn_and_state();
-            let report = table.insert(txn, &rows[start..], inserter.mode).await?;
+            let report = table.insert(txn, &rows[start..end], mode).await?;
             inserter.inserted += report.inserted;
             inserter.replaced += report.replaced;
             inserter.ignored += report.ignored.len() as u64;
-            if !report.ignored.is_empty() || !generated.is_empty() {
-                let left_out: Vec<usize> = report.ignored.iter().map(|(row, _)| start + row).collect();
-                let stop = report.duplicate.as_ref().map(|d| d.row).or(report.orphan.as_ref().map(|(row, _)| *row));
-                let end = stop.map_or(rows.len(), |row| start + row);
-                inserter.note_generated(&generated, |row| row < start || row >= end || left_out.contains(&row));
+            // The row that did not go in, and the first whose number is free. One without parent keeps it if others are updated.
+            let stop = match (&report.duplicate, &report.orphan) {
+                (Some(duplicate), _) => Some((duplicate.row, duplicate.row)),
+                (None, Some((row, _))) => Some((*row, *row + 1)),
+                (None, None) if mode == OnDuplicate::IgnoreOne => report.ignored.last().map(|(row, _)| (*row, *row)),
+                (None, None) => None,
+            };
+            inserter.note_generated(&generated, |row| stop.is_some_and(|(stop, _)| row >= stop));
+            for (_, error) in report.ignored {
+                if inserter.mode == OnDuplicate::Error {
+                    return Err(inserter.failed(&mut self.state, error).into());
+                }
+                self.state.push_ignored(error);
             }
-            for (_, e) in report.ignored {
-                self.state.push_ignored(e);
-            }
-            if let Some((row, error)) = report.orphan {
+            if let Some((_, error)) = report.orphan {
                 if !inserter.ignore {
-                    return Err(error.into());
+                    return Err(inserter.failed(&mut self.state, error).into());
                 }
                 inserter.ignored += 1;
                 self.state.push_ignored(error);
-                start += row + 1;
-                continue;
             }
-            match report.duplicate {
-                None => break,
-                Some(duplicate) => {
-                    let at = start + duplicate.row;
-                    let proposed = std::mem::take(&mut rows[at]);
-                    let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
-                    Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
-                    start = at + 1;
+            if let Some(duplicate) = report.duplicate {
+                let at = start + duplicate.row;
+                let proposed = std::mem::take(&mut rows[at]);
+                let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
+                Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
+            }
+            let next = match stop {
+                Some((stop, free)) => {
+                    inserter.take_back(&generated, free, &mut rows[start..]);
+                    start += stop + 1;
+                    1
                 }
+                None => {
+                    let written = end - start;
+                    start = end;
+                    written.saturating_mul(2)
+                }
+            };
+            end = start.saturating_add(next).min(limit);
+            if start < end {
+                generated = inserter.number(&mut self.state, &mut rows[start..end], exact)?;
             }
         }
         rows.clear();
         inserter.beside.clear();
-        let Some((_, error)) = unnumbered else { return Ok(()) };
-        if let Some(first) = inserter.first_generated {
-            self.state.last_insert_id = first;
-        }
-        Err(error.into())
+        failure.map_or(Ok(()), |error| Err(inserter.failed(&mut self.state, error).into()))
     }
 
     /// Before the statement's first number: waits for the table's AUTO-INC lock, if it is one that takes it.
@@ -779,6 +887,7 @@ impl Session {
 
     /// ON DUPLICATE KEY UPDATE for one row. `beside`: what the query gave beyond its columns.
     async fn update_duplicate(&mut self, inserter: &mut Inserter, duplicate: DuplicateRow, proposed: Vec<Value>, beside: Vec<Value>) -> Result<(), Failure> {
+        let lenient = inserter.is_lenient(&self.state);
         let target = &inserter.target;
         let zone = self.state.config.time_zone.clone();
         let stored = duplicate.existing.values();
@@ -798,9 +907,8 @@ impl Session {
                     target.store(&mut self.state, column, value, inserter.ignore, inserter.row)?
                 }
             };
-            let lenient = inserter.ignore || (!self.state.strict() && !inserter.single_row);
             if !target.columns()[column].auto_increment && target.columns()[column].generated.is_none() {
-                target.check_null(&mut self.state, column, &mut value, lenient)?;
+                check_null(target, &mut self.state, column, &mut value, lenient, &mut inserter.null_told)?;
             }
             new[column] = value;
             seen[column] = new[column].clone();
@@ -827,6 +935,19 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// NULL in a NOT NULL column: error 1048, or the implicit default where MySQL is lenient. `told`: the columns of which the warning is there.
+fn check_null(target: &Target, state: &mut SessionState, column: usize, value: &mut Value, lenient: bool, told: &mut [bool]) -> Result<(), MySqlError> {
+    let def = &target.columns()[column];
+    if !value.is_null() || def.nullable {
+        return Ok(());
+    }
+    if lenient && std::mem::replace(&mut told[column], true) {
+        *value = given_null(&def.ty);
+        return Ok(());
+    }
+    target.check_null(state, column, value, lenient)
 }
 
 impl AssignedValue {

@@ -62,7 +62,6 @@ fn same_values(from: &ColumnType, to: &ColumnType) -> bool {
 
 impl Session {
     pub(crate) async fn copy_rows(&mut self, inserter: &mut Inserter, copy: &PlainCopy, hints: &Hints) -> Result<(), Failure> {
-        let lenient = inserter.ignore || !self.state.strict();
         let zone = self.state.config.time_zone.clone();
         let from_timestamp: Vec<bool> =
             copy.columns.iter().map(|&(from, _, same)| !same && matches!(copy.source.columns()[from].ty.kind, TypeKind::Timestamp(_))).collect();
@@ -115,7 +114,7 @@ impl Session {
                     }
                 }
                 bytes += leaf.row(i).len();
-                if inserter.finish_row(&mut self.state, &mut row, lenient)? {
+                if inserter.finish_row(&mut self.state, &mut row)? {
                     rows.push(row);
                 }
             }

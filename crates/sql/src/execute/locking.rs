@@ -220,7 +220,7 @@ impl Session {
                 None => Vec::new(),
             },
         };
-        self.state.process.add_examined(locked.len() as u64);
+        self.note_read(locked.len() as u64);
         self.tell_read(began, locked.len());
         Ok(locked)
     }
@@ -248,7 +248,7 @@ impl Session {
                 LockingRows::Scan(scan) if semi_consistent => {
                     let began = self.profile.is_some().then(Instant::now);
                     let Some(next) = scan.next_semi_consistent(self.txn()).await? else { return Ok(None) };
-                    self.state.process.add_examined(1);
+                    self.note_read(1);
                     self.tell_read(began, 1);
                     match next {
                         SemiConsistent::Locked(row) => Some(row),

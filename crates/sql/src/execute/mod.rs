@@ -26,6 +26,7 @@ mod parallel_insert;
 mod progress;
 mod query;
 mod replica;
+pub(crate) mod roles;
 mod set;
 mod subqueries;
 mod table_spec;
@@ -147,6 +148,7 @@ fn commits_first(statement: &Statement) -> bool {
         CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. } | AlterDatabase { .. } | DropDatabase { .. } => true,
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | DropProgram { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
         CreateRoutine(_) | AlterRoutine { .. } => true,
+        CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. } => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
         Flush(_) | Reset | ResetBinaryLogs { .. } | Replica(_) | Histogram { .. } => true,
@@ -162,6 +164,7 @@ fn is_definition(statement: &Statement) -> bool {
         CreateTable(_) | DropTable(_) | CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. }
             | AlterDatabase { .. } | DropDatabase { .. } | CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_)
             | CreateRoutine(_) | AlterRoutine { .. } | DropProgram { kind: StoredProgram::Procedure, .. }
+            | CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. }
     )
 }
 
@@ -216,7 +219,11 @@ impl Session {
             Statement::DropDatabase { if_exists, name } => self.drop_database(*if_exists, name).await,
             Statement::CreateUser { if_not_exists, users, options } => self.create_user(*if_not_exists, users, options).await,
             Statement::AlterUser { if_exists, users, options } => self.alter_user(*if_exists, users, options).await,
-            Statement::DropUser { if_exists, users } => self.drop_user(*if_exists, users).await,
+            Statement::DropUser { if_exists, users } => self.drop_user("USER", *if_exists, users).await,
+            Statement::CreateRole { if_not_exists, roles } => self.create_role(*if_not_exists, roles).await,
+            Statement::DropRole { if_exists, roles } => self.drop_user("ROLE", *if_exists, roles).await,
+            Statement::SetRole(choice) => self.set_role(choice),
+            Statement::SetDefaultRole { roles, users } => self.set_default_role(roles, users).await,
             Statement::CreateRoutine(create) => self.create_routine(create).await,
             Statement::AlterRoutine { name, characteristics } => self.alter_routine(name, characteristics).await,
             Statement::DropProgram { kind: StoredProgram::Procedure, if_exists, name } => self.drop_routine(*if_exists, name).await,
@@ -364,9 +371,13 @@ impl Session {
             Statement::SetPassword { .. } => C::ComSetPassword,
             Statement::RenameUser(_) => C::ComRenameUser,
             Statement::DropUser { .. } => C::ComDropUser,
-            Statement::Grant(grant) if grant.roles => C::ComGrantRoles,
+            Statement::CreateRole { .. } => C::ComCreateRole,
+            Statement::DropRole { .. } => C::ComDropRole,
+            Statement::SetRole(_) => C::ComSetRole,
+            Statement::SetDefaultRole { .. } => C::ComAlterUserDefaultRole,
+            Statement::Grant(grant) if !grant.roles.is_empty() => C::ComGrantRoles,
             Statement::Grant(_) => C::ComGrant,
-            Statement::Revoke(grant) if grant.roles => C::ComRevokeRoles,
+            Statement::Revoke(grant) if !grant.roles.is_empty() => C::ComRevokeRoles,
             Statement::Revoke(grant) if grant.on.is_none() => C::ComRevokeAll,
             Statement::Revoke(_) => C::ComRevoke,
             Statement::Begin { .. } => C::ComBegin,

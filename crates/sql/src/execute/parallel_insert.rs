@@ -605,7 +605,6 @@ impl Session {
 
     /// One row the long way: converted with warnings and errors, numbered, encoded.
     fn make_declined(&mut self, inserter: &mut Inserter, maker: &RowMaker, values: Vec<Value>, rows: &mut EncodedRows) -> Result<(), MySqlError> {
-        let lenient = inserter.ignore || !self.state.strict();
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (place, mut value) in maker.places.iter().zip(values) {
@@ -618,7 +617,7 @@ impl Session {
             }
             inserter.assign(&mut self.state, &mut row, place.column, value)?;
         }
-        if !inserter.finish_row(&mut self.state, &mut row, lenient)? {
+        if !inserter.finish_row(&mut self.state, &mut row)? {
             return Ok(());
         }
         let mut row = [row];

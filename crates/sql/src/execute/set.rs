@@ -152,6 +152,10 @@ impl Session {
         if id.definition().name.starts_with("rpl_semi_sync_source_") {
             self.state.instance.apply_semi_sync();
         }
+        if matches!(id.definition().name, "mandatory_roles" | "activate_all_roles_on_login") {
+            // Who has them may do something else from now on.
+            self.state.instance.database().note_accounts_changed();
+        }
         Ok(())
     }
 

@@ -19,6 +19,8 @@ pub trait DefinitionChecks {
     fn stored_text(&self, text: &ast::ExprText) -> String;
     /// The columns that a stored expression reads.
     fn columns_of(&mut self, expr: &str, columns: &[ColumnDef]) -> Result<Vec<usize>, MySqlError>;
+    /// The client is warned of this.
+    fn add_warning(&mut self, warning: MySqlError);
 }
 
 /// Where a stored expression stands.
@@ -268,7 +270,7 @@ pub fn table(
     });
     for key in &keys {
         let resolved = index(key, &mut spec.columns, &explicit_null)?;
-        push_index(&mut spec, resolved)?;
+        add_index(&mut spec, resolved, cx)?;
     }
     for check in &checks {
         add_check(&mut spec, check, cx)?;
@@ -418,6 +420,16 @@ pub fn push_column(columns: &mut Vec<ColumnDef>, column: ColumnDef) -> Result<()
         return Err(error::dup_fieldname(&column.name));
     }
     columns.push(column);
+    Ok(())
+}
+
+/// Adds an index that a statement asks for, with warning 1831 if it has the kind and the columns of another one.
+pub fn add_index(spec: &mut TableSpec, index: IndexSpec, cx: &mut dyn DefinitionChecks) -> Result<(), MySqlError> {
+    let repeats = !index.generated && spec.indexes.iter().any(|other| !other.generated && other.kind == index.kind && other.parts == index.parts);
+    push_index(spec, index)?;
+    if repeats && let Some(IndexSpec { name: Some(name), .. }) = spec.indexes.last() {
+        cx.add_warning(errors::dup_index(name, &spec.schema, &spec.name));
+    }
     Ok(())
 }
 

@@ -184,11 +184,7 @@ impl RowRules {
             return Err(error);
         }
         state.push_ignored(error);
-        *value = match def.ty.kind {
-            // A NULL that was given is no member.
-            TypeKind::Enum(_) => Value::Enum(0, "".into()),
-            _ => implicit_default(&def.ty),
-        };
+        *value = given_null(&def.ty);
         Ok(())
     }
 
@@ -231,6 +227,15 @@ pub fn to_session(value: &mut Value, zone: &TimeZone) {
         && !utc.is_zero()
     {
         *utc = zone.from_utc(utc);
+    }
+}
+
+/// What non-strict MySQL puts where NULL was given.
+pub fn given_null(ty: &ColumnType) -> Value {
+    match ty.kind {
+        // It is no member.
+        TypeKind::Enum(_) => Value::Enum(0, "".into()),
+        _ => implicit_default(ty),
     }
 }
 

@@ -1,13 +1,14 @@
 //! CREATE, ALTER, DROP and RENAME USER, SET PASSWORD.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use highkey_table::{DdlContext, Grants, UserDef};
+use highkey_table::{AccountName, DdlContext, Grants, UserDef};
 use highkey_types::{MySqlError, errors, string_literal};
 
 use super::{Failure, Outcome};
 use crate::parse::ast::{Statement, UserName, UserOptions, UserSpec};
+use crate::privileges::role_name;
 use crate::variables::SqlModes;
 use crate::session::{Session, authentication_string, check_plugin, error};
 
@@ -65,6 +66,10 @@ impl Session {
     }
 
     pub(crate) async fn create_user(&mut self, if_not_exists: bool, users: &[UserSpec], options: &UserOptions) -> Result<Outcome, Failure> {
+        let roles: BTreeSet<AccountName> = options.default_roles.iter().map(role_name).collect();
+        if let Some(AccountName { user, host }) = roles.iter().find(|role| self.find_account(&role.user, &role.host).is_none()) {
+            return Err(error::err(3162, format!("Authorization ID `{user}`@`{host}` does not exist.")).into());
+        }
         let mut failed = Vec::new();
         let mut wanted = Vec::new();
         for spec in users {
@@ -81,7 +86,8 @@ impl Session {
                 continue;
             }
             let plugin = spec.plugin.clone().unwrap_or_else(|| self.state.instance.global_text("default_authentication_plugin"));
-            let mut def = UserDef { user, host, plugin, authentication_string: String::new(), password_expired: false, account_locked: false, grants: Grants::default() };
+            let grants = Grants { roles: roles.clone(), default_roles: roles.clone(), ..Grants::default() };
+            let mut def = UserDef { user, host, plugin, authentication_string: String::new(), password_expired: false, account_locked: false, grants };
             self.apply_authentication(&mut def, spec)?;
             apply_options(&mut def, options);
             wanted.push(def);
@@ -91,7 +97,7 @@ impl Session {
         }
         self.note_options(options);
         for def in wanted {
-            let cx = self.account_context(account_statement("CREATE", &def));
+            let cx = self.account_context(account_statement("CREATE", &def, &roles));
             self.state.instance.database().clone().create_user(&cx, def).await?;
         }
         Ok(Outcome::ok())
@@ -165,7 +171,9 @@ impl Session {
         }
     }
 
-    pub(crate) async fn drop_user(&mut self, if_exists: bool, users: &[UserName]) -> Result<Outcome, Failure> {
+    /// DROP USER and DROP ROLE, which are the same for all accounts; `kind` is the one or the other. Error 3628 for a mandatory role.
+    pub(crate) async fn drop_user(&mut self, kind: &str, if_exists: bool, users: &[UserName]) -> Result<Outcome, Failure> {
+        self.check_not_mandatory(&users.iter().map(|name| self.account_of(name)).collect::<Vec<_>>())?;
         let mut failed = Vec::new();
         let mut wanted = Vec::new();
         for name in users {
@@ -177,10 +185,10 @@ impl Session {
             }
         }
         if !failed.is_empty() {
-            return Err(error::cannot_user("DROP USER", &failed.join(",")).into());
+            return Err(error::cannot_user(&format!("DROP {kind}"), &failed.join(",")).into());
         }
         for (user, host) in wanted {
-            let cx = self.account_context(format!("DROP USER {}", quoted_account(&user, &host)));
+            let cx = self.account_context(format!("DROP {kind} {}", quoted_account(&user, &host)));
             self.state.instance.database().clone().drop_user(&cx, &user, &host).await?;
         }
         Ok(Outcome::ok())
@@ -188,6 +196,7 @@ impl Session {
 
     pub(crate) async fn rename_user(&mut self, renames: &[(UserName, UserName)]) -> Result<Outcome, Failure> {
         let names: Vec<_> = renames.iter().map(|(from, to)| (self.account_name(from), self.account_name(to))).collect();
+        self.check_no_roles(&names)?;
         self.check_renames(&names)?;
         for ((user, host), (new_user, new_host)) in names {
             let Some(existing) = self.find_account(&user, &host) else {
@@ -200,6 +209,14 @@ impl Session {
             database.drop_user(&self.account_context(renamed), &user, &host).await?;
         }
         Ok(Outcome::ok())
+    }
+
+    /// Error 3532 for an account that others have as a role.
+    fn check_no_roles(&self, names: &[((String, String), (String, String))]) -> Result<(), MySqlError> {
+        let froms: Vec<AccountName> = names.iter().map(|((user, host), _)| AccountName { user: user.clone(), host: host.clone() }).collect();
+        let holders = self.state.instance.database().catalog().users();
+        let is_role = |name: &AccountName| holders.iter().any(|holder| holder.grants.names_role(name));
+        if froms.iter().any(is_role) || self.check_not_mandatory(&froms).is_err() { Err(errors::rename_role()) } else { Ok(()) }
     }
 
     /// What fails for one account renames none. Error 1396 names those whose name there is not by then, or whose new one is taken.
@@ -232,7 +249,7 @@ impl Session {
 
     async fn alter_account(&mut self, def: UserDef) -> Result<(), Failure> {
         let (own, expired) = (self.is_own(&def.user, &def.host), def.password_expired);
-        let cx = self.account_context(account_statement("ALTER", &def));
+        let cx = self.account_context(account_statement("ALTER", &def, &BTreeSet::new()));
         self.state.instance.database().clone().alter_user(&cx, def).await?;
         if own {
             // Other sessions of the account go on as they began.
@@ -246,10 +263,14 @@ pub(super) fn quoted_account(user: &str, host: &str) -> String {
     format!("{}@{}", string_literal(user), string_literal(host))
 }
 
-/// The statement that makes an account what it is, with the password's hash: what the binary log tells.
-fn account_statement(verb: &str, def: &UserDef) -> String {
+/// The statement that makes an account what it is, with the password's hash and the default roles that it is made with: what the binary log tells.
+fn account_statement(verb: &str, def: &UserDef, default_roles: &BTreeSet<AccountName>) -> String {
     let account = quoted_account(&def.user, &def.host);
     let mut text = format!("{verb} USER {account} IDENTIFIED WITH '{}' AS {}", def.plugin, string_literal(&def.authentication_string));
+    if !default_roles.is_empty() {
+        let roles: Vec<String> = default_roles.iter().map(|role| quoted_account(&role.user, &role.host)).collect();
+        text.push_str(&format!(" DEFAULT ROLE {}", roles.join(", ")));
+    }
     text.push_str(if def.password_expired { " PASSWORD EXPIRE" } else { "" });
     text.push_str(if def.account_locked { " ACCOUNT LOCK" } else { " ACCOUNT UNLOCK" });
     text

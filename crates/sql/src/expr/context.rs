@@ -1,8 +1,8 @@
 //! What an expression may ask of the session that evaluates it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use highkey_types::{Collation, DateTime, Level, MySqlError, SqlMode, Str, TimeZone, Value, Warning};
+use highkey_types::{Collation, DateTime, Level, MySqlError, SqlMode, Str, TimeZone, Value, Warning, errors};
 
 use crate::functions::FuncId;
 use crate::parse::ParseOptions;
@@ -72,6 +72,10 @@ pub trait EvalContext {
     fn current_user(&self) -> Str {
         self.user()
     }
+    /// CURRENT_ROLE(): the active roles, NONE for none.
+    fn current_role(&self) -> Str {
+        Str::from("NONE")
+    }
     /// CONNECTION_ID().
     fn connection_id(&self) -> u64 {
         0
@@ -134,6 +138,30 @@ pub trait EvalContext {
     fn now(&self) -> DateTime {
         let utc = DateTime::from_micros(self.now_micros()).unwrap_or_default();
         self.time_zone().from_utc(&utc)
+    }
+}
+
+/// For how long an evaluation keeps its thread, and for how long it then lets it go.
+const TURN: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// The turn of a long evaluation on its thread.
+pub(crate) struct Turn(Instant);
+
+impl Turn {
+    pub fn begin() -> Turn {
+        Turn(Instant::now())
+    }
+
+    /// Where the turn is over, others may have the thread, KILL among them: error 1317.
+    pub fn pass(&mut self, cx: &mut dyn EvalContext) -> Result<(), MySqlError> {
+        if self.0.elapsed() >= TURN {
+            if cx.sleep(PAUSE)? {
+                return Err(errors::query_interrupted());
+            }
+            self.0 = Instant::now();
+        }
+        Ok(())
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::time::{Duration, Instant};
 
 use highkey_types::{MySqlError, TypeKind, Value};
 
-use super::EvalContext;
+use super::{EvalContext, Turn};
 use super::cast::cast_typed;
 use super::compare::{compare_values, order};
 use super::convert::{quiet_f64, to_bytes, truth};
@@ -15,10 +14,6 @@ use crate::plan::{CompareBy, CompareOp, Expr, ExprKind, unresolved};
 use crate::stack;
 
 type Result<T> = std::result::Result<T, MySqlError>;
-
-/// For how long BENCHMARK keeps its thread, and for how long it then lets it go.
-const BENCHMARK_TURN: Duration = Duration::from_millis(10);
-const BENCHMARK_PAUSE: Duration = Duration::from_micros(100);
 
 /// The value of `expr` for `row`.
 pub fn eval(expr: &Expr, row: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
@@ -252,15 +247,11 @@ fn call_expr(expr: &Expr, func: FuncId, args: &[Expr], row: &[Value], cx: &mut d
         FuncId::Benchmark => {
             let count = eval(&args[0], row, cx)?;
             let Some(count) = super::convert::to_i64(&count, cx).filter(|n| *n >= 0) else { return Ok(Value::Null) };
-            let mut turn = Instant::now();
+            let mut turn = Turn::begin();
             for done in 0..count {
                 eval(&args[1], row, cx)?;
-                if done % 64 == 0 && turn.elapsed() >= BENCHMARK_TURN {
-                    // Others may have the thread, KILL among them.
-                    if cx.sleep(BENCHMARK_PAUSE)? {
-                        return Err(highkey_types::errors::query_interrupted());
-                    }
-                    turn = Instant::now();
+                if done % 64 == 0 {
+                    turn.pass(cx)?;
                 }
             }
             return Ok(Value::Int(0));

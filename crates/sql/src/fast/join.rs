@@ -488,6 +488,8 @@ impl Session {
     /// The first of `levels` for the row so far, and for each row of it the others. False: over the budget.
     fn level(&mut self, levels: &[Level], states: &mut [LevelState], row: &mut Vec<Value>, run: &mut Run<'_>, destination: &mut Destination<'_>) -> Result<bool, MySqlError> {
         let Some((level, inner)) = levels.split_first() else {
+            // What is computed of the row may take long.
+            self.state.process.check()?;
             self.push(run, row.clone(), destination)?;
             return Ok(true);
         };

@@ -274,7 +274,7 @@ impl Session {
                 let rows = self.release(run.held)?;
                 note_stage(&mut meter, at, rows.len());
                 self.note_sorted(&query.stages[at..], rows.len(), query.reads_ranges())?;
-                self.finish_stages(rows, &query.stages, at + 1, &mut meter)?
+                self.finish_stages(rows, query, at + 1, &mut meter).await?
             }
             None => joined,
         };
@@ -416,6 +416,7 @@ impl Session {
             let mut scan = source.table.scan(self.txn(), source.index, &range, direction)?;
             while !run.stopped && scan.next_batch(&mut batch)? {
                 for i in 0..batch.len() {
+                    self.txn().breathe(1).await?;
                     run.scanned += 1;
                     let mut row: Vec<Value> = source.columns.iter().map(|&c| if c == ROW_KEY { Value::Bytes(batch.key(i).to_vec()) } else { batch.value(i, c) }).collect();
                     for &t in &source.timestamps {
@@ -445,7 +446,6 @@ impl Session {
                     sink.flush().await?;
                     run.skip();
                 }
-                self.txn().breathe(batch.len()).await?;
             }
             run.lap(SCAN);
             self.note_scanned(source, &range, run.scanned - before, !run.stopped);
@@ -537,12 +537,17 @@ impl Session {
     }
 
     /// The stages from `first` on, after the first blocking one, over rows in memory.
-    fn finish_stages(&mut self, mut rows: Vec<Vec<Value>>, stages: &[Stage], first: usize, meter: &mut Option<Meter>) -> Result<Vec<Vec<Value>>, MySqlError> {
-        for (at, stage) in stages.iter().enumerate().skip(first) {
+    async fn finish_stages(&mut self, mut rows: Vec<Vec<Value>>, query: &FastQuery, first: usize, meter: &mut Option<Meter>) -> Result<Vec<Vec<Value>>, MySqlError> {
+        // Without a table there is no transaction, and a row or so.
+        let many = !matches!(query.source, Source::Rows(_));
+        for (at, stage) in query.stages.iter().enumerate().skip(first) {
             if !stage.blocks() {
-                let mut steps = self.steps(&stages[at..=at])?;
+                let mut steps = self.steps(&query.stages[at..=at])?;
                 let mut kept = Vec::with_capacity(rows.len());
                 for mut row in rows {
+                    if many {
+                        self.txn().breathe(1).await?;
+                    }
                     match steps[0].apply(&mut row, &mut self.state)? {
                         Flow::Pass => kept.push(row),
                         Flow::Drop => {}
@@ -559,7 +564,7 @@ impl Session {
             }
             rows = self.release(held)?;
             note_stage(meter, at, rows.len());
-            self.note_sorted(&stages[at..], rows.len(), false)?;
+            self.note_sorted(&query.stages[at..], rows.len(), false)?;
         }
         Ok(rows)
     }

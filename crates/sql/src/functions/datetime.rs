@@ -1,6 +1,6 @@
 //! Dates and times.
 
-use highkey_types::{Date, DateTime, Decimal, Interval, IntervalUnit, MySqlError, Time, TimeZone, TypeKind, Value};
+use highkey_types::{Date, DateRules, DateTime, Decimal, Interval, IntervalUnit, MySqlError, Time, TimeZone, TypeKind, Value, parse_datetime};
 
 use super::FuncId;
 use super::call::{Result, Types};
@@ -115,7 +115,8 @@ pub(super) fn extract(args: &[Value], cx: &mut dyn EvalContext) -> Result<Value>
         let time = if date_like { to_datetime(&args[1], cx).map(|d| d.time()) } else { to_time(&args[1], cx) };
         return Ok(time.map_or(Value::Null, of_time));
     }
-    if days_too && !date_like && matches!(&args[1], Value::Time(_) | Value::Text(_)) {
+    // Of what is a duration there is no day, and a number is one unless it has a time of day behind a date.
+    if days_too && !has_date(&args[1]) {
         let Some(t) = to_time(&args[1], cx) else { return Ok(Value::Null) };
         let n = packed_day(unit, 0, t.hours().into(), t.minutes().into(), t.seconds().into(), t.subsec_micros().into());
         return Ok(Value::Int(if t.is_negative() { -n } else { n }));
@@ -206,11 +207,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
         F::MakeDate | F::MakeTime | F::PeriodAdd | F::PeriodDiff | F::FromDays | F::SecToTime => return from_numbers(func, args, types, cx),
         F::AddTime | F::SubTime | F::TimeDiff | F::TimeFunc | F::TimestampFunc => return time_arithmetic(func, args, types, cx),
         F::Hour | F::Minute | F::Second | F::Microsecond | F::TimeToSec => {
-            let time = match &args[0] {
-                Value::Text(text) if text.trim().len() > 10 && text.contains('-') && !text.trim_start().starts_with('-') => to_datetime(&args[0], cx).map(|d| d.time()),
-                other => to_time(other, cx),
-            };
-            let Some(t) = time else { return Ok(Value::Null) };
+            let Some(t) = to_time(&args[0], cx) else { return Ok(Value::Null) };
             return Ok(Value::Int(match func {
                 F::Hour => i64::from(t.hours()),
                 F::Minute => i64::from(t.minutes()),
@@ -255,7 +252,7 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
         }
         F::YearWeek => {
             let (year, week) = date.week(mode(cx, 0) | 2);
-            Value::Int(i64::from(year) * 100 + i64::from(week))
+            Value::Int(year.wrapping_mul(100).wrapping_add(week).into())
         }
         F::ToDays => Value::Int(date.to_days()),
         F::ToSeconds => Value::Int(date.to_days() * 86_400 + moment.time().micros / MICROS),
@@ -300,6 +297,10 @@ fn from_unixtime(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) ->
 fn convert_tz(args: &[Value], cx: &mut dyn EvalContext) -> Result<Value> {
     let zone = |value: &Value| to_text(value).and_then(|name| TimeZone::parse(&name));
     let Some(local) = to_datetime(&args[0], cx) else { return Ok(Value::Null) };
+    if local.date.has_zero_part() {
+        warn(cx, 1292, format!("Incorrect datetime value: '{}'", to_text(&args[0]).unwrap_or_default()));
+        return Ok(Value::Null);
+    }
     let (Some(from), Some(to)) = (zone(&args[1]), zone(&args[2])) else { return Ok(Value::Null) };
     // Outside of TIMESTAMP's range the value stays as it is.
     Ok(Value::DateTime(from.convert(&local, &to).unwrap_or(local)))
@@ -416,6 +417,19 @@ fn has_date(value: &Value) -> bool {
     }
 }
 
+/// Whether what is read as a date or a moment is one without a time of day.
+fn is_date_only(value: &Value) -> bool {
+    match value {
+        Value::Date(_) => true,
+        Value::DateTime(_) | Value::Time(_) => false,
+        Value::Int(n) => *n <= 99_999_999,
+        Value::UInt(n) => *n <= 99_999_999,
+        Value::Decimal(n) => n.to_f64() <= 99_999_999.0,
+        Value::Double(n) => *n <= 99_999_999.0,
+        _ => to_text(value).is_some_and(|text| parse_datetime(&text, DateRules::default()).is_ok_and(|read| read.date_only)),
+    }
+}
+
 /// A moment and microseconds; `None` before year 1 and after year 9999.
 fn moved(moment: DateTime, micros: i64) -> Option<DateTime> {
     moment.add(&Interval::from_micros(micros)).filter(|sum| !sum.date.has_zero_part())
@@ -424,8 +438,7 @@ fn moved(moment: DateTime, micros: i64) -> Option<DateTime> {
 fn time_arithmetic(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
     match func {
         FuncId::TimeFunc => {
-            let time = if has_date(&args[0]) { to_datetime(&args[0], cx).map(|d| d.time()) } else { to_time(&args[0], cx) };
-            return Ok(time.map_or(Value::Null, Value::Time));
+            return Ok(to_time(&args[0], cx).map_or(Value::Null, Value::Time));
         }
         FuncId::TimestampFunc => {
             let Some(time) = args.get(1) else { return Ok(to_fuzzy_datetime(&args[0], cx).map_or(Value::Null, Value::DateTime)) };
@@ -439,10 +452,19 @@ fn time_arithmetic(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut dyn
             });
         }
         FuncId::TimeDiff => {
-            if has_date(&args[0]) != has_date(&args[1]) {
+            let dated = |value: &Value| matches!(value, Value::Date(_) | Value::DateTime(_));
+            // Beside a date or a moment the other one is read as such.
+            let as_dates = dated(&args[0]) || dated(&args[1]);
+            let differ = if as_dates { is_date_only(&args[0]) != is_date_only(&args[1]) } else { has_date(&args[0]) != has_date(&args[1]) };
+            if differ || (as_dates && args.iter().any(|value| matches!(value, Value::Time(_)))) {
                 return Ok(Value::Null);
             }
-            let micros = if has_date(&args[0]) {
+            let micros = if as_dates {
+                match (to_fuzzy_datetime(&args[0], cx), to_fuzzy_datetime(&args[1], cx)) {
+                    (Some(a), Some(b)) => a.to_micros() - b.to_micros(),
+                    _ => return Ok(Value::Null),
+                }
+            } else if has_date(&args[0]) {
                 match (to_datetime(&args[0], cx), to_datetime(&args[1], cx)) {
                     (Some(a), Some(b)) => a.to_micros() - b.to_micros(),
                     _ => return Ok(Value::Null),

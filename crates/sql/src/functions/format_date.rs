@@ -7,7 +7,7 @@ use highkey_types::{Date, DateTime, Value};
 use super::call::Result;
 use super::datetime::{DAYS, MONTHS};
 use crate::expr::EvalContext;
-use crate::expr::convert::{to_datetime, to_fuzzy_datetime, to_text, to_time};
+use crate::expr::convert::{to_fuzzy_datetime, to_text, to_time};
 
 /// DATE_FORMAT(date, format); TIME_FORMAT takes a duration, whose hours may pass 24.
 pub(super) fn date_format(args: &[Value], time_only: bool, cx: &mut dyn EvalContext) -> Result<Value> {
@@ -16,11 +16,7 @@ pub(super) fn date_format(args: &[Value], time_only: bool, cx: &mut dyn EvalCont
         return Ok(Value::Null);
     }
     if time_only {
-        let time = match &args[0] {
-            Value::Text(text) if text.trim().len() > 10 && text.contains('-') && !text.trim_start().starts_with('-') => to_datetime(&args[0], cx).map(|d| d.time()),
-            other => to_time(other, cx),
-        };
-        let Some(time) = time else { return Ok(Value::Null) };
+        let Some(time) = to_time(&args[0], cx) else { return Ok(Value::Null) };
         let moment = DateTime::new(Date::default(), 0, time.minutes() as u8, time.seconds() as u8, time.subsec_micros());
         return Ok(formatted(&moment, time.hours(), time.is_negative(), true, &format_text).map_or(Value::Null, Value::from));
     }
@@ -67,7 +63,7 @@ fn formatted(moment: &DateTime, hours: u32, negative: bool, time_only: bool, for
         let _ = match specifier {
             'M' => out.write_str(MONTHS.get(usize::from(date.month).checked_sub(1)?)?),
             'b' => out.write_str(&MONTHS.get(usize::from(date.month).checked_sub(1)?)?[..3]),
-            'W' | 'a' | 'w' if date.has_zero_part() => return None,
+            'W' | 'a' | 'w' if date.year == 0 && date.month == 0 => return None,
             'W' => out.write_str(DAYS[usize::from(date.weekday())]),
             'a' => out.write_str(&DAYS[usize::from(date.weekday())][..3]),
             'D' => {
@@ -92,8 +88,8 @@ fn formatted(moment: &DateTime, hours: u32, negative: bool, time_only: bool, for
             'h' | 'I' => write!(out, "{twelve:02}"),
             'l' => write!(out, "{twelve}"),
             'i' => write!(out, "{:02}", moment.minute),
-            'j' if date.has_zero_part() => return None,
-            'j' => write!(out, "{:03}", date.day_of_year()),
+            // A month of zero begins before the year.
+            'j' => write!(out, "{:03}", date.to_days() - Date::new(date.year, 1, 1).to_days() + 1),
             'p' => out.write_str(half),
             'r' => write!(out, "{twelve:02}:{:02}:{:02} {half}", moment.minute, moment.second),
             'S' | 's' => write!(out, "{:02}", moment.second),

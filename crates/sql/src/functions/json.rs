@@ -6,7 +6,7 @@ use highkey_types::{Charset, Collation, ColumnType, Level, MySqlError, SqlMode, 
 use super::FuncId;
 use super::call::{Result, Types};
 use super::json_schema;
-use crate::expr::{EvalContext, cast_typed};
+use crate::expr::{EvalContext, Turn, cast_typed};
 use crate::expr::convert::{to_text, truth};
 
 /// The JSON value that an SQL value of type `ty` becomes: numbers as they are, bytes in base64, everything else as a string.
@@ -169,7 +169,7 @@ fn answer(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Resul
         F::JsonQuote => return quote(args),
         F::JsonUnquote => return unquote(args),
         F::JsonValue => return value(args, cx),
-        F::JsonSchemaValid | F::JsonSchemaValidationReport => return schema(func, args),
+        F::JsonSchemaValid | F::JsonSchemaValidationReport => return schema(func, args, cx),
         F::JsonMergePatch => return merge_patch(args),
         F::JsonMerge | F::JsonMergePreserve => return merge_preserve(args),
         F::JsonMemberOf => {
@@ -223,13 +223,14 @@ fn answer(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Resul
 }
 
 /// JSON_SCHEMA_VALID(schema, document), and the report that tells what is wrong.
-fn schema(func: FuncId, args: &Arguments<'_>) -> Result<Option<Value>> {
+fn schema(func: FuncId, args: &Arguments<'_>, cx: &mut dyn EvalContext) -> Result<Option<Value>> {
     let Some(schema) = args.document(0)? else { return Ok(None) };
     if !matches!(schema, Json::Object(_)) {
         return Err(errors::invalid_json_type(1, &args.function, "object"));
     }
     let Some(document) = args.document(1)? else { return Ok(None) };
-    let failure = json_schema::check(&schema, &document)?;
+    let mut turn = Turn::begin();
+    let failure = json_schema::check(&schema, &document, &mut || turn.pass(cx))?;
     if func == FuncId::JsonSchemaValid {
         return Ok(Some(Value::bool(failure.is_none())));
     }

@@ -1,5 +1,7 @@
 //! JSON Schema, draft 4: whether a document is as a schema demands it, and where it is not.
 
+use std::collections::HashMap;
+
 use highkey_types::json::{Json, MAX_DEPTH, Members, compare};
 use highkey_types::{Collation, MySqlError, errors};
 
@@ -27,6 +29,8 @@ struct Place<'a> {
     document: &'a str,
     /// How many schemas it is inside of.
     depth: usize,
+    /// It is asked what fails, not only whether something does.
+    told: bool,
 }
 
 impl Place<'_> {
@@ -35,9 +39,11 @@ impl Place<'_> {
     }
 }
 
-/// `None`: the document is valid. Error 1235 for a reference to another text.
-pub(super) fn check(schema: &Json, document: &Json) -> Result<Option<Failure>, MySqlError> {
-    match (Validator { root: schema }).check(schema, document, Place { schema: "#", document: "#", depth: 0 }) {
+/// `None`: the document is valid. `pace` is called now and then, and its error ends the check. Error 1235 for a reference to another text, 3157 for schemas that
+/// are too many levels deep, as one is that refers to itself alone.
+pub(super) fn check(schema: &Json, document: &Json, pace: &mut dyn FnMut() -> Result<(), MySqlError>) -> Result<Option<Failure>, MySqlError> {
+    let mut validator = Validator { root: schema, known: HashMap::new(), steps: 0, pace };
+    match validator.check(schema, document, Place { schema: "#", document: "#", depth: 0, told: true }) {
         Ok(()) => Ok(None),
         Err(Stop::Failed(failure)) => Ok(Some(failure)),
         Err(Stop::Error(error)) => Err(error),
@@ -46,12 +52,21 @@ pub(super) fn check(schema: &Json, document: &Json) -> Result<Option<Failure>, M
 
 struct Validator<'s> {
     root: &'s Json,
+    /// By what is referred to and the part of the document: whether that is valid. References that refer to further ones twice each would else take twice
+    /// the time at each level.
+    known: HashMap<(*const Json, *const Json), bool>,
+    steps: u64,
+    pace: &'s mut dyn FnMut() -> Result<(), MySqlError>,
 }
 
 impl Validator<'_> {
-    fn check(&self, schema: &Json, document: &Json, place: Place<'_>) -> Checked {
+    fn check(&mut self, schema: &Json, document: &Json, place: Place<'_>) -> Checked {
         if place.depth > MAX_DEPTH {
             return Err(Stop::Error(errors::json_document_too_deep()));
+        }
+        self.steps += 1;
+        if self.steps.is_multiple_of(64) {
+            (self.pace)().map_err(Stop::Error)?;
         }
         let Json::Object(schema) = schema else { return Ok(()) };
         if let Some(Json::String(reference)) = schema.get("$ref") {
@@ -59,7 +74,17 @@ impl Validator<'_> {
                 return Err(Stop::Error(errors::not_supported_yet("references to external JSON schemas")));
             };
             let Some(target) = find(self.root, path) else { return Ok(()) };
-            return self.check(target, document, Place { schema: reference, depth: place.depth + 1, ..place });
+            let pair = (std::ptr::from_ref(target), std::ptr::from_ref(document));
+            match self.known.get(&pair) {
+                Some(true) => return Ok(()),
+                Some(false) if !place.told => return place.failed("$ref"),
+                _ => {}
+            }
+            let checked = self.check(target, document, Place { schema: reference, depth: place.depth + 1, ..place });
+            if !matches!(checked, Err(Stop::Error(_))) {
+                self.known.insert(pair, checked.is_ok());
+            }
+            return checked;
         }
         if schema.get("type").is_some_and(|names| !has_type(document, names)) {
             return place.failed("type");
@@ -80,18 +105,19 @@ impl Validator<'_> {
     }
 
     /// The schema of `name` inside the one at `place`.
-    fn inner(&self, schema: &Json, name: &str, document: &Json, place: Place<'_>) -> Checked {
+    fn inner(&mut self, schema: &Json, name: &str, document: &Json, place: Place<'_>) -> Checked {
         let at = format!("{}/{name}", place.schema);
         self.check(schema, document, Place { schema: &at, depth: place.depth + 1, ..place })
     }
 
     /// allOf, anyOf, oneOf and not.
-    fn combined(&self, schema: &Members, document: &Json, place: Place<'_>) -> Checked {
+    fn combined(&mut self, schema: &Members, document: &Json, place: Place<'_>) -> Checked {
+        let within = Place { told: false, ..place };
         for keyword in ["allOf", "anyOf", "oneOf"] {
             let Some(Json::Array(schemas)) = schema.get(keyword) else { continue };
             let mut valid = 0;
             for (i, schema) in schemas.iter().enumerate() {
-                match self.inner(schema, &format!("{keyword}/{i}"), document, place) {
+                match self.inner(schema, &format!("{keyword}/{i}"), document, within) {
                     Ok(()) => valid += 1,
                     Err(Stop::Failed(_)) => {}
                     Err(error) => return Err(error),
@@ -107,7 +133,7 @@ impl Validator<'_> {
             }
         }
         if let Some(schema) = schema.get("not") {
-            match self.inner(schema, "not", document, place) {
+            match self.inner(schema, "not", document, within) {
                 Ok(()) => return place.failed("not"),
                 Err(Stop::Failed(_)) => {}
                 Err(error) => return Err(error),
@@ -116,7 +142,7 @@ impl Validator<'_> {
         Ok(())
     }
 
-    fn object(&self, schema: &Members, members: &Members, document: &Json, place: Place<'_>) -> Checked {
+    fn object(&mut self, schema: &Members, members: &Members, document: &Json, place: Place<'_>) -> Checked {
         if let Some(Json::Array(names)) = schema.get("required")
             && !has_all(members, names)
         {
@@ -157,7 +183,7 @@ impl Validator<'_> {
         Ok(())
     }
 
-    fn array(&self, schema: &Members, elements: &[Json], place: Place<'_>) -> Checked {
+    fn array(&mut self, schema: &Members, elements: &[Json], place: Place<'_>) -> Checked {
         bounded(schema, "minItems", "maxItems", elements.len(), place)?;
         if schema.get("uniqueItems") == Some(&Json::Bool(true)) && has_repeated(elements) {
             return place.failed("uniqueItems");
@@ -302,7 +328,7 @@ mod tests {
     use super::*;
 
     fn failure(schema: &str, document: &str) -> Option<(&'static str, String, String)> {
-        let found = check(&json::parse(schema).unwrap(), &json::parse(document).unwrap());
+        let found = check(&json::parse(schema).unwrap(), &json::parse(document).unwrap(), &mut || Ok(()));
         found.map_err(|e| e.message).unwrap().map(|f| (f.keyword, f.schema, f.document))
     }
 
@@ -350,8 +376,31 @@ mod tests {
 
     #[test]
     fn a_schema_may_not_refer_to_other_texts_nor_to_itself_alone() {
-        let refused = |schema: &str| check(&json::parse(schema).unwrap(), &Json::Null).err().map(|e| e.code);
+        let refused = |schema: &str| check(&json::parse(schema).unwrap(), &Json::Null, &mut || Ok(())).err().map(|e| e.code);
         assert_eq!(refused(r#"{"$ref": "https://example.com/schema"}"#), Some(1235));
         assert_eq!(refused(r##"{"$ref": "#"}"##), Some(3157));
+    }
+
+    /// Forty levels of two references each.
+    #[test]
+    fn what_is_referred_to_often_is_checked_once() {
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            let level = |n: usize| format!(r##""d{n}": {{"{keyword}": [{{"$ref": "#/definitions/d{0}"}}, {{"$ref": "#/definitions/d{0}"}}]}}"##, n + 1);
+            let levels: Vec<String> = (0..40).map(level).collect();
+            let schema = format!(r##"{{"$ref": "#/definitions/d0", "definitions": {{{}, "d40": {{"minimum": 5}}}}}}"##, levels.join(", "));
+            let failed = Some((keyword, "#/definitions/d0".to_owned(), "#".to_owned()));
+            // Of oneOf both hold, or neither does.
+            let valid = if keyword == "oneOf" { failed.clone() } else { None };
+            assert_eq!((failure(&schema, "5"), failure(&schema, "4")), (valid, failed));
+            let killed = check(&json::parse(&schema).unwrap(), &Json::Int(5), &mut || Err(errors::query_interrupted()));
+            assert_eq!(killed.err().map(|e| e.code), Some(1317));
+        }
+    }
+
+    #[test]
+    fn what_failed_without_a_report_is_told_where_it_is_asked_for() {
+        let schema = r##"{"properties": {"a": {"anyOf": [{"$ref": "#/definitions/small"}, {}]}}, "patternProperties": {"a": {"$ref": "#/definitions/small"}},
+            "definitions": {"small": {"maximum": 5}}}"##;
+        assert_eq!(failure(schema, r#"{"a": 9}"#), Some(("maximum", "#/definitions/small".to_owned(), "#/a".to_owned())));
     }
 }

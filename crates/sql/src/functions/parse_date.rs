@@ -1,6 +1,6 @@
 //! STR_TO_DATE.
 
-use highkey_types::{Date, DateTime, Time, TypeKind, Value};
+use highkey_types::{Date, DateTime, TypeKind, Value};
 
 use super::call::{Result, Types};
 use super::datetime::{DAYS, MONTHS};
@@ -35,23 +35,17 @@ struct WeekKind {
 /// STR_TO_DATE(text, format).
 pub(super) fn str_to_date(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalContext) -> Result<Value> {
     let (text, format) = (to_text(&args[0]).unwrap_or_default(), to_text(&args[1]).unwrap_or_default());
-    let result = read(&text, &format).and_then(|(parts, rest)| {
-        let moment = assemble(&parts)?;
-        Some((moment, parts.hour, rest))
-    });
+    let result = read(&text, &format).and_then(|(parts, rest)| Some((assemble(&parts)?, rest)));
     let kind = &types.result.ty.kind;
-    let Some((moment, hours, rest)) = result else {
-        let what = if matches!(kind, TypeKind::Time(_)) { "time" } else { "datetime" };
+    let Some((moment, rest)) = result else {
+        // These are read as formats of their own.
+        let what = if format.contains("%T") || format.contains("%r") { "time" } else { "datetime" };
         warn(cx, 1411, format!("Incorrect {what} value: '{text}' for function str_to_date"));
         return Ok(Value::Null);
     };
     let mode = cx.sql_mode();
-    let zero = moment.date.has_zero_part();
-    if zero && (mode.no_zero_date || (mode.no_zero_in_date && !moment.date.is_zero())) {
-        warn(cx, 1411, format!("Incorrect datetime value: '{text}' for function str_to_date"));
-        return Ok(Value::Null);
-    }
-    if !zero && !moment.date.is_valid() && !mode.allow_invalid_dates {
+    // No other mode is asked, nor the calendar.
+    if mode.no_zero_date && (moment.date.year == 0 || moment.date.has_zero_part()) {
         warn(cx, 1411, format!("Incorrect datetime value: '{text}' for function str_to_date"));
         return Ok(Value::Null);
     }
@@ -61,7 +55,7 @@ pub(super) fn str_to_date(args: &[Value], types: &Types<'_>, cx: &mut dyn EvalCo
     }
     Ok(match kind {
         TypeKind::Date => Value::Date(moment.date),
-        TypeKind::Time(_) => Value::Time(Time::from_hms(false, hours, moment.minute.into(), moment.second.into(), moment.micros)),
+        TypeKind::Time(_) => Value::Time(moment.time()),
         _ => Value::DateTime(moment),
     })
 }
@@ -159,7 +153,6 @@ fn read<'t>(text: &'t str, format: &str) -> Option<(Parts, &'t str)> {
                 (parts.hour, parts.minute, parts.second, parts.pm, parts.twelve_hours) = (inner.hour, inner.minute, inner.second, inner.pm, true);
                 rest = after;
             }
-            '%' => rest = rest.strip_prefix('%')?,
             '.' => rest = rest.trim_start_matches(|c: char| c.is_ascii_punctuation()),
             '@' => rest = rest.trim_start_matches(|c: char| c.is_alphabetic()),
             '#' => rest = rest.trim_start_matches(|c: char| c.is_ascii_digit()),

@@ -101,7 +101,9 @@ pub(super) fn function(func: FuncId, args: &[Value], types: &Types<'_>, cx: &mut
             if list.is_empty() || needle.contains(&b',') {
                 return Ok(Value::Int(0));
             }
-            let found = list.split(|b| *b == b',').position(|item| collation.eq(item, &needle));
+            // No collation pads here.
+            let spaces = trailing_spaces(&needle);
+            let found = list.split(|b| *b == b',').position(|item| trailing_spaces(item) == spaces && collation.eq(item, &needle));
             Value::Int(found.map_or(0, |i| i as i64 + 1))
         }
         FuncId::Replace => {
@@ -160,4 +162,8 @@ fn locate(text: &[u8], needle: &[u8], start: i64, collation: &'static highkey_ty
             Value::Int(utf8.map_or(before, |t| t[..before].chars().count()) as i64 + 1)
         }
     }
+}
+
+fn trailing_spaces(text: &[u8]) -> usize {
+    text.iter().rev().take_while(|byte| **byte == b' ').count()
 }

@@ -14,8 +14,7 @@ pub(super) fn function(func: FuncId, args: &[Value], cx: &mut dyn EvalContext) -
     Ok(match func {
         // A thread of performance_schema is a connection.
         F::ConnectionId | F::PsCurrentThreadId => Value::UInt(cx.connection_id()),
-        // There are no roles.
-        F::CurrentRole => Value::Text("NONE".into()),
+        F::CurrentRole => Value::Text(cx.current_role()),
         F::CurrentUser => Value::Text(cx.current_user()),
         F::User => Value::Text(cx.user()),
         F::Database => cx.database().map_or(Value::Null, Value::Text),

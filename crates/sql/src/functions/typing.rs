@@ -1,6 +1,6 @@
 //! Result types of functions and operators, by MySQL's rules.
 
-use highkey_types::{Charset, Collation, ColumnType, MySqlError, SqlMode, TypeKind, Value};
+use highkey_types::{Charset, Collation, ColumnType, DateRules, MySqlError, SqlMode, TypeKind, Value, parse_datetime};
 
 use super::FuncId;
 use crate::plan::{Coercibility, Expr, ExprKind, ExprType};
@@ -238,6 +238,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
         F::SecToTime => temporal(TypeKind::Time(fsp_of_number(&args[0]))),
         F::StrToDate => str_to_date(args),
         F::TimeFunc | F::TimeDiff => temporal(TypeKind::Time(args.iter().map(fsp_of).max().unwrap_or(0))),
+        F::TimestampFunc if no_moment(&args[0]) => temporal(TypeKind::DateTime(6)),
         F::TimestampFunc => temporal(TypeKind::DateTime(args.iter().map(fsp_of).max().unwrap_or(0))),
         F::UnixTimestamp => match args.first() {
             None => ExprType::bigint(false),
@@ -303,7 +304,7 @@ pub(crate) fn result_type(func: FuncId, args: &mut [Expr], typing: &Typing) -> R
 
 /// A literal that no date can be read from.
 fn no_moment(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Literal(Value::Text(text)) if !text.bytes().any(|b| b.is_ascii_digit()))
+    matches!(&expr.kind, ExprKind::Literal(Value::Text(text)) if parse_datetime(text, DateRules::default()).is_err())
 }
 
 fn constant_fsp(args: &[Expr]) -> u8 {

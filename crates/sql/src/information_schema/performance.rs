@@ -30,28 +30,11 @@ pub(super) fn consumers() -> Vec<Vec<Value>> {
 
 /// The stages that events_stages_current shows; the moments when they begin are not kept.
 pub(super) fn instruments() -> Vec<Vec<Value>> {
-    let stages = [
-        Stage::Executing,
-        Stage::WaitingForMetadataLock,
-        Stage::ReadingFile,
-        Stage::CopyingRows,
-        Stage::ReadingRows,
-        Stage::ChangingRows,
-        Stage::CheckingPages,
-        Stage::CheckingEntries,
-        Stage::BuildingIndexes,
-        Stage::FillingPages,
-        Stage::MovingPages,
-        Stage::RollingBack,
-        Stage::Committing,
-        Stage::WaitingForReplica,
-        Stage::ReadingTables,
-    ];
     let row = |stage: Stage| {
         let (name, unit) = stage_name(stage);
         vec![t(format!("stage/sql/{name}")), t("YES"), t("NO"), t(if unit.is_empty() { "" } else { "progress" }), Value::Int(0), Value::Null]
     };
-    stages.into_iter().map(row).collect()
+    Stage::ALL.into_iter().map(row).collect()
 }
 
 /// Everybody's statements are summed up.

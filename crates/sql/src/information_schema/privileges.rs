@@ -1,12 +1,13 @@
-//! USER_PRIVILEGES, SCHEMA_PRIVILEGES, TABLE_PRIVILEGES and COLUMN_PRIVILEGES, and the tables of `mysql` that say the same.
+//! USER_PRIVILEGES, SCHEMA_PRIVILEGES, TABLE_PRIVILEGES and COLUMN_PRIVILEGES, those about roles, and the tables of `mysql` that say the same.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{Privileges, UserDef};
+use highkey_table::{AccountName, Privileges, UserDef};
 use highkey_types::{DateTime, Value};
 
 use super::rows::{t, u};
-use crate::privileges::account;
+use crate::privileges::{RoleSettings, account, with_roles_of_roles};
 use crate::session::SessionState;
 
 /// All accounts, or the session's own if it may not read those of the others.
@@ -200,4 +201,115 @@ pub(super) fn columns_priv_table(state: &SessionState) -> Vec<Vec<Value>> {
         }
     }
     all
+}
+
+fn yes(on: bool) -> Value {
+    t(if on { "YES" } else { "NO" })
+}
+
+/// The session's own account; `None`: it is not there any more.
+fn own(state: &SessionState) -> Option<Arc<UserDef>> {
+    state.instance.database().catalog().user(&state.client.account_user, &state.client.account_host)
+}
+
+fn settings(state: &SessionState) -> RoleSettings {
+    RoleSettings::of(&state.instance.globals())
+}
+
+/// APPLICABLE_ROLES: the roles of the session's account, active or not, and those of roles. `administered`: those only that who has them may grant.
+pub(super) fn applicable_roles(state: &SessionState, administered: bool) -> Vec<Vec<Value>> {
+    let Some(own) = own(state) else { return Vec::new() };
+    let (catalog, settings) = (state.instance.database().catalog(), settings(state));
+    let available = settings.available(&catalog, &own);
+    let mut all = Vec::new();
+    let mut add = |holder: &UserDef, role: &AccountName| {
+        let grantable = holder.grants.administered.contains(role);
+        if grantable || !administered {
+            let mut row: Vec<Value> = [&own.user, &own.host, &holder.user, &holder.host, &role.user, &role.host].map(t).into();
+            row.extend([yes(grantable), yes(own.grants.default_roles.contains(role)), yes(settings.is_mandatory(role))]);
+            all.push(row);
+        }
+    };
+    available.iter().for_each(|role| add(&own, role));
+    for name in with_roles_of_roles(&catalog, &available) {
+        let Some(holder) = catalog.user(&name.user, &name.host) else { continue };
+        holder.grants.roles.iter().for_each(|role| add(&holder, role));
+    }
+    all
+}
+
+/// The active roles that the session's account still has.
+fn enabled(state: &SessionState) -> BTreeSet<AccountName> {
+    let available = own(state).map(|own| settings(state).available(&state.instance.database().catalog(), &own)).unwrap_or_default();
+    state.active_roles().intersection(&available).cloned().collect()
+}
+
+/// ENABLED_ROLES: the active roles, without those that they have.
+pub(super) fn enabled_roles(state: &SessionState) -> Vec<Vec<Value>> {
+    let (own, settings) = (own(state), settings(state));
+    let is_default = |role: &AccountName| own.as_ref().is_some_and(|own| own.grants.default_roles.contains(role));
+    let row = |role: AccountName| vec![t(&role.user), t(&role.host), yes(is_default(&role)), yes(settings.is_mandatory(&role))];
+    enabled(state).into_iter().map(row).collect()
+}
+
+/// The accounts that the active roles are and have.
+fn enabled_accounts(state: &SessionState) -> Vec<Arc<UserDef>> {
+    let catalog = state.instance.database().catalog();
+    with_roles_of_roles(&catalog, &enabled(state)).iter().filter_map(|role| catalog.user(&role.user, &role.host)).collect()
+}
+
+/// ROLE_TABLE_GRANTS. Nobody keeps who granted it.
+pub(super) fn role_table_grants(state: &SessionState) -> Vec<Vec<Value>> {
+    let mut all = Vec::new();
+    for role in enabled_accounts(state) {
+        for (schema, tables) in &role.grants.tables {
+            for (table, granted) in tables.iter().filter(|(_, granted)| !granted.table.is_empty()) {
+                let on = [t(""), t(""), t(&role.user), t(&role.host), t("def"), t(schema), t(table)];
+                all.push(on.into_iter().chain([set_text(granted.table), yes(granted.table.has(Privileges::GRANT))]).collect());
+            }
+        }
+    }
+    all
+}
+
+/// ROLE_COLUMN_GRANTS.
+pub(super) fn role_column_grants(state: &SessionState) -> Vec<Vec<Value>> {
+    let mut all = Vec::new();
+    for role in enabled_accounts(state) {
+        for (schema, tables) in &role.grants.tables {
+            for (table, of_table) in tables {
+                for (column, granted) in &of_table.columns {
+                    let on = [t(""), t(""), t(&role.user), t(&role.host), t("def"), t(schema), t(table), t(column)];
+                    all.push(on.into_iter().chain([set_text(*granted), yes(of_table.table.has(Privileges::GRANT))]).collect());
+                }
+            }
+        }
+    }
+    all
+}
+
+/// `mysql.role_edges`: who has whom as a role, by their hosts first as in MySQL.
+pub(super) fn role_edges_table(state: &SessionState) -> Vec<Vec<Value>> {
+    let users = state.instance.database().catalog().users();
+    let mut edges = Vec::new();
+    for holder in &users {
+        for role in &holder.grants.roles {
+            edges.push((&role.host, &role.user, &holder.host, &holder.user, holder.grants.administered.contains(role)));
+        }
+    }
+    edges.sort();
+    edges.into_iter().map(|(from_host, from_user, to_host, to_user, admin)| vec![t(from_host), t(from_user), t(to_host), t(to_user), flag(admin)]).collect()
+}
+
+/// `mysql.default_roles`.
+pub(super) fn default_roles_table(state: &SessionState) -> Vec<Vec<Value>> {
+    let users = state.instance.database().catalog().users();
+    let mut rows = Vec::new();
+    for holder in &users {
+        for role in &holder.grants.default_roles {
+            rows.push([&holder.host, &holder.user, &role.host, &role.user]);
+        }
+    }
+    rows.sort();
+    rows.into_iter().map(|row| row.map(t).into()).collect()
 }

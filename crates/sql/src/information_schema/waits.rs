@@ -47,7 +47,7 @@ fn cells(state: &SessionState, sums: &Sums) -> Vec<Value> {
     let (sample, seen, time) = &sums.sample;
     row.extend([text(sample.as_deref()), moment(*seen), picos(*time), picos(sums.cpu)]);
     row.extend([WaitKind::Latch, WaitKind::RowLock, WaitKind::Log, WaitKind::PageRead, WaitKind::PageWrite].map(|kind| picos(wait(kind))));
-    row.extend([sums.binlog_bytes, sums.parallel].map(u));
+    row.extend([u(sums.binlog_bytes), u(sums.syncs.count), u(sums.syncs.commits), picos(sums.syncs.nanos), u(sums.parallel)]);
     // By SerialReason.
     row.extend(sums.serial.map(u));
     row
@@ -94,7 +94,7 @@ mod tests {
     fn the_columns_of_mysql_come_first() {
         let table = super::super::find("performance_schema", "events_statements_summary_by_digest").unwrap();
         let names: Vec<&str> = table.columns.iter().map(|(name, ..)| &**name).collect();
-        assert_eq!(names.len(), 48);
+        assert_eq!(names.len(), 51);
         assert_eq!((names[14], names[26], names[34]), ("SUM_CREATED_TMP_DISK_TABLES", "SUM_NO_GOOD_INDEX_USED", "QUERY_SAMPLE_TIMER_WAIT"));
         assert!(names[35..].iter().all(|name| name.starts_with("HIGHKEY_")));
     }

@@ -77,17 +77,21 @@ impl Parser<'_> {
         self.expect_kw("TRANSACTION")?;
         let (mut consistent_snapshot, mut access) = (false, None);
         if !self.at_end() {
+            let mut contradicts = false;
             loop {
                 if self.kws(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
                     consistent_snapshot = true;
                 } else if let Some(mode) = self.access_mode() {
-                    access = Some(mode);
+                    contradicts |= access.replace(mode).is_some_and(|before| before != mode);
                 } else {
                     return self.fail();
                 }
                 if !self.sym(",") {
                     break;
                 }
+            }
+            if contradicts {
+                return self.fail();
             }
         }
         Ok(Statement::Begin { consistent_snapshot, access })
@@ -167,7 +171,7 @@ impl Parser<'_> {
         })?;
         let mut options = UserOptions::default();
         if self.kws(&["DEFAULT", "ROLE"]) {
-            return unsupported("roles");
+            options.default_roles = self.list(Self::role_name)?;
         }
         if self.kw("REQUIRE") {
             while !self.at_end() && !self.is_any_kw(&["WITH", "PASSWORD", "ACCOUNT", "FAILED_LOGIN_ATTEMPTS", "COMMENT", "ATTRIBUTE"]) {
@@ -183,6 +187,9 @@ impl Parser<'_> {
             }
         }
         while !self.at_end() {
+            if self.is_kw("DEFAULT") && self.is_kw_at(1, "ROLE") {
+                return self.fail();
+            }
             if self.kw("ACCOUNT") {
                 options.account_lock = Some(self.any_kw(&["LOCK", "UNLOCK"]).ok_or_else(|| self.error())? == "LOCK");
             } else if self.is_kw("PASSWORD") && self.is_kw_at(1, "EXPIRE") && !(self.is_kw_at(2, "DEFAULT") || self.is_kw_at(2, "NEVER") || self.is_kw_at(2, "INTERVAL")) {
@@ -199,6 +206,33 @@ impl Parser<'_> {
             }
         }
         Ok((users, options))
+    }
+
+    /// `user DEFAULT ROLE roles` of ALTER USER, which changes nothing else; `None` if that is not what follows.
+    pub(super) fn alter_default_role(&mut self) -> Result<Option<Statement>> {
+        let start = self.position();
+        let user = self.user_name();
+        match user {
+            Ok(user) if self.kws(&["DEFAULT", "ROLE"]) => Ok(Some(Statement::SetDefaultRole { roles: self.role_choice(true)?, users: vec![user] })),
+            _ => {
+                self.rewind(start);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Which roles SET ROLE and SET DEFAULT ROLE mean; the latter's are lasting ones.
+    pub(super) fn role_choice(&mut self, lasting: bool) -> Result<RoleChoice> {
+        if self.kw("NONE") {
+            return Ok(RoleChoice::None);
+        }
+        if self.kw("ALL") {
+            return Ok(if !lasting && self.kw("EXCEPT") { RoleChoice::AllExcept(self.list(Self::role_name)?) } else { RoleChoice::All });
+        }
+        if !lasting && self.kw("DEFAULT") {
+            return Ok(RoleChoice::Default);
+        }
+        Ok(RoleChoice::These(self.list(Self::role_name)?))
     }
 
     fn user_authentication(&mut self, name: UserName) -> Result<UserSpec> {
@@ -237,9 +271,7 @@ impl Parser<'_> {
         self.expect_kw("GRANT")?;
         let mut grant = self.privileges("TO")?;
         if self.kw("WITH") {
-            if self.any_kw(&["GRANT", "ADMIN"]).is_none() {
-                return self.fail();
-            }
+            self.expect_kw(if grant.roles.is_empty() { "GRANT" } else { "ADMIN" })?;
             self.expect_kw("OPTION")?;
             grant.grant_option = true;
         }
@@ -252,7 +284,17 @@ impl Parser<'_> {
     }
 
     fn privileges(&mut self, direction: &str) -> Result<Grant> {
-        let mut grant = Grant { privileges: Vec::new(), roles: false, on: None, routine: false, users: Vec::new(), grant_option: false };
+        let mut grant = Grant { privileges: Vec::new(), roles: Vec::new(), on: None, routine: false, users: Vec::new(), grant_option: false };
+        let start = self.position();
+        // Only what stands behind them tells roles from dynamic privileges.
+        if let Ok(roles) = self.list(Self::role_name)
+            && self.kw(direction)
+        {
+            grant.roles = roles;
+            grant.users = self.list(Self::user_name)?;
+            return Ok(grant);
+        }
+        self.rewind(start);
         loop {
             let mut privilege = String::new();
             while let Some(word) = self.word() {
@@ -266,12 +308,7 @@ impl Parser<'_> {
                 self.advance();
             }
             if privilege.is_empty() {
-                // A role in quotes.
-                grant.roles = true;
-                privilege = self.user_name()?.user;
-            } else if let Tok::UserVar(_) = self.peek() {
-                grant.roles = true;
-                self.advance();
+                return self.fail();
             }
             if privilege == "GRANT OPTION" {
                 grant.grant_option = true;
@@ -301,7 +338,9 @@ impl Parser<'_> {
             });
         } else {
             let names: Vec<&str> = grant.privileges.iter().map(|privilege| privilege.name.as_str()).collect();
-            grant.roles = !matches!(names.as_slice(), ["ALL" | "ALL PRIVILEGES", "GRANT OPTION"]);
+            if direction != "FROM" || !matches!(names.as_slice(), ["ALL" | "ALL PRIVILEGES", "GRANT OPTION"]) {
+                return self.fail();
+            }
         }
         self.expect_kw(direction)?;
         grant.users = self.list(Self::user_name)?;

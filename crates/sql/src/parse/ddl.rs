@@ -42,7 +42,11 @@ impl Parser<'_> {
             "FUNCTION" | "AGGREGATE" => unsupported("stored functions"),
             "TRIGGER" => unsupported("CREATE TRIGGER"),
             "EVENT" => unsupported("CREATE EVENT"),
-            "ROLE" => unsupported("CREATE ROLE"),
+            "ROLE" => {
+                self.advance();
+                let if_not_exists = self.if_not_exists();
+                Ok(Statement::CreateRole { if_not_exists, roles: self.list(Self::role_name)? })
+            }
             "SERVER" => unsupported("CREATE SERVER"),
             "TABLESPACE" | "UNDO" | "LOGFILE" => unsupported("CREATE TABLESPACE"),
             "RESOURCE" => unsupported("CREATE RESOURCE GROUP"),
@@ -498,7 +502,11 @@ impl Parser<'_> {
                 };
                 Ok(Statement::DropProgram { kind, if_exists, name: self.object_name()? })
             }
-            "ROLE" => unsupported("DROP ROLE"),
+            "ROLE" => {
+                self.advance();
+                let if_exists = self.if_exists();
+                Ok(Statement::DropRole { if_exists, roles: self.list(Self::role_name)? })
+            }
             "SERVER" | "TABLESPACE" | "UNDO" | "LOGFILE" | "RESOURCE" => unsupported(&format!("DROP {word}")),
             _ => self.fail(),
         }

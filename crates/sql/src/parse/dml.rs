@@ -98,8 +98,7 @@ impl Parser<'_> {
         self.expect_kw("SET")?;
         let assignments = self.list(Self::assignment)?;
         let filter = self.where_clause()?;
-        let single = matches!(tables.as_slice(), [TableRef::Table { .. }]);
-        let (order_by, limit) = if single { self.order_and_limit()? } else { (Vec::new(), None) };
+        let (order_by, limit) = self.order_and_limit()?;
         Ok(Statement::Update(Box::new(Update { with, hints, ignore, tables, assignments, filter, order_by, limit })))
     }
 
@@ -107,7 +106,7 @@ impl Parser<'_> {
         if self.kw("WHERE") { self.expr().map(Some) } else { Ok(None) }
     }
 
-    /// ORDER BY and LIMIT n of the single-table forms.
+    /// ORDER BY and LIMIT n.
     fn order_and_limit(&mut self) -> Result<(Vec<OrderItem>, Option<Limit>)> {
         let order_by = if self.kws(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
         let position = self.position();

@@ -92,6 +92,13 @@ pub fn parse_query(text: &str) -> Result<ast::Query, MySqlError> {
     if parser.at_end() { Ok(query) } else { Err(parser.error()) }
 }
 
+/// Names of roles in a list: `mandatory_roles`.
+pub fn parse_roles(text: &str) -> Result<Vec<ast::UserName>, MySqlError> {
+    let (mut parser, _) = parser::Parser::new(text, 0, ParseOptions::default())?;
+    let roles = parser.list(parser::Parser::role_name)?;
+    if parser.at_end() { Ok(roles) } else { Err(parser.error()) }
+}
+
 /// Parses an expression over a table's columns that the catalog keeps as text.
 pub fn parse_expr(text: &str) -> Result<ast::Expr, MySqlError> {
     let mut parser = parser::Parser::stored(text)?;

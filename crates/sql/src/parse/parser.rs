@@ -458,6 +458,13 @@ impl<'a> Parser<'a> {
         Ok(UserName { current: false, user, host })
     }
 
+    /// A role: `name[@host]`. Some words that can be users' names cannot be roles'.
+    pub fn role_name(&mut self) -> Result<UserName> {
+        const NO_ROLES: [&str; 12] =
+            ["CURRENT_USER", "EVENT", "EXECUTE", "FILE", "NONE", "PROCESS", "PROXY", "RELOAD", "REPLICATION", "RESTART", "SHUTDOWN", "SUPER"];
+        if self.is_any_kw(&NO_ROLES) { self.fail() } else { self.user_name() }
+    }
+
     /// Any statement.
     pub fn statement(&mut self) -> Result<Statement> {
         if self.at_end() {

@@ -10,8 +10,14 @@ impl Parser<'_> {
         if self.is_kw("PASSWORD") && (self.is_sym_at(1, "=") || self.is_kw_at(1, "FOR") || self.is_sym_at(1, ":=") || self.is_kw_at(1, "TO")) {
             return self.set_password();
         }
-        if self.is_kw("ROLE") || (self.is_kw("DEFAULT") && self.is_kw_at(1, "ROLE")) {
-            return unsupported("roles");
+        if self.is_kw("ROLE") && !(self.is_sym_at(1, "=") || self.is_sym_at(1, ":=")) {
+            self.advance();
+            return Ok(Statement::SetRole(self.role_choice(false)?));
+        }
+        if self.kws(&["DEFAULT", "ROLE"]) {
+            let roles = self.role_choice(true)?;
+            self.expect_kw("TO")?;
+            return Ok(Statement::SetDefaultRole { roles, users: self.list(Self::role_name)? });
         }
         if self.is_kw("RESOURCE") && self.is_kw_at(1, "GROUP") {
             return unsupported("resource groups");

@@ -83,7 +83,8 @@ impl Parser<'_> {
             "COLLATION" => ShowWhat::Collation,
             "GRANTS" => {
                 let user = if self.kw("FOR") { Some(self.user_name()?).filter(|u| !u.current) } else { None };
-                ShowWhat::Grants { user }
+                let using = if self.kw("USING") { self.list(Self::role_name)? } else { Vec::new() };
+                ShowWhat::Grants { user, using }
             }
             "PRIVILEGES" => ShowWhat::Privileges,
             "PLUGINS" => ShowWhat::Plugins,

@@ -24,7 +24,7 @@ use crate::fast::FastQuery;
 use crate::parse::ast::{PrepareSource, RoutineStatement, Statement};
 use crate::parse::{self, Parsed};
 use crate::plan::{BoundQuery, CompareBy, Expr, ExprKind, ExprType, SubqueryKind};
-use crate::session::{Executor, KeptDigest, PreparedInfo, ResultSink, Session, SessionState, error, error::err};
+use crate::session::{Executor, KeptDigest, PreparedInfo, ResultSink, Session, SessionState, StatusCounter, error, error::err};
 use crate::show;
 
 /// A prepared statement.
@@ -118,7 +118,7 @@ impl Settings {
             division: config.div_precision_increment,
             executor: config.executor,
             time_zone: config.events.time_zone.clone(),
-            accounts: session.state.accounts_version(),
+            accounts: session.state.access_version(),
             temporary: session.state.temporary.version(),
         }
     }
@@ -196,7 +196,8 @@ impl Session {
             Statement::Empty { .. } => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
             Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_)
-            | Statement::CreateRoutine(_) | Statement::AlterRoutine { .. } | Statement::DropProgram { .. } | Statement::Signal(_) | Statement::GetDiagnostics(_) => {
+            | Statement::CreateRoutine(_) | Statement::AlterRoutine { .. } | Statement::DropProgram { .. } | Statement::Signal(_) | Statement::GetDiagnostics(_)
+            | Statement::CreateRole { .. } | Statement::DropRole { .. } => {
                 return Err(error::unsupported_ps());
             }
             _ => {}
@@ -414,8 +415,11 @@ impl Session {
                 None => "NULL".to_owned(),
             },
         };
+        // As in MySQL this counts as what programs prepare and close, too.
+        self.state.count(StatusCounter::ComStmtPrepare, 1);
         // One of the same name goes first, even if the new one is wrong.
         if self.prepared.close_named(&name.to_lowercase()) {
+            self.state.count(StatusCounter::ComStmtClose, 1);
             self.prepared_count(-1);
         }
         let statement = self.parse_prepared(&text)?;
@@ -440,6 +444,7 @@ impl Session {
         if statement.params != using.len() {
             return Err(error::wrong_arguments("EXECUTE").into());
         }
+        self.state.count(StatusCounter::ComStmtExecute, 1);
         self.state.params = using.iter().map(|v| self.state.user_vars.get(v.to_lowercase().as_str()).map_or(Value::Null, |(value, _)| value.clone())).collect();
         self.statement_text = statement.text.clone();
         let outcome = self.run_prepared(&statement, None, sink).await?;
@@ -456,6 +461,7 @@ impl Session {
         if !self.prepared.close_named(&name.to_lowercase()) {
             return Err(error::unknown_stmt_handler(name, "DEALLOCATE PREPARE").into());
         }
+        self.state.count(StatusCounter::ComStmtClose, 1);
         self.prepared_count(-1);
         Ok(Outcome::ok())
     }

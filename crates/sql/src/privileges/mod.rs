@@ -9,16 +9,21 @@
 //! - `statements.rs` checks all other statements before they run.
 //! - With a temporary table its session may do everything: CREATE TEMPORARY TABLES has been asked for when it was made.
 //! - What lists (SHOW, information_schema) leaves out what may not be seen.
+//! - `roles.rs`: with the roles that are active an account may do what they may, too. A session has its active roles (`SessionState::active_roles`); a view's
+//!   definer has those that its sessions begin with.
 //! - `text.rs` writes grants as the statements that would make them.
 
+mod roles;
 mod statements;
 mod text;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{Catalog, DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrants, UserDef};
+use highkey_table::{AccountName, Catalog, DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrants, UserDef};
 use highkey_types::{Collation, MySqlError, errors};
 
+pub use roles::{RoleSettings, grants_with_roles, quoted_role, quoted_roles, role_name, with_roles_of_roles};
 pub use text::{account, column_cell, grant_statements};
 
 /// Tables of performance_schema that every account may read.
@@ -28,14 +33,18 @@ const WORLD_READABLE: [&str; 4] = ["global_status", "global_variables", "session
 #[derive(Clone, Debug)]
 pub struct Access {
     account: Arc<UserDef>,
+    /// What it may do with its active roles; `None`: none is active.
+    with_roles: Option<Arc<Grants>>,
     /// Where the client is.
     client_host: String,
 }
 
 impl Access {
-    /// What the account may do: `None` for everything. An account that is not there any more may do nothing.
-    pub fn of(catalog: &Catalog, user: &str, host: &str, client_host: &str) -> Option<Arc<Access>> {
-        let account = catalog.user(user, host).unwrap_or_else(|| {
+    /// What the account may do: `None` for everything. `active` gives its active roles. An account that is not there any more may do nothing.
+    pub fn of(catalog: &Catalog, user: &str, host: &str, client_host: &str, active: impl FnOnce(&UserDef) -> BTreeSet<AccountName>) -> Option<Arc<Access>> {
+        let found = catalog.user(user, host);
+        let active = found.as_deref().map(active).unwrap_or_default();
+        let account = found.unwrap_or_else(|| {
             Arc::new(UserDef {
                 user: user.to_owned(),
                 host: host.to_owned(),
@@ -46,13 +55,20 @@ impl Access {
                 grants: Grants::default(),
             })
         });
-        let Grants { global, dynamic, .. } = &account.grants;
+        let with_roles = (!active.is_empty()).then(|| Arc::new(grants_with_roles(catalog, &account, &active)));
+        let access = Access { account, with_roles, client_host: client_host.to_owned() };
+        let Grants { global, dynamic, .. } = access.grants();
         let everything = global.has(Privileges::ALL.and(Privileges::GRANT)) && DYNAMIC_PRIVILEGES.iter().all(|name| dynamic.get(*name) == Some(&true));
-        if everything { None } else { Some(Arc::new(Access { account, client_host: client_host.to_owned() })) }
+        if everything { None } else { Some(Arc::new(access)) }
     }
 
     fn grants(&self) -> &Grants {
-        &self.account.grants
+        self.with_roles.as_deref().unwrap_or(&self.account.grants)
+    }
+
+    /// It may grant the role: it has it, or an active role of its does, WITH ADMIN OPTION. As in MySQL that counts for nothing while no role is active.
+    pub fn administers(&self, role: &AccountName) -> bool {
+        self.with_roles.as_ref().is_some_and(|grants| grants.administered.contains(role))
     }
 
     /// ON *.*
@@ -80,16 +96,17 @@ impl Access {
         if schema.eq_ignore_ascii_case("information_schema") {
             return Privileges::SELECT;
         }
-        let exact = self.grants().schemas.get(schema);
-        let granted = match exact {
-            Some(granted) => Some(granted),
-            None => {
-                let matching = self.grants().schemas.iter().filter(|(pattern, _)| matches(pattern, schema));
-                // The one that says most about the name.
-                matching.max_by_key(|(pattern, _)| first_wildcard(pattern)).map(|(_, granted)| granted)
+        let exact = self.grants().schemas.get(schema).copied();
+        let granted = exact.unwrap_or_else(|| {
+            let matching = self.grants().schemas.iter().filter(|(pattern, _)| matches(pattern, schema));
+            if self.with_roles.is_some() {
+                // Each of them may be another role's.
+                return matching.fold(Privileges::NONE, |all, (_, granted)| all.and(*granted));
             }
-        };
-        self.global().and(granted.copied().unwrap_or_default())
+            // The one that says most about the name.
+            matching.max_by_key(|(pattern, _)| first_wildcard(pattern)).map(|(_, granted)| *granted).unwrap_or_default()
+        });
+        self.global().and(granted)
     }
 
     /// What it may do with all schemas that a pattern of GRANT means.
@@ -260,7 +277,7 @@ mod tests {
             account_locked: false,
             grants,
         };
-        Access { account: Arc::new(account), client_host: "h".into() }
+        Access { account: Arc::new(account), with_roles: None, client_host: "h".into() }
     }
 
     #[test]

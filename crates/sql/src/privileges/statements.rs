@@ -1,7 +1,7 @@
 //! What statements ask of their account, other than for the tables that they read and change rows of: those the binder checks.
 
 use highkey_table::Privileges;
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, errors};
 
 use super::Access;
 use crate::information_schema;
@@ -63,7 +63,7 @@ impl SessionState {
                 if access.table(&schema, table).has_any(Privileges::OF_TABLE.and(Privileges::GRANT)) { Ok(()) } else { Err(access.table_denied("SHOW", table)) }
             }
             ShowWhat::CreateUser(user) if !self.is_own(user) => access.check_schema(Privileges::SELECT, "mysql"),
-            ShowWhat::Grants { user: Some(user) } if !self.is_own(user) => access.check_table(Privileges::SELECT, "mysql", "user"),
+            ShowWhat::Grants { user: Some(user), .. } if !self.is_own(user) => access.check_table(Privileges::SELECT, "mysql", "user"),
             ShowWhat::Engine { .. } => access.check_global(Privileges::PROCESS, "PROCESS"),
             ShowWhat::BinaryLogs | ShowWhat::BinaryLogStatus | ShowWhat::ReplicaStatus { .. } => {
                 access.check_global(Privileges::SUPER.and(Privileges::REPLICATION_CLIENT), "SUPER, REPLICATION CLIENT")
@@ -133,6 +133,9 @@ impl SessionState {
             if asks {
                 access.check_dynamic("SYSTEM_VARIABLES_ADMIN")?;
             }
+            if matches!(item, SetItem::System { name, .. } if name.eq_ignore_ascii_case("mandatory_roles")) && !access.has_dynamic_or_super("ROLE_ADMIN") {
+                return Err(errors::specific_access_denied_error("ROLE_ADMIN, SUPER or SYSTEM_VARIABLES_ADMIN"));
+            }
         }
         Ok(())
     }
@@ -190,6 +193,10 @@ impl Session {
                 if plain && users.iter().all(own_password) { Ok(()) } else { create_user() }
             }
             Statement::CreateUser { .. } | Statement::DropUser { .. } | Statement::RenameUser(_) => create_user(),
+            Statement::CreateRole { .. } => access.check_global(Privileges::CREATE_USER.and(Privileges::CREATE_ROLE), "CREATE USER, CREATE ROLE"),
+            Statement::DropRole { .. } => access.check_global(Privileges::CREATE_USER.and(Privileges::DROP_ROLE), "CREATE USER, DROP ROLE"),
+            Statement::SetDefaultRole { users, .. } if users.iter().all(|user| state.is_own(user)) => Ok(()),
+            Statement::SetDefaultRole { .. } => create_user(),
             Statement::SetPassword { user: Some(user), .. } if !state.is_own(user) => {
                 if access.global().has(Privileges::CREATE_USER) { Ok(()) } else { access.check_schema(Privileges::UPDATE, "mysql") }
             }

@@ -1,8 +1,10 @@
 //! Grants as the statements that would make them.
 
-use highkey_table::{Privileges, UserDef};
+use std::collections::BTreeSet;
 
-use super::Access;
+use highkey_table::{AccountName, Grants, Privileges, UserDef};
+
+use super::{Access, quoted_roles};
 use crate::parse::print::quote;
 
 /// `` `user`@`host` ``, as SHOW GRANTS names an account.
@@ -21,9 +23,8 @@ pub fn column_cell(access: Option<&Access>, schema: &str, table: &str, column: &
     if granted.is_empty() { None } else { Some(granted.names().collect::<Vec<_>>().join(",").to_lowercase()) }
 }
 
-/// What SHOW GRANTS shows of an account.
-pub fn grant_statements(account: &UserDef) -> Vec<String> {
-    let grants = &account.grants;
+/// What SHOW GRANTS shows of an account that may do what `grants` say, its active roles among them, and has these roles to grant to nobody.
+pub fn grant_statements(account: &UserDef, grants: &Grants, roles: &BTreeSet<AccountName>) -> Vec<String> {
     let grantee = quoted(account);
     let option = |on: bool| if on { " WITH GRANT OPTION" } else { "" };
     let list = |privileges: Privileges| {
@@ -67,12 +68,17 @@ pub fn grant_statements(account: &UserDef) -> Vec<String> {
             lines.push(format!("GRANT {} ON {on} TO {grantee}{}", list(*granted), option(granted.has(Privileges::GRANT))));
         }
     }
+    for (roles, option) in [(roles, ""), (&grants.administered, " WITH ADMIN OPTION")] {
+        if !roles.is_empty() {
+            lines.push(format!("GRANT {} TO {grantee}{option}", quoted_roles(roles)));
+        }
+    }
     lines
 }
 
 #[cfg(test)]
 mod tests {
-    use highkey_table::{Grants, TableGrants};
+    use highkey_table::TableGrants;
 
     use super::*;
 
@@ -88,6 +94,8 @@ mod tests {
         let tables = grants.tables.entry("d".into()).or_default();
         tables.insert("t".into(), TableGrants { table: Privileges::OF_TABLE.and(Privileges::GRANT), ..TableGrants::default() });
         tables.insert("s".into(), TableGrants { table: Privileges::INSERT, columns });
+        let role = |user: &str, host: &str| AccountName { user: user.into(), host: host.into() };
+        grants.administered = [role("b", "%"), role("a", "localhost")].into();
         let user = UserDef {
             user: "u".into(),
             host: "localhost".into(),
@@ -98,7 +106,7 @@ mod tests {
             grants,
         };
         assert_eq!(
-            grant_statements(&user),
+            grant_statements(&user, &user.grants, &[role("c", "%")].into()),
             [
                 "GRANT RELOAD, PROCESS ON *.* TO `u`@`localhost` WITH GRANT OPTION",
                 "GRANT BINLOG_ADMIN,SYSTEM_VARIABLES_ADMIN ON *.* TO `u`@`localhost` WITH GRANT OPTION",
@@ -106,6 +114,8 @@ mod tests {
                 "GRANT SELECT, INSERT ON `e%`.* TO `u`@`localhost` WITH GRANT OPTION",
                 "GRANT SELECT (`id`), INSERT, UPDATE (`id`, `t_id`) ON `d`.`s` TO `u`@`localhost`",
                 "GRANT ALL PRIVILEGES ON `d`.`t` TO `u`@`localhost` WITH GRANT OPTION",
+                "GRANT `c`@`%` TO `u`@`localhost`",
+                "GRANT `a`@`localhost`,`b`@`%` TO `u`@`localhost` WITH ADMIN OPTION",
             ]
         );
     }

@@ -153,7 +153,7 @@ impl Session {
             database: self.state.database.clone(),
             own_database: self.own_database.take(),
             variables: Vec::new(),
-            account: None,
+            caller: None,
             handled: self.routines.handled.len(),
         };
         let schema_collation = self.state.instance.database().catalog().schema(&def.schema).map_or(def.schema_collation, |schema| schema.collation);
@@ -171,11 +171,8 @@ impl Session {
         self.set_variables(values.into_iter());
         self.set_database(Some(def.schema.clone()));
         if other {
-            let client = &mut self.state.client;
-            let user = std::mem::replace(&mut client.account_user, user.to_owned());
-            let host = std::mem::replace(&mut client.account_host, host.to_owned());
-            running.account = Some((user, host, std::mem::replace(&mut client.unrestricted, false)));
-            self.state.load_access();
+            let definer = self.state.actor(user, host);
+            running.caller = Some(self.state.act_as(definer));
         }
         self.routines.running.push(running);
         Ok(())
@@ -210,10 +207,8 @@ impl Session {
             let virtual_schema = |name: &str| crate::information_schema::is_virtual_schema(name);
             self.set_database(running.database.filter(|name| virtual_schema(name) || catalog.schema(name).is_some()));
             self.own_database = running.own_database;
-            if let Some((user, host, unrestricted)) = running.account {
-                let client = &mut self.state.client;
-                (client.account_user, client.account_host, client.unrestricted) = (user, host, unrestricted);
-                self.state.load_access();
+            if let Some(caller) = running.caller {
+                self.state.act_as(caller);
             }
             self.routines.handled.truncate(running.handled);
             self.state.declared_types.clear();

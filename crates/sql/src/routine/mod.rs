@@ -17,7 +17,7 @@ use crate::parse::ast::{Instruction, Program, RoutineStatement, Statement, Varia
 use crate::parse::print::quote;
 use crate::plan::ExprType;
 use crate::prepared::PreparedStatement;
-use crate::session::{Diagnostics, Session, parse_options};
+use crate::session::{Actor, Diagnostics, Session, parse_options};
 use crate::variables::{SqlModes, VarId, VarValue};
 
 pub use define::{definition, is_seen, parameters, shows_body};
@@ -60,8 +60,8 @@ struct Running {
     /// `Session::own_database`, which statements of the routine have for themselves.
     own_database: Option<Option<Str>>,
     variables: Vec<(VarId, VarValue)>,
-    /// Account and host, and whether it was the server itself; `None`: the routine runs as its invoker.
-    account: Option<(String, String, bool)>,
+    /// As whom the session acted; `None`: the routine runs as its invoker.
+    caller: Option<Actor>,
     handled: usize,
 }
 

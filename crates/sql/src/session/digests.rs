@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ahash::AHashMap;
-use highkey_table::{TimeSplit, WaitKind};
+use highkey_table::{CommitSyncs, TimeSplit, WaitKind};
 use highkey_types::Str;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest as _, Sha256};
@@ -63,6 +63,7 @@ pub struct Sums {
     pub cpu: u64,
     /// Of the binary log's events.
     pub binlog_bytes: u64,
+    pub syncs: CommitSyncs,
     /// By [`WaitKind`].
     pub waits: [u64; WaitKind::ALL.len()],
     pub first_seen: i64,
@@ -91,6 +92,7 @@ impl Sums {
             work: execution.work,
             cpu: time.cpu,
             binlog_bytes: time.binlog_bytes,
+            syncs: time.syncs,
             waits: time.waits.map(|wait| wait.nanos),
             first_seen: execution.ended_micros - (time.elapsed / 1000) as i64,
             last_seen: execution.ended_micros,
@@ -137,6 +139,7 @@ impl Sums {
         self.work.add(&other.work);
         self.cpu += other.cpu;
         self.binlog_bytes += other.binlog_bytes;
+        self.syncs.add(other.syncs);
         for (sum, wait) in self.waits.iter_mut().zip(&other.waits) {
             *sum += wait;
         }

@@ -152,7 +152,7 @@ fn changes(statement: &Statement, commits: bool) -> bool {
 }
 
 impl Session {
-    /// SET gtid_next. Errors 1231, 1766, 1781, 1782, 1790.
+    /// SET gtid_next. Errors 1766, 1774, 1781, 1782, 1790.
     pub(crate) async fn set_gtid_next(&mut self, text: &str) -> Result<(), MySqlError> {
         // Between the phases there is one to be set for the second.
         if self.transaction.is_open(self.state.config.autocommit) && !self.xa_is_prepared() {
@@ -167,7 +167,7 @@ impl Session {
             }
             Next::Anonymous
         } else {
-            let (uuid, number) = parse(text).ok_or_else(|| super::error::wrong_value_for_var("gtid_next", text))?;
+            let (uuid, number) = parse(text).ok_or_else(|| err(1774, format!("Malformed GTID specification '{text}'.")))?;
             if mode == "OFF" {
                 return Err(err(1781, "@@SESSION.GTID_NEXT cannot be set to UUID:NUMBER when @@GLOBAL.GTID_MODE = OFF."));
             }
@@ -227,7 +227,8 @@ impl Session {
         match statement {
             Statement::CreateTable(create) if create.select.is_some() && !create.temporary => Err(errors::gtid_unsafe_create_select()),
             Statement::CreateUser { users, .. } | Statement::AlterUser { users, .. } if users.len() > 1 => Err(several_accounts()),
-            Statement::DropUser { users, .. } if users.len() > 1 => Err(several_accounts()),
+            Statement::DropUser { users, .. } | Statement::SetDefaultRole { users, .. } if users.len() > 1 => Err(several_accounts()),
+            Statement::CreateRole { roles, .. } | Statement::DropRole { roles, .. } if roles.len() > 1 => Err(several_accounts()),
             Statement::RenameUser(renames) if renames.len() > 1 => Err(several_accounts()),
             Statement::Grant(grant) | Statement::Revoke(grant) if grant.users.len() > 1 => Err(several_accounts()),
             _ => {

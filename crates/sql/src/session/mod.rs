@@ -58,7 +58,7 @@ pub(crate) use process::stage_name;
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
-pub(crate) use state::{LockedName, blocking};
+pub(crate) use state::{Actor, LockedName, blocking};
 use state::clock_micros;
 pub(crate) use status::NEVER;
 pub use status::{Status, StatusCounter};

@@ -1,11 +1,11 @@
 //! What a statement may ask of its session: the session without its transaction. The binder and the evaluator see it as their
 //! contexts, while the transaction is borrowed beside it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use highkey_table::{Privileges, SessionLocks, Table, TableName, WaitKind};
+use highkey_table::{AccountName, Privileges, SessionLocks, Table, TableName, WaitKind};
 use highkey_types::{Charset, Collation, Level, MySqlError, SqlMode, StoreContext, Str, TimeZone, Value, Warning, cast::CastContext};
 
 use super::config::Config;
@@ -24,7 +24,7 @@ use crate::information_schema;
 use crate::parse::ParseOptions;
 use crate::parse::ast::VariableScope;
 use crate::plan::{ExprType, Subquery};
-use crate::privileges::Access;
+use crate::privileges::{Access, RoleSettings, quoted_roles};
 use crate::variables::{self, Scope, SqlModes, Values};
 
 /// A session without its transaction and prepared statements. A query on other threads evaluates in a copy (`absorb` brings it back).
@@ -72,12 +72,25 @@ pub struct SessionState {
     random_states: HashMap<usize, Option<(u32, u32)>>,
     /// What the account may do; `None`: everything.
     access: Option<Arc<Access>>,
+    /// Roles that have been made active. Those that the account has lost since count for nothing.
+    active_roles: BTreeSet<AccountName>,
     /// The running statement is EXPLAIN.
     pub explaining: bool,
     /// What the running statement has done to come to its rows.
     pub work: Work,
     /// Of the accounts, as `access` was made of them.
     accounts_version: u64,
+    /// How often `access` has been made.
+    access_version: u64,
+}
+
+/// As whom a session does what it does.
+pub(crate) struct Actor {
+    user: String,
+    host: String,
+    unrestricted: bool,
+    /// The active ones.
+    roles: BTreeSet<AccountName>,
 }
 
 impl SessionState {
@@ -115,10 +128,13 @@ impl SessionState {
             tables_refused: None,
             random_states: HashMap::new(),
             access: None,
+            active_roles: BTreeSet::new(),
             explaining: false,
             work: Work::default(),
             accounts_version: 0,
+            access_version: 0,
         };
+        state.activate_initial_roles();
         state.load_access();
         state.apply_client_collation();
         state
@@ -157,8 +173,46 @@ impl SessionState {
     }
 
     /// Another number if `access` may be another one; of the accounts of views' definers too.
-    pub fn accounts_version(&self) -> u64 {
-        self.accounts_version
+    pub fn access_version(&self) -> u64 {
+        self.access_version
+    }
+
+    /// What SET ROLE has made active, or the session has begun with.
+    pub fn active_roles(&self) -> &BTreeSet<AccountName> {
+        &self.active_roles
+    }
+
+    /// SET ROLE: `roles` are available to the account.
+    pub fn set_active_roles(&mut self, roles: BTreeSet<AccountName>) {
+        self.active_roles = roles;
+        self.load_access();
+    }
+
+    fn activate_initial_roles(&mut self) {
+        let catalog = self.instance.database().catalog();
+        if let Some(account) = catalog.user(&self.client.account_user, &self.client.account_host) {
+            self.active_roles = RoleSettings::of(&self.instance.globals()).initial(&catalog, &account);
+        }
+    }
+
+    /// The account `user`@`host`, with the roles that its sessions begin with.
+    pub(crate) fn actor(&self, user: &str, host: &str) -> Actor {
+        let catalog = self.instance.database().catalog();
+        let roles = catalog.user(user, host).map(|account| RoleSettings::of(&self.instance.globals()).initial(&catalog, &account));
+        Actor { user: user.to_owned(), host: host.to_owned(), unrestricted: false, roles: roles.unwrap_or_default() }
+    }
+
+    /// From here on the session does what it does as another account. Returns as which until now.
+    pub(crate) fn act_as(&mut self, actor: Actor) -> Actor {
+        let client = &mut self.client;
+        let before = Actor {
+            user: std::mem::replace(&mut client.account_user, actor.user),
+            host: std::mem::replace(&mut client.account_host, actor.host),
+            unrestricted: std::mem::replace(&mut client.unrestricted, actor.unrestricted),
+            roles: std::mem::replace(&mut self.active_roles, actor.roles),
+        };
+        self.load_access();
+        before
     }
 
     /// Grants are in force from the next statement on.
@@ -168,13 +222,23 @@ impl SessionState {
         }
     }
 
-    /// After the account has become another one.
-    pub(crate) fn load_access(&mut self) {
+    fn load_access(&mut self) {
         let database = self.instance.database();
         // Read before the accounts are: what changes between comes once more.
         self.accounts_version = database.accounts_version();
-        let client = &self.client;
-        self.access = if client.unrestricted { None } else { Access::of(&database.catalog(), &client.account_user, &client.account_host, &client.client_host) };
+        self.access_version += 1;
+        let (client, catalog) = (&self.client, database.catalog());
+        self.access = if client.unrestricted {
+            None
+        } else {
+            Access::of(&catalog, &client.account_user, &client.account_host, &client.client_host, |account| {
+                if self.active_roles.is_empty() {
+                    return BTreeSet::new();
+                }
+                let available = RoleSettings::of(&self.instance.globals()).available(&catalog, account);
+                self.active_roles.intersection(&available).cloned().collect()
+            })
+        };
     }
 
     /// Takes over what a query changed in its copy of this state.
@@ -424,7 +488,8 @@ impl BindContext for SessionState {
     }
 
     fn access_of(&self, user: &str, host: &str) -> Option<Arc<Access>> {
-        Access::of(&self.instance.database().catalog(), user, host, &self.client.client_host)
+        let catalog = self.instance.database().catalog();
+        Access::of(&catalog, user, host, &self.client.client_host, |account| RoleSettings::of(&self.instance.globals()).initial(&catalog, account))
     }
 
     fn collation(&self) -> &'static Collation {
@@ -555,6 +620,10 @@ impl EvalContext for SessionState {
 
     fn current_user(&self) -> Str {
         self.account()
+    }
+
+    fn current_role(&self) -> Str {
+        if self.active_roles.is_empty() { "NONE".into() } else { quoted_roles(&self.active_roles).into() }
     }
 
     fn connection_id(&self) -> u64 {

@@ -6,6 +6,7 @@ use highkey_types::{TypeKind, Value, string_literal};
 use super::facts::hidden_key;
 use crate::information_schema;
 use crate::parse::print::quote;
+use crate::privileges::quoted_roles;
 use crate::session::SessionState;
 
 /// The statement that would make `table`, for SHOW CREATE TABLE.
@@ -160,8 +161,10 @@ pub fn user(account: &UserDef) -> String {
     } else {
         format!(" AS {}", string_literal(&account.authentication_string))
     };
+    let roles = &account.grants.default_roles;
+    let roles = if roles.is_empty() { String::new() } else { format!(" DEFAULT ROLE {}", quoted_roles(roles)) };
     format!(
-        "CREATE USER {}@{} IDENTIFIED WITH '{}'{hash} REQUIRE NONE PASSWORD EXPIRE{} ACCOUNT {} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT",
+        "CREATE USER {}@{} IDENTIFIED WITH '{}'{hash}{roles} REQUIRE NONE PASSWORD EXPIRE{} ACCOUNT {} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT",
         string_literal(&account.user),
         string_literal(&account.host),
         account.plugin,

@@ -7,9 +7,10 @@ mod create;
 mod facts;
 mod innodb;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{DYNAMIC_PRIVILEGES, RoutineKind, Table, UserDef, View};
+use highkey_table::{AccountName, DYNAMIC_PRIVILEGES, MetadataObject, RoutineKind, Table, UserDef, View};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -18,7 +19,7 @@ use crate::expr;
 use crate::information_schema;
 use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, VariableScope};
 use crate::plan::{ExprType, Field};
-use crate::privileges::{column_cell, grant_statements};
+use crate::privileges::{RoleSettings, column_cell, grant_statements, grants_with_roles, role_name};
 use crate::replica;
 use crate::routine;
 use crate::session::error::{self, err};
@@ -114,8 +115,15 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::OpenTables { schema } => {
             let schema = known_schema(state, schema.as_deref())?;
+            let locks = state.instance.database().metadata_lock_reports();
+            // Those that LOCK TABLES has: a statement's tables are in use only while it runs.
+            let in_use = |name: &str| {
+                let is_table = |object: &MetadataObject| matches!(object, MetadataObject::Table(of, table) if **of == *schema && **table == *name);
+                Value::Int(locks.iter().filter(|lock| lock.is_granted && lock.is_of_session && is_table(&lock.object)).count() as i64)
+            };
             let tables = state.instance.database().catalog().tables(&schema);
-            let rows = tables.iter().filter(|table| state.sees_table(&schema, &table.def().name)).map(|table| vec![t(&schema), t(&table.def().name), Value::Int(0), Value::Int(0)]).collect();
+            let seen = tables.iter().filter(|table| state.sees_table(&schema, &table.def().name));
+            let rows = seen.map(|table| vec![t(&schema), t(&table.def().name), in_use(&table.def().name), Value::Int(0)]).collect();
             Answer::new("Database s64;Table s64;In_use i;Name_locked i", rows)
         }
         ShowWhat::TableStatus { schema } => {
@@ -189,7 +197,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
                 .collect();
             Answer::new("Collation s64;Charset s64;Id u;Default s3;Compiled s3;Sortlen n;Pad_attribute s9", rows)
         }
-        ShowWhat::Grants { user } => grants(state, user.as_ref())?,
+        ShowWhat::Grants { user, using } => grants(state, user.as_ref(), using)?,
         ShowWhat::Privileges => {
             let dynamic = DYNAMIC_PRIVILEGES.iter().map(|name| (*name, "Server Admin", ""));
             let rows = PRIVILEGES.iter().copied().chain(dynamic).map(|(name, context, comment)| vec![t(name), t(context), t(comment)]).collect();
@@ -415,11 +423,20 @@ fn conditions(state: &SessionState, limit: Option<(u64, u64)>, errors_only: bool
     Answer::new("Level s7;Code n;Message s512", rows)
 }
 
-/// What an account may do; `None` is the session's own.
-fn grants(state: &SessionState, user: Option<&UserName>) -> Result<Answer, MySqlError> {
+/// What an account may do; `None` is the session's own, with its active roles unless others are named.
+fn grants(state: &SessionState, user: Option<&UserName>, using: &[UserName]) -> Result<Answer, MySqlError> {
     let own = UserName { current: true, user: String::new(), host: String::new() };
     let account = account(state, user.unwrap_or(&own))?;
-    let rows = grant_statements(&account).into_iter().map(|line| vec![t(line)]).collect();
+    let (catalog, settings) = (state.instance.database().catalog(), RoleSettings::of(&state.instance.globals()));
+    let active = if user.is_none() && using.is_empty() { state.active_roles().clone() } else { using.iter().map(role_name).collect() };
+    let name = AccountName { user: account.user.clone(), host: account.host.clone() };
+    execute::roles::check_available(&active, &settings.available(&catalog, &account), &name)?;
+    let mut roles: BTreeSet<AccountName> = account.grants.roles.difference(&account.grants.administered).cloned().collect();
+    if user.is_none() {
+        roles.extend(settings.mandatory_of(&catalog, &account));
+    }
+    let granted = grants_with_roles(&catalog, &account, &active);
+    let rows = grant_statements(&account, &granted, &roles).into_iter().map(|line| vec![t(line)]).collect();
     Ok(renamed(Answer::new("Grants s1024", rows), format!("Grants for {}@{}", account.user, account.host)))
 }
 

@@ -25,6 +25,7 @@ macro_rules! variables {
 // because scripts and configuration files set it; nothing here has a use for it, SET warns and SHOW VARIABLES leaves it out.
 // "$name" defaults are filled in at start (host name, cores, memory, directory).
 variables! {
+    "activate_all_roles_on_login" Global Bool, "OFF", true, Real;
     "auto_increment_increment" Both UInt(1, 65535), "1", true, Real;
     "auto_increment_offset" Both UInt(1, 65535), "1", true, Real;
     "autocommit" Both Bool, "ON", true, Real;
@@ -249,7 +250,7 @@ variables! {
     "low_priority_updates" Both Bool, "OFF", true, Ignored;
     "lower_case_file_system" Global Bool, "OFF", false, Fact;
     "lower_case_table_names" Global UInt(0, 0), "0", false, Fact;
-    "mandatory_roles" Global Text, "", true, Ignored;
+    "mandatory_roles" Global Text, "", true, Real;
     "max_allowed_packet" Both UInt(1024, 1_073_741_824), "67108864", true, Real;
     "max_binlog_cache_size" Global UInt(4096, U64), "18446744073709547520", true, Real;
     "max_binlog_size" Global UInt(4096, 1_073_741_824), "1073741824", true, Real;

@@ -87,6 +87,10 @@ impl Disk for FileDisk {
             Err(e) => Err(Error::io(format!("cannot lock {}", path.display()), e.into())),
         }
     }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.dir)
+    }
 }
 
 struct OsFile {

@@ -14,6 +14,8 @@ pub(crate) use page_files::{PageFiles, SEGMENT_PAGES};
 pub use rng::{Rng, SeededRng, SystemRng};
 pub use sim::{SimConfig, SimDisk};
 
+use std::path::Path;
+
 use crate::error::Result;
 use crate::sync::Arc;
 
@@ -31,6 +33,10 @@ pub trait Disk: Send + Sync {
     fn sync_dir(&self) -> Result<()>;
     /// Takes the directory for this process until the returned value is dropped, or fails with `InUse`.
     fn lock(&self) -> Result<Box<dyn Send + Sync>>;
+    /// Where those above may make files that go with their handles. `None`: it is none of the operating system's directories.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// One open file. Positions and sizes are bytes.

@@ -93,11 +93,13 @@ impl System {
             if known == id {
                 return is_over;
             }
-            let is_over = match self.status.status(id) {
-                Status::Open => false,
-                Status::Committed(ts) => ts <= purge_ts,
-                Status::Aborted => true,
-            };
+            // Who has no status yet is about to be open.
+            let is_over = self.status.has_begun(id)
+                && match self.status.status(id) {
+                    Status::Open => false,
+                    Status::Committed(ts) => ts <= purge_ts,
+                    Status::Aborted => true,
+                };
             last.set((id, is_over));
             is_over
         }

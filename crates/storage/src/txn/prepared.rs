@@ -88,6 +88,8 @@ pub struct Prepared {
     purge: Mark,
     /// The record that says that it is rolled back. What is left is the undo.
     rolled_back: Option<Lsn>,
+    /// What was added is to be undone, and is not wholly.
+    forgets: bool,
 }
 
 impl Txn {
@@ -114,7 +116,7 @@ impl Txn {
         let chain = system.add_prepared(owner, info, lsn, lsn);
         // What was asked of this record is not asked of the one that ends it.
         let how = std::mem::take(&mut self.how);
-        Ok((Prepared { purge: self.purge.mark(), txn: self, chain, rolled_back: None }, CommitWait::unpublished(system, lsn, how)))
+        Ok((Prepared { purge: self.purge.mark(), txn: self, chain, rolled_back: None, forgets: false }, CommitWait::unpublished(system, lsn, how)))
     }
 }
 
@@ -127,7 +129,7 @@ impl Prepared {
                 let mut txn = Txn::begin(system.clone(), Isolation::RepeatableRead);
                 (txn.owner, txn.purge, txn.is_prepared) = (Some(chain.owner.clone()), purge, true);
                 let info = chain.info.clone();
-                (Prepared { purge: txn.purge.mark(), txn, chain, rolled_back: None }, info)
+                (Prepared { purge: txn.purge.mark(), txn, chain, rolled_back: None, forgets: false }, info)
             })
             .collect()
     }
@@ -152,24 +154,36 @@ impl Prepared {
     }
 
     /// Changes something more, to be committed with it. After a crash before the commit it is undone. It may use the log's last reserve.
-    pub fn add<T>(&mut self, change: impl FnOnce(&mut Txn) -> T) -> T {
+    /// Nothing is done on an error, which is one of undoing what was added before.
+    pub fn add<T>(&mut self, change: impl FnOnce(&mut Txn) -> T) -> Result<T> {
+        self.finish_forgetting()?;
         let mut end = self.chain.end.lock();
         self.txn.last_lsn = end.last;
         let changed = change(&mut self.txn);
         end.last = self.txn.last_lsn;
-        changed
+        Ok(changed)
     }
 
-    /// Undoes what was added: it is not committed now.
+    /// Undoes what was added: it is not committed now. After an error the next `add`, `commit` or call of this goes on with the undo first.
     pub fn forget_added(&mut self) -> Result<()> {
-        self.chain.settle(&self.txn.system)?;
-        self.txn.purge.truncate(&self.purge);
+        self.forgets = true;
+        self.finish_forgetting()
+    }
+
+    fn finish_forgetting(&mut self) -> Result<()> {
+        if self.forgets {
+            self.chain.settle(&self.txn.system)?;
+            self.txn.purge.truncate(&self.purge);
+            self.forgets = false;
+        }
         Ok(())
     }
 
     /// As [`Txn::commit`], but on an error it stays prepared. Not to be called once a rollback is decided.
     pub fn commit(&mut self, binlog: &[u8]) -> Result<CommitWait> {
         assert!(self.rolled_back.is_none(), "P1: what is rolled back is not committed");
+        // P6: half of what was added may be undone.
+        self.finish_forgetting()?;
         let mut end = self.chain.end.lock();
         self.txn.last_lsn = end.last;
         let wait = self.txn.append_commit(binlog)?;

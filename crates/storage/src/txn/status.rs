@@ -215,6 +215,11 @@ impl StatusTable {
         }
     }
 
+    /// Whether an id that was given has a status: it is given before its slot is set up.
+    pub fn has_begun(&self, id: TxnId) -> bool {
+        id.0 < self.settled.load(Ordering::SeqCst) || self.slot(id.0).id.load(Ordering::SeqCst) >= id.0
+    }
+
     pub fn is_open(&self, id: TxnId) -> bool {
         self.status(id) == Status::Open
     }
@@ -274,11 +279,8 @@ impl StatusTable {
         let mut mark = self.settled.load(Ordering::Acquire);
         let before = mark;
         let next = self.next_id.load(Ordering::SeqCst);
-        let begun = |id: u64| {
-            // An id is given before its slot is set up; the mark waits for that.
-            self.slot(id).id.load(Ordering::SeqCst) >= id
-        };
-        while mark < next && begun(mark) {
+        // The mark waits for a slot to be set up.
+        while mark < next && self.has_begun(TxnId(mark)) {
             match self.status(TxnId(mark)) {
                 Status::Open if next - mark > FAR_BEHIND => self.keep_by_itself(mark),
                 Status::Open => break,
@@ -342,6 +344,7 @@ mod tests {
         let a = table.begin();
         let b = table.begin();
         assert_eq!((a, b), (TxnId(10), TxnId(11)));
+        assert!(table.has_begun(TxnId(4)) && table.has_begun(b) && !table.has_begun(TxnId(12)));
         assert!(table.is_open(a) && table.is_open(b));
         table.commit(b, 6);
         assert!(table.visible_at(b, 6) && !table.visible_at(b, 5));

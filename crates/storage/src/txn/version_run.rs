@@ -18,7 +18,7 @@ use super::versions::Entry;
 use crate::error::{Error, Result};
 use crate::ids::TxnId;
 use crate::page::slotted::common_prefix;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicU64, Ordering};
 
 /// A block is closed once it has so many bytes.
 const BLOCK: usize = if cfg!(test) { 300 } else { 32 << 10 };
@@ -28,6 +28,8 @@ const RESTART: usize = if cfg!(test) { 4 } else { 16 };
 const WRITE: usize = if cfg!(test) { 1000 } else { 1 << 20 };
 /// Of so many transactions a run knows each, of more only the least and the greatest.
 const REPLACERS_MAX: usize = if cfg!(test) { 8 } else { 1024 };
+/// Of those that are not known so many ids are asked about at once.
+const ASKED_MAX: u64 = if cfg!(test) { 50 } else { 4096 };
 /// Blocks that a reader keeps.
 const BLOCKS_KEPT: usize = if cfg!(test) { 3 } else { 16 };
 
@@ -224,7 +226,8 @@ impl RunWriter {
         }
         self.index.shrink();
         let file = self.file.expect("written above, or before");
-        Ok(Some(Run { file, index: self.index, last_row: self.row.into(), replacers: self.replacers, len: self.len }))
+        let over_below = AtomicU64::new(self.replacers.least.0);
+        Ok(Some(Run { file, index: self.index, last_row: self.row.into(), replacers: self.replacers, over_below, len: self.len }))
     }
 }
 
@@ -260,6 +263,8 @@ pub(crate) struct Run {
     index: BlockIndex,
     last_row: Box<[u8]>,
     replacers: Replacers,
+    /// All who replaced its versions and have a lower id are over.
+    over_below: AtomicU64,
     len: u64,
 }
 
@@ -282,7 +287,21 @@ impl Run {
 
     /// Whether nobody needs any of it: every snapshot sees the end of all who replaced its versions.
     pub fn is_over(&self, low_water: TxnId, is_over: impl Fn(TxnId) -> bool) -> bool {
-        self.replacers.greatest < low_water || self.replacers.each.as_ref().is_some_and(|each| each.iter().all(|by| is_over(*by)))
+        self.replacers.greatest < low_water
+            || match &self.replacers.each {
+                Some(each) => each.iter().all(|by| is_over(*by)),
+                None => self.all_between_are_over(is_over),
+            }
+    }
+
+    /// Whether the ids from the least to the greatest of who replaced its versions are over. Some are asked about at a time: who is over stays so.
+    fn all_between_are_over(&self, is_over: impl Fn(TxnId) -> bool) -> bool {
+        let begun = self.over_below.load(Ordering::Relaxed);
+        let greatest = self.replacers.greatest.0;
+        let end = (greatest + 1).min(begun + ASKED_MAX);
+        let next = (begun..end).find(|id| !is_over(TxnId(*id))).unwrap_or(end);
+        self.over_below.store(next, Ordering::Relaxed);
+        next > greatest
     }
 
     /// Whether it may have a version that `by` replaced.

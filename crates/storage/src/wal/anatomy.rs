@@ -1,6 +1,8 @@
 //! What commits cost in the log, as histograms: how many of them one sync serves, how long it takes, how long they wait, what the binary log's
 //! events add.
 
+use std::time::Duration;
+
 use crate::sync::{AtomicU64, Ordering};
 
 /// Powers of two up to 2^30; what is larger is in the last bucket.
@@ -59,6 +61,9 @@ pub(crate) struct Anatomy {
     pub sync_us: Histogram,
     pub wait_us: Histogram,
     pub binlog_bytes: Histogram,
+    /// Of the last sync that served commits: how many, and its nanoseconds.
+    last_commits: AtomicU64,
+    last_nanos: AtomicU64,
 }
 
 /// What commits cost since the start. The end of a transaction that was prepared, and its preparation, count as commits.
@@ -75,6 +80,19 @@ pub struct CommitAnatomy {
 }
 
 impl Anatomy {
+    /// A sync has made so many commits durable.
+    pub fn note_sync(&self, commits: u64, took: Duration) {
+        self.group_size.note(commits);
+        self.sync_us.note(took.as_micros() as u64);
+        self.last_commits.store(commits, Ordering::Relaxed);
+        self.last_nanos.store(took.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// The last sync that made commits durable, and how many; 0 if there was none. Whoever looks while the next one ends may find a part of either.
+    pub fn last_sync(&self) -> (u64, Duration) {
+        (self.last_commits.load(Ordering::Relaxed), Duration::from_nanos(self.last_nanos.load(Ordering::Relaxed)))
+    }
+
     pub fn get(&self) -> CommitAnatomy {
         CommitAnatomy {
             group_size: self.group_size.get(),

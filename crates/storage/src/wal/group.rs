@@ -6,7 +6,7 @@ use super::segments::Content;
 use crate::error::Result;
 use crate::ids::Lsn;
 use crate::sync::{Arc, Condvar, Mutex, Ordering};
-use crate::waits::{self, FutureWait, WaitKind};
+use crate::waits::{self, FutureWait, WaitKind, Waits};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -238,8 +238,7 @@ impl Wal {
             }
             let commits = self.unsynced_commits.swap(0, Ordering::Relaxed);
             if commits > 0 {
-                self.anatomy.group_size.note(commits);
-                self.anatomy.sync_us.note(began.elapsed().as_micros() as u64);
+                self.anatomy.note_sync(commits, began.elapsed());
             }
         }
         Ok(())
@@ -263,9 +262,20 @@ impl DurableWait {
         let began = (!self.wal.reached(self.lsn, self.need)).then(Instant::now);
         self.wal.wait_blocking(self.lsn, self.need)?;
         if let Some(began) = began {
-            self.wal.anatomy.wait_us.note(began.elapsed().as_micros() as u64);
+            self.note_wait(began);
         }
         Ok(())
+    }
+
+    /// The record is as far as it had to come. The statement is told of the sync that it has waited for.
+    fn note_wait(&self, began: Instant) {
+        self.wal.anatomy.wait_us.note(began.elapsed().as_micros() as u64);
+        if self.need == Need::Durable {
+            let (commits, took) = self.wal.anatomy.last_sync();
+            if commits > 0 {
+                Waits::note_sync(commits, took);
+            }
+        }
     }
 }
 
@@ -282,7 +292,7 @@ impl Future for DurableWait {
             && let Some((counted, began)) = this.counted.take()
         {
             counted.end_with_hold();
-            this.wal.anatomy.wait_us.note(began.elapsed().as_micros() as u64);
+            this.note_wait(began);
         }
         answer
     }

@@ -7,11 +7,12 @@ mod run;
 mod threads;
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::Scope;
 
-use highkey_storage::{BatchRows, Interrupt, Load, LoadTxn, Loaded, Progress, SealedLoad, SharedTxn, SortedRows, Stage, Txn};
+use highkey_storage::{BatchRows, Engine, Interrupt, Load, LoadTxn, Loaded, Progress, SealedLoad, SharedTxn, SortedRows, Stage, Txn};
 use highkey_types::{MySqlError, Value, errors};
 
 use crate::commit::EventMark;
@@ -147,13 +148,19 @@ pub struct BulkReport {
 }
 
 /// The entries of one index so far.
-#[derive(Default)]
 pub(crate) struct Runs {
     pub(crate) memory: Vec<Run>,
     spilled: Vec<SpilledRun>,
+    /// Where they are spilled to; `None`: where the operating system has temporary files.
+    directory: Option<PathBuf>,
 }
 
 impl Runs {
+    /// No entries. They are spilled beside the database.
+    pub(crate) fn new(engine: &Engine) -> Runs {
+        Runs { memory: Vec::new(), spilled: Vec::new(), directory: engine.disk().directory().map(PathBuf::from) }
+    }
+
     pub(crate) fn is_small(&self) -> bool {
         self.spilled.is_empty() && self.memory.iter().map(Run::bytes).sum::<usize>() < BULK_BYTES
     }
@@ -174,7 +181,7 @@ impl Runs {
     /// Spills the first runs, merged into one.
     fn spill_first(&mut self, runs: usize) -> Result<(), MySqlError> {
         if runs > 0 {
-            let run = SpilledRun::write(&self.memory[..runs], self.spilled.last()).map_err(scratch)?;
+            let run = SpilledRun::write(&self.memory[..runs], self.spilled.last(), self.directory.as_deref()).map_err(scratch)?;
             self.spilled.push(run);
             self.memory.drain(..runs);
         }
@@ -338,7 +345,7 @@ impl Table {
         simple &= !(self.checks_parents(txn) && self.references_itself());
         let empty = simple && txn.inner().load(self.clustered().id).map_err(|e| self.failed(e))?.is_some();
         let claim = if empty { Claim::take(&self.state) } else { None };
-        let runs = || self.indexes.iter().map(|_| Runs::default()).collect();
+        let runs = || self.indexes.iter().map(|_| Runs::new(&self.engine)).collect();
         let phase = if claim.is_some() { Phase::Sorting { indexes: runs(), ordered: true } } else { Phase::Direct };
         Ok(BulkInsert {
             table: self.clone(),
@@ -579,7 +586,7 @@ impl BulkInsert {
     }
 
     fn returned(&self) -> Returned {
-        Returned { runs: Runs::default(), run: Run::default(), memory: self.memory, failed: None }
+        Returned { runs: Runs::new(&self.table.engine), run: Run::default(), memory: self.memory, failed: None }
     }
 
     /// Puts everything in. What the report says is then done.

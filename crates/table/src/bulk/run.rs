@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread::{Builder, Scope};
@@ -186,11 +187,15 @@ pub(crate) struct SpilledRun {
 }
 
 impl SpilledRun {
-    /// Writes the runs, merged, to a file: behind the run that was written before, or, if there is none, to a new one.
-    pub fn write(runs: &[Run], before: Option<&SpilledRun>) -> std::io::Result<SpilledRun> {
+    /// Writes the runs, merged, to a file: behind the run that was written before, or, if there is none, to a new one. `None` for the directory: the
+    /// operating system's of temporary files.
+    pub fn write(runs: &[Run], before: Option<&SpilledRun>, directory: Option<&Path>) -> std::io::Result<SpilledRun> {
         let (file, start) = match before {
             Some(run) => (run.file.clone(), run.start + run.len),
-            None => (Arc::new(tempfile::tempfile()?), 0),
+            None => {
+                let file = directory.map_or_else(tempfile::tempfile, tempfile::tempfile_in)?;
+                (Arc::new(file), 0)
+            }
         };
         std::thread::scope(|scope| SpilledRun::write_merged(file, start, MergeAhead::new(Merge::new(runs, &[])?, scope)?))
     }
@@ -562,7 +567,12 @@ impl<'a> MergeAhead<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
+    use highkey_storage::{Engine, FileDisk, Options, SystemClock};
+
     use super::*;
+    use crate::bulk::Runs;
 
     fn run(rows: &[(&str, u64)]) -> Run {
         let mut run = Run::default();
@@ -626,7 +636,7 @@ mod tests {
             sorted.sort();
             expected.extend(rows.into_iter().map(|(k, r)| (k.clone(), format!("{k}{r}"), r)));
             if n % 3 == 0 {
-                let run = SpilledRun::write(&[sorted], spilled.last()).unwrap();
+                let run = SpilledRun::write(&[sorted], spilled.last(), None).unwrap();
                 spilled.push(run);
             } else {
                 memory.push(sorted);
@@ -701,7 +711,22 @@ mod tests {
         let long = "x".repeat(READ_BYTES * 2);
         let mut sorted = run(&[(&long, 2), ("a", 1), ("z", 3)]);
         assert!(!sorted.sort());
-        let spilled = [SpilledRun::write(std::slice::from_ref(&sorted), None).unwrap()];
+        let spilled = [SpilledRun::write(std::slice::from_ref(&sorted), None, None).unwrap()];
         assert_eq!(drain(Merge::new(&[], &spilled).unwrap()), drain(Merge::new(&[sorted], &[]).unwrap()));
+    }
+
+    #[test]
+    fn runs_are_spilled_beside_the_database() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(FileDisk::open(directory.path()).unwrap());
+        let engine = Engine::open(disk, Options { buffer_pool_bytes: 4 << 20, ..Options::default() }, Arc::new(SystemClock::new())).unwrap();
+        let mut runs = Runs::new(&engine);
+        let mut one = run(&[("a", 1)]);
+        one.sort();
+        runs.memory.push(one);
+        runs.spill().unwrap();
+        let place = std::fs::read_link(format!("/proc/self/fd/{}", runs.spilled[0].file.as_raw_fd())).unwrap();
+        assert!(place.starts_with(directory.path().canonicalize().unwrap()), "{}", place.display());
+        assert_eq!(drain(runs.merge().unwrap()).len(), 1);
     }
 }

@@ -217,7 +217,7 @@ impl Database {
         convert: RowConversion<'_>,
     ) -> Result<Change, MySqlError> {
         make_trees(txn, def)?;
-        let mut builder = TreeBuilder::new(def, (0..def.indexes.len()).collect(), cx);
+        let mut builder = TreeBuilder::new(&old.engine, def, (0..def.indexes.len()).collect(), cx);
         for_each_row(old, snapshot, cx, |batch, row| {
             let row = convert(batch.values(row))?;
             builder.add_row(&row)
@@ -253,7 +253,7 @@ impl Database {
         }
         let new_trees = !made.is_empty();
         if new_trees {
-            let mut builder = TreeBuilder::new(def, made, cx);
+            let mut builder = TreeBuilder::new(&old.engine, def, made, cx);
             builder.add_table(old, snapshot, cx)?;
             builder.finish(txn, cx)?;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use highkey_storage::{BatchRows, Bounds, Direction, IndexId, Load, Loaded, Op, SealedLoad, SharedTxn, SortedRows, Stage, Txn};
+use highkey_storage::{BatchRows, Bounds, Direction, Engine, IndexId, Load, Loaded, Op, SealedLoad, SharedTxn, SortedRows, Stage, Txn};
 use highkey_types::{MySqlError, RowLayout, Value, errors};
 
 use super::DdlContext;
@@ -37,10 +37,10 @@ struct Sorter {
 }
 
 impl Sorter {
-    fn new(indexes: usize, memory: usize, threads: usize) -> Sorter {
+    fn new(engine: &Engine, indexes: usize, memory: usize, threads: usize) -> Sorter {
         Sorter {
             growing: (0..indexes).map(|_| Run::default()).collect(),
-            sorted: (0..indexes).map(|_| Runs::default()).collect(),
+            sorted: (0..indexes).map(|_| Runs::new(engine)).collect(),
             bytes: (0, 0),
             memory,
             threads,
@@ -110,13 +110,13 @@ pub(crate) struct TreeBuilder<'a> {
 }
 
 impl<'a> TreeBuilder<'a> {
-    pub(crate) fn new(def: &'a TableDef, filled: Vec<usize>, cx: &DdlContext) -> TreeBuilder<'a> {
+    pub(crate) fn new(engine: &Engine, def: &'a TableDef, filled: Vec<usize>, cx: &DdlContext) -> TreeBuilder<'a> {
         let types: Vec<_> = def.columns.iter().map(|c| c.ty.clone()).collect();
         TreeBuilder {
             def,
             layout: Arc::new(RowLayout::new(&types)),
             codecs: (0..def.indexes.len()).map(|i| IndexCodec::new(def, i)).collect(),
-            sorter: Sorter::new(filled.len(), cx.memory.max(THREAD_MEMORY), cx.threads),
+            sorter: Sorter::new(engine, filled.len(), cx.memory.max(THREAD_MEMORY), cx.threads),
             sorted: Vec::new(),
             filled,
             key: Vec::new(),
@@ -176,7 +176,7 @@ impl<'a> TreeBuilder<'a> {
         let next = AtomicUsize::new(0);
         let this = &*self;
         let done = side_by_side(workers, vec![(); workers], |_, (), _| {
-            let mut sorter = Sorter::new(this.filled.len(), (cx.memory / workers).max(THREAD_MEMORY), 1);
+            let mut sorter = Sorter::new(&table.engine, this.filled.len(), (cx.memory / workers).max(THREAD_MEMORY), 1);
             let rows = this.add_pieces(table, snapshot, cx, &pieces, &next, &mut sorter);
             if rows.is_err() {
                 // The others need not go on.

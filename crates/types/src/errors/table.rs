@@ -608,6 +608,7 @@ errors! {
     components_no_scheme_service(schema, urn) 3528 "HY000" "Cannot acquire scheme load service implementation for schema '{schema:.192}' in specified URN: '{urn:.192}'.";
     components_cant_load(urn) 3529 "HY000" "Cannot load component from specified URN: '{urn:.192}'.";
     role_not_granted(role, role_host, user, user_host) 3530 "HY000" "`{role:.64}`@`{role_host:.64}` is not granted to `{user:.64}`@`{user_host:.64}`";
+    rename_role() 3532 "HY000" "Renaming of a role identifier is forbidden";
     is_query_invalid_clause(what) 3550 "HY000" "Information schema queries do not support the '{what}' clause.";
     no_system_schema_access(schema) 3552 "HY000" "Access to system schema '{schema:.64}' is rejected.";
     no_system_table_access(kind, schema, table) 3554 "HY000" "Access to {kind:.64} '{schema:.64}.{table:.64}' is rejected.";
@@ -657,6 +658,7 @@ errors! {
     warn_invalid_hint(hint) 3614 "HY000" "Invalid number of arguments for hint {hint}";
     illegal_privilege_level(what) 3619 "HY000" "Illegal privilege level specified for {what}";
     no_system_view_access(information_schema) 3620 "HY000" "Access to system view INFORMATION_SCHEMA.'{information_schema:.64}' is rejected.";
+    mandatory_role(role, host) 3628 "HY000" "The role `{role:.64}`@`{host:.64}` is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
     persist_only_access_denied_error(need) 3630 "42000" "Access denied; you need {need:.128} privileges for this operation";
     cmd_need_super(command) 3631 "HY000" "You need the SUPER privilege for command '{command:.192}'";
     ddl_in_progress() 3633 "HY000" "Concurrent DDL is performed during the operation. Please try again.";
@@ -734,5 +736,6 @@ errors! {
     dependent_by_check_constraint(constraint, column) 3959 "HY000" "Check constraint '{constraint}' uses column '{column}', hence column cannot be dropped or renamed.";
     missing_json_value(function) 3966 "22035" "No value was found by '{function}' on the specified path.";
     multiple_json_values(function) 3967 "22034" "More than one value was found by '{function}' on the specified path.";
+    role_granted_to_itself(user, role) 4027 "HY000" "User account {user} is directly or indirectly granted to the role {role}. The GRANT would create a loop";
     client_interaction_timeout() 4031 "HY000" "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
 }

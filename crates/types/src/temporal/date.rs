@@ -15,7 +15,7 @@ pub struct Date {
 /// `to_days` of 9999-12-31.
 pub(crate) const MAX_DAYS: i64 = 3_652_424;
 
-pub(crate) fn is_leap(year: u16) -> bool {
+pub(crate) fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400) && year != 0)
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn is_leap(year: u16) -> bool {
 pub(crate) fn days_in_month(year: u16, month: u8) -> u8 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 => 28 + u8::from(is_leap(year)),
+        2 => 28 + u8::from(is_leap(year.into())),
         _ => 31,
     }
 }
@@ -60,7 +60,8 @@ impl Date {
         } else {
             days -= (month * 4 + 23) / 10;
         }
-        days + year.div_euclid(4) - ((year / 100 + 1) * 3) / 4
+        // Cut towards zero: the first two months of year 0 count from 1.
+        days + year / 4 - ((year / 100 + 1) * 3) / 4
     }
 
     /// The inverse of [`to_days`](Date::to_days); `None` before 0000-01-01 and after 9999-12-31.
@@ -99,17 +100,17 @@ impl Date {
         Date { day: days_in_month(self.year, self.month), ..*self }
     }
 
-    /// (year, week) for WEEK()'s `mode` 0 to 7, after MySQL's calc_week.
-    pub fn week(&self, mode: u8) -> (u16, u8) {
+    /// (year, week) for WEEK()'s `mode` 0 to 7, after MySQL's calc_week, whose unsigned numbers go round before year 0.
+    pub fn week(&self, mode: u8) -> (u32, u32) {
         let monday_first = mode & 1 != 0;
         let mut week_year = mode & 2 != 0;
         let first_weekday = (mode & 4 != 0) ^ !monday_first;
         let days = self.to_days();
         let mut first = Date::new(self.year, 1, 1).to_days();
         let mut weekday = (first + 5 + i64::from(!monday_first)) % 7;
-        let mut year = self.year;
+        let mut year = u32::from(self.year);
         let starts_late = |weekday: i64| if first_weekday { weekday != 0 } else { weekday >= 4 };
-        let days_in_year = |year: u16| 365 + i64::from(is_leap(year));
+        let days_in_year = |year: u32| 365 + i64::from(is_leap(year));
         if self.month == 1 && i64::from(self.day) <= 7 - weekday {
             if !week_year && starts_late(weekday) {
                 return (year, 0);
@@ -119,14 +120,15 @@ impl Date {
             first -= days_in_year(year);
             weekday = (weekday + 53 * 7 - days_in_year(year)) % 7;
         }
-        let since = if starts_late(weekday) { days - (first + 7 - weekday) } else { days - (first - weekday) };
+        let since = days - if starts_late(weekday) { first + 7 - weekday } else { first - weekday };
+        let since = since as u32;
         if week_year && since >= 52 * 7 {
             weekday = (weekday + days_in_year(year)) % 7;
             if !starts_late(weekday) {
-                return (year + 1, 1);
+                return (year.wrapping_add(1), 1);
             }
         }
-        (year, (since / 7 + 1) as u8)
+        (year, since / 7 + 1)
     }
 
     /// YYYYMMDD.
@@ -161,7 +163,9 @@ mod tests {
         assert_eq!(Date::new(1970, 1, 1).to_days(), 719_528);
         assert_eq!(Date::new(9999, 12, 31).to_days(), MAX_DAYS);
         assert_eq!(Date::new(2000, 1, 1).weekday(), 5);
-        for days in (366..=MAX_DAYS).step_by(97) {
+        // Year 0 has no leap day.
+        assert_eq!((Date::new(0, 1, 1).to_days(), Date::new(0, 12, 31).to_days(), Date::new(1, 1, 1).to_days()), (1, 365, 366));
+        for days in (1..=MAX_DAYS).step_by(97) {
             let date = Date::from_days(days).unwrap();
             assert!(date.is_valid(), "{date}");
             assert_eq!(date.to_days(), days);
@@ -177,5 +181,7 @@ mod tests {
         assert_eq!(Date::new(2000, 1, 1).week(0), (2000, 0));
         assert_eq!(Date::new(2000, 1, 1).week(2), (1999, 52));
         assert_eq!(Date::new(2007, 12, 31).week(3), (2008, 1));
+        assert_eq!(Date::new(0, 1, 1).week(3), (u32::MAX, 52));
+        assert_eq!(Date::default().week(0), (0, 613_566_757));
     }
 }

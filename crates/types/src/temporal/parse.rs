@@ -111,6 +111,11 @@ fn is_space(byte: u8) -> bool {
 
 /// Reads a DATE or DATETIME.  Fields may be separated by any punctuation, or not at all (`YYYYMMDD`, `YYMMDDhhmmss`).
 pub fn parse_datetime(text: &str, rules: DateRules) -> Result<ParsedDateTime, Trouble> {
+    read_datetime(text, rules, &mut false)
+}
+
+/// `is_certain` becomes true if the text is a DATE or DATETIME by its form, good or bad, and no TIME: its fields are not separated, or by a space too.
+fn read_datetime(text: &str, rules: DateRules, is_certain: &mut bool) -> Result<ParsedDateTime, Trouble> {
     let bytes = text.as_bytes();
     let end = bytes.len();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -126,6 +131,7 @@ pub fn parse_datetime(text: &str, rules: DateRules) -> Result<ParsedDateTime, Tr
     let mut last_field_end = at;
     let mut i = 0;
     let mut not_zero = false;
+    let (mut delimited, mut spaced) = (false, false);
     while i < 7 && digit(at) {
         let start = at;
         let mut value = u32::from(bytes[at] - b'0');
@@ -174,6 +180,7 @@ pub fn parse_datetime(text: &str, rules: DateRules) -> Result<ParsedDateTime, Tr
             if i == 6 && matches!(bytes[at], b'+' | b'-') {
                 break;
             }
+            (delimited, spaced) = (true, spaced || is_space(bytes[at]));
             at += 1;
         }
         if i < 6 {
@@ -181,6 +188,7 @@ pub fn parse_datetime(text: &str, rules: DateRules) -> Result<ParsedDateTime, Tr
         }
         i += 1;
     }
+    *is_certain = spaced || !delimited;
     at = last_field_end;
     let field_count = i;
     let year_length = if undelimited { if run == 4 || run == 8 || run >= 14 { 4 } else { 2 } } else { lengths[0] };
@@ -277,7 +285,7 @@ pub fn parse_time(text: &str) -> Result<ParsedTime, Trouble> {
     if end - at >= 12
         && let Some(time) = time_of_datetime(&text[at..])
     {
-        return Ok(time);
+        return time;
     }
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let number = |at: &mut usize| -> Result<u64, Trouble> {
@@ -365,23 +373,18 @@ pub fn parse_time(text: &str) -> Result<ParsedTime, Trouble> {
     Ok(ParsedTime { value, fraction_digits: fraction_digits as u8, rounds_up, had_date: false, trouble })
 }
 
-/// The time of day of a text that is certainly a DATETIME: with a space or `T`, or of 14 digits.
-fn time_of_datetime(text: &str) -> Option<ParsedTime> {
-    let run = text.bytes().take_while(u8::is_ascii_digit).count();
-    let delimited = text[run..].starts_with(|c: char| c.is_ascii_punctuation() && c != '.' && c != ':');
-    if !(delimited || run >= 12) {
-        return None;
-    }
-    let parsed = parse_datetime(text, DateRules::default()).ok()?;
-    if parsed.date_only && delimited {
-        return None;
-    }
-    Some(ParsedTime {
-        value: parsed.value.time(),
-        fraction_digits: parsed.fraction_digits,
-        rounds_up: parsed.rounds_up,
-        had_date: !parsed.value.date.is_zero(),
-        trouble: parsed.trouble,
+/// The time of day of a text that is certainly a DATE or DATETIME.
+fn time_of_datetime(text: &str) -> Option<Result<ParsedTime, Trouble>> {
+    let mut is_certain = false;
+    let read = read_datetime(text, DateRules::default(), &mut is_certain);
+    is_certain.then(|| {
+        read.map(|parsed| ParsedTime {
+            value: parsed.value.time(),
+            fraction_digits: parsed.fraction_digits,
+            rounds_up: parsed.rounds_up,
+            had_date: !parsed.value.date.is_zero(),
+            trouble: parsed.trouble,
+        })
     })
 }
 
@@ -462,8 +465,20 @@ mod tests {
             ("900:00:00", "838:59:59"),
             ("2018-01-02 03:04:05", "03:04:05"),
             ("10:11:12.1234567", "10:11:12.123457"),
+            // Recorded from MySQL 8.0.12.
+            ("2020-01-01T10:11:12", "00:20:20"),
+            ("20200101T101112", "10:11:12"),
+            ("2020.01.01 10:11:12", "10:11:12"),
+            ("2020-01 10:11:12", "00:20:20"),
+            ("2020-01-01     ", "00:00:00"),
+            ("10:11:12    ", "00:00:00"),
+            ("101112      ", "10:11:12"),
+            ("2020-01-01 23:59:59.9999999", "24:00:00"),
         ] {
             assert_eq!(time(text).as_deref(), Ok(value), "{text}");
+        }
+        for text in ["2020-01-01 25:11:12", "2020-02-31 10:11:12", "99:99:99 10:11", "838:59:59   ", "200101251112"] {
+            assert!(time(text).is_err(), "{text}");
         }
         assert_eq!(time("10:60:00"), Err(Trouble::OutOfRange));
         assert_eq!(time("abc"), Err(Trouble::Truncated));

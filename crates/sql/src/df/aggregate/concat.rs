@@ -1,23 +1,62 @@
 //! Aggregates that collect texts: GROUP_CONCAT, JSON_ARRAYAGG, JSON_OBJECTAGG.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
-use highkey_types::json;
+use highkey_types::{Warning, errors, json};
 
 use super::GroupState;
+use crate::df::context::{Owner, Shared};
 use crate::df::error::{null_object_key, user};
 
 #[derive(Debug)]
 enum Form {
     /// `max_bytes` is `group_concat_max_len`; `binary`: bytes, not text.
-    Text { separator: Arc<str>, max_bytes: u64, binary: bool },
+    Text { separator: Arc<str>, max_bytes: u64, binary: bool, teller: Teller },
     JsonArray,
     JsonObject,
+}
+
+/// Whom GROUP_CONCAT tells that it cut a result: the query that the plan works for, in an attempt at it.
+#[derive(Clone, Debug)]
+pub(in crate::df) struct Teller {
+    owner: Arc<Owner>,
+    attempt: usize,
+}
+
+impl Teller {
+    pub fn of(shared: &Shared) -> Teller {
+        Teller { owner: shared.owner.clone(), attempt: shared.attempt() }
+    }
+
+    /// `rows`: the number of each row that was cut.
+    fn tell(&self, rows: &[u64]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.owner.shared()?.evaluate(self.attempt, |cx| rows.iter().for_each(|row| cx.warn(Warning::warning(errors::cut_value_group_concat(*row)))));
+        Ok(())
+    }
+}
+
+impl PartialEq for Teller {
+    fn eq(&self, other: &Teller) -> bool {
+        Arc::ptr_eq(&self.owner, &other.owner) && self.attempt == other.attempt
+    }
+}
+
+impl Eq for Teller {}
+
+impl Hash for Teller {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.owner).hash(state);
+        self.attempt.hash(state);
+    }
 }
 
 /// Rows that any such aggregate has had. The states of a group come back from spill files in any order; the numbers of its rows tell which were first.
@@ -85,19 +124,25 @@ pub(super) struct Concat {
     form: Form,
     groups: Vec<Group>,
     bytes: usize,
+    /// Rows that results show so far, whole or cut: those that MySQL counts.
+    shown: u64,
 }
 
 impl Concat {
-    pub fn text(separator: Arc<str>, max_bytes: u64, binary: bool) -> Concat {
-        Concat { form: Form::Text { separator, max_bytes, binary }, groups: Vec::new(), bytes: 0 }
+    pub fn text(separator: Arc<str>, max_bytes: u64, binary: bool, teller: Teller) -> Concat {
+        Concat::new(Form::Text { separator, max_bytes, binary, teller })
     }
 
     pub fn json_array() -> Concat {
-        Concat { form: Form::JsonArray, groups: Vec::new(), bytes: 0 }
+        Concat::new(Form::JsonArray)
     }
 
     pub fn json_object() -> Concat {
-        Concat { form: Form::JsonObject, groups: Vec::new(), bytes: 0 }
+        Concat::new(Form::JsonObject)
+    }
+
+    fn new(form: Form) -> Concat {
+        Concat { form, groups: Vec::new(), bytes: 0, shown: 0 }
     }
 
     fn add(&mut self, group: usize, key: &[u8], row: u64, text: &[u8]) {
@@ -125,20 +170,23 @@ impl Form {
         }
     }
 
-    fn result(&self, group: &mut Group) -> Option<Vec<u8>> {
+    /// `shown` counts the rows of texts, `cut` gets the number of the one that was cut.
+    fn result(&self, group: &mut Group, shown: &mut u64, cut: &mut Vec<u64>) -> Option<Vec<u8>> {
         if group.entries.is_empty() {
             return None;
         }
         let mut out = Vec::new();
         match self {
-            Form::Text { separator, max_bytes, binary } => {
+            Form::Text { separator, max_bytes, binary, .. } => {
                 group.sort();
                 for (i, entry) in group.entries.iter().enumerate() {
                     if i > 0 {
                         out.extend_from_slice(separator.as_bytes());
                     }
                     out.extend_from_slice(&entry.text);
+                    *shown += 1;
                     if out.len() as u64 > *max_bytes {
+                        cut.push(*shown);
                         let mut end = *max_bytes as usize;
                         // Text is cut between characters.
                         while !*binary && out[end] & 0xC0 == 0x80 {
@@ -256,8 +304,12 @@ impl GroupState for Concat {
     }
 
     fn evaluate(&mut self, len: usize) -> Result<ArrayRef> {
-        let form = &self.form;
-        let results: Vec<Option<Vec<u8>>> = self.groups[..len].iter_mut().map(|group| form.result(group)).collect();
+        let (form, shown) = (&self.form, &mut self.shown);
+        let mut cut = Vec::new();
+        let results: Vec<Option<Vec<u8>>> = self.groups[..len].iter_mut().map(|group| form.result(group, shown, &mut cut)).collect();
+        if let Form::Text { teller, .. } = form {
+            teller.tell(&cut)?;
+        }
         if matches!(form, Form::Text { binary: true, .. }) {
             return Ok(Arc::new(BinaryViewArray::from_iter(results)));
         }

@@ -42,6 +42,23 @@ impl First {
     fn compare(&mut self, values: &ArrayRef, present: Option<&BooleanArray>, groups: &[usize]) -> Result<()> {
         self.marks.resize(self.seen.len(), 0);
         let mark = Marks::of(values)?;
+        if let (Marks::Texts(texts), None) = (&mark, present)
+            && texts.null_count() == 0
+        {
+            let differs = groups.iter().zip(texts.views().iter()).enumerate().any(|(row, (&group, &view))| {
+                // The usual text is short.
+                let mark = if view as u32 <= SHORT { view | KNOWN } else { mark.at(row) };
+                let known = &mut self.marks[group];
+                if *known == 0 {
+                    *known = mark;
+                }
+                *known != mark
+            });
+            if differs {
+                self.watch.raise();
+            }
+            return Ok(());
+        }
         for (row, &group) in groups.iter().enumerate() {
             if present.is_some_and(|p| !p.value(row)) {
                 continue;
@@ -152,6 +169,11 @@ impl GroupState for First {
     }
 }
 
+/// The low 32 bits of a view are the text's length; up to so many bytes of text are in the rest.
+const SHORT: u32 = 12;
+/// In every mark; no text is so long.
+const KNOWN: u128 = 1 << 31;
+
 /// Numbers, never 0, that differ where values differ: the value itself if it is a short text, else a hash with its length.
 enum Marks<'a> {
     Texts(&'a StringViewArray),
@@ -171,14 +193,12 @@ impl Marks<'_> {
     fn at(&self, row: usize) -> u128 {
         // No view has such a length.
         const NULL: u128 = u128::MAX;
-        const KNOWN: u128 = 1 << 31;
         match self {
             Marks::Texts(texts) if texts.is_null(row) => NULL,
             Marks::Texts(texts) => {
-                // The low 32 bits are the length; up to 12 bytes of text are in the rest.
                 let view = texts.views()[row];
                 let length = view as u32;
-                let rest = if length <= 12 { view } else { u128::from(RANDOM.hash_one(texts.value(row))) << 32 | u128::from(length) };
+                let rest = if length <= SHORT { view } else { u128::from(RANDOM.hash_one(texts.value(row))) << 32 | u128::from(length) };
                 rest | KNOWN
             }
             Marks::Hashes(_, values) if values.is_null(row) => NULL,
@@ -189,3 +209,25 @@ impl Marks<'_> {
 
 /// The same in all threads of a query, whose partial states meet.
 static RANDOM: RandomState = RandomState::with_seed(0x4869_6768_6b65_79);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_texts_of_a_group_raise_the_watch() {
+        let (long, other) = ("a text that is longer than a view", "a text that is longer than a View");
+        for (texts, differ) in [(["a", "b", "a"], false), (["a", "b", "A"], true), ([long, "", long], false), ([long, "", other], true), (["", "b", long], true)] {
+            // With a NULL of another group, and without.
+            for more in [None, Some("c")] {
+                let watch = OrderWatch::default();
+                watch.watch();
+                let mut first = First::new(DataType::Utf8View, watch.clone());
+                first.resize(3);
+                let values: ArrayRef = Arc::new(texts.into_iter().map(Some).chain([more]).collect::<StringViewArray>());
+                first.update(&[values], &[0, 1, 0, 2]).unwrap();
+                assert_eq!(watch.is_raised(), differ, "{texts:?} {more:?}");
+            }
+        }
+    }
+}

@@ -11,6 +11,7 @@ mod minmax;
 mod numeric;
 
 use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array};
@@ -23,9 +24,11 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Emit
 
 use highkey_types::ColumnType;
 
+use super::context::Owner;
 use super::parallel::OrderWatch;
 use super::repr::{Repr, scalar_at};
 
+pub(super) use concat::Teller;
 pub(super) use minmax::TextOrder;
 
 /// What an aggregate computes. Arguments are prepared by `lower`: keys and texts arrive in the form that the state wants.
@@ -50,7 +53,7 @@ pub(super) enum AggregateKind {
     /// The same of byte strings; the result over no rows has `length` bytes. `(x: BinaryView)`
     ByteBits { operation: BitOperation, length: usize },
     /// GROUP_CONCAT. `(text: Utf8View, or BinaryView if binary, order: Binary or NULL)`
-    Concat { separator: Arc<str>, max_bytes: u64, binary: bool },
+    Concat { separator: Arc<str>, max_bytes: u64, binary: bool, teller: Teller },
     /// JSON_ARRAYAGG. `(array: Utf8View, order: BinaryView)`; the array has the row's value as its only element.
     JsonArray,
     /// JSON_OBJECTAGG. `(key: Utf8View, array: Utf8View)`
@@ -98,7 +101,9 @@ impl AggregateKind {
             AggregateKind::Variance { sample, root } => Box::new(numeric::Variance::new(*sample, *root)),
             AggregateKind::Bits(operation) => Box::new(numeric::Bits::new(*operation)),
             AggregateKind::ByteBits { operation, length } => Box::new(byte_bits::ByteBits::new(*operation, *length)),
-            AggregateKind::Concat { separator, max_bytes, binary } => Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary)),
+            AggregateKind::Concat { separator, max_bytes, binary, teller } => {
+                Box::new(concat::Concat::text(separator.clone(), *max_bytes, *binary, teller.clone()))
+            }
             AggregateKind::JsonArray => Box::new(concat::Concat::json_array()),
             AggregateKind::JsonObject => Box::new(concat::Concat::json_object()),
             AggregateKind::Distinct(inner) => {
@@ -145,12 +150,47 @@ pub(super) trait GroupState: Send + Sync + Debug {
 pub(super) struct Aggregate {
     kind: AggregateKind,
     output: DataType,
+    asked: Asked,
     signature: Signature,
 }
 
+/// Who knows whether the query was killed. A window evaluates an aggregate for each row of a partition before it gives any: its input asks too seldom.
+#[derive(Clone, Debug)]
+struct Asked(Arc<Owner>);
+
+impl Asked {
+    fn check_killed(&self) -> Result<()> {
+        self.0.shared()?.check_killed()
+    }
+}
+
+impl PartialEq for Asked {
+    fn eq(&self, other: &Asked) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Asked {}
+
+impl Hash for Asked {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
 impl Aggregate {
-    pub fn udaf(kind: AggregateKind, output: DataType) -> Arc<AggregateUDF> {
-        Arc::new(AggregateUDF::new_from_impl(Aggregate { kind, output, signature: Signature::variadic_any(Volatility::Immutable) }))
+    pub fn udaf(kind: AggregateKind, output: DataType, owner: &Arc<Owner>) -> Arc<AggregateUDF> {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        Arc::new(AggregateUDF::new_from_impl(Aggregate { kind, output, asked: Asked(owner.clone()), signature }))
+    }
+
+    /// The partial states of the same rows are the same as those of the other, of the same arguments.
+    pub fn has_states_of(&self, other: &Aggregate) -> bool {
+        match (&self.kind, &other.kind) {
+            (AggregateKind::Exact { input: one, .. }, AggregateKind::Exact { input: other, .. }) => one == other,
+            (AggregateKind::Double { watch: one, .. }, AggregateKind::Double { watch: other, .. }) => one == other,
+            _ => false,
+        }
     }
 
     fn fresh(&self, args: &AccumulatorArgs) -> Result<Box<dyn GroupState>> {
@@ -173,7 +213,7 @@ impl AggregateUDFImpl for Aggregate {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(OneGroup::new(self.fresh(&args)?)))
+        Ok(Box::new(OneGroup::new(self.fresh(&args)?, self.asked.clone())))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -194,7 +234,8 @@ impl AggregateUDFImpl for Aggregate {
         if self.kind.can_retract() {
             return self.accumulator(args);
         }
-        Ok(Box::new(Replay { kind: self.kind.clone(), inputs: input_types(&args), output: self.output.clone(), rows: Vec::new() }))
+        let (kind, inputs, output) = (self.kind.clone(), input_types(&args), self.output.clone());
+        Ok(Box::new(Replay { kind, inputs, output, asked: self.asked.clone(), rows: Vec::new() }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -292,15 +333,16 @@ impl GroupsAccumulator for ManyGroups {
 #[derive(Debug)]
 struct OneGroup {
     state: Box<dyn GroupState>,
+    asked: Asked,
     zeros: Vec<usize>,
     /// The most bytes that the state has had: DataFusion counts what it grows by and never what it lets go.
     most: usize,
 }
 
 impl OneGroup {
-    fn new(mut state: Box<dyn GroupState>) -> OneGroup {
+    fn new(mut state: Box<dyn GroupState>, asked: Asked) -> OneGroup {
         state.resize(1);
-        OneGroup { state, zeros: Vec::new(), most: 0 }
+        OneGroup { state, asked, zeros: Vec::new(), most: 0 }
     }
 
     fn groups(&mut self, rows: usize) -> &[usize] {
@@ -320,6 +362,7 @@ impl Accumulator for OneGroup {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.asked.check_killed()?;
         Ok(scalar_at(self.state.evaluate(1)?.as_ref(), 0))
     }
 
@@ -355,8 +398,20 @@ struct Replay {
     kind: AggregateKind,
     inputs: Vec<DataType>,
     output: DataType,
+    asked: Asked,
     /// The frame's rows, oldest first, as slices of the batches they came in.
     rows: Vec<Vec<ArrayRef>>,
+}
+
+impl Replay {
+    /// The aggregate of the frame's rows.
+    fn computed(&self) -> Result<OneGroup> {
+        let mut group = OneGroup::new(self.kind.state(&self.inputs, &self.output)?, self.asked.clone());
+        for chunk in &self.rows {
+            group.update_batch(chunk)?;
+        }
+        Ok(group)
+    }
 }
 
 impl Accumulator for Replay {
@@ -368,11 +423,7 @@ impl Accumulator for Replay {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let mut group = OneGroup::new(self.kind.state(&self.inputs, &self.output)?);
-        for chunk in &self.rows {
-            group.update_batch(chunk)?;
-        }
-        group.evaluate()
+        self.computed()?.evaluate()
     }
 
     fn size(&self) -> usize {
@@ -380,11 +431,7 @@ impl Accumulator for Replay {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let mut group = OneGroup::new(self.kind.state(&self.inputs, &self.output)?);
-        for chunk in &self.rows {
-            group.update_batch(chunk)?;
-        }
-        Accumulator::state(&mut group)
+        Accumulator::state(&mut self.computed()?)
     }
 
     fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {

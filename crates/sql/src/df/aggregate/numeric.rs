@@ -63,16 +63,17 @@ impl ExactSum {
         if all * LANES >= groups.len() / 4 || values.null_count() > 0 {
             return false;
         }
-        let widest = values.values().iter().fold(0, |widest, &value| widest | bits(value));
+        // Rows in turn have sums of their own: one group's addition waits for the one before it. What a large value adds is nonsense.
+        let mut parts = vec![(0i64, 0i64); all * LANES];
+        let mut widest = 0u128;
+        for (row, (&group, &value)) in groups.iter().zip(values.values()).enumerate() {
+            widest |= bits(value);
+            let (sum, count) = &mut parts[group * LANES + row % LANES];
+            *sum = sum.wrapping_add(small(value));
+            *count += 1;
+        }
         if widest >= i64::MAX as u128 / groups.len() as u128 {
             return false;
-        }
-        // Rows in turn have sums of their own: one group's addition waits for the one before it.
-        let mut parts = vec![(0i64, 0i64); all * LANES];
-        for (row, (&group, &value)) in groups.iter().zip(values.values()).enumerate() {
-            let (sum, count) = &mut parts[group * LANES + row % LANES];
-            *sum += small(value);
-            *count += 1;
         }
         for (group, parts) in parts.chunks_exact(LANES).enumerate() {
             let (sum, count) = parts.iter().fold((0, 0), |(sum, count), part| (sum + part.0, count + part.1));

@@ -22,7 +22,7 @@ use highkey_types::{ColumnType, TypeKind, Value, errors};
 use super::dependent::dependent;
 use super::expr::{apply, key_hides_value, typed_null};
 use super::{Lowered, Lowerer, Projecting, Scope};
-use crate::df::aggregate::{Aggregate as Udaf, AggregateKind, BitOperation, TextOrder};
+use crate::df::aggregate::{Aggregate as Udaf, AggregateKind, BitOperation, Teller, TextOrder};
 use crate::df::error::user;
 use crate::df::kernel::{Kernel, KernelFunction};
 use crate::df::parallel::OrderWatch;
@@ -108,7 +108,7 @@ impl Lowerer {
             if group.dependent {
                 let value = input.push(self, group.value.unwrap_or(group.key), "value");
                 // All rows of the group have the same: their order does not show.
-                let first = Udaf::udaf(AggregateKind::First(OrderWatch::default()), data_type(&group.ty));
+                let first = Udaf::udaf(AggregateKind::First(OrderWatch::default()), data_type(&group.ty), &self.shared.owner);
                 columns.push(add(Call::new(first, Vec::new()), vec![value], None, "group"));
                 continue;
             }
@@ -119,7 +119,7 @@ impl Lowerer {
                 Some(value) => {
                     let value = input.push(self, value, "value");
                     let output = data_type(&group.ty);
-                    let first = Call::new(Udaf::udaf(AggregateKind::First(self.shared.order.clone()), output), Vec::new());
+                    let first = Call::new(Udaf::udaf(AggregateKind::First(self.shared.order.clone()), output, &self.shared.owner), Vec::new());
                     columns.push(add(first, vec![value], None, "group"));
                 }
             }
@@ -245,14 +245,14 @@ impl Lowerer {
     /// An aggregate's function and its arguments in the form that it wants.
     pub fn call(&self, func: AggregateFunc, distinct: bool, args: &[Expr], order_by: &[SortKey], ty: &ExprType, scope: &Scope) -> Result<Call> {
         let output = data_type(&ty.ty);
-        let own = |kind: AggregateKind, args: Vec<DfExpr>| Call::new(Udaf::udaf(kind, output.clone()), args);
+        let own = |kind: AggregateKind, args: Vec<DfExpr>| Call::new(Udaf::udaf(kind, output.clone(), &self.shared.owner), args);
         let maybe_distinct = |kind: AggregateKind, values: Vec<DfExpr>| -> Result<Call> {
             if !distinct {
                 return Ok(own(kind, values));
             }
             let mut all = vec![self.group_key(&args[0], scope)?];
             all.extend(values);
-            let of_distinct = Some(Udaf::udaf(kind.clone(), output.clone()));
+            let of_distinct = Some(Udaf::udaf(kind.clone(), output.clone(), &self.shared.owner));
             Ok(Call { of_distinct, ..own(AggregateKind::Distinct(Box::new(kind)), all) })
         };
         let double = |kind: AggregateKind| maybe_distinct(kind, vec![self.value_as(&args[0], &ColumnType::double(), scope)?]);
@@ -319,7 +319,7 @@ impl Lowerer {
                 let text = ColumnType::with_collation(kind, ty.ty.collation);
                 let mut values = vec![self.value_as(&args[0], &text, scope)?];
                 values.extend(self.concat_order(order_by, scope)?);
-                maybe_distinct(AggregateKind::Concat { separator, max_bytes: self.shared.group_concat_max_len, binary }, values)?
+                maybe_distinct(AggregateKind::Concat { separator, max_bytes: self.shared.group_concat_max_len, binary, teller: Teller::of(&self.shared) }, values)?
             }
             AggregateFunc::AnyValue => own(AggregateKind::First(self.shared.order.clone()), vec![self.value_as(&args[0], &ty.ty, scope)?]),
             AggregateFunc::JsonArrayAgg => {

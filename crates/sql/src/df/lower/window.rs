@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_window::cume_dist::cume_dist_udwf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
@@ -13,9 +13,9 @@ use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{Case, Cast, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::logical_plan::Window;
 use datafusion::logical_expr::{
-    Expr as DfExpr, LogicalPlan, SortExpr, WindowFrame as DfFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit,
+    Expr as DfExpr, LogicalPlan, Operator, SortExpr, WindowFrame as DfFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, binary_expr, lit,
 };
-use highkey_types::{IntervalUnit, Value, errors};
+use highkey_types::{Date, Interval, IntervalUnit, Value, errors};
 
 use super::expr::apply;
 use super::{Lowered, Lowerer, Projecting, Scope};
@@ -48,7 +48,10 @@ impl Lowerer {
                 .order_by
                 .iter()
                 .map(|k| {
-                    let order = if window.frame.as_ref().is_some_and(ranges_over_values) { self.number_key(&k.expr, &scope)? } else { self.order_key(&k.expr, &scope)? };
+                    let order = match &window.frame {
+                        Some(frame) if ranges_over_values(frame) => self.number_key(&k.expr, is_by_calendar(frame), &scope)?,
+                        _ => self.order_key(&k.expr, &scope)?,
+                    };
                     Ok(SortExpr::new(key(order), !k.desc, !k.desc))
                 })
                 .collect::<Result<Vec<_>>>()?;
@@ -171,7 +174,7 @@ impl Lowerer {
                 return Ok(ScalarValue::UInt64(Some(self.constant_count(expr)?.max(0) as u64)));
             };
             match unit {
-                Some(unit) => Ok(ScalarValue::Int64(Some(micros(self.constant_count(expr)?, unit)?))),
+                Some(unit) => self.interval(expr, unit, key, is_by_calendar(frame)),
                 None => {
                     let ty = match key {
                         Repr::Date | Repr::DateTime | Repr::Time => return Err(user(errors::not_supported_yet("RANGE over a temporal key without INTERVAL"))),
@@ -197,35 +200,84 @@ impl Lowerer {
                 FrameBoundary::UnboundedFollowing => WindowFrameBound::Following(unbounded()),
             })
         };
-        Ok(DfFrame::new_bounds(units, bound(&frame.start)?, bound(&frame.end)?))
+        let (start, end) = (bound(&frame.start)?, bound(&frame.end)?);
+        let is_empty = match (&start, &end) {
+            (WindowFrameBound::Preceding(from), WindowFrameBound::Preceding(to)) => !from.is_null() && from < to,
+            (WindowFrameBound::Following(from), WindowFrameBound::Following(to)) => !to.is_null() && from > to,
+            _ => false,
+        };
+        let same_side = matches!((&start, &end), (WindowFrameBound::Preceding(_), WindowFrameBound::Preceding(_)) | (WindowFrameBound::Following(_), WindowFrameBound::Following(_)));
+        if same_side && !start.is_unbounded() && !end.is_unbounded() && is_of_months(&frame.start) != is_of_months(&frame.end) {
+            return Err(user(errors::not_supported_yet("RANGE between an interval of months and another one on the same side")));
+        }
+        if is_empty {
+            // DataFusion refuses such frames; long before all rows there is none, either. Of NULLs the frame is all NULLs, where it tells them apart.
+            let (units, before) = match key {
+                Some(Repr::Date | Repr::DateTime | Repr::Time) if is_by_calendar(frame) => (units, ScalarValue::new_interval_mdn(MOST_MONTHS as i32, 0, 0)),
+                Some(Repr::Date | Repr::DateTime | Repr::Time) => (units, ScalarValue::Int64(Some((MOST_DAYS * DAY_MICROS) as i64))),
+                _ => (WindowFrameUnits::Rows, ScalarValue::UInt64(Some(u64::from(u32::MAX) << 16))),
+            };
+            return Ok(DfFrame::new_bounds(units, WindowFrameBound::Preceding(before.clone()), WindowFrameBound::Preceding(before)));
+        }
+        Ok(DfFrame::new_bounds(units, start, end))
     }
 
-    /// An order key that offsets can be added to: temporal values as microseconds.
-    fn number_key(&self, expr: &Expr, scope: &Scope) -> Result<DfExpr> {
+    /// What is added to a `number_key` of the representation `key`, or subtracted from it.
+    fn interval(&self, amount: &Expr, unit: IntervalUnit, key: Repr, by_calendar: bool) -> Result<ScalarValue> {
+        let interval = match amount.as_literal() {
+            Some(Value::Null) => None,
+            Some(Value::Text(text)) => Interval::parse(text, unit),
+            Some(Value::Decimal(amount)) => Interval::parse(&amount.to_string(), unit),
+            _ => Some(Interval::from_i64(self.constant_count(amount)?, unit)),
+        };
+        let interval = interval.filter(|interval| !interval.negative).ok_or_else(|| user(errors::window_frame_illegal("<unnamed window>")))?;
+        let seconds = interval.hours.saturating_mul(3600).saturating_add(interval.minutes.saturating_mul(60)).saturating_add(interval.seconds);
+        let micros = seconds.saturating_mul(1_000_000).saturating_add(interval.micros).min(MOST_DAYS * DAY_MICROS) as i64;
+        let days = interval.days.min(MOST_DAYS);
+        if !by_calendar {
+            return Ok(ScalarValue::Int64(Some((days * DAY_MICROS) as i64 + micros)));
+        }
+        if key == Repr::Time {
+            return Err(user(errors::not_supported_yet("RANGE over times of day with an interval of months")));
+        }
+        let months = interval.years.saturating_mul(12).saturating_add(interval.months).min(MOST_MONTHS);
+        Ok(ScalarValue::new_interval_mdn(months as i32, days as i32, micros.saturating_mul(1000)))
+    }
+
+    /// An order key that offsets can be added to: temporal values as microseconds, or as Arrow's timestamps, which know the calendar.
+    fn number_key(&self, expr: &Expr, by_calendar: bool, scope: &Scope) -> Result<DfExpr> {
         match Repr::of(&expr.ty.ty) {
             from @ (Repr::Date | Repr::DateTime) => {
-                Ok(apply(KernelFunction::udf(Kernel::Micros(from), None), vec![self.value(expr, scope)?]))
+                let micros = apply(KernelFunction::udf(Kernel::Micros(from), None), vec![self.value(expr, scope)?]);
+                if !by_calendar {
+                    return Ok(micros);
+                }
+                let epoch = Date::new(1970, 1, 1).to_days() * DAY_MICROS as i64;
+                let moment = binary_expr(micros, Operator::Minus, lit(epoch));
+                Ok(DfExpr::Cast(Cast::new(Box::new(moment), DataType::Timestamp(TimeUnit::Microsecond, None))))
             }
             _ => self.order_key(expr, scope),
         }
     }
 }
 
+const DAY_MICROS: u64 = 86_400_000_000;
+/// Longer offsets reach beyond all dates, too, and could not be added.
+const MOST_DAYS: u64 = 36_525_000;
+const MOST_MONTHS: u64 = 1_200_000;
+
 fn ranges_over_values(frame: &WindowFrame) -> bool {
     let offset = |b: &FrameBoundary| matches!(b, FrameBoundary::Preceding(..) | FrameBoundary::Following(..));
     !frame.rows && (offset(&frame.start) || offset(&frame.end))
 }
 
-/// An interval of fixed length in microseconds.
-fn micros(count: i64, unit: IntervalUnit) -> Result<i64> {
-    let seconds = match unit {
-        IntervalUnit::Microsecond => return Ok(count),
-        IntervalUnit::Second => 1,
-        IntervalUnit::Minute => 60,
-        IntervalUnit::Hour => 3600,
-        IntervalUnit::Day => 86_400,
-        IntervalUnit::Week => 7 * 86_400,
-        _ => return Err(user(errors::not_supported_yet("RANGE with an interval of months or a compound interval"))),
-    };
-    Ok(count.saturating_mul(seconds * 1_000_000))
+/// How long an offset of months is depends on the date that it is added to.
+fn is_by_calendar(frame: &WindowFrame) -> bool {
+    is_of_months(&frame.start) || is_of_months(&frame.end)
+}
+
+fn is_of_months(boundary: &FrameBoundary) -> bool {
+    use IntervalUnit::{Month, Quarter, Year, YearMonth};
+    let (FrameBoundary::Preceding(_, unit) | FrameBoundary::Following(_, unit)) = boundary else { return false };
+    matches!(unit, Some(Month | Quarter | Year | YearMonth))
 }

@@ -365,6 +365,10 @@ impl Batches {
         };
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.source.schema.clone(), arrays, &options)?;
+        if rows > self.batch_rows / 2 {
+            // With a few rows before it, it would be copied, and leave a few for the next one.
+            self.gathered.finish_buffered_batch()?;
+        }
         Ok(self.gathered.push_batch(batch)?)
     }
 

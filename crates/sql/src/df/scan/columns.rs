@@ -260,13 +260,7 @@ impl Packed {
         Ok(match self {
             Packed::Plain(array) => array.clone(),
             Packed::Dictionary { codes, values } => take(values.as_ref(), codes, None)?,
-            Packed::Numbers { ty, least, distances, nulls } => match ty {
-                DataType::Int64 => unpack::<Int64Type>(distances, nulls, ty, |d| (*least as i64).wrapping_add(d as i64)),
-                DataType::UInt64 => unpack::<UInt64Type>(distances, nulls, ty, |d| (*least as u64).wrapping_add(d)),
-                DataType::Int32 => unpack::<Int32Type>(distances, nulls, ty, |d| (*least as i32).wrapping_add(d as i32)),
-                DataType::UInt16 => unpack::<UInt16Type>(distances, nulls, ty, |d| (*least as u16).wrapping_add(d as u16)),
-                _ => unpack::<Decimal128Type>(distances, nulls, ty, |d| *least + i128::from(d)),
-            },
+            Packed::Numbers { ty, least, distances, nulls } => unpack(ty, *least, distances, nulls.clone(), None),
         })
     }
 
@@ -276,15 +270,8 @@ impl Packed {
             Packed::Plain(array) => take(array.as_ref(), rows, None)?,
             Packed::Dictionary { codes, values } => take(values.as_ref(), &take(codes, rows, None)?, None)?,
             Packed::Numbers { ty, least, distances, nulls } => {
-                let pick = |row: &u32| *row as usize;
-                let distances = match distances {
-                    Distances::U8(d) => Distances::U8(rows.values().iter().map(|row| d[pick(row)]).collect()),
-                    Distances::U16(d) => Distances::U16(rows.values().iter().map(|row| d[pick(row)]).collect()),
-                    Distances::U32(d) => Distances::U32(rows.values().iter().map(|row| d[pick(row)]).collect()),
-                    Distances::U64(d) => Distances::U64(rows.values().iter().map(|row| d[pick(row)]).collect()),
-                };
-                let nulls = nulls.as_ref().map(|nulls| NullBuffer::from_iter(rows.values().iter().map(|row| nulls.is_valid(pick(row)))));
-                Packed::Numbers { ty: ty.clone(), least: *least, distances, nulls }.array()?
+                let nulls = nulls.as_ref().map(|nulls| NullBuffer::from_iter(rows.values().iter().map(|&row| nulls.is_valid(row as usize))));
+                unpack(ty, *least, distances, nulls, Some(&rows.values()[..]))
             }
         })
     }
@@ -436,14 +423,32 @@ fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef, wide: impl Fn(T::Native) -> 
     Some(Packed::Numbers { ty: array.data_type().clone(), least, distances, nulls: array.nulls().cloned() })
 }
 
-fn unpack<T: ArrowPrimitiveType>(distances: &Distances, nulls: &Option<NullBuffer>, ty: &DataType, value: impl Fn(u64) -> T::Native) -> ArrayRef {
-    let values: Vec<T::Native> = match distances {
-        Distances::U8(d) => d.iter().map(|&d| value(d.into())).collect(),
-        Distances::U16(d) => d.iter().map(|&d| value(d.into())).collect(),
-        Distances::U32(d) => d.iter().map(|&d| value(d.into())).collect(),
-        Distances::U64(d) => d.iter().map(|&d| value(d)).collect(),
+/// The values of some rows, or of all; `nulls` are those of the result.
+fn unpack(ty: &DataType, least: i128, distances: &Distances, nulls: Option<NullBuffer>, rows: Option<&[u32]>) -> ArrayRef {
+    match ty {
+        DataType::Int64 => unpacked::<Int64Type>(distances, rows, nulls, ty, |d| (least as i64).wrapping_add(d as i64)),
+        DataType::UInt64 => unpacked::<UInt64Type>(distances, rows, nulls, ty, |d| (least as u64).wrapping_add(d)),
+        DataType::Int32 => unpacked::<Int32Type>(distances, rows, nulls, ty, |d| (least as i32).wrapping_add(d as i32)),
+        DataType::UInt16 => unpacked::<UInt16Type>(distances, rows, nulls, ty, |d| (least as u16).wrapping_add(d as u16)),
+        _ => unpacked::<Decimal128Type>(distances, rows, nulls, ty, |d| least + i128::from(d)),
+    }
+}
+
+fn unpacked<T: ArrowPrimitiveType>(distances: &Distances, rows: Option<&[u32]>, nulls: Option<NullBuffer>, ty: &DataType, value: impl Fn(u64) -> T::Native) -> ArrayRef {
+    let values = match distances {
+        Distances::U8(d) => values_at(d, rows, value),
+        Distances::U16(d) => values_at(d, rows, value),
+        Distances::U32(d) => values_at(d, rows, value),
+        Distances::U64(d) => values_at(d, rows, value),
     };
-    Arc::new(PrimitiveArray::<T>::new(values.into(), nulls.clone()).with_data_type(ty.clone()))
+    Arc::new(PrimitiveArray::<T>::new(values.into(), nulls).with_data_type(ty.clone()))
+}
+
+fn values_at<D: Copy + Into<u64>, N>(distances: &[D], rows: Option<&[u32]>, value: impl Fn(u64) -> N) -> Vec<N> {
+    match rows {
+        None => distances.iter().map(|&d| value(d.into())).collect(),
+        Some(rows) => rows.iter().map(|&row| value(distances[row as usize].into())).collect(),
+    }
 }
 
 /// `None` if there are too many different values.
@@ -479,4 +484,36 @@ fn dictionary<A: Array>(array: &ArrayRef, cells: &A, cell: impl Fn(&A, usize) ->
     }
     let values = take(array.as_ref(), &UInt32Array::from(firsts), None).ok()?;
     Some(Packed::Dictionary { codes: UInt8Array::new(codes.into(), array.nulls().cloned()), values: together(&values) })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Decimal128Array, Int32Array, Int64Array, StringViewArray, UInt16Array, UInt64Array};
+
+    use super::*;
+
+    /// Packed, all rows and some of them are what they were, however far apart the values are.
+    #[test]
+    fn packed_values_are_the_values() {
+        let rows = 600i64;
+        let picked: UInt32Array = (0..rows as u32).filter(|row| row % 7 != 2).rev().map(Some).collect();
+        for width in [3i64, 200, 60_000, 1 << 31, i64::MAX / 700] {
+            let number = |row: i64| (row * 31 % 601).wrapping_mul(width / 200 + 1) - width / 3;
+            let all = || (0..rows).map(number);
+            let arrays: [ArrayRef; 7] = [
+                Arc::new(Int64Array::from_iter_values(all())),
+                Arc::new(all().map(|n| (n % 5 != 0).then_some(n)).collect::<Int64Array>()),
+                Arc::new(UInt64Array::from_iter_values(all().map(|n| n as u64 ^ (1 << 63)))),
+                Arc::new(Int32Array::from_iter_values(all().map(|n| n as i32))),
+                Arc::new(UInt16Array::from_iter_values(all().map(|n| n as u16))),
+                Arc::new(Decimal128Array::from_iter_values(all().map(|n| i128::from(n) * 3)).with_precision_and_scale(38, 2).unwrap()),
+                Arc::new(all().map(|n| (n % 3 != 0).then(|| format!("text {}", n % 20))).collect::<StringViewArray>()),
+            ];
+            for array in arrays {
+                let packed = Packed::of(&array);
+                assert_eq!(&packed.array().unwrap(), &array, "{width}");
+                assert_eq!(&packed.rows(&picked).unwrap(), &take(&array, &picked, None).unwrap(), "{width}");
+            }
+        }
+    }
 }

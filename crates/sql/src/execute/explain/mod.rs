@@ -33,6 +33,8 @@ use tree::FastLine;
 /// A statement as EXPLAIN shows it.
 enum Shown {
     Query(Query),
+    /// UPDATE or DELETE of joined tables.
+    Joined(Query),
     /// UPDATE or DELETE of one table.
     Change(Block),
     Insert { verb: &'static str, table: String, source: Option<Query>, values: Vec<Inner> },
@@ -83,8 +85,8 @@ impl Session {
                     }
                     BoundUpdate::Multi(multi) => {
                         let (shown, lines) = self.shown_query(&multi.query, Some(("UPDATE", multi.targets.as_slice()))).await?;
-                        tree = lines;
-                        Shown::Query(shown)
+                        tree = joined("UPDATE", &multi.targets, lines);
+                        Shown::Joined(shown)
                     }
                 }
             }
@@ -101,8 +103,8 @@ impl Session {
                     }
                     BoundDelete::Multi { targets, query, .. } => {
                         let (shown, lines) = self.shown_query(query, Some(("DELETE", targets.as_slice()))).await?;
-                        tree = lines;
-                        Shown::Query(shown)
+                        tree = joined("DELETE", targets, lines);
+                        Shown::Joined(shown)
                     }
                 }
             }
@@ -193,7 +195,7 @@ impl Session {
     async fn shown_insert(&mut self, bound: &BoundInsert, tree: &mut Vec<Line>) -> Result<Shown, Failure> {
         let verb = if bound.replace { "REPLACE" } else { "INSERT" };
         let table = bound.table.def().name.to_string();
-        tree.push(Line::new(0, format!("Insert into {table}")));
+        tree.push(Line::new(0, format!("{} into {table}", if bound.replace { "Replace" } else { "Insert" })));
         let mut values: Vec<&Expr> = bound.on_duplicate.iter().filter_map(|(_, value)| value.expr()).collect();
         let source = match &bound.source {
             BoundSource::Query(query) => {
@@ -209,6 +211,13 @@ impl Session {
         let values = Explainer::new(self, Way::Unknown).values(&values, &table_fields(&bound.table, &table), source.as_ref().map_or(1, Query::last_id))?;
         Ok(Shown::Insert { verb, table, source, values })
     }
+}
+
+/// The lines of a change to some of the tables that a query joins.
+fn joined(verb: &str, targets: &[UpdateTarget], lines: Vec<Line>) -> Vec<Line> {
+    let names: Vec<String> = targets.iter().map(|target| target.table.def().name.to_string()).collect();
+    let root = Line::new(0, format!("{verb} {}", names.join(", ")));
+    std::iter::once(root).chain(lines.into_iter().map(|line| line.inside(1))).collect()
 }
 
 /// The tree of what has run, which need not be what was expected to.
@@ -234,7 +243,7 @@ impl Shown {
     fn lines(&self) -> Vec<Vec<Value>> {
         let mut lines = Vec::new();
         match self {
-            Shown::Query(query) => traditional::query(query, &mut lines),
+            Shown::Query(query) | Shown::Joined(query) => traditional::query(query, &mut lines),
             Shown::Change(block) => traditional::block(block, &mut lines),
             Shown::Insert { verb, table, source, values } => {
                 lines.push(traditional::written(verb, table));
@@ -250,7 +259,7 @@ impl Shown {
 
     fn json(&self) -> json::Json {
         match self {
-            Shown::Query(query) => json::query_block(query),
+            Shown::Query(query) | Shown::Joined(query) => json::query_block(query),
             Shown::Change(block) => json::change_block(block),
             Shown::Insert { verb, table, source, values } => {
                 let verb = if *verb == "REPLACE" { "replace" } else { "insert" };

@@ -362,7 +362,6 @@ impl Session {
         let ignore = inserter.ignore;
         let number = inserter.row;
         let strict = self.state.strict() && !ignore;
-        let lenient = !strict;
         for (i, target) in bound.targets.iter().enumerate() {
             let field = fields.get_mut(i).map(std::mem::take);
             match target {
@@ -443,7 +442,7 @@ impl Session {
                 }
             };
         }
-        Ok(inserter.finish_row(&mut self.state, &mut row, lenient)?.then_some(row))
+        Ok(inserter.finish_row(&mut self.state, &mut row)?.then_some(row))
     }
 }
 

@@ -89,6 +89,8 @@ pub struct UserOptions {
     pub account_lock: Option<bool>,
     /// PASSWORD EXPIRE.
     pub password_expire: bool,
+    /// DEFAULT ROLE of CREATE USER.
+    pub default_roles: Vec<UserName>,
     /// REQUIRE: words in upper case (NONE, SSL, X509 …).
     pub require: Vec<String>,
     /// Everything else, as upper-case words: kept for a note.
@@ -104,13 +106,24 @@ pub struct GrantedPrivilege {
     pub columns: Vec<String>,
 }
 
+/// Which of an account's roles SET ROLE and SET DEFAULT ROLE mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum RoleChoice {
+    None,
+    All,
+    AllExcept(Vec<UserName>),
+    Default,
+    These(Vec<UserName>),
+}
+
 /// GRANT and REVOKE.
 #[derive(Debug, Clone)]
 pub struct Grant {
-    /// Privileges; roles by name when `roles`.
+    /// Privileges; none where roles are granted.
     pub privileges: Vec<GrantedPrivilege>,
-    /// This grants roles, not privileges.
-    pub roles: bool,
+    /// Roles; none where privileges are granted.
+    pub roles: Vec<UserName>,
     /// ON: schema (`None` is `*`) and table (`None` is `*`).
     pub on: Option<(Option<String>, Option<String>)>,
     /// ON PROCEDURE: what `on` names is one.
@@ -220,8 +233,8 @@ pub enum ShowWhat {
     Engine { name: String, what: String },
     CharacterSet,
     Collation,
-    /// `None` is the connection's own.
-    Grants { user: Option<UserName> },
+    /// `None` is the connection's own; USING names the roles that are taken for active.
+    Grants { user: Option<UserName>, using: Vec<UserName> },
     Privileges,
     Plugins,
     Triggers { schema: Option<String> },

@@ -93,6 +93,14 @@ pub enum Statement {
     AlterUser { if_exists: bool, users: Vec<UserSpec>, options: UserOptions },
     /// DROP USER.
     DropUser { if_exists: bool, users: Vec<UserName> },
+    /// CREATE ROLE.
+    CreateRole { if_not_exists: bool, roles: Vec<UserName> },
+    /// DROP ROLE.
+    DropRole { if_exists: bool, roles: Vec<UserName> },
+    /// SET ROLE.
+    SetRole(RoleChoice),
+    /// SET DEFAULT ROLE, ALTER USER … DEFAULT ROLE.
+    SetDefaultRole { roles: RoleChoice, users: Vec<UserName> },
     /// CREATE PROCEDURE.
     CreateRoutine(Box<CreateRoutine>),
     /// ALTER PROCEDURE.

@@ -183,3 +183,43 @@ async fn timestamps_are_joined_by_what_the_clock_shows() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_statements_lock_are_rows_read() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
+    c.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (4, 4)").await;
+    for isolation in ["REPEATABLE READ", "READ COMMITTED"] {
+        c.ok(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")).await;
+        for (sql, rows) in [("UPDATE t SET v = v + 10 WHERE id = 3", 1), ("UPDATE t SET v = 0 WHERE v > 100", 4), ("DELETE FROM t WHERE v > 100", 4)] {
+            let before = counter(&mut c, "Innodb_rows_read").await;
+            c.ok(sql).await;
+            assert_eq!(counter(&mut c, "Innodb_rows_read").await - before, rows, "{sql} at {isolation}");
+        }
+    }
+    assert_eq!(answer(&mut c, "SELECT v FROM t WHERE id = 1 FOR UPDATE").await.1, 1);
+}
+
+#[tokio::test]
+async fn straight_join_of_a_select_keeps_the_order_of_its_tables() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE many (id INT PRIMARY KEY, v INT)").await;
+    c.ok("CREATE TABLE few (id INT PRIMARY KEY, m INT, KEY (m))").await;
+    let rows: Vec<String> = (0..50).map(|id| format!("({id}, {id})")).collect();
+    c.ok(&format!("INSERT INTO many VALUES {}", rows.join(", "))).await;
+    c.ok("INSERT INTO few VALUES (1, 3), (2, 4)").await;
+    for (sql, order) in [
+        ("SELECT many.v FROM many JOIN few ON few.m = many.id", ["few", "many"]),
+        ("SELECT STRAIGHT_JOIN many.v FROM many JOIN few ON few.m = many.id", ["many", "few"]),
+        ("SELECT STRAIGHT_JOIN many.v FROM many, few WHERE few.m = many.id", ["many", "few"]),
+        ("SELECT /*+ JOIN_FIXED_ORDER() */ many.v FROM many, few WHERE few.m = many.id", ["many", "few"]),
+    ] {
+        let tables: Vec<String> = c.rows(&format!("EXPLAIN {sql}")).await.into_iter().map(|row| row[2].clone()).collect();
+        assert_eq!(tables, order, "{sql}");
+        let mut found = c.rows(sql).await;
+        found.sort();
+        assert_eq!(found, [["3"], ["4"]], "{sql}");
+    }
+}

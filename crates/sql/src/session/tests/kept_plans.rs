@@ -14,10 +14,14 @@ async fn filled(server: &Server) -> Client {
     c
 }
 
-/// How many executions have used a kept plan.
 /// Queries of all sessions that were executed by a kept plan.
 async fn used(c: &mut Client) -> u64 {
     c.rows("SHOW STATUS LIKE 'Highkey_select_kept_plan'").await[0][1].parse().unwrap()
+}
+
+/// How many statements had several threads.
+async fn parallel(c: &mut Client) -> u64 {
+    c.rows("SHOW STATUS LIKE 'PQ_stmt_executed'").await[0][1].parse().unwrap()
 }
 
 const JOINED: &[u8] = b"SELECT a.g, COUNT(*), SUM(b.v) FROM a JOIN b ON a.id = b.a_id WHERE b.v >= ? GROUP BY a.g ORDER BY a.g";
@@ -181,6 +185,40 @@ async fn kept_plans_answer_as_new_ones() {
             assert_eq!(c.rows_of(id, &[]).await, first, "{sql}");
         }
         assert_eq!(used(&mut c).await - before, 3, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_for_several_threads_are_kept() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    let mut other = server.client().await;
+    let rows: Vec<String> = (10..3000).map(|i| format!("({i}, {}, 20)", i % 5)).collect();
+    c.ok(&format!("INSERT INTO b VALUES {}", rows.join(", "))).await;
+    c.ok("SET parallel_cost_threshold = 0, parallel_default_dop = 2, force_parallel_execute = ON").await;
+    for sql in [
+        "SELECT a.g, COUNT(*), SUM(b.v) FROM a JOIN b ON a.id = b.a_id GROUP BY a.g ORDER BY a.g",
+        "SELECT COUNT(DISTINCT x.a_id), COUNT(*) FROM b x JOIN b y ON x.id = y.id + 1 LEFT JOIN a ON a.id = y.a_id WHERE x.v > 10",
+        "SELECT a_id, COUNT(*) FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE a.id = b.id) GROUP BY a_id HAVING COUNT(*) > 1 ORDER BY a_id",
+    ] {
+        let id = c.session.prepare(sql.as_bytes()).await.unwrap().id;
+        let first = c.rows_of(id, &[]).await;
+        let (kept, executed) = (used(&mut c).await, parallel(&mut c).await);
+        for _ in 0..30 {
+            assert_eq!(c.rows_of(id, &[]).await, first, "{sql}");
+        }
+        assert!(used(&mut c).await > kept, "{sql}");
+        assert!(parallel(&mut c).await >= executed + 30, "{sql}");
+        // Each execution has a snapshot of its own.
+        other.ok("INSERT INTO b VALUES (5000, 1, 20), (5001, 1, 20)").await;
+        let more = c.rows_of(id, &[]).await;
+        assert_ne!(more, first, "{sql}");
+        other.ok("DELETE FROM b WHERE id >= 5000").await;
+        assert_eq!(c.rows_of(id, &[]).await, first, "{sql}");
+        // A plan for another number of threads is another.
+        c.ok("SET parallel_default_dop = 3").await;
+        assert_eq!(c.rows_of(id, &[]).await, first, "{sql}");
+        c.ok("SET parallel_default_dop = 2").await;
     }
 }
 

@@ -138,3 +138,17 @@ async fn a_global_read_lock_waits_for_statements_that_run() {
     c.session.close().await;
     b.ok("INSERT INTO t VALUES (1, 1)").await;
 }
+
+#[tokio::test]
+async fn open_tables_are_in_use_under_lock_tables() {
+    let server = Server::new();
+    let [mut a, mut b, mut c] = [server.client().await, server.client().await, server.client().await];
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    a.ok("CREATE TABLE s (id INT PRIMARY KEY)").await;
+    assert_eq!(c.rows("SHOW OPEN TABLES").await, table("d s 0 0|d t 0 0"));
+    a.ok("LOCK TABLES t READ").await;
+    b.ok("LOCK TABLES t READ, s WRITE").await;
+    assert_eq!(c.rows("SHOW OPEN TABLES").await, table("d s 1 0|d t 2 0"));
+    a.ok("UNLOCK TABLES").await;
+    assert_eq!(c.rows("SHOW OPEN TABLES").await, table("d s 1 0|d t 1 0"));
+}

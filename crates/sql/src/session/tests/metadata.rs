@@ -122,6 +122,25 @@ async fn generated_primary_keys_are_shown_or_not() {
 
 /// Answers of MySQL 8.0.12.
 #[tokio::test]
+async fn prepare_and_execute_count_twice() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("FLUSH STATUS").await;
+    c.ok("PREPARE p FROM 'SELECT 1'").await;
+    c.rows("EXECUTE p").await;
+    c.rows("EXECUTE p").await;
+    c.ok("PREPARE p FROM 'SELECT 2'").await;
+    c.rows("EXECUTE p").await;
+    c.ok("DEALLOCATE PREPARE p").await;
+    assert_eq!(c.error("PREPARE q FROM 'SELEC 1'").await.0, 1064);
+    assert_eq!(c.error("EXECUTE nosuch").await.0, 1243);
+    let counted = "Com_dealloc_sql 1|Com_execute_sql 4|Com_prepare_sql 3|Com_select 3|Com_stmt_close 2|Com_stmt_execute 3|Com_stmt_prepare 3";
+    let names = "'Com_dealloc_sql', 'Com_execute_sql', 'Com_prepare_sql', 'Com_select', 'Com_stmt_close', 'Com_stmt_execute', 'Com_stmt_prepare'";
+    assert_eq!(c.rows(&format!("SHOW STATUS WHERE Variable_name IN ({names})")).await, table(counted));
+}
+
+/// Answers of MySQL 8.0.12.
+#[tokio::test]
 async fn a_session_has_counters_of_its_own() {
     let server = Server::new();
     let (mut c, mut other) = (server.client().await, server.client().await);

@@ -534,3 +534,27 @@ async fn stopped(server: &Server, c: &mut Client) {
     }
     panic!("{} files, {} bytes of them", server.spilled_files(), counter(c, "PQ_temp_used").await);
 }
+
+/// The frame's rows are looked at again for each row, before the window gives any.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_whose_frame_slides_ends_when_its_time_is_over() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    for function in ["MIN(s)", "STDDEV(d)", "BIT_OR(k)"] {
+        let error = c
+            .error(&format!(
+                "SELECT /*+ MAX_EXECUTION_TIME(100) */ MAX(w) FROM (SELECT {function} OVER (ORDER BY id ROWS BETWEEN 20000 PRECEDING AND 20000 FOLLOWING) w FROM t) q"
+            ))
+            .await;
+        assert_eq!(error.0, 3024, "{function}");
+    }
+}
+
+/// A batch of rows with long texts takes seconds; the session does not wait for it, but its workers must not go on for nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_stop_within_a_batch() {
+    let server = Server::new();
+    let mut c = filled(&server).await;
+    assert_eq!(c.error("SELECT /*+ MAX_EXECUTION_TIME(100) */ MAX(SHA2(REPEAT(s, 20000), 512)) FROM t").await.0, 3024);
+    stopped(&server, &mut c).await;
+}

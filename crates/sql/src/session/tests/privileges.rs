@@ -27,8 +27,13 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-const RECORDED: [(&str, &str); 3] =
-    [("u", include_str!("privileges_u.recorded")), ("w", include_str!("privileges_w.recorded")), ("k", include_str!("privileges_k.recorded"))];
+const RECORDED: [(&str, &str); 5] = [
+    ("u", include_str!("privileges_u.recorded")),
+    ("w", include_str!("privileges_w.recorded")),
+    ("k", include_str!("privileges_k.recorded")),
+    ("x", include_str!("privileges_x.recorded")),
+    ("z", include_str!("privileges_z.recorded")),
+];
 
 /// Prepares a server as a recording says; the statements that follow there with their answers.
 async fn recorded((user, text): (&str, &'static str)) -> (Server, Vec<(&'static str, &'static str)>) {
@@ -299,6 +304,116 @@ async fn what_fails_for_one_account_changes_none() {
     // Names that become free on the way.
     root.ok("RENAME USER a@localhost TO c@localhost, b@localhost TO a@localhost, c@localhost TO b@localhost").await;
     assert_eq!(root.rows("SHOW GRANTS FOR b@localhost").await.len(), 2);
+}
+
+#[tokio::test]
+async fn sessions_begin_with_the_default_roles() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)").await;
+    root.ok("INSERT INTO t VALUES (1, 2)").await;
+    root.ok("CREATE ROLE r, s").await;
+    root.ok("CREATE USER u@localhost DEFAULT ROLE r").await;
+    root.ok("GRANT SELECT ON d.t TO r").await;
+    root.ok("GRANT s TO u@localhost").await;
+    let select = "SELECT a FROM d.t WHERE id = 1";
+    let mut u = server.connect_as("u");
+    assert_eq!(u.value("SELECT CURRENT_ROLE()").await, "`r`@`%`");
+    // Often enough for its plan to be kept, which holds for these roles only.
+    for _ in 0..4 {
+        assert_eq!(u.value(select).await, "2");
+    }
+    u.ok("SET ROLE s").await;
+    assert_eq!(u.error(select).await.0, 1142);
+    u.ok("SET ROLE ALL").await;
+    assert_eq!(u.value("SELECT CURRENT_ROLE()").await, "`r`@`%`,`s`@`%`");
+    assert_eq!(u.value(select).await, "2");
+    u.ok("SET ROLE NONE").await;
+    u.session.reset().await.unwrap();
+    assert_eq!(u.value("SELECT CURRENT_ROLE()").await, "`r`@`%`");
+    u.ok("SET ROLE NONE").await;
+    let client = u.session.state.client.clone();
+    u.session.change_user(client).await.unwrap();
+    assert_eq!(u.value(select).await, "2");
+    root.ok("SET DEFAULT ROLE NONE TO u@localhost").await;
+    root.ok("SET GLOBAL activate_all_roles_on_login = ON").await;
+    assert_eq!(server.connect_as("u").value("SELECT CURRENT_ROLE()").await, "`r`@`%`,`s`@`%`");
+    root.ok("SET GLOBAL activate_all_roles_on_login = OFF").await;
+    root.ok("SET GLOBAL mandatory_roles = 's,nobody'").await;
+    let mut v = server.connect_as("u");
+    assert_eq!(v.value("SELECT CURRENT_ROLE()").await, "NONE");
+    v.ok("SET ROLE s").await;
+    root.ok("GRANT SELECT ON d.t TO s").await;
+    assert_eq!(v.value(select).await, "2");
+    root.ok("SET GLOBAL mandatory_roles = ''").await;
+    root.ok("REVOKE s FROM u@localhost").await;
+    // The role has been taken away, which CURRENT_ROLE() does not tell.
+    assert_eq!(v.error(select).await.0, 1142);
+    assert_eq!(v.value("SELECT CURRENT_ROLE()").await, "`s`@`%`");
+    // An account that is a role can be logged in to, a role that is made cannot.
+    assert_eq!(root.rows("SELECT user FROM mysql.user WHERE account_locked = 'Y' ORDER BY 1").await, [["r"], ["s"]]);
+}
+
+/// MySQL 8.0.12 stops at the first SELECT.
+#[tokio::test]
+async fn a_view_reads_with_the_default_roles_of_its_definer() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    root.ok("CREATE ROLE r").await;
+    root.ok("CREATE USER w@localhost, u@localhost").await;
+    root.ok("GRANT SELECT ON d.t TO r").await;
+    root.ok("GRANT r TO w@localhost").await;
+    root.ok("CREATE DEFINER = w@localhost VIEW v AS SELECT id FROM t").await;
+    root.ok("GRANT SELECT ON d.v TO u@localhost").await;
+    let mut u = server.connect_as("u");
+    assert_eq!(u.error("SELECT * FROM d.v").await.0, 1356);
+    root.ok("SET DEFAULT ROLE r TO w@localhost").await;
+    assert!(u.rows("SELECT * FROM d.v").await.is_empty());
+    root.ok("REVOKE r FROM w@localhost").await;
+    assert_eq!(u.error("SELECT * FROM d.v").await.0, 1356);
+}
+
+/// As in releases after 8.0.12, which grants in circles.
+#[tokio::test]
+async fn no_role_is_its_own() {
+    let server = Server::new();
+    let mut root = server.connect();
+    root.ok("CREATE ROLE a, b, c").await;
+    root.ok("GRANT a TO b").await;
+    root.ok("GRANT b TO c").await;
+    let message = |account: &str, role: &str| format!("User account `{account}`@`%` is directly or indirectly granted to the role `{role}`@`%`. The GRANT would create a loop");
+    assert_eq!(root.error("GRANT a TO a").await, (4027, message("a", "a")));
+    assert_eq!(root.error("GRANT b TO a").await, (4027, message("a", "b")));
+    assert_eq!(root.error("GRANT c TO a").await, (4027, message("a", "c")));
+    root.ok("GRANT a TO c").await;
+}
+
+#[tokio::test]
+async fn information_schema_tells_of_roles() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)").await;
+    root.ok("CREATE ROLE r, s, m").await;
+    root.ok("CREATE USER u@localhost").await;
+    root.ok("GRANT SELECT, UPDATE (a) ON d.t TO s").await;
+    root.ok("GRANT s TO r WITH ADMIN OPTION").await;
+    root.ok("GRANT r TO u@localhost").await;
+    root.ok("SET DEFAULT ROLE r TO u@localhost").await;
+    root.ok("SET GLOBAL mandatory_roles = 'm'").await;
+    let mut u = server.connect_as("u");
+    assert_eq!(
+        u.rows("SELECT * FROM information_schema.applicable_roles ORDER BY role_name").await,
+        table("u localhost u localhost m % NO NO YES|u localhost u localhost r % NO YES NO|u localhost r % s % YES NO NO")
+    );
+    assert_eq!(u.rows("SELECT role_name FROM information_schema.administrable_role_authorizations").await, table("s"));
+    assert_eq!(u.rows("SELECT * FROM information_schema.enabled_roles").await, table("r % YES NO"));
+    assert_eq!(u.rows("SELECT grantee, table_schema, table_name, privilege_type, is_grantable FROM information_schema.role_table_grants").await, table("s d t Select NO"));
+    assert_eq!(u.rows("SELECT grantee, column_name, privilege_type FROM information_schema.role_column_grants").await, table("s a Update"));
+    u.ok("SET ROLE NONE").await;
+    assert!(u.rows("SELECT * FROM information_schema.role_table_grants").await.is_empty());
+    assert!(u.rows("SELECT * FROM information_schema.enabled_roles").await.is_empty());
+    assert!(u.rows("SELECT * FROM information_schema.role_routine_grants").await.is_empty());
 }
 
 #[test]

@@ -70,7 +70,7 @@ async fn explain_analyze_runs_what_it_explains() {
     c.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)").await;
     assert_analyzed(&analyze(&mut c, "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").await, "-> Insert into t", 3, true);
     assert_analyzed(&analyze(&mut c, "UPDATE t SET v = v + 10 WHERE id >= 2").await, "-> UPDATE t", 2, true);
-    assert_analyzed(&analyze(&mut c, "REPLACE INTO t VALUES (3, 33)").await, "-> Insert into t", 2, true);
+    assert_analyzed(&analyze(&mut c, "REPLACE INTO t VALUES (3, 33)").await, "-> Replace into t", 2, true);
     assert_analyzed(&analyze(&mut c, "DELETE FROM t WHERE id = 1").await, "-> DELETE t", 1, true);
     assert_eq!(c.rows("SELECT * FROM t").await, table("2 12|3 33"));
     c.ok("CREATE TABLE s (id INT PRIMARY KEY, v INT)").await;
@@ -80,6 +80,7 @@ async fn explain_analyze_runs_what_it_explains() {
     assert_eq!(c.rows("SELECT * FROM s").await, table("2 12|3 33"));
     let joined = analyze(&mut c, "UPDATE t, s SET t.v = s.v + 1 WHERE t.id = s.id").await;
     assert_eq!((parts(&joined).1, parts(&joined).2.len()), (2, PARTS.len()));
+    assert!(joined[0].starts_with("-> UPDATE t  (") && joined[1].starts_with("    -> "), "{joined:#?}");
     assert_eq!(c.rows("SELECT * FROM t").await, table("2 13|3 34"));
     let mut sink = Collector { file: b"7\t70\n8\t80\n".to_vec(), ..Collector::default() };
     c.session.execute(b"EXPLAIN ANALYZE LOAD DATA LOCAL INFILE 'f' INTO TABLE s", &mut sink).await.unwrap();
@@ -470,4 +471,20 @@ async fn latches_are_named_by_their_index() {
     let names = crate::show::index_names(&c.session.state);
     let names = both.map(|latch| crate::execute::latch_name(&names, &latch));
     assert_eq!(names, ["d.t by_v, leaf exclusive", "the engine's own pages, leaf exclusive"]);
+}
+
+#[tokio::test]
+async fn digests_tell_of_the_syncs_that_commits_wait_for() {
+    let server = Server::new();
+    let mut c = server.client().await;
+    c.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    for id in 0..20 {
+        c.ok(&format!("INSERT INTO t VALUES ({id})")).await;
+    }
+    c.rows("SELECT * FROM t").await;
+    let columns = "highkey_log_syncs, highkey_group_commits, highkey_sync_time";
+    let figures = |rows: Vec<Vec<String>>| -> Vec<u64> { rows[0].iter().map(|figure| figure.parse().unwrap()).collect() };
+    let inserts = figures(digests(&mut c, columns, "INSERT%").await);
+    assert!((1..=20).contains(&inserts[0]) && inserts[1] >= inserts[0] && inserts[2] > 0, "{inserts:?}");
+    assert_eq!(figures(digests(&mut c, columns, "SELECT * FROM `t`%").await), [0, 0, 0]);
 }

@@ -143,7 +143,7 @@ impl World {
             Step::CommitWithMore(name) => {
                 let mut prepared = self.take(name);
                 let index = self.index;
-                prepared.add(|txn| change(txn, index, &more(name)))?;
+                prepared.add(|txn| change(txn, index, &more(name)))??;
                 self.engine.flush_log()?;
                 prepared.commit(format!("commit {name}").as_bytes())?.wait()
             }
@@ -506,7 +506,7 @@ fn what_was_added_before_a_crash_does_not_keep_the_log() {
         world.step(Step::Prepare("a")).unwrap();
         let index = world.index;
         let mut prepared = world.take("a");
-        prepared.add(|txn| change(txn, index, &more("a"))).unwrap();
+        prepared.add(|txn| change(txn, index, &more("a"))).unwrap().unwrap();
         if crash {
             world.engine.flush_log().unwrap();
             drop((prepared, world));
@@ -528,6 +528,53 @@ fn what_was_added_before_a_crash_does_not_keep_the_log() {
         rows.insert("other".into(), "1".into());
         world.finish(crash, rows);
     }
+}
+
+/// Reads fail, one after the other, while what was added is undone, as its commit was refused. The next commit is one of what was prepared, and of no half of that.
+#[test]
+fn what_could_not_be_undone_is_not_committed() {
+    let options = Options { buffer_pool_bytes: 1 << 20, ..small() };
+    let rows = |txn: &mut Txn, index, from: u32| {
+        for n in from..from + 40 {
+            put(txn, index, &format!("{n:05}"), &"long ".repeat(if n % 3 == 0 { 8_000 } else { 200 }));
+        }
+    };
+    let mut met = 0;
+    for n in 1.. {
+        let disk = disk(50);
+        let engine = open_with(&disk, options.clone()).unwrap();
+        let index = new_index(&engine);
+        let mut txn = engine.begin(Isolation::RepeatableRead);
+        rows(&mut txn, index, 0);
+        let (mut prepared, wait) = txn.prepare(b"a".to_vec(), b"").unwrap();
+        wait.wait().unwrap();
+        prepared.add(|txn| rows(txn, index, 100)).unwrap();
+        disk.fail_read_in(Some(n));
+        let first = prepared.forget_added();
+        if !disk.fail_read_in(None) && first.is_err() {
+            met += 1;
+            // The next try may meet an error too.
+            disk.fail_read_in(Some(1));
+            let wait = prepared.commit(b"").or_else(|_| {
+                disk.fail_read_in(None);
+                prepared.commit(b"")
+            });
+            disk.fail_read_in(None);
+            wait.unwrap().wait().unwrap();
+        } else {
+            prepared.commit(b"").unwrap().wait().unwrap();
+        }
+        drop(prepared);
+        assert_eq!(committed(&engine, index).len(), 40, "read {n}");
+        purge_all(&engine);
+        let tree = engine.check(index).unwrap();
+        let long = (0..40).filter(|n| n % 3 == 0).count() * 40_000_usize.div_ceil(16384 - 96);
+        assert_eq!((tree.records, pages_owned(&engine, index).len()), (40, tree.pages.len() + long), "read {n}");
+        if first.is_ok() {
+            break;
+        }
+    }
+    assert!(met > 5, "{met} errors");
 }
 
 /// The log is full, pinned by what is prepared: that can be ended, which frees the log.
@@ -608,7 +655,7 @@ fn a_copy_does_not_outlive_its_transaction() {
             if let Step::CommitWithMore(_) = end {
                 let mut prepared = world.prepared.pop().unwrap().1;
                 let index = world.index;
-                prepared.add(|txn| change(txn, index, &more("a"))).unwrap();
+                prepared.add(|txn| change(txn, index, &more("a"))).unwrap().unwrap();
                 world.prepared.push(("a".into(), prepared));
             } else {
                 let mut prepared = world.prepared.pop().unwrap().1;

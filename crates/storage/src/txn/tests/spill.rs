@@ -150,7 +150,7 @@ fn runs_are_merged_and_lose_what_nobody_needs() {
     fill(&engine, t, 100);
     let mut reader = engine.begin(RepeatableRead);
     reader.snapshot();
-    // Its low id keeps runs of many transactions from going at once.
+    // The run that has what it replaced stays.
     let mut idle = engine.begin(RepeatableRead);
     assert!(done(idle.update(t, key(99).as_bytes(), b"idle")));
     for round in 0..2000u32 {
@@ -169,6 +169,30 @@ fn runs_are_merged_and_lose_what_nobody_needs() {
     idle.rollback().unwrap();
     purge_all(&engine);
     assert_eq!((engine.stats().versions, scratch_files(&disk).len()), (0, 0));
+}
+
+/// It holds the low-water mark, and looks at nothing.
+#[test]
+fn runs_of_many_transactions_go_while_an_older_one_is_idle() {
+    let (disk, engine, t) = small(0);
+    fill(&engine, t, 100);
+    let mut idle = engine.begin(ReadCommitted);
+    // A new row replaces nothing.
+    put(&mut idle, t, "idle", "new");
+    let mut reader = engine.begin(RepeatableRead);
+    reader.snapshot();
+    for round in 0..600u32 {
+        given(&engine, t, &[(&key(round % 90), "new")]);
+        while round % 10 == 0 && engine.background_step().unwrap() > 0 {}
+    }
+    assert!(engine.stats().versions_spilled > 0);
+    drop(reader);
+    for _ in 0..100 {
+        engine.background_step().unwrap();
+    }
+    assert_eq!((engine.stats().versions, scratch_files(&disk).len()), (0, 0));
+    commit(idle);
+    assert_eq!(committed(&engine, t).len(), 101);
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Session {
     }
 
     /// Error 1227: who grants a role and takes it away has ROLE_ADMIN, or the role WITH ADMIN OPTION.
-    fn check_role_grantor(&self, roles: &[AccountName]) -> Result<(), MySqlError> {
+    pub(super) fn check_role_grantor(&self, roles: &[AccountName]) -> Result<(), MySqlError> {
         match self.state.access() {
             Some(access) if !access.has_dynamic_or_super("ROLE_ADMIN") && !roles.iter().all(|role| access.administers(role)) => {
                 Err(errors::specific_access_denied_error("WITH ADMIN, ROLE_ADMIN, SUPER"))

@@ -66,10 +66,8 @@ impl Session {
     }
 
     pub(crate) async fn create_user(&mut self, if_not_exists: bool, users: &[UserSpec], options: &UserOptions) -> Result<Outcome, Failure> {
-        let roles: BTreeSet<AccountName> = options.default_roles.iter().map(role_name).collect();
-        if let Some(AccountName { user, host }) = roles.iter().find(|role| self.find_account(&role.user, &role.host).is_none()) {
-            return Err(error::err(3162, format!("Authorization ID `{user}`@`{host}` does not exist.")).into());
-        }
+        let named: Vec<AccountName> = options.default_roles.iter().map(role_name).collect();
+        let roles: BTreeSet<AccountName> = named.iter().cloned().collect();
         let mut failed = Vec::new();
         let mut wanted = Vec::new();
         for spec in users {
@@ -90,6 +88,13 @@ impl Session {
             let mut def = UserDef { user, host, plugin, authentication_string: String::new(), password_expired: false, account_locked: false, grants };
             self.apply_authentication(&mut def, spec)?;
             apply_options(&mut def, options);
+            // Who makes an account with roles grants them to it.
+            for role in &named {
+                if self.find_account(&role.user, &role.host).is_none() {
+                    return Err(error::err(3162, format!("Authorization ID `{}`@`{}` does not exist.", role.user, role.host)).into());
+                }
+                self.check_role_grantor(std::slice::from_ref(role))?;
+            }
             wanted.push(def);
         }
         if !failed.is_empty() {

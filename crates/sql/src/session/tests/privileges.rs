@@ -27,10 +27,11 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-const RECORDED: [(&str, &str); 5] = [
+const RECORDED: [(&str, &str); 6] = [
     ("u", include_str!("privileges_u.recorded")),
     ("w", include_str!("privileges_w.recorded")),
     ("k", include_str!("privileges_k.recorded")),
+    ("m", include_str!("privileges_m.recorded")),
     ("x", include_str!("privileges_x.recorded")),
     ("z", include_str!("privileges_z.recorded")),
 ];

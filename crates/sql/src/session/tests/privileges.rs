@@ -27,11 +27,12 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-const RECORDED: [(&str, &str); 6] = [
+const RECORDED: [(&str, &str); 7] = [
     ("u", include_str!("privileges_u.recorded")),
     ("w", include_str!("privileges_w.recorded")),
     ("k", include_str!("privileges_k.recorded")),
     ("m", include_str!("privileges_m.recorded")),
+    ("n", include_str!("privileges_n.recorded")),
     ("x", include_str!("privileges_x.recorded")),
     ("z", include_str!("privileges_z.recorded")),
 ];

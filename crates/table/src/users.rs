@@ -27,13 +27,51 @@ impl Database {
         self.store_user(cx, user)
     }
 
-    /// ALTER USER, SET PASSWORD: replaces the account's record but for its grants. Error 1396 if there is none.
-    pub async fn alter_user(self: &Arc<Self>, cx: &DdlContext, user: UserDef) -> Result<(), MySqlError> {
+    /// ALTER USER, SET PASSWORD: `change` edits the account, which nobody else changes meanwhile, and returns what the binary log is told in place of the
+    /// text of `cx`. Error 1396 if there is no such account.
+    pub async fn alter_user(
+        self: &Arc<Self>,
+        cx: &DdlContext,
+        user: &str,
+        host: &str,
+        change: impl FnOnce(&mut UserDef) -> Result<String, MySqlError>,
+    ) -> Result<(), MySqlError> {
         let _locks = self.lock_accounts(cx).await?;
-        let Some(current) = self.catalog().user(&user.user, &user.host) else {
-            return Err(error::user_operation("ALTER USER", &user.user, &user.host));
+        let Some(current) = self.catalog().user(user, host) else {
+            return Err(error::user_operation("ALTER USER", user, host));
         };
-        self.store_user(cx, UserDef { grants: current.grants.clone(), ..user })
+        let mut changed = (*current).clone();
+        let text = change(&mut changed)?;
+        let mut cx = cx.clone();
+        if let Some(log) = cx.log.as_mut().map(Arc::make_mut) {
+            log.text = text.into();
+        }
+        self.store_user(&cx, changed)
+    }
+
+    /// RENAME USER. Error 1396 if there is no such account or the new name is taken, 3532 if others have it as a role.
+    pub async fn rename_user(self: &Arc<Self>, cx: &DdlContext, from: &AccountName, to: &AccountName) -> Result<(), MySqlError> {
+        let _locks = self.lock_accounts(cx).await?;
+        let catalog = self.catalog();
+        let current = catalog.user(&from.user, &from.host).filter(|_| catalog.user(&to.user, &to.host).is_none());
+        let Some(current) = current else {
+            return Err(error::user_operation("RENAME USER", &from.user, &from.host));
+        };
+        if catalog.users().iter().any(|holder| holder.grants.names_role(from)) {
+            return Err(errors::rename_role());
+        }
+        let renamed = UserDef { user: to.user.clone(), host: to.host.clone(), ..(*current).clone() };
+        let record = serde_json::to_vec(&renamed).expect("an account has string keys only");
+        let mut txn = self.engine().begin(Isolation::ReadCommitted);
+        high_water::remove(&mut txn, self.catalog_index(), &keys::user(&from.user, &from.host))?;
+        high_water::put(&mut txn, self.catalog_index(), &keys::user(&to.user, &to.host), &record)?;
+        cx.commit(self, txn)?;
+        self.publish(|catalog, _| {
+            catalog.remove_user(&from.user, &from.host);
+            catalog.put_user(renamed);
+        });
+        self.note_accounts_changed();
+        Ok(())
     }
 
     /// GRANT and REVOKE, SET DEFAULT ROLE: `change` edits what the account may do; no account changes meanwhile. Error 1141 if there is no such account.

@@ -196,6 +196,52 @@ fn who_had_a_role_has_it_no_more_when_it_is_dropped() {
 }
 
 #[test]
+fn an_account_changes_as_it_is_then_and_keeps_its_grants_with_its_name() {
+    let disk = disk(2);
+    let db = open(&disk);
+    let name = |user: &str| AccountName { user: user.into(), host: "%".into() };
+    let account = |user: &str, grants: Grants| UserDef {
+        user: user.into(),
+        host: "%".into(),
+        plugin: "mysql_native_password".into(),
+        authentication_string: String::new(),
+        password_expired: false,
+        account_locked: false,
+        grants,
+    };
+    let of_u = Grants { global: Privileges::SELECT, roles: [name("r")].into(), ..Grants::default() };
+    block_on(db.create_user(&cx(), account("r", Grants::default()))).unwrap();
+    block_on(db.create_user(&cx(), account("u", of_u.clone()))).unwrap();
+    let lock = |user: &mut UserDef| {
+        user.account_locked = true;
+        Ok(String::new())
+    };
+    block_on(db.alter_user(&cx(), "u", "%", lock)).unwrap();
+    let set_password = |user: &mut UserDef| {
+        assert!(user.account_locked);
+        user.authentication_string = "*X".into();
+        Ok(String::new())
+    };
+    block_on(db.alter_user(&cx(), "u", "%", set_password)).unwrap();
+    let refused = |_: &mut UserDef| Err(MySqlError::with_message(1827, "no"));
+    assert_eq!(block_on(db.alter_user(&cx(), "u", "%", refused)).unwrap_err().code, 1827);
+    assert_eq!(block_on(db.alter_user(&cx(), "nobody", "%", |_: &mut UserDef| Ok(String::new()))).unwrap_err().code, 1396);
+
+    assert_eq!(block_on(db.rename_user(&cx(), &name("r"), &name("s"))).unwrap_err().code, 3532);
+    assert_eq!(block_on(db.rename_user(&cx(), &name("u"), &name("r"))).unwrap_err().code, 1396);
+    assert_eq!(block_on(db.rename_user(&cx(), &name("nobody"), &name("s"))).unwrap_err().code, 1396);
+    let version = db.accounts_version();
+    block_on(db.rename_user(&cx(), &name("u"), &name("v"))).unwrap();
+    assert!(db.accounts_version() > version);
+    let expected = UserDef { authentication_string: "*X".into(), account_locked: true, ..account("v", of_u) };
+    let renamed = |db: &Arc<Database>| (db.catalog().user("u", "%").is_none(), db.catalog().user("v", "%").map(|user| (*user).clone()));
+    assert_eq!(renamed(&db), (true, Some(expected.clone())));
+    db.shutdown().unwrap();
+    drop(db);
+    assert_eq!(renamed(&open(&disk)), (true, Some(expected)));
+}
+
+#[test]
 fn impossible_tables_are_refused() {
     let db = database();
     let code = |columns, indexes| try_create(&db, "x", columns, indexes).unwrap_err().code;

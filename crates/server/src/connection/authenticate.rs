@@ -143,9 +143,6 @@ pub async fn identify(
     }
     let used_password = response.iter().any(|&b| b != 0);
     let Some(account) = account else { return Ok(Err(denied(used_password))) };
-    if account.locked {
-        return Ok(Err(errors::account_has_been_locked(&hello.user, &peer.host)));
-    }
     let stored = String::from_utf8_lossy(&account.authentication_string).into_owned();
     let proved = match plugin {
         AuthPlugin::Native => native::check(&stored, nonce, &response),
@@ -153,6 +150,10 @@ pub async fn identify(
     };
     if !proved {
         return Ok(Err(denied(used_password)));
+    }
+    // Only who knows the password is told.
+    if account.locked {
+        return Ok(Err(errors::account_has_been_locked(&hello.user, &peer.host)));
     }
     if account.password_expired && !capabilities.contains(CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS) {
         return Ok(Err(errors::must_change_password_login()));

@@ -120,7 +120,7 @@ struct Dump<'s> {
 }
 
 /// Streams until the client goes (`Err` of io), asks for no more than there is (`Ok(Ok)`), or something is wrong.
-pub async fn serve(server: &Server, wire: &mut Wire, session: &Session, request: &DumpRequest<'_>) -> io::Result<Result<(), MySqlError>> {
+pub async fn serve(server: &Server, wire: &mut Wire, session: &mut Session, request: &DumpRequest<'_>) -> io::Result<Result<(), MySqlError>> {
     if let Err(e) = session.check_follows() {
         return Ok(Err(e));
     }

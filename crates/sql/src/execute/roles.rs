@@ -27,24 +27,24 @@ impl Session {
             if user.chars().count() > 32 {
                 return Err(error::err(1470, format!("String '{user}' is too long for user name (should be no longer than 32)")).into());
             }
-            if self.find_account(&user, &host).is_none() {
-                wanted.push((user, host));
+            let account = (user, host);
+            let (user, host) = &account;
+            if self.find_account(user, host).is_none() && !wanted.contains(&account) {
+                wanted.push(account);
             } else if if_not_exists {
                 self.state.note(3163, format!("Authorization ID '{user}'@'{host}' already exists."));
             } else {
                 failed.push(format!("'{user}'@'{host}'"));
             }
         }
-        if !failed.is_empty() {
-            return Err(error::cannot_user("CREATE ROLE", &failed.join(",")).into());
-        }
+        let failed = self.failed("CREATE ROLE", &failed)?;
         for (user, host) in wanted {
             let cx = self.account_context(format!("CREATE ROLE {}", quoted_account(&user, &host)));
             let plugin = self.state.instance.global_text("default_authentication_plugin");
             let role = UserDef { user, host, plugin, authentication_string: String::new(), password_expired: true, account_locked: true, grants: Grants::default() };
             self.state.instance.database().clone().create_user(&cx, role).await?;
         }
-        Ok(Outcome::ok())
+        failed.map_or(Ok(Outcome::ok()), |e| Err(e.into()))
     }
 
     /// Error 3628 for a role that every account has.
@@ -62,7 +62,7 @@ impl Session {
     }
 
     /// Error 1227: who grants a role and takes it away has ROLE_ADMIN, or the role WITH ADMIN OPTION.
-    fn check_role_grantor(&self, roles: &[AccountName]) -> Result<(), MySqlError> {
+    pub(super) fn check_role_grantor(&self, roles: &[AccountName]) -> Result<(), MySqlError> {
         match self.state.access() {
             Some(access) if !access.has_dynamic_or_super("ROLE_ADMIN") && !roles.iter().all(|role| access.administers(role)) => {
                 Err(errors::specific_access_denied_error("WITH ADMIN, ROLE_ADMIN, SUPER"))

@@ -66,10 +66,8 @@ impl Session {
     }
 
     pub(crate) async fn create_user(&mut self, if_not_exists: bool, users: &[UserSpec], options: &UserOptions) -> Result<Outcome, Failure> {
-        let roles: BTreeSet<AccountName> = options.default_roles.iter().map(role_name).collect();
-        if let Some(AccountName { user, host }) = roles.iter().find(|role| self.find_account(&role.user, &role.host).is_none()) {
-            return Err(error::err(3162, format!("Authorization ID `{user}`@`{host}` does not exist.")).into());
-        }
+        let named: Vec<AccountName> = options.default_roles.iter().map(role_name).collect();
+        let roles: BTreeSet<AccountName> = named.iter().cloned().collect();
         let mut failed = Vec::new();
         let mut wanted = Vec::new();
         for spec in users {
@@ -77,7 +75,7 @@ impl Session {
             if user.chars().count() > 32 {
                 return Err(error::err(1470, format!("String '{user}' is too long for user name (should be no longer than 32)")).into());
             }
-            if self.find_account(&user, &host).is_some() {
+            if self.find_account(&user, &host).is_some() || wanted.iter().any(|def: &UserDef| def.user == user && def.host == host) {
                 if if_not_exists {
                     self.state.note(3163, format!("Authorization ID '{user}'@'{host}' already exists."));
                     continue;
@@ -88,19 +86,24 @@ impl Session {
             let plugin = spec.plugin.clone().unwrap_or_else(|| self.state.instance.global_text("default_authentication_plugin"));
             let grants = Grants { roles: roles.clone(), default_roles: roles.clone(), ..Grants::default() };
             let mut def = UserDef { user, host, plugin, authentication_string: String::new(), password_expired: false, account_locked: false, grants };
-            self.apply_authentication(&mut def, spec)?;
+            apply_authentication(&mut def, spec)?;
             apply_options(&mut def, options);
+            // Who makes an account with roles grants them to it.
+            for role in &named {
+                if self.find_account(&role.user, &role.host).is_none() {
+                    return Err(error::err(3162, format!("Authorization ID `{}`@`{}` does not exist.", role.user, role.host)).into());
+                }
+                self.check_role_grantor(std::slice::from_ref(role))?;
+            }
             wanted.push(def);
         }
-        if !failed.is_empty() {
-            return Err(error::cannot_user("CREATE USER", &failed.join(",")).into());
-        }
+        let failed = self.failed("CREATE USER", &failed)?;
         self.note_options(options);
         for def in wanted {
             let cx = self.account_context(account_statement("CREATE", &def, &roles));
             self.state.instance.database().clone().create_user(&cx, def).await?;
         }
-        Ok(Outcome::ok())
+        failed.map_or(Ok(Outcome::ok()), |e| Err(e.into()))
     }
 
     pub(crate) async fn alter_user(&mut self, if_exists: bool, users: &[UserSpec], options: &UserOptions) -> Result<Outcome, Failure> {
@@ -116,51 +119,26 @@ impl Session {
                 }
                 continue;
             };
-            let mut def = (*existing).clone();
-            if let Some(plugin) = &spec.plugin
-                && *plugin != def.plugin
-            {
-                def.plugin = plugin.clone();
-                def.authentication_string = String::new();
-            }
-            if spec.password.is_some() || spec.hash.is_some() || spec.plugin.is_some() || spec.random_password {
-                def.password_expired = false;
-                self.apply_authentication(&mut def, spec)?;
-            }
-            apply_options(&mut def, options);
-            wanted.push(def);
+            // What fails for one account changes none.
+            apply_spec(&mut (*existing).clone(), spec, options)?;
+            wanted.push((user, host, spec));
         }
-        if !failed.is_empty() {
-            return Err(error::cannot_user("ALTER USER", &failed.join(",")).into());
-        }
+        let failed = self.failed("ALTER USER", &failed)?;
         self.note_options(options);
-        for def in wanted {
-            self.alter_account(def).await?;
+        for (user, host, spec) in wanted {
+            self.alter_account(&user, &host, |def: &mut UserDef| apply_spec(def, spec, options)).await?;
         }
-        Ok(Outcome::ok())
+        failed.map_or(Ok(Outcome::ok()), |e| Err(e.into()))
     }
 
-    fn apply_authentication(&self, def: &mut UserDef, spec: &UserSpec) -> Result<(), MySqlError> {
-        check_plugin(&def.plugin)?;
-        if spec.random_password {
-            return Err(error::not_supported("RANDOM PASSWORD"));
+    /// Error 1396 for accounts that fail: what fails for one account changes none. A replica may do again what a crash has left half done: it has the error
+    /// for when the others have followed.
+    pub(super) fn failed(&self, operation: &str, accounts: &[String]) -> Result<Option<MySqlError>, MySqlError> {
+        let cause = (!accounts.is_empty()).then(|| error::cannot_user(operation, &accounts.join(",")));
+        match cause {
+            Some(e) if self.replica.is_none() => Err(e),
+            cause => Ok(cause),
         }
-        if let Some(password) = &spec.password {
-            def.authentication_string = authentication_string(&def.plugin, password)?;
-        }
-        if let Some(hash) = &spec.hash {
-            let text = String::from_utf8(hash.clone()).map_err(|_| error::err(1827, "The password hash doesn't have the expected format."))?;
-            let fits = text.is_empty()
-                || match def.plugin.as_str() {
-                    "mysql_native_password" => text.len() == 41 && text.starts_with('*') && text[1..].bytes().all(|b| b.is_ascii_hexdigit()),
-                    _ => text.len() == 70 && text.starts_with("$A$"),
-                };
-            if !fits {
-                return Err(error::err(1827, "The password hash doesn't have the expected format."));
-            }
-            def.authentication_string = text;
-        }
-        Ok(())
     }
 
     fn note_options(&mut self, options: &UserOptions) {
@@ -177,37 +155,41 @@ impl Session {
         let mut failed = Vec::new();
         let mut wanted = Vec::new();
         for name in users {
-            let (user, host) = self.account_name(name);
-            match self.find_account(&user, &host) {
-                Some(_) => wanted.push((user, host)),
+            let account = self.account_name(name);
+            let (user, host) = &account;
+            match self.find_account(user, host).filter(|_| !wanted.contains(&account)) {
+                Some(_) => wanted.push(account),
                 None if if_exists => self.state.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist.")),
                 None => failed.push(format!("'{user}'@'{host}'")),
             }
         }
-        if !failed.is_empty() {
-            return Err(error::cannot_user(&format!("DROP {kind}"), &failed.join(",")).into());
-        }
+        let failed = self.failed(&format!("DROP {kind}"), &failed)?;
         for (user, host) in wanted {
             let cx = self.account_context(format!("DROP {kind} {}", quoted_account(&user, &host)));
             self.state.instance.database().clone().drop_user(&cx, &user, &host).await?;
         }
-        Ok(Outcome::ok())
+        failed.map_or(Ok(Outcome::ok()), |e| Err(e.into()))
     }
 
     pub(crate) async fn rename_user(&mut self, renames: &[(UserName, UserName)]) -> Result<Outcome, Failure> {
         let names: Vec<_> = renames.iter().map(|(from, to)| (self.account_name(from), self.account_name(to))).collect();
         self.check_no_roles(&names)?;
-        self.check_renames(&names)?;
-        for ((user, host), (new_user, new_host)) in names {
-            let Some(existing) = self.find_account(&user, &host) else {
-                return Err(error::cannot_user("RENAME USER", &format!("'{user}'@'{host}'")).into());
-            };
-            let renamed = format!("RENAME USER {} TO {}", quoted_account(&user, &host), quoted_account(&new_user, &new_host));
-            let database = self.state.instance.database().clone();
-            let new = UserDef { user: new_user, host: new_host, ..(*existing).clone() };
-            database.create_user(&DdlContext { log: None, ..self.account_context(String::new()) }, new).await?;
-            database.drop_user(&self.account_context(renamed), &user, &host).await?;
+        if self.replica.is_none() {
+            self.check_renames(&names)?;
         }
+        // A replica may do again what a crash has left half done: then the others follow all the same.
+        let mut first = Ok(());
+        for ((user, host), (new_user, new_host)) in names {
+            let cx = self.account_context(format!("RENAME USER {} TO {}", quoted_account(&user, &host), quoted_account(&new_user, &new_host)));
+            let (from, to) = (AccountName { user, host }, AccountName { user: new_user, host: new_host });
+            let renamed = self.state.instance.database().clone().rename_user(&cx, &from, &to).await;
+            if self.replica.is_none() {
+                renamed?;
+            } else {
+                first = first.and(renamed);
+            }
+        }
+        first?;
         Ok(Outcome::ok())
     }
 
@@ -237,21 +219,29 @@ impl Session {
     pub(crate) async fn set_password(&mut self, user: Option<&UserName>, password: &str) -> Result<Outcome, Failure> {
         let own = UserName { current: true, user: String::new(), host: String::new() };
         let (user, host) = self.account_name(user.unwrap_or(&own));
-        let Some(existing) = self.find_account(&user, &host) else {
+        if self.find_account(&user, &host).is_none() {
             return Err(error::err(1133, "Can't find any matching row in the user table").into());
+        }
+        let change = |def: &mut UserDef| -> Result<(), MySqlError> {
+            def.authentication_string = authentication_string(&def.plugin, password)?;
+            def.password_expired = false;
+            Ok(())
         };
-        let mut def = (*existing).clone();
-        def.authentication_string = authentication_string(&def.plugin, password)?;
-        def.password_expired = false;
-        self.alter_account(def).await?;
+        self.alter_account(&user, &host, change).await?;
         Ok(Outcome::ok())
     }
 
-    async fn alter_account(&mut self, def: UserDef) -> Result<(), Failure> {
-        let (own, expired) = (self.is_own(&def.user, &def.host), def.password_expired);
-        let cx = self.account_context(account_statement("ALTER", &def, &BTreeSet::new()));
-        self.state.instance.database().clone().alter_user(&cx, def).await?;
-        if own {
+    async fn alter_account(&mut self, user: &str, host: &str, change: impl FnOnce(&mut UserDef) -> Result<(), MySqlError>) -> Result<(), Failure> {
+        let cx = self.account_context(String::new());
+        let mut expired = false;
+        // As the account is then: another session may have locked it meanwhile.
+        let edit = |def: &mut UserDef| -> Result<String, MySqlError> {
+            change(def)?;
+            expired = def.password_expired;
+            Ok(account_statement("ALTER", def, &BTreeSet::new()))
+        };
+        self.state.instance.database().clone().alter_user(&cx, user, host, edit).await?;
+        if self.is_own(user, host) {
             // Other sessions of the account go on as they began.
             self.state.client.password_expired = expired;
         }
@@ -274,6 +264,45 @@ fn account_statement(verb: &str, def: &UserDef, default_roles: &BTreeSet<Account
     text.push_str(if def.password_expired { " PASSWORD EXPIRE" } else { "" });
     text.push_str(if def.account_locked { " ACCOUNT LOCK" } else { " ACCOUNT UNLOCK" });
     text
+}
+
+/// What ALTER USER says of an account.
+fn apply_spec(def: &mut UserDef, spec: &UserSpec, options: &UserOptions) -> Result<(), MySqlError> {
+    if let Some(plugin) = &spec.plugin
+        && *plugin != def.plugin
+    {
+        def.plugin = plugin.clone();
+        def.authentication_string = String::new();
+    }
+    if spec.password.is_some() || spec.hash.is_some() || spec.plugin.is_some() || spec.random_password {
+        def.password_expired = false;
+        apply_authentication(def, spec)?;
+    }
+    apply_options(def, options);
+    Ok(())
+}
+
+fn apply_authentication(def: &mut UserDef, spec: &UserSpec) -> Result<(), MySqlError> {
+    check_plugin(&def.plugin)?;
+    if spec.random_password {
+        return Err(error::not_supported("RANDOM PASSWORD"));
+    }
+    if let Some(password) = &spec.password {
+        def.authentication_string = authentication_string(&def.plugin, password)?;
+    }
+    if let Some(hash) = &spec.hash {
+        let text = String::from_utf8(hash.clone()).map_err(|_| error::err(1827, "The password hash doesn't have the expected format."))?;
+        let fits = text.is_empty()
+            || match def.plugin.as_str() {
+                "mysql_native_password" => text.len() == 41 && text.starts_with('*') && text[1..].bytes().all(|b| b.is_ascii_hexdigit()),
+                _ => text.len() == 70 && text.starts_with("$A$"),
+            };
+        if !fits {
+            return Err(error::err(1827, "The password hash doesn't have the expected format."));
+        }
+        def.authentication_string = text;
+    }
+    Ok(())
 }
 
 fn apply_options(def: &mut UserDef, options: &UserOptions) {

@@ -66,7 +66,7 @@ impl Access {
         self.with_roles.as_deref().unwrap_or(&self.account.grants)
     }
 
-    /// It may grant the role: it has it, or an active role of its does, WITH ADMIN OPTION. As in MySQL that counts for nothing while no role is active.
+    /// It may grant the role: an active role of its has it WITH ADMIN OPTION, or the account itself has it so and it is active.
     pub fn administers(&self, role: &AccountName) -> bool {
         self.with_roles.as_ref().is_some_and(|grants| grants.administered.contains(role))
     }
@@ -96,7 +96,8 @@ impl Access {
         if schema.eq_ignore_ascii_case("information_schema") {
             return Privileges::SELECT;
         }
-        let exact = self.grants().schemas.get(schema).copied();
+        // A name with a wildcard in it is a pattern among the grants, which others may say more than.
+        let exact = self.grants().schemas.get(schema).filter(|_| !schema.contains(['%', '_', '\\'])).copied();
         let granted = exact.unwrap_or_else(|| {
             let matching = self.grants().schemas.iter().filter(|(pattern, _)| matches(pattern, schema));
             if self.with_roles.is_some() {
@@ -288,16 +289,22 @@ mod tests {
         grants.schemas.insert("a_c".into(), Privileges::UPDATE);
         grants.schemas.insert("abd".into(), Privileges::DELETE);
         grants.schemas.insert("x\\_y".into(), Privileges::DROP);
-        let access = access(grants);
+        grants.schemas.insert("x_y".into(), Privileges::ALTER);
+        let mut access = access(grants);
         assert_eq!(access.schema("other"), Privileges::SELECT);
         assert_eq!(access.schema("abc"), Privileges::INSERT);
         assert_eq!(access.schema("axc"), Privileges::UPDATE);
         assert_eq!(access.schema("abd"), Privileges::DELETE);
         assert_eq!(access.schema("x_y"), Privileges::DROP);
-        assert_eq!(access.schema("xzy"), Privileges::SELECT);
+        assert_eq!(access.schema("xzy"), Privileges::ALTER);
         assert_eq!(access.schema_pattern("x\\_y"), Privileges::DROP);
-        assert_eq!(access.schema_pattern("x_y"), Privileges::NONE);
+        assert_eq!(access.schema_pattern("x_y"), Privileges::ALTER);
+        assert_eq!(access.schema_pattern("x_z"), Privileges::NONE);
         assert_eq!(access.schema("information_schema"), Privileges::SELECT);
+        // Those of several roles count together, but for one that is the name.
+        access.with_roles = Some(Arc::new(access.account.grants.clone()));
+        assert_eq!(access.schema("abd"), Privileges::DELETE);
+        assert_eq!(access.schema("x_y"), Privileges::SELECT.and(Privileges::ALTER).and(Privileges::DROP));
     }
 
     #[test]

@@ -72,9 +72,10 @@ pub fn quoted_roles(roles: &BTreeSet<AccountName>) -> String {
     roles.iter().map(quoted_role).collect::<Vec<_>>().join(",")
 }
 
-/// What an account may do while `active` roles of its are.
+/// What an account may do while `active` roles of its are. Roles that it has WITH ADMIN OPTION it may grant while they are active, as in MySQL.
 pub fn grants_with_roles(catalog: &Catalog, account: &UserDef, active: &BTreeSet<AccountName>) -> Grants {
     let mut grants = account.grants.clone();
+    grants.administered.retain(|role| active.contains(role));
     for role in with_roles_of_roles(catalog, active) {
         if let Some(role) = catalog.user(&role.user, &role.host) {
             grants.add_role(&role.grants);

@@ -387,6 +387,23 @@ async fn the_position_is_the_transactions_own() {
     assert_eq!(applier.statement(&cx, b"REVOKE SELECT ON d.* FROM a, b", None).await.unwrap_err().code, 1141);
     assert_eq!(client.rows("SHOW GRANTS FOR b").await.concat(), ["GRANT USAGE ON *.* TO `b`@`%`"]);
     applier.commit(b"position", "three".into(), || ()).await.unwrap();
+    let users = "SELECT GROUP_CONCAT(user ORDER BY user) FROM mysql.user WHERE host = '%'";
+    for (sql, left) in [
+        ("CREATE USER b, c", "a,b,c"),
+        ("RENAME USER d TO e, b TO d", "a,c,d"),
+        ("CREATE ROLE c, r", "a,c,d,r"),
+        ("DROP ROLE nobody, r", "a,c,d"),
+        ("ALTER USER nobody, c ACCOUNT LOCK", "a,c,d"),
+        ("DROP USER nobody, c, d", "a"),
+        ("CREATE USER a, b", "a,b"),
+    ] {
+        assert_eq!(applier.statement(&cx, sql.as_bytes(), None).await.unwrap_err().code, 1396, "{sql}");
+        assert_eq!(client.value(users).await, left, "{sql}");
+        if sql.starts_with("ALTER") {
+            assert_eq!(client.value("SELECT account_locked FROM mysql.user WHERE user = 'c'").await, "Y");
+        }
+    }
+    applier.commit(b"position", "three".into(), || ()).await.unwrap();
     // Dynamic privileges of later versions are the account's, whoever may give them.
     applier.statement(&cx, b"GRANT SYSTEM_USER, XA_RECOVER_ADMIN ON *.* TO a", None).await.unwrap();
     applier.statement(&cx, b"GRANT SHOW_ROUTINE ON *.* TO a WITH GRANT OPTION", None).await.unwrap();

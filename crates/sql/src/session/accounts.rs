@@ -55,12 +55,29 @@ fn host_matches(pattern: &str, host: &str) -> bool {
 
 /// `%` and `_` without escapes, as host patterns have them.
 fn like(pattern: &[u8], text: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => text.is_empty(),
-        Some((b'%', rest)) => (0..=text.len()).any(|i| like(rest, &text[i..])),
-        Some((b'_', rest)) => !text.is_empty() && like(rest, &text[1..]),
-        Some((c, rest)) => text.first() == Some(c) && like(rest, &text[1..]),
+    let (mut p, mut t) = (0, 0);
+    // What is behind the last `%`, and up to where that has matched: those before it need no other try.
+    let mut last: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'%') => {
+                p += 1;
+                last = Some((p, t));
+            }
+            Some(&c) if c == b'_' || c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match &mut last {
+                Some((behind, upto)) => {
+                    *upto += 1;
+                    (p, t) = (*behind, *upto);
+                }
+                None => return false,
+            },
+        }
     }
+    pattern[p..].iter().all(|&c| c == b'%')
 }
 
 pub async fn bootstrap_root(database: &Arc<Database>) -> Result<bool, MySqlError> {
@@ -219,6 +236,9 @@ mod tests {
         assert!(host_matches("%", "10.0.0.1"));
         assert!(host_matches("10.0.%", "10.0.0.1"));
         assert!(!host_matches("10.1.%", "10.0.0.1"));
+        assert!(host_matches("%.a_%.org%", "x.y.ab.example.org") && host_matches("%a%b_", "aabbbc") && !host_matches("%.org", "a.org.net") && !host_matches("_", ""));
+        // Every `%` may stand for many things: it is enough to look at one after the other.
+        assert!(!host_matches(&"%a".repeat(60), &format!("{}b", "a".repeat(200))));
         assert!(host_matches("10.0.0.0/255.255.255.0", "10.0.0.77"));
         assert!(specificity("localhost") < specificity("10.0.0.%") && specificity("10.0.0.%") < specificity("10.%") && specificity("10.%") < specificity("%"));
     }

@@ -68,7 +68,8 @@ impl SessionState {
 
 impl Session {
     /// Error 1227 unless the account may read the binary log, as replicas do.
-    pub fn check_follows(&self) -> Result<(), MySqlError> {
+    pub fn check_follows(&mut self) -> Result<(), MySqlError> {
+        self.state.refresh_access();
         self.state.check_global(Privileges::REPLICATION_SLAVE, "REPLICATION SLAVE")
     }
 

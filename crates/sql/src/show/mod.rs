@@ -435,7 +435,8 @@ fn grants(state: &SessionState, user: Option<&UserName>, using: &[UserName]) -> 
     if user.is_none() {
         roles.extend(settings.mandatory_of(&catalog, &account));
     }
-    let granted = grants_with_roles(&catalog, &account, &active);
+    let mut granted = grants_with_roles(&catalog, &account, &active);
+    granted.administered.extend(account.grants.administered.iter().cloned());
     let rows = grant_statements(&account, &granted, &roles).into_iter().map(|line| vec![t(line)]).collect();
     Ok(renamed(Answer::new("Grants s1024", rows), format!("Grants for {}@{}", account.user, account.host)))
 }

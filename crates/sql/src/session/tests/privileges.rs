@@ -27,10 +27,12 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-const RECORDED: [(&str, &str); 5] = [
+const RECORDED: [(&str, &str); 7] = [
     ("u", include_str!("privileges_u.recorded")),
     ("w", include_str!("privileges_w.recorded")),
     ("k", include_str!("privileges_k.recorded")),
+    ("m", include_str!("privileges_m.recorded")),
+    ("n", include_str!("privileges_n.recorded")),
     ("x", include_str!("privileges_x.recorded")),
     ("z", include_str!("privileges_z.recorded")),
 ];
@@ -352,6 +354,42 @@ async fn sessions_begin_with_the_default_roles() {
     assert_eq!(v.value("SELECT CURRENT_ROLE()").await, "`s`@`%`");
     // An account that is a role can be logged in to, a role that is made cannot.
     assert_eq!(root.rows("SELECT user FROM mysql.user WHERE account_locked = 'Y' ORDER BY 1").await, [["r"], ["s"]]);
+}
+
+/// As in MySQL 8.0.12.
+#[tokio::test]
+async fn an_active_role_counts_while_the_account_has_it() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    root.ok("CREATE ROLE r").await;
+    root.ok("GRANT SELECT ON d.t TO r").await;
+    root.ok("CREATE USER u@localhost").await;
+    root.ok("GRANT r TO u@localhost").await;
+    let mut u = server.connect_as("u");
+    u.ok("SET ROLE r").await;
+    let select = "SELECT id FROM d.t WHERE id = 1";
+    let again = ["CREATE ROLE r", "GRANT SELECT ON d.t TO r", "GRANT r TO u@localhost"];
+    // With its plan kept, too.
+    for (lost, back) in [("REVOKE r FROM u@localhost", &again[2..]), ("DROP ROLE r", &again[..]), ("REVOKE SELECT ON d.t FROM r", &again[1..2])] {
+        for _ in 0..4 {
+            assert!(u.rows(select).await.is_empty());
+        }
+        root.ok(lost).await;
+        assert_eq!(u.error(select).await.0, 1142, "{lost}");
+        for sql in back {
+            assert_eq!(u.error(select).await.0, 1142, "{sql}");
+            root.ok(sql).await;
+        }
+    }
+    assert!(u.rows(select).await.is_empty());
+    root.ok("DROP USER u@localhost").await;
+    assert_eq!(u.error(select).await.0, 1142);
+    assert_eq!(u.error("SET ROLE r").await.0, 3530);
+    u.ok("SET ROLE ALL").await;
+    root.ok("CREATE USER u@localhost").await;
+    root.ok("GRANT r TO u@localhost").await;
+    assert_eq!(u.error(select).await.0, 1142);
 }
 
 /// MySQL 8.0.12 stops at the first SELECT.

@@ -139,7 +139,7 @@ async fn kill_ends_a_statement_that_asks_much_of_each_row() {
         let id = c.session.client().connection_id;
         let statement = sql.clone();
         let running = tokio::spawn(async move { c.error(&statement).await });
-        while killer.value(&format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND command = 'Query'")).await == "0" {
+        while !running.is_finished() && killer.value(&format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND command = 'Query'")).await == "0" {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
         killer.ok(&format!("KILL QUERY {id}")).await;

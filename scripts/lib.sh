@@ -34,13 +34,12 @@ start_highkey() {
     wait_for "$port" || { cat "$WORK/highkey-$port.log"; return 1; }
 }
 
-# start_mysql PORT [OPTION...]: MySQL 8.0.12
+# start_mysql PORT [OPTION...]: MySQL 8.0.12; again on what it has
 start_mysql() {
     local port=$1 base=$ORACLES/mysql-8.0.12 data=$WORK/mysql-$1
     shift
     local common=(--no-defaults --basedir="$base" --datadir="$data" --lc-messages-dir="$base/share/english" --user=root)
-    mkdir -p "$data"
-    "$base/bin/mysqld" "${common[@]}" --initialize-insecure >"$WORK/mysql-$port.log" 2>&1
+    [ -d "$data" ] || { mkdir -p "$data"; "$base/bin/mysqld" "${common[@]}" --initialize-insecure >"$WORK/mysql-$port.log" 2>&1; }
     "$base/bin/mysqld" "${common[@]}" --port="$port" --socket="$data.sock" --mysqlx=OFF --bind-address=127.0.0.1 "$@" >>"$WORK/mysql-$port.log" 2>&1 &
     SERVERS+=($!)
     wait_for "$port"

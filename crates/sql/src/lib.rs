@@ -7,7 +7,7 @@
 //! - `fast` runs what OLTP sends without leaving this crate; `df` runs everything else on DataFusion, and is
 //!   the only folder that names it. `expr` and `functions` are the one evaluator that both use.
 //! - `execute` has one file per kind of statement, `show` and `information_schema` answer about the server itself,
-//!   `measure` has what EXPLAIN ANALYZE tells of operators, `variables` is the one table of system variables, `prepared` keeps what was prepared, `privileges` says what an account may do.
+//!   `measure` has what EXPLAIN ANALYZE tells of operators, `variables` is the one table of system variables, `prepared` keeps what was prepared, `routine` runs stored procedures, `privileges` says what an account may do.
 #![forbid(unsafe_code)]
 
 mod bind;
@@ -23,6 +23,7 @@ mod plan;
 mod prepared;
 mod privileges;
 pub mod replica;
+mod routine;
 mod session;
 mod show;
 mod stack;

@@ -70,6 +70,8 @@ impl Privileges {
         .and(Privileges::CREATE_ROUTINE)
         .and(Privileges::ALTER_ROUTINE)
         .and(Privileges::EVENT);
+    /// What ALL means ON PROCEDURE schema.name.
+    pub const OF_ROUTINE: Privileges = Privileges::EXECUTE.and(Privileges::ALTER_ROUTINE);
     /// What ALL means ON *.*: everything but GRANT OPTION.
     pub const ALL: Privileges = Privileges((1u32 << NAMES.len()) - 1).without(Privileges::GRANT);
 
@@ -147,6 +149,9 @@ pub struct Grants {
     pub schemas: BTreeMap<String, Privileges>,
     /// ON schema.table, by both names.
     pub tables: BTreeMap<String, BTreeMap<String, TableGrants>>,
+    /// ON PROCEDURE schema.name, by both names; that of the procedure in lower case.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub routines: BTreeMap<String, BTreeMap<String, Privileges>>,
     /// Accounts whose privileges it may take on as roles.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub roles: BTreeSet<AccountName>,
@@ -198,6 +203,13 @@ impl Grants {
                 }
             }
         }
+        for (schema, routines) in &role.routines {
+            let granted = self.routines.entry(schema.clone()).or_default();
+            for (routine, of_role) in routines {
+                let of_routine = granted.entry(routine.clone()).or_default();
+                *of_routine = of_routine.and(*of_role);
+            }
+        }
         self.administered.extend(role.administered.iter().cloned());
     }
 
@@ -223,6 +235,10 @@ impl Grants {
             tables.retain(|_, grants| !grants.table.is_empty() || !grants.columns.is_empty());
         }
         self.tables.retain(|_, tables| !tables.is_empty());
+        for routines in self.routines.values_mut() {
+            routines.retain(|_, privileges| !privileges.is_empty());
+        }
+        self.routines.retain(|_, routines| !routines.is_empty());
     }
 }
 

@@ -30,6 +30,7 @@ mod insert;
 mod metadata_lock;
 mod pace;
 mod replica;
+mod routine;
 mod row;
 mod row_id;
 mod scan;
@@ -70,6 +71,7 @@ pub use grants::{AccountName, DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrant
 pub use histogram::{Bucket, Histogram};
 pub use insert::{DuplicateRow, InsertReport, OnDuplicate};
 pub use replica::ReplicaRecord;
+pub use routine::{DataAccess, RoutineDef, RoutineKind};
 pub use row::{Row, RowBatch};
 pub use scan::{KeyRange, LockingScan, ScanPartition, ScanPartitions, SemiConsistent, TableScan};
 pub use metadata_lock::{MetadataLockReport, MetadataMode, MetadataObject};

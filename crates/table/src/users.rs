@@ -94,7 +94,7 @@ impl Database {
         Ok(())
     }
 
-    async fn lock_accounts(&self, cx: &DdlContext) -> Result<HeldLocks, MySqlError> {
+    pub(crate) async fn lock_accounts(&self, cx: &DdlContext) -> Result<HeldLocks, MySqlError> {
         let mut locks = self.ddl_locks(cx);
         locks
             .acquire_exclusive(vec![("mysql".into(), "user".into())], cx.lock_wait_timeout, &cx.interrupt)

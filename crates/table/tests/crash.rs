@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::*;
 use highkey_storage::{IndexId, SimDisk};
 use highkey_table::*;
-use highkey_types::Value;
+use highkey_types::{Charset, Collation, Value};
 
 fn row(id: i64) -> Vec<Value> {
     vec![i(id), i(id % 5), t(&format!("name{id}"))]
@@ -77,7 +77,10 @@ fn picture(db: &Arc<Database>) -> Vec<String> {
     let notes = db.replica_records().unwrap().into_iter().map(|record| format!("{record:?}"));
     let views = db.catalog().schemas().into_iter().flat_map(|schema| db.catalog().views(&schema.name));
     let views = views.map(|view| format!("{:?}", view.def()));
-    db.catalog().all_tables().iter().map(table).chain(views).chain(notes).collect()
+    let routines = db.catalog().schemas().into_iter().flat_map(|schema| db.catalog().routines(&schema.name));
+    let routines = routines.map(|routine| format!("{routine:?}"));
+    let granted = db.catalog().users().into_iter().map(|account| format!("{} {:?}", account.user, account.grants.routines));
+    db.catalog().all_tables().iter().map(table).chain(views).chain(routines).chain(granted).chain(notes).collect()
 }
 
 type Statement = fn(&Arc<Database>) -> Result<(), highkey_types::MySqlError>;
@@ -234,6 +237,56 @@ fn views_come_change_and_go_whole() {
         block_on(db.drop_views(&DdlContext::default(), &[("s".into(), "v".into())], false)).map(|_| ())
     });
     crash_everywhere_on("drop schema with view", &with_view(), |db| block_on(db.drop_schema(&DdlContext::default(), "s")).map(|_| ()));
+}
+
+fn routine(name: &str) -> RoutineDef {
+    let collation = Collation::by_name("utf8mb4_0900_ai_ci").unwrap();
+    RoutineDef {
+        kind: RoutineKind::Procedure,
+        schema: "s".into(),
+        name: name.into(),
+        parameters: "IN a INT".into(),
+        body: "BEGIN SELECT a; END".into(),
+        data_access: DataAccess::ReadsSqlData,
+        deterministic: true,
+        invoker: true,
+        comment: "said of it".into(),
+        definer: ("root".into(), "localhost".into()),
+        sql_mode: 1 << 22,
+        charset: Charset::Latin1,
+        collation,
+        schema_collation: collation,
+        created_at: std::time::UNIX_EPOCH,
+        altered_at: std::time::UNIX_EPOCH + std::time::Duration::from_secs(7),
+    }
+}
+
+/// A disk with the procedure `P`, which its creator may run.
+fn with_routine() -> SimDisk {
+    let disk = prepared(10);
+    let db = try_open_still(&disk).unwrap();
+    block_on(db.create_routine(&DdlContext::default(), routine("P"), Some(("root", "localhost")))).unwrap();
+    db.shutdown().unwrap();
+    disk
+}
+
+#[test]
+fn routines_come_change_and_go_whole() {
+    let key = (RoutineKind::Procedure, "s", "p");
+    crash_everywhere("create procedure", 10, |db| block_on(db.create_routine(&DdlContext::default(), routine("P"), Some(("root", "localhost")))));
+    crash_everywhere_on("alter procedure", &with_routine(), |db| {
+        block_on(db.alter_routine(&DdlContext::default(), (RoutineKind::Procedure, "s", "p"), |def| def.comment = "other".into()))
+    });
+    crash_everywhere_on("drop procedure", &with_routine(), |db| block_on(db.drop_routine(&DdlContext::default(), (RoutineKind::Procedure, "s", "p"))));
+    crash_everywhere_on("drop schema with procedure", &with_routine(), |db| block_on(db.drop_schema(&DdlContext::default(), "s")).map(|_| ()));
+
+    let disk = with_routine();
+    let db = try_open_still(&disk).unwrap();
+    assert_eq!(block_on(db.create_routine(&DdlContext::default(), routine("p"), None)).unwrap_err().code, 1304);
+    assert_eq!(format!("{:?}", db.catalog().routine("s", key.0, "p").unwrap()), format!("{:?}", routine("P")));
+    block_on(db.drop_routine(&DdlContext::default(), key)).unwrap();
+    assert_eq!(block_on(db.drop_routine(&DdlContext::default(), key)).unwrap_err().code, 1305);
+    assert!(db.catalog().users().iter().all(|account| account.grants.routines.is_empty()));
 }
 
 #[test]

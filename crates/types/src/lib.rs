@@ -25,7 +25,7 @@ pub use codec::{KeyPart, RowLayout, TextRowEncoder, encode_key, encode_key_part,
 pub use collation::Collation;
 pub use compare::{compare, null_safe_eq};
 pub use decimal::{Decimal, I256, ParsedDecimal};
-pub use errors::{Level, MySqlError, Warning};
+pub use errors::{Level, MySqlError, SqlState, Warning};
 pub use format::{display_text, double_to_fixed, double_to_string, float_to_string, string_literal};
 pub use store::{SqlMode, StoreContext, store};
 pub use temporal::{

@@ -172,6 +172,8 @@ pub async fn identify(
             interactive: capabilities.contains(CapabilityFlags::CLIENT_INTERACTIVE),
             multi_statements: capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
             local_files: capabilities.contains(CapabilityFlags::CLIENT_LOCAL_FILES),
+            multi_results: capabilities.contains(CapabilityFlags::CLIENT_MULTI_RESULTS) || capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
+            ps_multi_results: capabilities.contains(CapabilityFlags::CLIENT_PS_MULTI_RESULTS),
         },
         collation,
         tls_cipher: wire.tls.as_ref().map(|tls| tls.cipher.clone()),

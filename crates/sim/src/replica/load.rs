@@ -11,6 +11,9 @@ use rand::{Rng, SeedableRng};
 use super::{LoadOptions, connect_patiently};
 use crate::Result;
 
+/// Of what every server has: the default of MySQL 8.0 stops a replica that is MariaDB 10.11.
+const COLLATION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci";
+
 /// Ids of the tables with keys.
 const IDS: u32 = 400;
 
@@ -36,6 +39,7 @@ const TABLES: [&str; 6] = [
 pub async fn run(options: LoadOptions) -> Result<()> {
     println!("load: seed {}", options.seed);
     let mut first = connect_patiently(&options.url).await?;
+    first.query_drop(COLLATION).await?;
     first.query_drop("CREATE DATABASE IF NOT EXISTS load_a").await?;
     first.query_drop("CREATE DATABASE IF NOT EXISTS load_b CHARACTER SET latin1").await?;
     first.query_drop("USE load_a").await?;
@@ -44,14 +48,15 @@ pub async fn run(options: LoadOptions) -> Result<()> {
     }
     let mut rng = StdRng::seed_from_u64(options.seed);
     let until = Instant::now() + Duration::from_secs(options.seconds);
+    let pause = Duration::from_millis(options.pause_ms);
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..options.clients {
         let (url, seed, large) = (options.url.clone(), rng.random(), options.large_rows);
-        clients.spawn(async move { client_loop(&url, until, seed, |rng| rows(rng, client, large)).await });
+        clients.spawn(async move { client_loop(&url, until, pause, seed, |rng| rows(rng, client, large)).await });
     }
     if !options.rows_only {
         let (url, seed) = (options.url.clone(), rng.random());
-        clients.spawn(async move { client_loop(&url, until, seed, definitions).await });
+        clients.spawn(async move { client_loop(&url, until, pause, seed, definitions).await });
     }
     let mut statements = 0;
     while let Some(done) = clients.join_next().await {
@@ -61,8 +66,9 @@ pub async fn run(options: LoadOptions) -> Result<()> {
     Ok(())
 }
 
-/// Runs lists of statements until the time is over; a list ends at its first error, which is rolled back. Returns how many statements succeeded.
-async fn client_loop(url: &str, until: Instant, seed: u64, make: impl Fn(&mut StdRng) -> Vec<String>) -> Result<u64> {
+/// Runs lists of statements until the time is over, with a pause behind each; a list ends at its first error, which is rolled back. Returns how many statements
+/// succeeded.
+async fn client_loop(url: &str, until: Instant, pause: Duration, seed: u64, make: impl Fn(&mut StdRng) -> Vec<String>) -> Result<u64> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut connection: Option<Conn> = None;
     let mut statements = 0;
@@ -71,7 +77,7 @@ async fn client_loop(url: &str, until: Instant, seed: u64, make: impl Fn(&mut St
             Some(present) => present,
             None => {
                 let mut fresh = connect_patiently(url).await?;
-                if fresh.query_drop("USE load_a").await.is_err() {
+                if fresh.query_drop(COLLATION).await.is_err() || fresh.query_drop("USE load_a").await.is_err() {
                     continue;
                 }
                 fresh
@@ -96,6 +102,7 @@ async fn client_loop(url: &str, until: Instant, seed: u64, make: impl Fn(&mut St
         if !broken {
             connection = Some(present);
         }
+        tokio::time::sleep(pause).await;
     }
     Ok(statements)
 }

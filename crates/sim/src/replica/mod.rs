@@ -44,6 +44,9 @@ pub struct LoadOptions {
     /// Rows of the large transactions
     #[arg(long, default_value_t = 3000)]
     large_rows: u64,
+    /// Time between two transactions of a connection, in ms: replicas may be slower than their source
+    #[arg(long, default_value_t = 0)]
+    pause_ms: u64,
 }
 
 #[derive(Args)]

@@ -194,7 +194,7 @@ impl<'a> Binder<'a> {
     pub fn param(&mut self, index: usize) -> Expr {
         match self.cx.params().and_then(|values| values.get(index)) {
             Some(value) => {
-                let ty = super::literal::type_of(value, self.cx.collation());
+                let ty = self.cx.declared_type(index).cloned().unwrap_or_else(|| super::literal::type_of(value, self.cx.collation()));
                 Expr::literal(value.clone(), ty)
             }
             None => {

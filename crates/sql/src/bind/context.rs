@@ -49,6 +49,10 @@ pub trait BindContext {
     fn param_type(&self, _index: usize) -> Option<&ExprType> {
         None
     }
+    /// Type of a parameter that is a variable of a routine.
+    fn declared_type(&self, _index: usize) -> Option<&ExprType> {
+        None
+    }
     /// The current value of a system variable, for its type (error 1193 if unknown).
     fn system_var(&self, scope: Option<crate::parse::ast::VariableScope>, name: &str) -> Result<Value, MySqlError>;
     /// The current value of a user variable and the collation of its text, for its type; `None` if it was never set.

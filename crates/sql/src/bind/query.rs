@@ -24,11 +24,14 @@ impl Binder<'_> {
             rel.inline_lone_ctes();
         }
         let rel = if self.merges { rel.merged() } else { rel };
-        let into = query.into.as_ref().map(|into| match into {
-            ast::Into::Outfile { path, charset, format } => IntoTarget::Outfile { path: path.clone(), charset: charset.clone(), format: format.clone() },
-            ast::Into::Dumpfile(path) => IntoTarget::Dumpfile(path.clone()),
-            ast::Into::Variables(names) => IntoTarget::Variables(names.iter().map(|n| Str::from(n.to_lowercase())).collect()),
-        });
+        let into = match query.into.as_ref() {
+            None => None,
+            Some(ast::Into::Outfile { path, charset, format }) => Some(IntoTarget::Outfile { path: path.clone(), charset: charset.clone(), format: format.clone() }),
+            Some(ast::Into::Dumpfile(path)) => Some(IntoTarget::Dumpfile(path.clone())),
+            Some(ast::Into::Variables(names)) => Some(IntoTarget::Variables(names.iter().map(|n| Str::from(n.to_lowercase())).collect())),
+            // A statement that is nothing but the query is without it here.
+            Some(ast::Into::Targets(_)) => return Err(highkey_types::errors::not_supported_yet("variables of a routine in INTO of this statement")),
+        };
         if let Some(IntoTarget::Variables(names)) = &into
             && names.len() != rel.fields.len()
         {

@@ -243,7 +243,7 @@ impl Binder<'_> {
         let from = self.from_clause(&tables, &locks);
         self.exposing = false;
         let (from, names) = from?;
-        let bases = base_tables(&from);
+        let (bases, computed) = (base_tables(&from), computed_tables(&from));
         if let ([TableRef::Table { name, .. }], true, true) = (tables.as_slice(), delete.targets.is_empty(), bases.is_empty()) {
             return Err(not_updatable(&name.name, "DELETE"));
         }
@@ -260,7 +260,7 @@ impl Binder<'_> {
                 }
                 return Err(MySqlError::with_message(1109, format!("Unknown table '{}' in MULTI DELETE", target.name)));
             };
-            if named.next().is_some() {
+            if named.next().is_some() || computed.iter().any(|name| same_table(name, &bases[base].alias)) {
                 return Err(delete_from_join(target, self.cx.current_schema()));
             }
             if !chosen.contains(&base) {
@@ -311,15 +311,25 @@ pub(super) fn has_base_table(rel: &Rel) -> bool {
 }
 
 fn base_tables(from: &Rel) -> Vec<BaseTable> {
-    let mut found = Vec::new();
-    collect_bases(from, 0, &mut found);
-    for base in &mut found {
+    let mut joined = Vec::new();
+    collect_joined(from, 0, &mut joined);
+    let base = |(offset, rel): (usize, &Rel)| {
+        let RelKind::Scan { table, alias, .. } = &rel.kind else { return None };
         // Tables of a view are shown as the view.
-        let field = &from.fields[base.offset];
-        base.alias = field.table.clone();
-        base.name = (field.schema.clone(), if field.name.is_empty() { field.table.clone() } else { field.org_table.clone() });
-    }
-    found
+        let field = &from.fields[offset];
+        let name = if field.name.is_empty() { field.table.clone() } else { field.org_table.clone() };
+        let (scanned_as, alias) = (alias.clone(), field.table.clone());
+        Some(BaseTable { table: table.clone(), alias, scanned_as, name: (field.schema.clone(), name), offset, width: rel.fields.len() })
+    };
+    joined.into_iter().filter_map(base).collect()
+}
+
+/// The names under which FROM joins what is computed: derived tables, and views or parts of views that are made once.
+fn computed_tables(from: &Rel) -> Vec<Str> {
+    let mut joined = Vec::new();
+    collect_joined(from, 0, &mut joined);
+    let computed = joined.into_iter().filter(|(_, rel)| !matches!(rel.kind, RelKind::Scan { .. }));
+    computed.filter_map(|(offset, _)| Some(from.fields.get(offset)?.table.clone())).collect()
 }
 
 /// The base table and its column that an output of FROM is, be it under a view's name.
@@ -348,33 +358,23 @@ fn delete_from_join(name: &ObjectName, schema: Option<Str>) -> MySqlError {
     MySqlError::with_message(1395, format!("Can not delete from join view '{schema}.{}'", name.name))
 }
 
-fn collect_bases(rel: &Rel, offset: usize, found: &mut Vec<BaseTable>) {
+/// What FROM joins, each with the place of its first column: tables, and what is computed.
+fn collect_joined<'a>(rel: &'a Rel, offset: usize, found: &mut Vec<(usize, &'a Rel)>) {
     match &rel.kind {
-        RelKind::Scan { table, alias, .. } => found.push(BaseTable {
-            table: table.clone(),
-            alias: alias.clone(),
-            scanned_as: alias.clone(),
-            name: (table.def().schema.clone(), table.def().name.clone()),
-            offset,
-            width: rel.fields.len(),
-        }),
         RelKind::Join { left, right, .. } => {
-            collect_bases(left, offset, found);
-            collect_bases(right, offset + left.fields.len(), found);
+            collect_joined(left, offset, found);
+            collect_joined(right, offset + left.fields.len(), found);
         }
-        RelKind::Filter { input, .. } => collect_bases(input, offset, found),
+        RelKind::Filter { input, .. } => collect_joined(input, offset, found),
         // The exchange of a right join: left and right stand the other way round below.
         RelKind::Project { input, exprs } => {
             let mut inner = Vec::new();
-            collect_bases(input, 0, &mut inner);
-            for base in inner {
-                if let Some(position) = exprs.iter().position(|e| e.as_column() == Some(base.offset)) {
-                    found.push(BaseTable { offset: offset + position, ..base });
-                }
-            }
-            found.sort_by_key(|b| b.offset);
+            collect_joined(input, 0, &mut inner);
+            let outer = |at: usize| exprs.iter().position(|e| e.as_column() == Some(at));
+            found.extend(inner.into_iter().filter_map(|(at, joined)| Some((offset + outer(at)?, joined))));
+            found.sort_by_key(|(at, _)| *at);
         }
-        _ => {}
+        _ => found.push((offset, rel)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, SqlState};
 
 /// A user's error inside DataFusion.
 #[derive(Debug, Clone)]
@@ -63,12 +63,12 @@ pub(super) fn to_mysql(error: &DataFusionError) -> MySqlError {
         };
     }
     if is_out_of_space(error) {
-        return MySqlError { code: 1114, sqlstate: "HY000", message: "The table '#highkey_tmp' is full".into() };
+        return MySqlError { code: 1114, sqlstate: SqlState::new("HY000"), message: "The table '#highkey_tmp' is full".into() };
     }
     if let Some(message) = refusal(error) {
-        return MySqlError { code: 1038, sqlstate: "HY001", message: format!("Out of memory for the query, consider increasing parallel_memory_limit: {message}") };
+        return MySqlError { code: 1038, sqlstate: SqlState::new("HY001"), message: format!("Out of memory for the query, consider increasing parallel_memory_limit: {message}") };
     }
-    MySqlError { code: 1105, sqlstate: "HY000", message: format!("Query execution failed: {}", first_line(&error.find_root().to_string())) }
+    MySqlError { code: 1105, sqlstate: SqlState::new("HY000"), message: format!("Query execution failed: {}", first_line(&error.find_root().to_string())) }
 }
 
 /// The memory pool refused an operator that cannot spill.
@@ -93,12 +93,12 @@ fn is_out_of_space(error: &DataFusionError) -> bool {
 
 /// ER_SUBQUERY_NO_1_ROW.
 pub(super) fn more_than_one_row() -> MySqlError {
-    MySqlError { code: 1242, sqlstate: "21000", message: "Subquery returns more than 1 row".into() }
+    MySqlError { code: 1242, sqlstate: SqlState::new("21000"), message: "Subquery returns more than 1 row".into() }
 }
 
 /// ER_JSON_DOCUMENT_NULL_KEY.
 pub(super) fn null_object_key() -> MySqlError {
-    MySqlError { code: 3158, sqlstate: "22032", message: "JSON documents may not contain NULL member names.".into() }
+    MySqlError { code: 3158, sqlstate: SqlState::new("22032"), message: "JSON documents may not contain NULL member names.".into() }
 }
 
 fn first_line(text: &str) -> &str {

@@ -509,7 +509,7 @@ mod tests {
 
     /// COUNT, SUM and AVG of the values.
     fn aggregates() -> Vec<Arc<AggregateFunctionExpr>> {
-        let exact = |mean: bool| Aggregate::udaf(AggregateKind::Exact { input: Repr::Int, mean }, DataType::Decimal128(38, if mean { 4 } else { 0 }));
+        let exact = |mean: bool| Aggregate::udaf(AggregateKind::Exact { input: Repr::Int, mean }, DataType::Decimal128(38, if mean { 4 } else { 0 }), &Arc::default());
         let all = [("count", count_udaf()), ("sum", exact(false)), ("mean", exact(true))];
         all.into_iter()
             .map(|(name, function)| {

@@ -21,7 +21,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::TryStreamExt;
-use highkey_types::{ColumnType, MySqlError};
+use highkey_types::{ColumnType, MySqlError, SqlState};
 use parking_lot::Mutex;
 
 use super::append::under_schema;
@@ -172,7 +172,7 @@ impl Rounds {
             if self.round > self.run.shared.recursion_limit {
                 return Err(user(MySqlError {
                     code: 3636,
-                    sqlstate: "HY000",
+                    sqlstate: SqlState::new("HY000"),
                     message: format!(
                         "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.",
                         self.round

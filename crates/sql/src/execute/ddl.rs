@@ -68,15 +68,14 @@ impl Session {
         Ok(Outcome::affected(1))
     }
 
-    /// There are no stored programs: IF EXISTS is content, anything else is an error.
+    /// Of other stored programs than procedures there are none: IF EXISTS is content, anything else is an error.
     pub(crate) fn drop_program(&mut self, kind: StoredProgram, if_exists: bool, name: &ObjectName) -> Result<Outcome, Failure> {
         let schema = match &name.schema {
             Some(schema) => schema.clone(),
             None => self.state.database.as_ref().map(|schema| schema.to_string()).ok_or_else(error::no_db)?,
         };
         let missing = match kind {
-            StoredProgram::Procedure => errors::sp_does_not_exist("PROCEDURE", &format!("{schema}.{}", name.name)),
-            StoredProgram::Function => errors::sp_does_not_exist("FUNCTION", &format!("{schema}.{}", name.name)),
+            StoredProgram::Procedure | StoredProgram::Function => errors::sp_does_not_exist("FUNCTION", &format!("{schema}.{}", name.name)),
             StoredProgram::Trigger => errors::trg_does_not_exist(),
             // Error 1539; the note is 1305.
             StoredProgram::Event if if_exists => errors::sp_does_not_exist("Event", &name.name),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use highkey_table::{DYNAMIC_PRIVILEGES, Grants, Privileges, TableName};
+use highkey_table::{DYNAMIC_PRIVILEGES, Grants, Privileges, RoutineKind, TableName};
 use highkey_types::{MySqlError, errors};
 
 use super::users::quoted_account;
@@ -18,6 +18,8 @@ enum Level {
     /// A schema's name, or a pattern.
     Schema(String),
     Table(TableName),
+    /// A procedure.
+    Routine(TableName),
 }
 
 /// What a statement grants or revokes.
@@ -104,12 +106,14 @@ impl Session {
         if missing { Err(errors::revoke_grants().into()) } else { Ok(Outcome::ok()) }
     }
 
-    fn grant_level(&self, on: &(Option<String>, Option<String>)) -> Result<Level, MySqlError> {
+    fn grant_level(&self, on: &(Option<String>, Option<String>), routine: bool) -> Result<Level, MySqlError> {
         // `ON *` and `ON t` mean the current schema.
         let schema = |name: &str| if name.is_empty() { self.state.require_database().map(|schema| schema.to_string()) } else { Ok(name.to_owned()) };
         Ok(match on {
+            (None, _) | (_, None) if routine => return Err(errors::illegal_grant_for_table()),
             (None, None) => Level::Global,
             (None, Some(_)) => return Err(errors::syntax_error()),
+            (Some(name), Some(routine_name)) if routine => Level::Routine((schema(name)?.as_str().into(), routine_name.as_str().into())),
             (Some(name), None) => Level::Schema(schema(name)?),
             (Some(name), Some(table)) => Level::Table((schema(name)?.as_str().into(), table.as_str().into())),
         })
@@ -117,11 +121,12 @@ impl Session {
 
     /// What the names of privileges mean at their level. Errors 1144, 1149, 1221 and 3619 for what cannot be granted there.
     fn wanted(&self, grant: &Grant, on: &(Option<String>, Option<String>), granting: bool) -> Result<Wanted, MySqlError> {
-        let mut wanted = Wanted { level: self.grant_level(on)?, privileges: Privileges::NONE, columns: BTreeMap::new(), dynamic: Vec::new(), option_of_all: false };
+        let mut wanted = Wanted { level: self.grant_level(on, grant.routine)?, privileges: Privileges::NONE, columns: BTreeMap::new(), dynamic: Vec::new(), option_of_all: false };
         let (is_global, of_level) = match &wanted.level {
             Level::Global => (true, Privileges::ALL),
             Level::Schema(_) => (false, Privileges::OF_SCHEMA),
             Level::Table(_) => (false, Privileges::OF_TABLE),
+            Level::Routine(_) => (false, Privileges::OF_ROUTINE),
         };
         for privilege in &grant.privileges {
             let name = privilege.name.as_str();
@@ -162,7 +167,7 @@ impl Session {
         let schema: Option<&str> = match &wanted.level {
             Level::Global => None,
             Level::Schema(schema) => Some(schema),
-            Level::Table((schema, _)) => Some(schema),
+            Level::Table((schema, _)) | Level::Routine((schema, _)) => Some(schema),
         };
         if let Some(schema) = schema.filter(|schema| schema.eq_ignore_ascii_case("information_schema")) {
             let client = &self.state.client;
@@ -170,8 +175,8 @@ impl Session {
         }
         match &wanted.level {
             Level::Schema(_) if beyond => return Err(errors::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES")),
-            Level::Table(_) if beyond => return Err(errors::illegal_grant_for_table()),
-            Level::Global | Level::Schema(_) if !wanted.columns.is_empty() => return Err(errors::illegal_grant_for_table()),
+            Level::Table(_) | Level::Routine(_) if beyond => return Err(errors::illegal_grant_for_table()),
+            Level::Global | Level::Schema(_) | Level::Routine(_) if !wanted.columns.is_empty() => return Err(errors::illegal_grant_for_table()),
             _ => {}
         }
         Ok(wanted)
@@ -200,13 +205,20 @@ impl Session {
                 access.check_any_column(of_columns, schema, table)?;
                 wanted.columns.iter().try_for_each(|(column, privileges)| access.check_column(*privileges, schema, table, column))
             }
+            Level::Routine((schema, routine)) => access.check_routine(needed, schema, routine),
         }
     }
 
     /// Errors 1146 and 1054: what is granted on has to be there, unless it is CREATE.
     fn check_granted_on(&self, wanted: &Wanted) -> Result<(), MySqlError> {
-        let Level::Table((schema, name)) = &wanted.level else { return Ok(()) };
         let catalog = self.state.instance.database().catalog();
+        if let Level::Routine((schema, name)) = &wanted.level {
+            return match catalog.routine(schema, RoutineKind::Procedure, name) {
+                Some(_) => Ok(()),
+                None => Err(errors::sp_does_not_exist("PROCEDURE", name)),
+            };
+        }
+        let Level::Table((schema, name)) = &wanted.level else { return Ok(()) };
         let columns: Vec<String> = if let Some(table) = information_schema::find(schema, name) {
             table.columns.iter().map(|(name, ..)| name.to_string()).collect()
         } else if let Some(view) = catalog.find_view(schema, name) {
@@ -255,6 +267,10 @@ impl Wanted {
                     *of_column = of_column.and(*privileges);
                 }
             }
+            Level::Routine((schema, routine)) => {
+                let granted = grants.routines.entry(schema.to_string()).or_default().entry(routine.to_lowercase()).or_default();
+                *granted = granted.and(self.privileges);
+            }
         }
         Ok(())
     }
@@ -287,6 +303,11 @@ impl Wanted {
                 // What is taken for the table is taken for its columns.
                 granted.columns.values_mut().for_each(|of_column| *of_column = of_column.without(self.privileges));
             }
+            Level::Routine((schema, routine)) => {
+                let granted = grants.routines.get_mut(&**schema).and_then(|routines| routines.get_mut(&routine.to_lowercase()));
+                let granted = granted.ok_or_else(|| errors::nonexisting_proc_grant(user, host, routine))?;
+                *granted = granted.without(self.privileges);
+            }
         }
         Ok(())
     }
@@ -313,6 +334,7 @@ fn statement(grant: &Grant, level: &Level, granting: bool, user: &str, host: &st
         Level::Global => "*.*".to_owned(),
         Level::Schema(pattern) => format!("{}.*", quote(pattern)),
         Level::Table((schema, table)) => format!("{}.{}", quote(schema), quote(table)),
+        Level::Routine((schema, routine)) => format!("PROCEDURE {}.{}", quote(schema), quote(routine)),
     };
     let account = quoted_account(user, host);
     if granting {

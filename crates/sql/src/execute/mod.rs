@@ -110,7 +110,12 @@ impl Outcome {
 
 /// Statements about the conditions of the one before leave them as they are.
 pub fn keeps_diagnostics(statement: &Statement) -> bool {
-    matches!(statement, Statement::Show(show) if matches!(show.what, ShowWhat::Warnings { .. } | ShowWhat::Errors { .. }))
+    match statement {
+        Statement::Show(show) => matches!(show.what, ShowWhat::Warnings { .. } | ShowWhat::Errors { .. }),
+        Statement::GetDiagnostics(_) => true,
+        Statement::Signal(signal) => signal.again,
+        _ => false,
+    }
 }
 
 /// Queries whose rows go to the client and nowhere else.
@@ -142,6 +147,7 @@ fn commits_first(statement: &Statement) -> bool {
         DropTable(drop) => !drop.temporary,
         CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. } | AlterDatabase { .. } | DropDatabase { .. } => true,
         CreateUser { .. } | AlterUser { .. } | DropUser { .. } | DropProgram { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_) => true,
+        CreateRoutine(_) | AlterRoutine { .. } => true,
         CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. } => true,
         LockTables(_) => true,
         Maintain { operation, .. } => matches!(operation, Maintenance::Analyze | Maintenance::Optimize | Maintenance::Repair | Maintenance::Check),
@@ -157,6 +163,7 @@ fn is_definition(statement: &Statement) -> bool {
         statement,
         CreateTable(_) | DropTable(_) | CreateView(_) | AlterTable(_) | RenameTable(_) | TruncateTable(_) | CreateIndex(_) | DropIndex { .. } | CreateDatabase { .. }
             | AlterDatabase { .. } | DropDatabase { .. } | CreateUser { .. } | AlterUser { .. } | DropUser { .. } | RenameUser(_) | SetPassword { .. } | Grant(_) | Revoke(_)
+            | CreateRoutine(_) | AlterRoutine { .. } | DropProgram { kind: StoredProgram::Procedure, .. }
             | CreateRole { .. } | DropRole { .. } | SetDefaultRole { .. }
     )
 }
@@ -217,7 +224,13 @@ impl Session {
             Statement::DropRole { if_exists, roles } => self.drop_user("ROLE", *if_exists, roles).await,
             Statement::SetRole(choice) => self.set_role(choice),
             Statement::SetDefaultRole { roles, users } => self.set_default_role(roles, users).await,
+            Statement::CreateRoutine(create) => self.create_routine(create).await,
+            Statement::AlterRoutine { name, characteristics } => self.alter_routine(name, characteristics).await,
+            Statement::DropProgram { kind: StoredProgram::Procedure, if_exists, name } => self.drop_routine(*if_exists, name).await,
             Statement::DropProgram { kind, if_exists, name } => self.drop_program(*kind, *if_exists, name),
+            Statement::Call(call) => self.call(call, sink).await,
+            Statement::Signal(signal) => self.signal(signal).await,
+            Statement::GetDiagnostics(get) => self.get_diagnostics(get).await,
             Statement::RenameUser(renames) => self.rename_user(renames).await,
             Statement::SetPassword { user, password } => self.set_password(user.as_ref(), password).await,
             Statement::Grant(grant) => self.grant(grant, true).await,
@@ -312,10 +325,16 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    fn count_statement(&self, statement: &Statement) {
+    pub(crate) fn count_statement(&self, statement: &Statement) {
         use StatusCounter as C;
         let counter = match statement {
             Statement::Empty { .. } => C::ComEmptyQuery,
+            Statement::CreateRoutine(_) => C::ComCreateProcedure,
+            Statement::AlterRoutine { .. } => C::ComAlterProcedure,
+            Statement::Call(_) => C::ComCallProcedure,
+            Statement::Signal(signal) if signal.again => C::ComResignal,
+            Statement::Signal(_) => C::ComSignal,
+            Statement::GetDiagnostics(_) => C::ComGetDiagnostics,
             Statement::DropProgram { kind, .. } => match kind {
                 StoredProgram::Procedure => C::ComDropProcedure,
                 StoredProgram::Function => C::ComDropFunction,

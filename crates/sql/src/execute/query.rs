@@ -203,6 +203,7 @@ impl Session {
     /// What the session's settings add to a bound query.
     pub(crate) fn adjust(&mut self, bound: &mut BoundQuery) {
         if let Some(limit) = self.state.config.select_limit
+            && !self.in_routine()
             && !matches!(bound.rel.kind, RelKind::Limit { .. })
             && bound.into.is_none()
         {
@@ -485,7 +486,8 @@ impl Session {
     /// Ends the statement with 3024 after MAX_EXECUTION_TIME; stops counting when dropped.
     pub(crate) fn execution_timer(&self, hint_ms: Option<u64>) -> Option<ExecutionTimer> {
         let limit = hint_ms.unwrap_or(self.state.config.max_execution_time_ms);
-        if limit == 0 {
+        // Not for what a routine runs.
+        if limit == 0 || self.in_routine() {
             return None;
         }
         self.state.count(StatusCounter::MaxExecutionTimeSet, 1);

@@ -173,6 +173,20 @@ pub(super) fn tables_priv_table(state: &SessionState) -> Vec<Vec<Value>> {
     all
 }
 
+/// `mysql.procs_priv`. Who has granted it is not kept.
+pub(super) fn procs_priv_table(state: &SessionState) -> Vec<Vec<Value>> {
+    let mut all = Vec::new();
+    for user in state.instance.database().catalog().users() {
+        for (schema, routines) in &user.grants.routines {
+            for (routine, granted) in routines {
+                let on = [t(&user.host), t(schema), t(&user.user), t(routine), t("PROCEDURE"), t("")];
+                all.push(on.into_iter().chain([set_text(*granted), Value::DateTime(DateTime::default())]).collect());
+            }
+        }
+    }
+    all
+}
+
 /// `mysql.columns_priv`.
 pub(super) fn columns_priv_table(state: &SessionState) -> Vec<Vec<Value>> {
     let mut all = Vec::new();

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highkey_table::{CheckOption, ColumnDef, Default, IndexDef, IndexKind, Privileges, ReferenceAction, Table, TableDef, View};
 use highkey_types::{Charset, Collation, DateTime, MySqlError, TimeZone, TypeKind, Value, Warning};
 
-use super::{histograms, indexes, innodb, locks, performance, privileges, threads, waits};
+use super::{histograms, indexes, innodb, locks, performance, privileges, routines, threads, waits};
 use crate::execute;
 use crate::parse::keywords;
 use crate::plan::{VirtualTable, Wanted};
@@ -49,6 +49,8 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("information_schema", "keywords") => keywords().into_iter().map(|(word, reserved)| vec![t(word), Value::Int(i64::from(reserved))]).collect(),
         ("information_schema", "processlist") => show::processes(state).into_iter().map(|p| p.into_row(true)).collect(),
         ("information_schema", "plugins") => plugins(),
+        ("information_schema", "parameters") => routines::parameters(state),
+        ("information_schema", "routines") => routines::routines(state),
         ("information_schema", "schemata") => schemata(state),
         ("information_schema", "tables") => tables(state, wanted),
         ("information_schema", "columns") => columns(state, wanted),
@@ -110,9 +112,10 @@ pub(super) fn rows(state: &SessionState, table: &VirtualTable, wanted: &Wanted, 
         ("mysql", "innodb_index_stats") => innodb::index_statistics(state, wanted, warnings)?,
         ("mysql", "innodb_table_stats") => innodb::table_statistics(state, wanted),
         ("mysql", "time_zone_name") => TimeZone::names().into_iter().zip(1u64..).map(|(name, number)| vec![t(name), u(number)]).collect(),
+        ("mysql", "procs_priv") => privileges::procs_priv_table(state),
         ("mysql", "tables_priv") => privileges::tables_priv_table(state),
         ("mysql", "user") => privileges::user_table(state),
-        // What Highkey does not have: triggers, routines, events, compressed pages and so on.
+        // What Highkey does not have: triggers, events, compressed pages and so on.
         _ => Vec::new(),
     })
 }
@@ -344,7 +347,7 @@ fn column_row(def: &TableDef, position: usize, column: &ColumnDef, privileges: &
 }
 
 /// From IS_NULLABLE on.
-fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec<Value> {
+pub(super) fn type_cells(column: &ColumnDef, key: &str, privileges: &str) -> Vec<Value> {
     let ty = &column.ty;
     let full = ty.to_string();
     let base = full.split(['(', ' ']).next().unwrap_or("").to_owned();

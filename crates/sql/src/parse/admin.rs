@@ -284,7 +284,7 @@ impl Parser<'_> {
     }
 
     fn privileges(&mut self, direction: &str) -> Result<Grant> {
-        let mut grant = Grant { privileges: Vec::new(), roles: Vec::new(), on: None, users: Vec::new(), grant_option: false };
+        let mut grant = Grant { privileges: Vec::new(), roles: Vec::new(), on: None, routine: false, users: Vec::new(), grant_option: false };
         let start = self.position();
         // Only what stands behind them tells roles from dynamic privileges.
         if let Ok(roles) = self.list(Self::role_name)
@@ -320,10 +320,13 @@ impl Parser<'_> {
             }
         }
         if self.kw("ON") {
-            if self.any_kw(&["FUNCTION", "PROCEDURE"]).is_some() {
-                return unsupported("stored programs");
+            if self.kw("FUNCTION") {
+                return unsupported("stored functions");
             }
-            self.kw("TABLE");
+            grant.routine = self.kw("PROCEDURE");
+            if !grant.routine {
+                self.kw("TABLE");
+            }
             let first = if self.sym("*") { None } else { Some(self.ident()?) };
             grant.on = Some(if self.sym(".") {
                 (first, if self.sym("*") { None } else { Some(self.ident_after_dot()?) })

@@ -37,7 +37,12 @@ impl Parser<'_> {
                 }
                 Ok(Statement::AlterUser { if_exists, users, options })
             }
-            "PROCEDURE" | "FUNCTION" => unsupported("stored programs"),
+            "PROCEDURE" => {
+                self.advance();
+                let name = self.object_name()?;
+                Ok(Statement::AlterRoutine { name, characteristics: self.characteristics()? })
+            }
+            "FUNCTION" => unsupported("stored functions"),
             "EVENT" => unsupported("ALTER EVENT"),
             "INSTANCE" => unsupported("ALTER INSTANCE"),
             "SERVER" | "TABLESPACE" | "UNDO" | "LOGFILE" | "RESOURCE" => unsupported("ALTER TABLESPACE"),

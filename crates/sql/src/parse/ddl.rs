@@ -38,7 +38,8 @@ impl Parser<'_> {
                 let (users, options) = self.user_specs()?;
                 Ok(Statement::CreateUser { if_not_exists, users, options })
             }
-            "PROCEDURE" | "FUNCTION" | "AGGREGATE" => unsupported("stored programs"),
+            "PROCEDURE" => self.create_procedure(attributes.definer),
+            "FUNCTION" | "AGGREGATE" => unsupported("stored functions"),
             "TRIGGER" => unsupported("CREATE TRIGGER"),
             "EVENT" => unsupported("CREATE EVENT"),
             "ROLE" => {

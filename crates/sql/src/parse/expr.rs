@@ -370,6 +370,8 @@ impl Parser<'_> {
                 self.advance();
                 ExprKind::Literal(Literal::Bit(value))
             }
+            // Inside a routine they would be its variables.
+            Tok::Param if self.routine.is_some() => return self.fail(),
             Tok::Param => {
                 self.advance();
                 self.params += 1;
@@ -555,6 +557,13 @@ impl Parser<'_> {
             return Ok(self.make(ExprKind::Function(FunctionCall { name, args }), start));
         }
         let column = if self.of_one_table { ColumnRef { schema: None, table: None, column: column.column } } else { column };
+        if !self.of_one_table
+            && column.table.is_none()
+            && let Some(variable) = self.local_named(&column.column)
+        {
+            let kind = self.local_parameter(variable);
+            return Ok(self.make(kind, start));
+        }
         Ok(self.make(ExprKind::Column(column), start))
     }
 

@@ -40,6 +40,8 @@ pub(super) enum Tok {
     Hint(Vec<OptimizerHint>),
     /// `;` or the end of the text.
     End,
+    /// What is no token, where the text has been read beyond a statement.
+    Invalid,
 }
 
 /// Where lexing failed.
@@ -58,9 +60,18 @@ pub(super) struct Lexed {
 
 /// Tokens of the statement that starts at `from`, ended by an [`Tok::End`].
 pub(super) fn lex(sql: &str, from: usize, options: &ParseOptions) -> Result<Lexed, LexError> {
-    let mut lexer = Lexer { sql, bytes: sql.as_bytes(), at: from, options, tokens: Vec::new(), set_vars: Vec::new(), executable: false };
+    let mut lexer = Lexer::new(sql, from, options);
     lexer.run()?;
     Ok(Lexed { tokens: lexer.tokens, set_vars: lexer.set_vars, end: lexer.at })
+}
+
+/// All tokens of the text from `from` on: a statement that holds others, and what may follow it. Each semicolon is an [`Tok::End`], and hints are left out.
+pub(super) fn lex_all(sql: &str, from: usize, options: &ParseOptions) -> Lexed {
+    let mut lexer = Lexer { all: true, ..Lexer::new(sql, from, options) };
+    if let Err(LexError { at }) = lexer.run() {
+        lexer.tokens.push(Token { kind: Tok::Invalid, start: at, end: at });
+    }
+    Lexed { tokens: lexer.tokens, set_vars: Vec::new(), end: sql.len() }
 }
 
 struct Lexer<'a> {
@@ -72,6 +83,8 @@ struct Lexer<'a> {
     set_vars: Vec<Result<SetVarHint, MalformedHint>>,
     /// Inside `/*! … */`.
     executable: bool,
+    /// Semicolons do not end it.
+    all: bool,
 }
 
 const SYMBOLS: &[&str] = &[
@@ -83,7 +96,11 @@ fn is_ident_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b >= 0x80
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
+    fn new(sql: &'a str, from: usize, options: &'a ParseOptions) -> Lexer<'a> {
+        Lexer { sql, bytes: sql.as_bytes(), at: from, options, tokens: Vec::new(), set_vars: Vec::new(), executable: false, all: false }
+    }
+
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }
@@ -114,7 +131,9 @@ impl Lexer<'_> {
                     self.push(Tok::End, start);
                     self.tokens.last_mut().expect("just pushed").end = start;
                     self.at += 1;
-                    return Ok(());
+                    if !self.all {
+                        return Ok(());
+                    }
                 }
                 b'\'' => self.string(b'\'', false, start)?,
                 b'"' if self.options.ansi_quotes => self.quoted_ident(b'"', start)?,

@@ -16,6 +16,7 @@ mod parser;
 pub mod print;
 mod query;
 mod replica;
+mod routine;
 mod set;
 mod show;
 mod types;

@@ -6,7 +6,8 @@ use highkey_types::MySqlError;
 
 use super::ast::{ObjectName, SetVarHint, Span, Statement, UserName};
 use super::hints::MalformedHint;
-use super::lexer::{LexError, Lexed, Tok, Token, lex};
+use super::lexer::{LexError, Lexed, Tok, Token, lex, lex_all};
+use super::routine::{RoutineState, begins_routine};
 use super::{ParseOptions, Parsed};
 use crate::stack;
 
@@ -36,6 +37,8 @@ pub(super) struct Parser<'a> {
     pub tables: usize,
     /// Columns are those of one table, whatever is written before their names.
     pub of_one_table: bool,
+    /// The routine whose definition is being parsed.
+    pub routine: Option<Box<RoutineState>>,
     /// Start of the statement, for line numbers.
     from: usize,
     /// There is something before the end that is no token.
@@ -69,11 +72,23 @@ pub(super) fn parse_statement(sql: &str, from: usize, options: ParseOptions) -> 
         return Err(parser.error());
     }
     let text_end = parser.tokens[parser.at].start;
+    // Behind a routine there may be more.
+    let end = if parser.at + 1 < parser.tokens.len() { text_end + 1 } else { end };
+    parser.tokens.truncate(parser.at + 1);
     let next = (!sql[end..].trim_start().is_empty()).then_some(end);
     let digest = super::digest::text(sql, &parser.tokens);
     let text = start..text_end.max(start);
     let set_vars = set_vars.into_iter().map(|hint| hint.map_err(|malformed| hint_warning(sql, &text, malformed))).collect();
     Ok(Parsed { statement, params: parser.params, text, next, digest, set_vars })
+}
+
+/// The SET_VAR hints of a statement inside a routine, which is the `text` of `sql`.
+pub(super) fn hints_of(sql: &str, text: Range<usize>, options: &ParseOptions) -> Result<Vec<std::result::Result<SetVarHint, String>>> {
+    if !sql[text.clone()].to_ascii_uppercase().contains("SET_VAR") {
+        return Ok(Vec::new());
+    }
+    let Lexed { set_vars, .. } = lex(&sql[..text.end], text.start, options).map_err(|LexError { at }| syntax_error(sql, text.start, at))?;
+    Ok(set_vars.into_iter().map(|hint| hint.map_err(|malformed| hint_warning(sql, &text, malformed))).collect())
 }
 
 /// The warning 1064 of a hint that cannot be read, in a statement with this `text`.
@@ -89,7 +104,12 @@ fn hint_warning(sql: &str, text: &Range<usize>, MalformedHint { at, what }: Malf
 impl<'a> Parser<'a> {
     /// A parser at the start of a statement, and where the statement's text ends.
     pub fn new(sql: &'a str, from: usize, options: ParseOptions) -> Result<(Parser<'a>, usize)> {
-        let Lexed { tokens, set_vars, end } = lex(sql, from, &options).map_err(|LexError { at }| syntax_error(sql, from, at))?;
+        let mut lexed = lex(sql, from, &options).map_err(|LexError { at }| syntax_error(sql, from, at))?;
+        let is = |at: usize, keyword: &str| lexed.tokens.get(at).is_some_and(|t| matches!(t.kind, Tok::Word { .. }) && sql[t.start..t.end].eq_ignore_ascii_case(keyword));
+        if begins_routine(is) {
+            lexed = lex_all(sql, from, &options);
+        }
+        let Lexed { tokens, set_vars, end } = lexed;
         let start = tokens.first().map_or(from, |t| t.start);
         let has_comment = !sql[from..start].trim().is_empty();
         let parser = Parser {
@@ -105,6 +125,7 @@ impl<'a> Parser<'a> {
             selects: 0,
             tables: 0,
             of_one_table: false,
+            routine: None,
             from: start,
             has_comment,
         };
@@ -141,6 +162,15 @@ impl<'a> Parser<'a> {
 
     pub fn at_end(&self) -> bool {
         *self.peek() == Tok::End
+    }
+
+    /// Takes the semicolon behind a statement of a routine.
+    pub fn semicolon(&mut self) -> Result<()> {
+        if self.at_end() && self.at + 1 < self.tokens.len() {
+            self.at += 1;
+            return Ok(());
+        }
+        self.fail()
     }
 
     /// Byte where the current token starts.
@@ -477,7 +507,7 @@ impl<'a> Parser<'a> {
             "SHOW" => self.show(),
             "DESCRIBE" | "DESC" | "EXPLAIN" => self.describe(),
             "KILL" | "FLUSH" | "SHUTDOWN" | "RESET" | "PURGE" | "CHECK" | "ANALYZE" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.admin(),
-            "CALL" => unsupported("stored procedures"),
+            "CALL" => self.call_statement(),
             "HANDLER" => unsupported("HANDLER"),
             "INSTALL" | "UNINSTALL" => self.plugin(),
             "HELP" => unsupported("HELP"),
@@ -493,7 +523,8 @@ impl<'a> Parser<'a> {
                 self.stop_replica()
             }
             "BINLOG" => self.binlog(),
-            "SIGNAL" | "RESIGNAL" | "GET" => unsupported("SIGNAL and diagnostics"),
+            "SIGNAL" | "RESIGNAL" => self.signal(),
+            "GET" => self.get_diagnostics(),
             "CACHE" => unsupported("key caches"),
             "RESTART" => unsupported("RESTART"),
             _ => self.fail(),

@@ -272,7 +272,11 @@ impl Parser<'_> {
     fn limit_value(&mut self) -> Result<Expr> {
         match self.peek() {
             Tok::Int(_) | Tok::Param => self.expr(),
-            _ => self.fail(),
+            _ => match self.local() {
+                Some(variable) if self.local_is_integer(variable) => self.expr(),
+                Some(_) => Err(errors::wrong_spvar_type_in_limit()),
+                None => self.fail(),
+            },
         }
     }
 
@@ -307,15 +311,12 @@ impl Parser<'_> {
             let charset = self.charset_clause()?;
             return Ok(Into::Outfile { path, charset, format: self.file_format()? });
         }
-        let names = self.list(|p| match p.peek() {
-            Tok::UserVar(name) => {
-                let name = name.clone();
-                p.advance();
-                Ok(name)
-            }
-            _ => p.fail(),
-        })?;
-        Ok(Into::Variables(names))
+        let targets = self.list(Self::target)?;
+        let names = targets.iter().map(|target| if let Target::User(name) = target { Some(name.clone()) } else { None });
+        Ok(match names.collect::<Option<Vec<_>>>() {
+            Some(names) => Into::Variables(names),
+            None => Into::Targets(targets),
+        })
     }
 
     /// `( [base] [PARTITION BY …] [ORDER BY …] [frame] )`.

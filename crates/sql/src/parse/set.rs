@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(Statement::SetPassword { user, password })
     }
 
-    fn set_item(&mut self, inherited: &mut Option<VariableScope>) -> Result<SetItem> {
+    pub(super) fn set_item(&mut self, inherited: &mut Option<VariableScope>) -> Result<SetItem> {
         if let Tok::UserVar(name) = self.peek().clone() {
             self.advance();
             self.assign_sign()?;
@@ -113,7 +113,7 @@ impl Parser<'_> {
         if self.kw("DEFAULT") {
             return Ok(SetValue::Default);
         }
-        let alone = matches!(self.peek_at(1), Tok::End | Tok::Sym(","));
+        let alone = matches!(self.peek_at(1), Tok::End | Tok::Sym(",")) && self.local().is_none();
         if let (true, Some(word)) = (alone, self.word())
             && !["NULL", "TRUE", "FALSE", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_USER"].iter().any(|k| word.eq_ignore_ascii_case(k))
         {

@@ -20,7 +20,7 @@ fn every_form_parses() {
 
 #[test]
 fn what_is_not_built_says_so() {
-    for sql in ["CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "CALL p()", "SELECT MATCH(a) AGAINST('x')", "LOAD DATA INFILE 'f' INTO TABLE t PARTITION (p)"] {
+    for sql in ["CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "SELECT MATCH(a) AGAINST('x')", "LOAD DATA INFILE 'f' INTO TABLE t PARTITION (p)"] {
         assert_eq!(error(sql).code, 1235, "{sql}");
     }
 }
@@ -187,4 +187,75 @@ fn damaged_statements_are_errors_not_panics() {
         let text: String = chars.into_iter().collect();
         let _ = parse(&text, 0, ParseOptions::default());
     }
+}
+
+fn program(body: &str) -> Program {
+    match one(&format!("CREATE PROCEDURE p(a INT, OUT b INT) {body}")) {
+        Statement::CreateRoutine(create) => create.program,
+        other => panic!("{body}: {other:?}"),
+    }
+}
+
+/// The steps of a body, each as its kind and where it leads.
+fn steps(body: &str) -> Vec<String> {
+    let step = |step: Step| match step.instruction {
+        Instruction::Run(run) => format!("run {}", run.text),
+        Instruction::SelectInto { query, into } => format!("{} into {into:?}", query.text),
+        Instruction::Set { variable, value, .. } => format!("set {variable} from {:?}", value.locals),
+        Instruction::JumpUnless { to, resume, .. } => format!("unless {to} or {resume}"),
+        Instruction::Jump(to) => format!("jump {to}"),
+        Instruction::Declare { handler, after } => format!("declare {handler} to {after}"),
+        Instruction::EndHandler { to } => format!("handled {to:?}"),
+        Instruction::Leave { handlers, cursors } => format!("leave {handlers:?} {cursors:?}"),
+        Instruction::Open(cursor) => format!("open {cursor}"),
+        Instruction::Fetch { cursor, into } => format!("fetch {cursor} {into:?}"),
+        Instruction::Close(cursor) => format!("close {cursor}"),
+        Instruction::CaseNotFound => "no case".to_string(),
+    };
+    program(body).steps.into_iter().map(step).collect()
+}
+
+#[test]
+fn bodies_become_steps() {
+    assert_eq!(steps("SELECT a, b"), ["run SELECT a, b"]);
+    assert_eq!(steps("IF a THEN DO 1; ELSEIF b THEN DO 2; ELSE DO 3; END IF"), ["unless 3 or 7", "run DO 1", "jump 7", "unless 6 or 7", "run DO 2", "jump 7", "run DO 3"]);
+    assert_eq!(steps("WHILE a DO DO 1; END WHILE"), ["unless 3 or 3", "run DO 1", "jump 0"]);
+    assert_eq!(steps("REPEAT DO 1; UNTIL a END REPEAT"), ["run DO 1", "unless 0 or 2"]);
+    assert_eq!(steps("l: LOOP IF a THEN LEAVE l; END IF; ITERATE l; END LOOP l"), ["unless 2 or 2", "jump 4", "jump 0", "jump 0"]);
+    assert_eq!(steps("CASE a WHEN 1 THEN DO 1; END CASE"), ["set 2 from [0]", "unless 4 or 5", "run DO 1", "jump 5", "no case"]);
+    assert_eq!(
+        steps("BEGIN DECLARE c CURSOR FOR SELECT 1; DECLARE EXIT HANDLER FOR 1062 DO 1; OPEN c; FETCH c INTO a, b; CLOSE c; END"),
+        ["declare 0 to 3", "run DO 1", "handled Some(6)", "open 0", "fetch 0 [0, 1]", "close 0", "leave 0..1 0..1"]
+    );
+    assert_eq!(steps("l: BEGIN DECLARE x INT DEFAULT a; DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END; LEAVE l; END"), [
+        "set 2 from [0]",
+        "declare 0 to 3",
+        "handled None",
+        "leave 0..1 0..0",
+        "jump 6",
+        "leave 0..1 0..0",
+    ]);
+    assert_eq!(steps("SELECT 1, 2 INTO b, @x"), [r#"SELECT 1, 2 INTO b, @x into [Local(1), User("x")]"#]);
+    assert_eq!(steps("SET @x = a, b = a + @x"), ["run SET @x = a", "set 1 from [0]"]);
+}
+
+#[test]
+fn variables_come_before_columns() {
+    let Instruction::Run(run) = program("UPDATE t SET b = a + t.b, c = B WHERE a = `b` LIMIT a").steps.remove(0).instruction else { panic!() };
+    assert_eq!(run.locals, [0, 1, 0, 1, 0]);
+    let inner = program("BEGIN DECLARE a INT; SELECT a; END").steps.remove(1).instruction;
+    assert!(matches!(inner, Instruction::Run(run) if run.locals == [2]));
+}
+
+#[test]
+fn a_routine_ends_where_its_body_does() {
+    let sql = "CREATE DEFINER=`u`@`h` PROCEDURE p( IN a INT ) COMMENT 'x' BEGIN SELECT 1; SELECT 2; END ; SELECT 3";
+    let first = parse(sql, 0, ParseOptions::default()).unwrap();
+    assert_eq!(&sql[first.next.unwrap()..], " SELECT 3");
+    let Statement::CreateRoutine(create) = first.statement else { panic!() };
+    assert_eq!((create.parameters.as_str(), create.body.as_str()), (" IN a INT ", "BEGIN SELECT 1; SELECT 2; END"));
+    assert_eq!((first.params, create.characteristics.comment.as_deref()), (0, Some("x")));
+    let dumped = "/*!50003 CREATE*/ /*!50020 DEFINER=`u`@`h`*/ /*!50003 PROCEDURE `p`()\nBEGIN\n  SELECT 1;\nEND */";
+    assert!(matches!(one(dumped), Statement::CreateRoutine(_)));
+    assert_eq!(error("CREATE PROCEDURE p() BEGIN SELECT 1").code, 1064);
 }

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use crate::bind::{self, AssignedValue, BoundDelete, BoundInsert, BoundUpdate};
 use crate::execute::{self, BoundTables, Failure, KeptQueries, Outcome};
 use crate::fast::FastQuery;
-use crate::parse::ast::{PrepareSource, Statement};
+use crate::parse::ast::{PrepareSource, RoutineStatement, Statement};
 use crate::parse::{self, Parsed};
 use crate::plan::{BoundQuery, CompareBy, Expr, ExprKind, ExprType, SubqueryKind};
 use crate::session::{Executor, KeptDigest, PreparedInfo, ResultSink, Session, SessionState, StatusCounter, error, error::err};
@@ -55,6 +55,20 @@ impl PreparedStatement {
         static STATEMENTS: AtomicU64 = AtomicU64::new(0);
         let number = STATEMENTS.fetch_add(1, Ordering::Relaxed);
         PreparedStatement { number, text, params: parsed.params, parsed, digest: KeptDigest::default(), plan: Mutex::new(None), bound_anew: AtomicU32::new(0), from_text: false, database: None }
+    }
+
+    /// A statement of a routine, which runs in the routine's schema. Its parameters are the routine's variables.
+    pub fn of_routine(statement: &RoutineStatement, schema: &Str) -> PreparedStatement {
+        let text: Arc<str> = statement.text.as_str().into();
+        let parsed = Parsed {
+            statement: statement.statement.clone(),
+            params: statement.locals.len(),
+            text: 0..text.len(),
+            next: None,
+            digest: "".into(),
+            set_vars: statement.set_vars.clone(),
+        };
+        PreparedStatement { database: Some(schema.clone()), ..PreparedStatement::new(text, parsed) }
     }
 }
 
@@ -181,7 +195,9 @@ impl Session {
         match &parsed.statement {
             Statement::Empty { .. } => return Err(error::empty_query()),
             Statement::Explain { statement, .. } if matches!(**statement, Statement::LoadData(_)) => return Err(error::unsupported_ps()),
-            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_) | Statement::CreateRole { .. } | Statement::DropRole { .. } => {
+            Statement::Begin { .. } | Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_) | Statement::LoadData(_) | Statement::LockTables(_) | Statement::UnlockTables | Statement::Use(_) | Statement::Xa(_) | Statement::Binlog(_)
+            | Statement::CreateRoutine(_) | Statement::AlterRoutine { .. } | Statement::DropProgram { .. } | Statement::Signal(_) | Statement::GetDiagnostics(_)
+            | Statement::CreateRole { .. } | Statement::DropRole { .. } => {
                 return Err(error::unsupported_ps());
             }
             _ => {}
@@ -310,7 +326,10 @@ impl Session {
         }
         let settings = Settings::of(self);
         let collation = self.state.config.collation_connection;
-        let types: Vec<ExprType> = self.state.params.iter().map(|value| bind::param_type(value, collation)).collect();
+        let types: Vec<ExprType> = match self.state.declared_types.as_slice() {
+            [] => self.state.params.iter().map(|value| bind::param_type(value, collation)).collect(),
+            declared => declared.to_vec(),
+        };
         let kept = statement.plan.lock().clone();
         if let Some(kept) = kept
             && kept.settings == settings
@@ -428,7 +447,13 @@ impl Session {
         self.state.count(StatusCounter::ComStmtExecute, 1);
         self.state.params = using.iter().map(|v| self.state.user_vars.get(v.to_lowercase().as_str()).map_or(Value::Null, |(value, _)| value.clone())).collect();
         self.statement_text = statement.text.clone();
-        self.run_prepared(&statement, None, sink).await
+        let outcome = self.run_prepared(&statement, None, sink).await?;
+        for out in std::mem::take(&mut self.routines.out_parameters) {
+            if let Some(name) = using.get(out.index) {
+                self.state.user_vars.insert(name.to_lowercase().into(), (out.value, out.ty.collation));
+            }
+        }
+        Ok(outcome)
     }
 
     /// DEALLOCATE PREPARE name.

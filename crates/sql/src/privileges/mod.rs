@@ -143,9 +143,27 @@ impl Access {
         columns.into_iter().flatten().fold(self.table(schema, table), |all, (_, granted)| all.and(*granted))
     }
 
+    /// What it may do with a stored routine.
+    pub fn routine(&self, schema: &str, name: &str) -> Privileges {
+        let granted = self.grants().routines.get(schema).and_then(|routines| routines.get(&name.to_lowercase()));
+        self.schema(schema).and(granted.copied().unwrap_or_default())
+    }
+
+    /// Error 1370.
+    pub fn check_routine(&self, wanted: Privileges, schema: &str, name: &str) -> Result<(), MySqlError> {
+        let missing = wanted.without(self.routine(schema, name));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let command = missing.names().collect::<Vec<_>>().join(", ").to_lowercase();
+        Err(errors::procaccess_denied_error(command, &self.account.user, &self.account.host, format!("{schema}.{name}")))
+    }
+
     /// The schema is listed: it may do something there.
     pub fn sees_schema(&self, schema: &str) -> bool {
-        self.schema(schema).has_any(Privileges::OF_SCHEMA.and(Privileges::SHOW_DATABASES).and(Privileges::GRANT)) || self.grants().tables.contains_key(schema)
+        self.schema(schema).has_any(Privileges::OF_SCHEMA.and(Privileges::SHOW_DATABASES).and(Privileges::GRANT)) 
+            || self.grants().tables.contains_key(schema)
+            || self.grants().routines.contains_key(schema)
     }
 
     /// The table is listed: it may do something with it.

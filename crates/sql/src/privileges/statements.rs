@@ -200,6 +200,16 @@ impl Session {
             Statement::SetPassword { user: Some(user), .. } if !state.is_own(user) => {
                 if access.global().has(Privileges::CREATE_USER) { Ok(()) } else { access.check_schema(Privileges::UPDATE, "mysql") }
             }
+            Statement::CreateRoutine(create) => {
+                access.check_schema(Privileges::CREATE_ROUTINE, &state.schema_of(create.name.schema.as_deref())?)?;
+                match &create.definer {
+                    Some(definer) if !state.is_own(definer) => access.check_dynamic("SET_USER_ID"),
+                    _ => Ok(()),
+                }
+            }
+            Statement::AlterRoutine { name, .. } | Statement::DropProgram { kind: StoredProgram::Procedure, name, .. } => {
+                access.check_routine(Privileges::ALTER_ROUTINE, &state.schema_of(name.schema.as_deref())?, &name.name)
+            }
             Statement::DropProgram { kind, name, .. } => {
                 let schema = state.schema_of(name.schema.as_deref())?;
                 let wanted = match kind {

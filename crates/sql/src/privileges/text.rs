@@ -62,6 +62,12 @@ pub fn grant_statements(account: &UserDef, grants: &Grants, roles: &BTreeSet<Acc
             lines.push(format!("GRANT {granted} ON {}.{} TO {grantee}{}", quote(schema), quote(table), option(of_table.table.has(Privileges::GRANT))));
         }
     }
+    for (schema, routines) in &grants.routines {
+        for (routine, granted) in routines {
+            let on = format!("PROCEDURE {}.{}", quote(schema), quote(routine));
+            lines.push(format!("GRANT {} ON {on} TO {grantee}{}", list(*granted), option(granted.has(Privileges::GRANT))));
+        }
+    }
     for (roles, option) in [(roles, ""), (&grants.administered, " WITH ADMIN OPTION")] {
         if !roles.is_empty() {
             lines.push(format!("GRANT {} TO {grantee}{option}", quoted_roles(roles)));

@@ -104,14 +104,7 @@ impl Config {
                 no_unsigned_subtraction: modes.has(SqlModes::NO_UNSIGNED_SUBTRACTION),
             },
             strict: modes.has(SqlModes::STRICT),
-            parse: ParseOptions {
-                ansi_quotes: modes.has(SqlModes::ANSI_QUOTES),
-                pipes_as_concat: modes.has(SqlModes::PIPES_AS_CONCAT),
-                no_backslash_escapes: modes.has(SqlModes::NO_BACKSLASH_ESCAPES),
-                high_not_precedence: modes.has(1 << 29),
-                ignore_space: modes.has(8),
-                real_as_float: modes.has(1),
-            },
+            parse: parse_options(modes),
             time_zone: TimeZone::parse(&values.text("time_zone")).unwrap_or_else(TimeZone::system),
             collation_connection: Collation::by_name(&values.text("collation_connection")).unwrap_or_else(Collation::utf8mb4),
             charset_client: charset("character_set_client"),
@@ -172,6 +165,18 @@ impl Config {
             rows_query: values.bool("binlog_rows_query_log_events"),
             events: event_source(values, modes),
         }
+    }
+}
+
+/// How text is read under these modes.
+pub fn parse_options(modes: SqlModes) -> ParseOptions {
+    ParseOptions {
+        ansi_quotes: modes.has(SqlModes::ANSI_QUOTES),
+        pipes_as_concat: modes.has(SqlModes::PIPES_AS_CONCAT),
+        no_backslash_escapes: modes.has(SqlModes::NO_BACKSLASH_ESCAPES),
+        high_not_precedence: modes.has(1 << 29),
+        ignore_space: modes.has(8),
+        real_as_float: modes.has(1),
     }
 }
 

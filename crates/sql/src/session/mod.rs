@@ -42,9 +42,12 @@ use crate::parse::ast::Statement;
 use crate::parse::{self, Parsed};
 use crate::prepared::{CutText, Patterns, PreparedStatement, PreparedStatements, StatementPatterns, file_error};
 use crate::replica::{Replay, SourceTransaction};
+use crate::routine::Routines;
 use crate::variables::SqlModes;
 
 pub use config::Executor;
+pub(crate) use config::parse_options;
+pub(crate) use diagnostics::{Diagnostics, SignalItems};
 pub(crate) use digests::{KeptDigest, Sums, hash as digest_hash};
 pub use accounts::{authentication_string, check_plugin, verify_caching_sha2};
 pub use events::binlog_options;
@@ -55,7 +58,7 @@ pub(crate) use process::stage_name;
 pub use process::{Interruption, ProcessEntry, ProcessSnapshot, ProgressReport};
 pub use sink::{Column, ColumnFlags, LocalInfile, OkSummary, ResultSink, StatusFlags};
 pub use state::SessionState;
-pub(crate) use state::{LockedName, blocking};
+pub(crate) use state::{Actor, LockedName, blocking};
 use state::clock_micros;
 pub(crate) use status::NEVER;
 pub use status::{Status, StatusCounter};
@@ -76,6 +79,10 @@ pub struct ClientFlags {
     pub multi_statements: bool,
     /// CLIENT_LOCAL_FILES.
     pub local_files: bool,
+    /// CLIENT_MULTI_RESULTS: a CALL may answer several result sets.
+    pub multi_results: bool,
+    /// CLIENT_PS_MULTI_RESULTS: so may one that was prepared, and the values of OUT parameters are one of them.
+    pub ps_multi_results: bool,
 }
 
 /// Who connected, after authentication.
@@ -134,7 +141,7 @@ pub struct Session {
     /// COMMIT RELEASE, SHUTDOWN by this session: the connection is to be closed.
     close_requested: bool,
     /// The running statement is SHOW WARNINGS or one like it.
-    about_conditions: bool,
+    pub(crate) about_conditions: bool,
     /// USE changed the database in the running statement.
     pub(crate) schema_changed: bool,
     /// The running statement as it was written; a prepared one's own text.
@@ -157,6 +164,8 @@ pub struct Session {
     pub(crate) profile: Option<Profile>,
     /// Rows that the running statement sent, where that is not the number that FOUND_ROWS() tells.
     pub(crate) rows_sent: Option<u64>,
+    /// What it knows of stored routines, and those that are running.
+    pub(crate) routines: Routines,
     /// Temporary tables that have been dropped, until the transaction is over that may have rows in them.
     left_tables: Vec<Arc<Table>>,
 }
@@ -224,6 +233,7 @@ impl Session {
             gtid: gtid::NextGtid::default(),
             unhinted: set_var::Unhinted::default(),
             own_database: None,
+            routines: Routines::default(),
             left_tables: Vec::new(),
         }
     }
@@ -316,6 +326,9 @@ impl Session {
     /// Runs a statement that keeps its plan, up to its closing bracket. `cursor` as for `run_prepared`.
     async fn run_kept(&mut self, statement: &PreparedStatement, cursor: Option<u32>, sink: &mut dyn ResultSink) -> io::Result<()> {
         let outcome = AssertUnwindSafe(self.run_prepared(statement, cursor, sink)).catch_unwind().await;
+        if matches!(outcome, Ok(Ok(_))) {
+            self.send_out_parameters(sink);
+        }
         self.leave(outcome.unwrap_or_else(|cause| Err(Failure::panicked(&*cause))), Digested::Kept(statement), false, sink).await?;
         Ok(())
     }
@@ -361,6 +374,8 @@ impl Session {
 
     /// The closing bracket: ends the transaction of an autocommit statement, undoes a failed one, answers.
     async fn leave(&mut self, outcome: Result<Outcome, Failure>, digested: Digested<'_>, more: bool, sink: &mut dyn ResultSink) -> io::Result<bool> {
+        // A panic has left them where they were.
+        self.leave_routines(0);
         let answer = match outcome {
             Ok(outcome) => match self.transaction_end_statement(Ok(())).await {
                 Ok(()) => Ok(outcome),
@@ -380,6 +395,7 @@ impl Session {
                 self.abandon_transaction();
                 self.state.bind_params = false;
                 self.state.param_types.clear();
+                self.state.declared_types.clear();
                 Err(e)
             }
             Err(Failure::Io(e)) => {
@@ -405,6 +421,7 @@ impl Session {
             }
         }
         self.state.params.clear();
+        self.state.declared_types.clear();
         self.finish_process(digested, done);
         if sink.wants_flush() {
             sink.flush().await?;
@@ -467,7 +484,7 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, outcome: Outcome, more: bool, sink: &mut dyn ResultSink) {
+    pub(crate) fn answer(&mut self, outcome: Outcome, more: bool, sink: &mut dyn ResultSink) {
         let mut status = self.status_flags();
         if more && !self.close_requested {
             status.0 |= StatusFlags::MORE_RESULTS_EXISTS;
@@ -504,7 +521,7 @@ impl Session {
     }
 
     /// What ended the statement by its right name: a timeout is no KILL.
-    fn name_interruption(&self, e: MySqlError) -> MySqlError {
+    pub(crate) fn name_interruption(&self, e: MySqlError) -> MySqlError {
         if e.code != 1317 && e.code != 3024 {
             return e;
         }

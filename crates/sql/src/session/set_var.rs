@@ -64,7 +64,7 @@ impl Session {
     }
 
     /// The statement is over: its hints are, too.
-    pub(super) fn end_set_vars(&mut self) {
+    pub(crate) fn end_set_vars(&mut self) {
         if let Some(before) = self.unhinted.next_insert_id.take() {
             self.state.next_insert_id = before;
         }

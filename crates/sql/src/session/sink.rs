@@ -58,6 +58,8 @@ impl StatusFlags {
     pub const CURSOR_EXISTS: u16 = 64;
     pub const LAST_ROW_SENT: u16 = 128;
     pub const NO_BACKSLASH_ESCAPES: u16 = 512;
+    /// The row of the result set is the values of OUT parameters.
+    pub const PS_OUT_PARAMS: u16 = 4096;
     pub const IN_TRANS_READONLY: u16 = 8192;
     pub const SESSION_STATE_CHANGED: u16 = 16384;
 

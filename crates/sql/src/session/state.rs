@@ -57,6 +57,8 @@ pub struct SessionState {
     pub params: Vec<Value>,
     /// Their types, while a statement is bound that is kept for other values of these types.
     pub param_types: Vec<ExprType>,
+    /// Their types where they are variables of a routine, which have types of their own; empty: by their values.
+    pub declared_types: Vec<ExprType>,
     /// Bind parameters in as literals.
     pub bind_params: bool,
     /// Start of the running statement, microseconds since 1970 UTC.
@@ -80,6 +82,15 @@ pub struct SessionState {
     accounts_version: u64,
     /// How often `access` has been made.
     access_version: u64,
+}
+
+/// As whom a session does what it does.
+pub(crate) struct Actor {
+    user: String,
+    host: String,
+    unrestricted: bool,
+    /// The active ones.
+    roles: BTreeSet<AccountName>,
 }
 
 impl SessionState {
@@ -109,6 +120,7 @@ impl SessionState {
             row_count: 0,
             params: Vec::new(),
             param_types: Vec::new(),
+            declared_types: Vec::new(),
             bind_params: false,
             now_micros: 0,
             strict_dml: false,
@@ -181,6 +193,26 @@ impl SessionState {
         if let Some(account) = catalog.user(&self.client.account_user, &self.client.account_host) {
             self.active_roles = RoleSettings::of(&self.instance.globals()).initial(&catalog, &account);
         }
+    }
+
+    /// The account `user`@`host`, with the roles that its sessions begin with.
+    pub(crate) fn actor(&self, user: &str, host: &str) -> Actor {
+        let catalog = self.instance.database().catalog();
+        let roles = catalog.user(user, host).map(|account| RoleSettings::of(&self.instance.globals()).initial(&catalog, &account));
+        Actor { user: user.to_owned(), host: host.to_owned(), unrestricted: false, roles: roles.unwrap_or_default() }
+    }
+
+    /// From here on the session does what it does as another account. Returns as which until now.
+    pub(crate) fn act_as(&mut self, actor: Actor) -> Actor {
+        let client = &mut self.client;
+        let before = Actor {
+            user: std::mem::replace(&mut client.account_user, actor.user),
+            host: std::mem::replace(&mut client.account_host, actor.host),
+            unrestricted: std::mem::replace(&mut client.unrestricted, actor.unrestricted),
+            roles: std::mem::replace(&mut self.active_roles, actor.roles),
+        };
+        self.load_access();
+        before
     }
 
     /// Grants are in force from the next statement on.
@@ -482,6 +514,10 @@ impl BindContext for SessionState {
 
     fn param_type(&self, index: usize) -> Option<&ExprType> {
         self.param_types.get(index)
+    }
+
+    fn declared_type(&self, index: usize) -> Option<&ExprType> {
+        self.declared_types.get(index)
     }
 
     fn system_var(&self, scope: Option<VariableScope>, name: &str) -> Result<Value, MySqlError> {

@@ -1,6 +1,6 @@
 //! SHOW and DESCRIBE.
 //!
-//! Each form makes an [`Answer`]: columns and rows. LIKE filters its first column, WHERE is any condition over its columns.
+//! Each form makes an [`Answer`]: columns and rows. LIKE filters the column of names (the first one, but of routines), WHERE is any condition over its columns.
 
 mod binlog;
 mod create;
@@ -10,7 +10,7 @@ mod innodb;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use highkey_table::{AccountName, DYNAMIC_PRIVILEGES, MetadataObject, Table, UserDef, View};
+use highkey_table::{AccountName, DYNAMIC_PRIVILEGES, MetadataObject, RoutineKind, Table, UserDef, View};
 use highkey_types::{Collation, Level, MySqlError, Str, Value};
 
 use crate::bind;
@@ -21,8 +21,10 @@ use crate::parse::ast::{ObjectName, Show, ShowFilter, ShowWhat, UserName, Variab
 use crate::plan::{ExprType, Field};
 use crate::privileges::{RoleSettings, column_cell, grant_statements, grants_with_roles, role_name};
 use crate::replica;
+use crate::routine;
 use crate::session::error::{self, err};
 use crate::session::SessionState;
+use crate::variables::SqlModes;
 
 pub use create::definition;
 pub use crate::parse::print::quote;
@@ -73,7 +75,8 @@ pub fn show(state: &mut SessionState, show: &Show) -> Result<Answer, MySqlError>
                 ShowWhat::Tables { .. } | ShowWhat::TableStatus { .. } | ShowWhat::Databases => Collation::by_name("utf8mb4_bin").unwrap_or_else(Collation::utf8mb4),
                 _ => Collation::by_name("utf8mb4_general_ci").unwrap_or_else(Collation::utf8mb4),
             };
-            answer.rows.retain(|row| row[0].as_str().is_some_and(|s| collation.like(s.as_bytes(), pattern.as_bytes(), Some('\\'))));
+            let named = usize::from(matches!(show.what, ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus));
+            answer.rows.retain(|row| row[named].as_str().is_some_and(|s| collation.like(s.as_bytes(), pattern.as_bytes(), Some('\\'))));
         }
         Some(ShowFilter::Where(condition)) => {
             let bound = bind::bind_fields_expr(condition, &answer.fields, true, state)?;
@@ -161,6 +164,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
             let heading = format!("CREATE USER for {}@{}", account.user, account.host);
             renamed(Answer::new("User s256", vec![vec![t(create::user(&account))]]), heading)
         }
+        ShowWhat::CreateOther { kind, name } if kind == "PROCEDURE" => create_procedure(state, name)?,
         ShowWhat::CreateOther { kind, name } => return Err(err(1305, format!("{kind} {} does not exist", name.name))),
         ShowWhat::Variables { scope } => {
             let global = *scope == Some(VariableScope::Global);
@@ -226,7 +230,7 @@ fn make(state: &mut SessionState, what: &ShowWhat, filter: Option<&ShowFilter>) 
         }
         ShowWhat::ProcedureStatus | ShowWhat::FunctionStatus => Answer::new(
             "Db s64;Name s64;Type s9;Definer s93;Modified d;Created d;Security_type s7;Comment S;character_set_client s64;collation_connection s64;Database Collation s64",
-            Vec::new(),
+            if matches!(what, ShowWhat::ProcedureStatus) { information_schema::routines::status(state, RoutineKind::Procedure) } else { Vec::new() },
         ),
         ShowWhat::BinaryLogs => binlog::files(state)?,
         ShowWhat::BinaryLogStatus => binlog::status(state)?,
@@ -303,6 +307,17 @@ fn create_view(state: &SessionState, view: &View) -> Answer {
     let def = view.def();
     let row = vec![t(&def.name), t(execute::view::definition(state, view)), t(def.charset.name()), t(def.collation.name)];
     Answer::new("View s64;Create View S;character_set_client s32;collation_connection s32", vec![row])
+}
+
+/// Error 1305 for one that is not there, or that the account does not see.
+fn create_procedure(state: &SessionState, name: &ObjectName) -> Result<Answer, MySqlError> {
+    let schema = state.schema_of(name.schema.as_deref())?;
+    let found = state.instance.database().catalog().routine(&schema, RoutineKind::Procedure, &name.name).filter(|def| routine::is_seen(state, def));
+    let def = found.ok_or_else(|| highkey_types::errors::sp_does_not_exist("PROCEDURE", &name.name))?;
+    let text = if routine::shows_body(state, &def) { t(routine::definition(&def)) } else { Value::Null };
+    let modes = SqlModes(def.sql_mode).to_string();
+    let row = vec![t(&def.name), t(modes), text, t(def.charset.name()), t(def.collation.name), t(def.schema_collation.name)];
+    Ok(Answer::new("Procedure s64;sql_mode s520;Create Procedure S?;character_set_client s32;collation_connection s32;Database Collation s32", vec![row]))
 }
 
 fn view_status(state: &SessionState, view: &View) -> Vec<Value> {

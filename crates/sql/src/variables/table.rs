@@ -29,7 +29,7 @@ variables! {
     "auto_increment_increment" Both UInt(1, 65535), "1", true, Real;
     "auto_increment_offset" Both UInt(1, 65535), "1", true, Real;
     "autocommit" Both Bool, "ON", true, Real;
-    "automatic_sp_privileges" Global Bool, "ON", true, Ignored;
+    "automatic_sp_privileges" Global Bool, "ON", true, Real;
     "avoid_temporal_upgrade" Global Bool, "OFF", true, Ignored;
     "back_log" Global UInt(1, 65535), "512", false, Real;
     "basedir" Global Text, "", false, Fact;
@@ -267,7 +267,7 @@ variables! {
     "max_prepared_stmt_count" Global UInt(0, 4_194_304), "16382", true, Real;
     "max_seeks_for_key" Both UInt(1, U64), "18446744073709551615", true, Ignored;
     "max_sort_length" Both UInt(4, 8_388_608), "1024", true, Ignored;
-    "max_sp_recursion_depth" Both UInt(0, 255), "0", true, Ignored;
+    "max_sp_recursion_depth" Both UInt(0, 255), "0", true, Real;
     "max_user_connections" Both UInt(0, U32), "0", true, Ignored;
     "max_write_lock_count" Global UInt(1, U64), "18446744073709551615", true, Ignored;
     "min_examined_row_limit" Both UInt(0, U64), "0", true, Ignored;
@@ -383,7 +383,7 @@ variables! {
     "ssl_cert" Global Text, "", false, Real;
     "ssl_cipher" Global Text, "", false, Ignored;
     "ssl_key" Global Text, "", false, Real;
-    "stored_program_cache" Global UInt(16, 524_288), "256", true, Ignored;
+    "stored_program_cache" Global UInt(16, 524_288), "256", true, Real;
     "super_read_only" Global Bool, "OFF", true, Real;
     "sync_binlog" Global UInt(0, U32), "1", true, Fact;
     "system_time_zone" Global Text, "$time_zone", false, Fact;

@@ -3,6 +3,7 @@
 use highkey_storage::IndexId;
 
 use crate::def::TableId;
+use crate::routine::RoutineKind;
 
 pub(crate) const META: u8 = b'M';
 pub(crate) const SCHEMA: u8 = b'S';
@@ -15,6 +16,7 @@ pub(crate) const HISTOGRAM: u8 = b'H';
 pub(crate) const REPLICA: u8 = b'C';
 pub(crate) const VIEW: u8 = b'V';
 pub(crate) const TEMPORARY: u8 = b'E';
+pub(crate) const ROUTINE: u8 = b'F';
 
 fn of_table(kind: u8, id: TableId) -> Vec<u8> {
     let mut key = vec![kind];
@@ -81,6 +83,14 @@ pub(crate) fn user(user: &str, host: &str) -> Vec<u8> {
 /// Schema and name, each without a zero byte.
 pub(crate) fn view(schema: &str, name: &str) -> Vec<u8> {
     [&[VIEW], schema.as_bytes(), &[0], name.as_bytes()].concat()
+}
+
+/// Schema and the name in lower case, each without a zero byte, and before the name a letter for the kind.
+pub(crate) fn routine(schema: &str, kind: RoutineKind, name: &str) -> Vec<u8> {
+    let kind = match kind {
+        RoutineKind::Procedure => b'P',
+    };
+    [&[ROUTINE], schema.as_bytes(), &[0, kind], name.to_lowercase().as_bytes()].concat()
 }
 
 pub(crate) fn replica(name: &[u8]) -> Vec<u8> {

@@ -13,6 +13,7 @@ use crate::grants::Grants;
 use crate::high_water::put;
 use crate::histogram;
 use crate::metadata_lock::MetadataLocks;
+use crate::routine::RoutineDef;
 use crate::statistics::Statistics;
 use crate::table::{Table, TableState};
 use crate::view::{View, ViewDef};
@@ -31,6 +32,7 @@ struct Records {
     histograms: Vec<histogram::Stored>,
     tables: Vec<crate::def::TableDef>,
     views: Vec<ViewDef>,
+    routines: Vec<RoutineDef>,
     /// Trees of temporary tables of an earlier life.
     temporary: Vec<IndexId>,
     catalog: Catalog,
@@ -85,6 +87,12 @@ pub(crate) fn load(engine: &Engine, locks: &MetadataLocks) -> Result<(Catalog, U
         }
         let lock = locks.lock_of(&def.schema, &def.name);
         catalog.put_view(Arc::new(View::new(def, lock)));
+    }
+    for def in records.routines {
+        if catalog.schema(&def.schema).is_none() {
+            return Err(corrupt(&format!("routine {}.{} has no schema", def.schema, def.name)));
+        }
+        catalog.put_routine(Arc::new(def));
     }
     catalog.settle_links();
     if records.clean {
@@ -150,6 +158,7 @@ fn read_record(key: &[u8], value: &[u8], records: &mut Records) -> Result<(), St
         keys::SCHEMA => records.catalog.put_schema(record::decode_schema(value)?),
         keys::TABLE => records.tables.push(record::decode_table(value)?),
         keys::VIEW => records.views.push(record::decode_view(value)?),
+        keys::ROUTINE => records.routines.push(record::decode_routine(value)?),
         keys::USER => {
             let user: UserDef = serde_json::from_slice(value).map_err(|e| format!("an account does not decode: {e}"))?;
             records.catalog.put_user(user);

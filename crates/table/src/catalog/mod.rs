@@ -13,6 +13,7 @@ use crate::def::{SYSTEM_SCHEMAS, SchemaDef, UserDef, is_system_schema};
 use crate::error;
 use crate::foreign::Links;
 use crate::metadata_lock::Name;
+use crate::routine::{RoutineDef, RoutineKind};
 use crate::table::Table;
 use crate::view::View;
 
@@ -32,6 +33,8 @@ struct Schema {
     def: Arc<SchemaDef>,
     tables: BTreeMap<Str, Arc<Table>>,
     views: BTreeMap<Str, Arc<View>>,
+    /// By the name in lower case.
+    routines: BTreeMap<(RoutineKind, Str), Arc<RoutineDef>>,
 }
 
 impl Catalog {
@@ -77,6 +80,18 @@ impl Catalog {
         self.schemas.get(schema).map_or_else(Vec::new, |s| s.views.values().cloned().collect())
     }
 
+    /// The routine of that name in any case.
+    pub fn routine(&self, schema: &str, kind: RoutineKind, name: &str) -> Option<Arc<RoutineDef>> {
+        let schema = self.schemas.get(schema)?;
+        // Most schemas have none.
+        if schema.routines.is_empty() { None } else { schema.routines.get(&(kind, Str::from(name.to_lowercase()))).cloned() }
+    }
+
+    /// The routines of a schema by kind and name.
+    pub fn routines(&self, schema: &str) -> Vec<Arc<RoutineDef>> {
+        self.schemas.get(schema).map_or_else(Vec::new, |s| s.routines.values().cloned().collect())
+    }
+
     /// The tables of a schema by name.
     pub fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
         self.schemas.get(schema).map_or_else(Vec::new, |s| s.tables.values().cloned().collect())
@@ -97,8 +112,8 @@ impl Catalog {
     }
 
     pub(crate) fn put_schema(&mut self, def: SchemaDef) {
-        let (tables, views) = self.schemas.get(&def.name).map_or_else(Default::default, |s| (s.tables.clone(), s.views.clone()));
-        self.schemas.insert(def.name.clone(), Arc::new(Schema { def: Arc::new(def), tables, views }));
+        let (tables, views, routines) = self.schemas.get(&def.name).map_or_else(Default::default, |s| (s.tables.clone(), s.views.clone(), s.routines.clone()));
+        self.schemas.insert(def.name.clone(), Arc::new(Schema { def: Arc::new(def), tables, views, routines }));
     }
 
     pub(crate) fn remove_schema(&mut self, name: &str) {
@@ -192,6 +207,17 @@ impl Catalog {
     pub(crate) fn remove_view(&mut self, schema: &str, name: &str) {
         if let Some(schema) = self.schemas.get_mut(schema) {
             Arc::make_mut(schema).views.remove(name);
+        }
+    }
+
+    pub(crate) fn put_routine(&mut self, routine: Arc<RoutineDef>) {
+        let schema = self.schemas.get_mut(&routine.schema).expect("a routine's schema exists while it is locked");
+        Arc::make_mut(schema).routines.insert((routine.kind, routine.name.to_lowercase().into()), routine);
+    }
+
+    pub(crate) fn remove_routine(&mut self, schema: &str, kind: RoutineKind, name: &str) {
+        if let Some(schema) = self.schemas.get_mut(schema) {
+            Arc::make_mut(schema).routines.remove(&(kind, Str::from(name.to_lowercase())));
         }
     }
 

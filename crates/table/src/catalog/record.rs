@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::def::{
     CheckDef, ColumnDef, Default, ForeignKeyDef, Generated, IndexDef, IndexKind, IndexPart, ReferenceAction, SchemaDef, TableDef, TableId,
 };
+use crate::routine::{DataAccess, RoutineDef, RoutineKind};
 use crate::view::{CheckOption, ViewAlgorithm, ViewDef};
 
 #[derive(Serialize, Deserialize)]
@@ -212,6 +213,42 @@ enum CheckOptionRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+struct RoutineRecord {
+    kind: RoutineKindRecord,
+    schema: String,
+    name: String,
+    parameters: String,
+    body: String,
+    data_access: DataAccessRecord,
+    #[serde(skip_serializing_if = "is_false", default)]
+    deterministic: bool,
+    #[serde(skip_serializing_if = "is_false", default)]
+    invoker: bool,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    comment: String,
+    definer: (String, String),
+    sql_mode: u64,
+    charset: String,
+    collation: u16,
+    schema_collation: u16,
+    created_micros: u64,
+    altered_micros: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum RoutineKindRecord {
+    Procedure,
+}
+
+#[derive(Serialize, Deserialize)]
+enum DataAccessRecord {
+    ContainsSql,
+    NoSql,
+    ReadsSqlData,
+    ModifiesSqlData,
+}
+
+#[derive(Serialize, Deserialize)]
 enum ActionRecord {
     NoAction,
     Restrict,
@@ -334,6 +371,63 @@ pub(crate) fn decode_view(bytes: &[u8]) -> Result<ViewDef, String> {
         updatable: record.updatable,
         collation: collation(record.collation)?,
         created_at: moment(record.created_micros),
+    })
+}
+
+pub(crate) fn encode_routine(def: &RoutineDef) -> Vec<u8> {
+    json(&RoutineRecord {
+        kind: match def.kind {
+            RoutineKind::Procedure => RoutineKindRecord::Procedure,
+        },
+        schema: def.schema.to_string(),
+        name: def.name.to_string(),
+        parameters: def.parameters.to_string(),
+        body: def.body.to_string(),
+        data_access: match def.data_access {
+            DataAccess::ContainsSql => DataAccessRecord::ContainsSql,
+            DataAccess::NoSql => DataAccessRecord::NoSql,
+            DataAccess::ReadsSqlData => DataAccessRecord::ReadsSqlData,
+            DataAccess::ModifiesSqlData => DataAccessRecord::ModifiesSqlData,
+        },
+        deterministic: def.deterministic,
+        invoker: def.invoker,
+        comment: def.comment.to_string(),
+        definer: (def.definer.0.to_string(), def.definer.1.to_string()),
+        sql_mode: def.sql_mode,
+        charset: def.charset.name().to_string(),
+        collation: def.collation.id,
+        schema_collation: def.schema_collation.id,
+        created_micros: micros(def.created_at),
+        altered_micros: micros(def.altered_at),
+    })
+}
+
+pub(crate) fn decode_routine(bytes: &[u8]) -> Result<RoutineDef, String> {
+    let record: RoutineRecord = parse(bytes)?;
+    Ok(RoutineDef {
+        kind: match record.kind {
+            RoutineKindRecord::Procedure => RoutineKind::Procedure,
+        },
+        charset: Charset::by_name(&record.charset).ok_or_else(|| format!("routine {}.{} has an unknown character set", record.schema, record.name))?,
+        schema: record.schema.into(),
+        name: record.name.into(),
+        parameters: record.parameters.into(),
+        body: record.body.into(),
+        data_access: match record.data_access {
+            DataAccessRecord::ContainsSql => DataAccess::ContainsSql,
+            DataAccessRecord::NoSql => DataAccess::NoSql,
+            DataAccessRecord::ReadsSqlData => DataAccess::ReadsSqlData,
+            DataAccessRecord::ModifiesSqlData => DataAccess::ModifiesSqlData,
+        },
+        deterministic: record.deterministic,
+        invoker: record.invoker,
+        comment: record.comment.into(),
+        definer: (record.definer.0.into(), record.definer.1.into()),
+        sql_mode: record.sql_mode,
+        collation: collation(record.collation)?,
+        schema_collation: collation(record.schema_collation)?,
+        created_at: moment(record.created_micros),
+        altered_at: moment(record.altered_micros),
     })
 }
 

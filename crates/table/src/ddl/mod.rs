@@ -7,6 +7,7 @@
 mod alter;
 mod build;
 mod checks;
+mod routine;
 mod schema;
 mod spec;
 mod table;

@@ -44,7 +44,7 @@ impl Database {
         self.store_schema(cx, def)
     }
 
-    /// Drops the schema with its tables and views; returns how many of both. Errors: 1008, 3552, 3730.
+    /// Drops the schema with its tables, views and routines; returns how many tables and views. Errors: 1008, 3552, 3730.
     pub async fn drop_schema(self: &Arc<Self>, cx: &DdlContext, name: &str) -> Result<u64, MySqlError> {
         if is_system_schema(name) {
             return Err(error::system_schema(name));
@@ -72,6 +72,9 @@ impl Database {
         }
         for view in &views {
             high_water::remove(&mut txn, self.catalog_index(), &keys::view(name, &view.def().name))?;
+        }
+        for routine in self.catalog().routines(name) {
+            high_water::remove(&mut txn, self.catalog_index(), &keys::routine(name, routine.kind, &routine.name))?;
         }
         high_water::remove(&mut txn, self.catalog_index(), &keys::schema(name))?;
         cx.commit(self, txn)?;

@@ -15,7 +15,7 @@ macro_rules! errors {
             #[doc = concat!(stringify!($code), " (", $sqlstate, "): ", $template)]
             #[allow(clippy::too_many_arguments, clippy::useless_format)]
             pub fn $name($($argument: impl std::fmt::Display),*) -> super::MySqlError {
-                super::MySqlError { code: $code, sqlstate: $sqlstate, message: format!($template) }
+                super::MySqlError { code: $code, sqlstate: super::SqlState::new($sqlstate), message: format!($template) }
             }
         )*
     };
@@ -28,8 +28,67 @@ pub use table::*;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MySqlError {
     pub code: u16,
-    pub sqlstate: &'static str,
+    pub sqlstate: SqlState,
     pub message: String,
+}
+
+/// Five digits and capital letters; the first two are its class.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SqlState([u8; 5]);
+
+impl SqlState {
+    /// Of a text that is one.
+    pub const fn new(text: &str) -> SqlState {
+        let bytes = text.as_bytes();
+        assert!(bytes.len() == 5, "an SQLSTATE has five characters");
+        SqlState([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]])
+    }
+
+    /// None if the text is no SQLSTATE.
+    pub fn parse(text: &str) -> Option<SqlState> {
+        let bytes: [u8; 5] = text.as_bytes().try_into().ok()?;
+        bytes.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()).then_some(SqlState(bytes))
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or("HY000")
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Class 00.
+    pub fn is_success(self) -> bool {
+        self.0.starts_with(b"00")
+    }
+
+    /// Class 01.
+    pub fn is_warning(self) -> bool {
+        self.0.starts_with(b"01")
+    }
+
+    /// Class 02.
+    pub fn is_not_found(self) -> bool {
+        self.0.starts_with(b"02")
+    }
+
+    /// Any other class.
+    pub fn is_exception(self) -> bool {
+        !self.is_success() && !self.is_warning() && !self.is_not_found()
+    }
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// The `Level` column of SHOW WARNINGS.
@@ -103,8 +162,8 @@ impl fmt::Display for MySqlError {
 impl std::error::Error for MySqlError {}
 
 /// The SQLSTATE of a code, `HY000` if the table does not have it.
-pub fn sqlstate(code: u16) -> &'static str {
-    TABLE.binary_search_by_key(&code, |kind| kind.code).map_or("HY000", |at| TABLE[at].sqlstate)
+pub fn sqlstate(code: u16) -> SqlState {
+    SqlState::new(TABLE.binary_search_by_key(&code, |kind| kind.code).map_or("HY000", |at| TABLE[at].sqlstate))
 }
 
 /// 1064 with the sentence that MySQL's parser says.

@@ -222,6 +222,16 @@ impl AggregateUDFImpl for Aggregate {
         Ok(types.into_iter().enumerate().map(|(i, ty)| Arc::new(Field::new(format!("{}[{i}]", args.name), ty, true))).collect())
     }
 
+    /// Of a window frame without rows.
+    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
+        if !matches!(self.kind, AggregateKind::Bits(_) | AggregateKind::ByteBits { .. }) {
+            return ScalarValue::try_from(data_type);
+        }
+        let mut none = self.kind.state(&[], &self.output)?;
+        none.resize(1);
+        ScalarValue::try_from_array(&none.evaluate(1)?, 0)
+    }
+
     fn groups_accumulator_supported(&self, _: AccumulatorArgs) -> bool {
         true
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_window::cume_dist::cume_dist_udwf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
@@ -206,14 +206,10 @@ impl Lowerer {
         };
         let (start, end) = (bound(&frame.start)?, bound(&frame.end)?);
         let is_empty = match (&start, &end) {
-            (WindowFrameBound::Preceding(from), WindowFrameBound::Preceding(to)) => !from.is_null() && from < to,
-            (WindowFrameBound::Following(from), WindowFrameBound::Following(to)) => !to.is_null() && from > to,
+            (WindowFrameBound::Preceding(from), WindowFrameBound::Preceding(to)) => !from.is_null() && is_shorter(from, to)?,
+            (WindowFrameBound::Following(from), WindowFrameBound::Following(to)) => !to.is_null() && is_shorter(to, from)?,
             _ => false,
         };
-        let same_side = matches!((&start, &end), (WindowFrameBound::Preceding(_), WindowFrameBound::Preceding(_)) | (WindowFrameBound::Following(_), WindowFrameBound::Following(_)));
-        if same_side && !start.is_unbounded() && !end.is_unbounded() && is_of_months(&frame.start) != is_of_months(&frame.end) {
-            return Err(user(errors::not_supported_yet("RANGE between an interval of months and another one on the same side")));
-        }
         if is_empty {
             // DataFusion refuses such frames. Long before all rows there is none, either.
             let before = if key.is_some() { ScalarValue::Float64(Some(f64::INFINITY)) } else { ScalarValue::UInt64(Some(u64::from(u32::MAX) << 16)) };
@@ -264,6 +260,20 @@ impl Lowerer {
             }
             _ => self.order_key(expr, scope),
         }
+    }
+}
+
+/// Whether one offset is shorter than another one of the same side. Of months and days only what holds for months of any length is known, and DataFusion has
+/// to see it as well, who asks the months first.
+fn is_shorter(one: &ScalarValue, other: &ScalarValue) -> Result<bool> {
+    let (ScalarValue::IntervalMonthDayNano(Some(a)), ScalarValue::IntervalMonthDayNano(Some(b))) = (one, other) else { return Ok(one < other) };
+    let nanos = |i: &IntervalMonthDayNano, month: i128| (i128::from(i.months) * month + i128::from(i.days)) * (i128::from(DAY_MICROS) * 1000) + i128::from(i.nanoseconds);
+    let is_shorter = |a, b| nanos(a, 31) < nanos(b, 28);
+    match (a.months == b.months, one < other) {
+        (true, _) => Ok(nanos(a, 30) < nanos(b, 30)),
+        (false, true) if is_shorter(a, b) => Ok(true),
+        (false, false) if is_shorter(b, a) => Ok(false),
+        _ => Err(user(errors::not_supported_yet("RANGE between an interval of months and another one on the same side"))),
     }
 }
 

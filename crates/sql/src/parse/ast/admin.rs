@@ -126,6 +126,8 @@ pub struct Grant {
     pub roles: Vec<UserName>,
     /// ON: schema (`None` is `*`) and table (`None` is `*`).
     pub on: Option<(Option<String>, Option<String>)>,
+    /// ON PROCEDURE: what `on` names is one.
+    pub routine: bool,
     /// TO or FROM.
     pub users: Vec<UserName>,
     /// WITH GRANT OPTION (or ADMIN OPTION).

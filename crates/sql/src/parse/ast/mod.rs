@@ -8,6 +8,7 @@ mod dml;
 mod expr;
 mod query;
 mod replica;
+mod routine;
 mod xa;
 
 pub use admin::*;
@@ -16,6 +17,7 @@ pub use dml::*;
 pub use expr::*;
 pub use query::*;
 pub use replica::*;
+pub use routine::*;
 pub use xa::*;
 
 /// A possibly qualified name of a table, index or routine: `[schema.]name`.
@@ -36,7 +38,7 @@ impl std::fmt::Display for ObjectName {
     }
 }
 
-/// Programs that MySQL stores. There are none here.
+/// Programs that MySQL stores. Of these there are procedures here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum StoredProgram {
@@ -99,6 +101,16 @@ pub enum Statement {
     SetRole(RoleChoice),
     /// SET DEFAULT ROLE, ALTER USER … DEFAULT ROLE.
     SetDefaultRole { roles: RoleChoice, users: Vec<UserName> },
+    /// CREATE PROCEDURE.
+    CreateRoutine(Box<CreateRoutine>),
+    /// ALTER PROCEDURE.
+    AlterRoutine { name: ObjectName, characteristics: Characteristics },
+    /// CALL.
+    Call(Box<Call>),
+    /// SIGNAL and RESIGNAL.
+    Signal(Box<Signal>),
+    /// GET DIAGNOSTICS.
+    GetDiagnostics(Box<GetDiagnostics>),
     /// DROP PROCEDURE, FUNCTION, TRIGGER or EVENT.
     DropProgram { kind: StoredProgram, if_exists: bool, name: ObjectName },
     /// RENAME USER a TO b, …

@@ -1,6 +1,6 @@
 //! Queries: SELECT, TABLE, VALUES and what combines them.
 
-use super::{Expr, ObjectName, OrderItem, WindowSpec};
+use super::{Expr, ObjectName, OrderItem, Target, WindowSpec};
 
 /// A query expression with everything that may surround it.
 #[derive(Debug, Clone)]
@@ -207,6 +207,8 @@ pub enum Into {
     Dumpfile(String),
     /// INTO @a, @b (names without the sign).
     Variables(Vec<String>),
+    /// Variables of a routine among them.
+    Targets(Vec<Target>),
 }
 
 /// FIELDS and LINES clauses, with MySQL's defaults filled in.

@@ -23,6 +23,7 @@ mod parallel;
 mod parallel_insert;
 mod prepared;
 mod privileges;
+mod procedures;
 mod progress;
 mod replay;
 mod row_locks;
@@ -138,7 +139,7 @@ impl Server {
             client_address: "localhost".into(),
             account_user: "root".into(),
             account_host: "localhost".into(),
-            flags: ClientFlags { multi_statements: true, local_files: true, ..ClientFlags::default() },
+            flags: ClientFlags { multi_statements: true, local_files: true, multi_results: true, ..ClientFlags::default() },
             collation: 255,
             ..ClientInfo::default()
         };

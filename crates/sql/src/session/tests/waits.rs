@@ -258,7 +258,7 @@ async fn what_finds_the_rows_of_a_change_is_measured() {
     for executor in ["FAST", "DATAFUSION"] {
         c.ok(&format!("SET highkey_executor = {executor}")).await;
         let computed = tree(&analyze(&mut c, "REPLACE INTO s SELECT id + 100, v FROM t WHERE v < 9").await);
-        assert!(computed[0].starts_with("-> Insert into s | rows="), "{computed:#?}");
+        assert!(computed[0].starts_with("-> Replace into s | rows="), "{computed:#?}");
         assert!(computed[1..].iter().all(|line| line.starts_with("    ")) && computed.last().unwrap().ends_with("Table scan on t | rows=3 loops=1"), "{computed:#?}");
         let resolved = tree(&analyze(&mut c, "UPDATE t SET v = 2 WHERE id = 2 AND 3 > (SELECT COUNT(w) FROM u WHERE w >= 0)").await);
         assert!(resolved.iter().any(|line| line.starts_with("-> Subquery: ")), "{resolved:#?}");

@@ -1,0 +1,860 @@
+//! Stored routines: definitions, bodies, and the statements about conditions.
+//!
+//! A body becomes a list of steps while it is read: blocks, loops and branches are jumps in it. Names of variables are looked up where they stand, before
+//! those of columns, as MySQL does it: what names one is a parameter of its statement.
+
+use highkey_table::{DataAccess, RoutineKind};
+use highkey_types::{SqlState, errors};
+
+use super::ast::*;
+use super::lexer::Tok;
+use super::parser::{Parser, Result, hints_of, unsupported};
+
+/// The routine that is being read.
+#[derive(Default)]
+pub(super) struct RoutineState {
+    program: Program,
+    /// The names of the blocks around the current place, outermost first.
+    names: Vec<Names>,
+    labels: Vec<Label>,
+    /// The variables that the parameters of the current statement are.
+    locals: Vec<usize>,
+}
+
+/// What a block, or the body of a handler, declares.
+#[derive(Default)]
+struct Names {
+    scope: usize,
+    variables: Vec<(String, usize)>,
+    conditions: Vec<(String, HandledCondition)>,
+    cursors: Vec<(String, usize)>,
+    /// It has declared handlers: what they are for.
+    handled: Vec<HandledCondition>,
+    /// Ends of EXIT handlers, which go on at the end of the block.
+    exits: Vec<usize>,
+}
+
+struct Label {
+    /// The body of a handler has one without a name, behind which no other is seen.
+    barrier: bool,
+    name: Option<String>,
+    /// ITERATE goes on there.
+    start: Option<usize>,
+    /// Handlers and cursors that are there when it begins.
+    handlers: usize,
+    cursors: usize,
+    /// LEAVEs, which go on at its end.
+    leaves: Vec<usize>,
+}
+
+impl RoutineState {
+    fn next(&self) -> usize {
+        self.program.steps.len()
+    }
+
+    fn push(&mut self, instruction: Instruction) -> usize {
+        let scope = self.names.last().map_or(0, |names| names.scope);
+        self.program.steps.push(Step { instruction, scope });
+        self.program.steps.len() - 1
+    }
+
+    /// A jump goes on at the next step.
+    fn land(&mut self, jump: usize) {
+        let next = self.next();
+        match &mut self.program.steps[jump].instruction {
+            Instruction::Jump(to) | Instruction::JumpUnless { to, .. } | Instruction::Declare { after: to, .. } => *to = next,
+            Instruction::EndHandler { to } => *to = Some(next),
+            _ => {}
+        }
+    }
+
+    /// A CONTINUE handler goes on at the next step.
+    fn resume_here(&mut self, steps: &[usize]) {
+        let next = self.next();
+        for step in steps {
+            match &mut self.program.steps[*step].instruction {
+                Instruction::JumpUnless { resume, .. } => *resume = next,
+                Instruction::Set { resume, .. } => *resume = Some(next),
+                _ => {}
+            }
+        }
+    }
+
+    fn open_scope(&mut self, of_handler: bool) {
+        let parent = self.names.last().map(|names| names.scope);
+        self.program.scopes.push(BlockScope { parent, of_handler, handlers: Vec::new() });
+        self.names.push(Names { scope: self.program.scopes.len() - 1, ..Names::default() });
+    }
+
+    fn current(&mut self) -> &mut Names {
+        self.names.last_mut().expect("a routine has a scope")
+    }
+
+    fn variable(&self, name: &str) -> Option<usize> {
+        self.names.iter().rev().find_map(|names| find(&names.variables, name)).copied()
+    }
+
+    fn condition(&self, name: &str) -> Option<HandledCondition> {
+        self.names.iter().rev().find_map(|names| find(&names.conditions, name)).copied()
+    }
+
+    fn cursor(&self, name: &str) -> Option<usize> {
+        self.names.iter().rev().find_map(|names| find(&names.cursors, name)).copied()
+    }
+
+    /// The labels that can be named here, innermost first.
+    fn labels(&self) -> impl Iterator<Item = (usize, &Label)> {
+        self.labels.iter().enumerate().rev().take_while(|(_, label)| !label.barrier)
+    }
+
+    fn label(&self, name: &str, loops_only: bool) -> Option<usize> {
+        let named = |label: &Label| label.name.as_deref().is_some_and(|known| same(known, name)) && (label.start.is_some() || !loops_only);
+        self.labels().find(|(_, label)| named(label)).map(|(at, _)| at)
+    }
+
+    /// What has been declared since goes.
+    fn leave(&mut self, handlers: usize, cursors: usize) {
+        let (handlers, cursors) = (handlers..self.program.handlers.len(), cursors..self.program.cursors.len());
+        if !handlers.is_empty() || !cursors.is_empty() {
+            self.push(Instruction::Leave { handlers, cursors });
+        }
+    }
+
+    fn declare_variable(&mut self, name: String, ty: Option<DataType>) -> usize {
+        self.program.variables.push(Variable { name: name.clone(), ty });
+        let number = self.program.variables.len() - 1;
+        self.current().variables.push((name, number));
+        number
+    }
+}
+
+fn same(a: &str, b: &str) -> bool {
+    a.to_lowercase() == b.to_lowercase()
+}
+
+fn find<'n, T>(names: &'n [(String, T)], name: &str) -> Option<&'n T> {
+    names.iter().find(|(known, _)| same(known, name)).map(|(_, what)| what)
+}
+
+/// Whether a statement is a definition whose body may hold semicolons. `is`: its token of that number is the keyword.
+pub(super) fn begins_routine(is: impl Fn(usize, &str) -> bool) -> bool {
+    // `DEFINER = user@host`, `DEFINER = CURRENT_USER()`.
+    is(0, "CREATE") && (is(1, "PROCEDURE") || (is(1, "DEFINER") && (3..10).any(|at| is(at, "PROCEDURE"))))
+}
+
+impl Parser<'_> {
+    /// CREATE … PROCEDURE, from there on.
+    pub(super) fn create_procedure(&mut self, definer: Option<UserName>) -> Result<Statement> {
+        if self.routine.is_some() {
+            return Err(errors::sp_no_recursive_create("PROCEDURE"));
+        }
+        self.expect_kw("PROCEDURE")?;
+        let if_not_exists = self.if_not_exists();
+        let name = self.object_name()?;
+        let mut state = RoutineState::default();
+        state.open_scope(false);
+        self.routine = Some(Box::new(state));
+        let parameters = self.routine_parameters()?;
+        let characteristics = self.characteristics()?;
+        let start = self.start();
+        self.step()?;
+        let body = self.sql[start..self.previous_end()].to_string();
+        let program = self.routine.take().map(|state| state.program).unwrap_or_default();
+        Ok(Statement::CreateRoutine(Box::new(CreateRoutine {
+            kind: RoutineKind::Procedure,
+            if_not_exists,
+            definer,
+            name,
+            parameters,
+            characteristics,
+            body,
+            program,
+        })))
+    }
+
+    /// `(IN a INT, …)`: the text between the parentheses.
+    fn routine_parameters(&mut self) -> Result<String> {
+        self.expect_sym("(")?;
+        let start = self.previous_end();
+        while !self.is_sym(")") {
+            let mode = match self.any_kw(&["INOUT", "OUT", "IN"]) {
+                Some("OUT") => ParameterMode::Out,
+                Some("INOUT") => ParameterMode::InOut,
+                _ => ParameterMode::In,
+            };
+            let name = self.ident()?;
+            let ty = self.data_type()?;
+            let routine = self.routine();
+            if find(&routine.current().variables, &name).is_some() {
+                return Err(errors::sp_dup_param(name));
+            }
+            routine.program.parameters.push(mode);
+            routine.declare_variable(name, Some(ty));
+            if !self.sym(",") {
+                break;
+            }
+            if self.is_sym(")") {
+                return self.fail();
+            }
+        }
+        let text = self.sql[start..self.start()].to_string();
+        self.expect_sym(")")?;
+        Ok(text)
+    }
+
+    /// What is said of a routine, in any order.
+    pub(super) fn characteristics(&mut self) -> Result<Characteristics> {
+        let mut said = Characteristics::default();
+        loop {
+            if self.kw("COMMENT") {
+                said.comment = Some(self.string()?);
+            } else if self.kws(&["LANGUAGE", "SQL"]) {
+            } else if self.kws(&["NOT", "DETERMINISTIC"]) {
+                said.deterministic = Some(false);
+            } else if self.kw("DETERMINISTIC") {
+                said.deterministic = Some(true);
+            } else if self.kws(&["CONTAINS", "SQL"]) {
+                said.data_access = Some(DataAccess::ContainsSql);
+            } else if self.kws(&["NO", "SQL"]) {
+                said.data_access = Some(DataAccess::NoSql);
+            } else if self.kws(&["READS", "SQL", "DATA"]) {
+                said.data_access = Some(DataAccess::ReadsSqlData);
+            } else if self.kws(&["MODIFIES", "SQL", "DATA"]) {
+                said.data_access = Some(DataAccess::ModifiesSqlData);
+            } else if self.kws(&["SQL", "SECURITY"]) {
+                let word = self.any_kw(&["DEFINER", "INVOKER"]).ok_or_else(|| self.error())?;
+                said.invoker = Some(word == "INVOKER");
+            } else {
+                return Ok(said);
+            }
+        }
+    }
+
+    /// CALL name[(args)].
+    pub(super) fn call_statement(&mut self) -> Result<Statement> {
+        self.expect_kw("CALL")?;
+        let name = self.object_name()?;
+        let mut args = Vec::new();
+        if self.sym("(") && !self.sym(")") {
+            args = self.list(Self::expr)?;
+            self.expect_sym(")")?;
+        }
+        Ok(Statement::Call(Box::new(Call { name, args })))
+    }
+
+    /// The variable of the routine that the current token names.
+    pub(super) fn local(&self) -> Option<usize> {
+        let routine = self.routine.as_ref()?;
+        match self.peek() {
+            Tok::Quoted(name) => routine.variable(name),
+            Tok::Word { reserved: false } => routine.variable(self.word()?),
+            _ => None,
+        }
+    }
+
+    /// As `local`, of a name that has been read.
+    pub(super) fn local_named(&self, name: &str) -> Option<usize> {
+        self.routine.as_ref()?.variable(name)
+    }
+
+    /// The variable is one more parameter of the current statement.
+    pub(super) fn local_parameter(&mut self, variable: usize) -> ExprKind {
+        self.routine().locals.push(variable);
+        self.params += 1;
+        ExprKind::Param(self.params - 1)
+    }
+
+    /// Of a variable that LIMIT names.
+    pub(super) fn local_is_integer(&self, variable: usize) -> bool {
+        use DataTypeKind as K;
+        let ty = self.routine.as_ref().and_then(|routine| routine.program.variables[variable].ty.as_ref());
+        ty.is_some_and(|ty| matches!(ty.kind, K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt | K::Bool | K::Serial | K::Bit(_)))
+    }
+
+    fn routine(&mut self) -> &mut RoutineState {
+        self.routine.as_mut().expect("called inside of routines only")
+    }
+
+    /// A statement of the routine, or an expression, with parameters of its own.
+    fn with_locals<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Vec<usize>)> {
+        self.params = 0;
+        self.routine().locals.clear();
+        let parsed = f(self)?;
+        self.params = 0;
+        Ok((parsed, std::mem::take(&mut self.routine().locals)))
+    }
+
+    fn routine_expr(&mut self) -> Result<Box<RoutineExpr>> {
+        let (expr, locals) = self.with_locals(Self::expr)?;
+        Ok(Box::new(RoutineExpr { expr, locals }))
+    }
+
+    fn routine_statement(&mut self, parse: impl FnOnce(&mut Self) -> Result<Statement>) -> Result<RoutineStatement> {
+        let start = self.start();
+        let (statement, locals) = self.with_locals(parse)?;
+        let end = self.previous_end();
+        let set_vars = hints_of(self.sql, start..end, &self.options)?;
+        Ok(RoutineStatement { statement, text: self.sql[start..end].to_string(), locals, set_vars })
+    }
+
+    /// One statement of a body.
+    fn step(&mut self) -> Result<()> {
+        self.deeper(Self::step_inner)
+    }
+
+    fn step_inner(&mut self) -> Result<()> {
+        if self.is_ident() && self.is_sym_at(1, ":") {
+            let label = self.ident()?;
+            self.advance();
+            if self.routine().label(&label, false).is_some() {
+                return Err(errors::sp_label_redefine(label));
+            }
+            return match self.word().unwrap_or_default().to_ascii_uppercase().as_str() {
+                "BEGIN" => self.block(Some(label)),
+                "LOOP" | "WHILE" | "REPEAT" => self.loops(Some(label)),
+                _ => self.fail(),
+            };
+        }
+        let Some(word) = self.word() else { return self.plain_step() };
+        match word.to_ascii_uppercase().as_str() {
+            "BEGIN" => self.block(None),
+            "LOOP" | "WHILE" | "REPEAT" => self.loops(None),
+            "IF" => self.if_steps(),
+            "CASE" => self.case_steps(),
+            "LEAVE" | "ITERATE" => self.leave_step(),
+            "OPEN" => {
+                self.advance();
+                let cursor = self.cursor_name()?;
+                self.routine().push(Instruction::Open(cursor));
+                Ok(())
+            }
+            "CLOSE" => {
+                self.advance();
+                let cursor = self.cursor_name()?;
+                self.routine().push(Instruction::Close(cursor));
+                Ok(())
+            }
+            "FETCH" => self.fetch_step(),
+            "SET" => self.set_steps(),
+            "RETURN" => Err(errors::sp_badreturn()),
+            "USE" => Err(errors::sp_badstatement("USE")),
+            "LOAD" => Err(errors::sp_badstatement(if self.is_kw_at(1, "XML") { "LOAD XML" } else { "LOAD DATA" })),
+            "LOCK" => Err(errors::sp_badstatement("LOCK")),
+            "UNLOCK" => Err(errors::sp_badstatement("UNLOCK")),
+            "ALTER" if self.is_kw_at(1, "VIEW") => Err(errors::sp_badstatement("ALTER VIEW")),
+            "DROP" | "ALTER" if self.is_kw_at(1, "PROCEDURE") => Err(errors::sp_no_drop_sp("PROCEDURE")),
+            "DROP" | "ALTER" if self.is_kw_at(1, "FUNCTION") => Err(errors::sp_no_drop_sp("FUNCTION")),
+            "CREATE" if self.is_kw_at(1, "FUNCTION") => Err(errors::sp_no_recursive_create("FUNCTION")),
+            "CREATE" if self.is_kw_at(1, "TRIGGER") => Err(errors::sp_no_recursive_create("TRIGGER")),
+            _ => self.plain_step(),
+        }
+    }
+
+    /// A statement like those outside of routines.
+    fn plain_step(&mut self) -> Result<()> {
+        if self.at_end() {
+            return self.fail();
+        }
+        let mut statement = self.routine_statement(Self::statement)?;
+        let into = match &mut statement.statement {
+            Statement::Query(query) if matches!(query.into, Some(Into::Targets(_))) => query.into.take(),
+            _ => None,
+        };
+        let instruction = match into {
+            Some(Into::Targets(into)) => Instruction::SelectInto { query: Box::new(statement), into },
+            _ => Instruction::Run(Box::new(statement)),
+        };
+        self.routine().push(instruction);
+        Ok(())
+    }
+
+    /// Statements, each with its semicolon, up to one of the words.
+    fn steps_until(&mut self, words: &[&str]) -> Result<()> {
+        while !self.is_any_kw(words) {
+            self.step()?;
+            self.semicolon()?;
+        }
+        Ok(())
+    }
+
+    fn end_label(&mut self, label: Option<&str>) -> Result<()> {
+        if !self.is_ident() {
+            return Ok(());
+        }
+        let end = self.ident()?;
+        match label {
+            Some(label) if same(label, &end) => Ok(()),
+            _ => Err(errors::sp_label_mismatch(end)),
+        }
+    }
+
+    fn open_label(&mut self, name: Option<String>, is_loop: bool) {
+        let routine = self.routine();
+        let start = is_loop.then(|| routine.next());
+        let (handlers, cursors) = (routine.program.handlers.len(), routine.program.cursors.len());
+        routine.labels.push(Label { barrier: false, name, start, handlers, cursors, leaves: Vec::new() });
+    }
+
+    /// What leaves it goes on here.
+    fn close_label(&mut self) {
+        let routine = self.routine();
+        if let Some(label) = routine.labels.pop() {
+            label.leaves.into_iter().for_each(|jump| routine.land(jump));
+        }
+    }
+
+    /// BEGIN … END.
+    fn block(&mut self, label: Option<String>) -> Result<()> {
+        self.expect_kw("BEGIN")?;
+        self.open_label(label.clone(), false);
+        let routine = self.routine();
+        let (handlers, cursors) = (routine.program.handlers.len(), routine.program.cursors.len());
+        routine.open_scope(false);
+        while self.is_kw("DECLARE") {
+            self.declare()?;
+            self.semicolon()?;
+        }
+        self.steps_until(&["END"])?;
+        self.expect_kw("END")?;
+        let routine = self.routine();
+        let exits = std::mem::take(&mut routine.current().exits);
+        exits.into_iter().for_each(|exit| routine.land(exit));
+        routine.leave(handlers, cursors);
+        routine.names.pop();
+        self.close_label();
+        self.end_label(label.as_deref())
+    }
+
+    fn declare(&mut self) -> Result<()> {
+        self.expect_kw("DECLARE")?;
+        if self.is_any_kw(&["CONTINUE", "EXIT"]) && self.is_kw_at(1, "HANDLER") {
+            return self.declare_handler();
+        }
+        if self.is_ident() && self.is_kw_at(1, "CURSOR") {
+            return self.declare_cursor();
+        }
+        let late = {
+            let names = self.routine().current();
+            !names.cursors.is_empty() || !names.handled.is_empty()
+        };
+        if self.is_ident() && self.is_kw_at(1, "CONDITION") {
+            let name = self.ident()?;
+            self.advance();
+            self.expect_kw("FOR")?;
+            let condition = self.condition_value()?;
+            if late {
+                return Err(errors::sp_varcond_after_curshndlr());
+            }
+            let names = self.routine().current();
+            if find(&names.conditions, &name).is_some() {
+                return Err(errors::sp_dup_cond(name));
+            }
+            names.conditions.push((name, condition));
+            return Ok(());
+        }
+        let declared = self.list(Self::ident)?;
+        for (at, name) in declared.iter().enumerate() {
+            let known = find(&self.routine().current().variables, name).is_some();
+            if known || declared[..at].iter().any(|before| same(before, name)) {
+                return Err(errors::sp_dup_var(name));
+            }
+        }
+        let ty = self.data_type()?;
+        if late {
+            return Err(errors::sp_varcond_after_curshndlr());
+        }
+        let value = if self.kw("DEFAULT") {
+            self.routine_expr()?
+        } else {
+            let at = self.start();
+            Box::new(RoutineExpr { expr: Expr { kind: ExprKind::Literal(Literal::Null), span: Span { start: at, end: at } }, locals: Vec::new() })
+        };
+        let routine = self.routine();
+        for name in declared {
+            let variable = routine.declare_variable(name, Some(ty.clone()));
+            routine.push(Instruction::Set { variable, value: value.clone(), resume: None });
+        }
+        Ok(())
+    }
+
+    fn declare_cursor(&mut self) -> Result<()> {
+        let name = self.ident()?;
+        self.advance();
+        self.expect_kw("FOR")?;
+        if !self.is_any_kw(&["SELECT", "WITH", "VALUES", "TABLE", "SHOW"]) && !self.is_sym("(") {
+            return self.fail();
+        }
+        if self.is_kw("SHOW") {
+            return unsupported("a cursor for SHOW");
+        }
+        let query = self.routine_statement(|p| Ok(Statement::Query(Box::new(p.query()?))))?;
+        if matches!(&query.statement, Statement::Query(query) if query.into.is_some()) {
+            return Err(errors::sp_bad_cursor_select());
+        }
+        let routine = self.routine();
+        if !routine.current().handled.is_empty() {
+            return Err(errors::sp_cursor_after_handler());
+        }
+        if find(&routine.current().cursors, &name).is_some() {
+            return Err(errors::sp_dup_curs(name));
+        }
+        routine.program.cursors.push(query);
+        let number = routine.program.cursors.len() - 1;
+        routine.current().cursors.push((name, number));
+        Ok(())
+    }
+
+    fn declare_handler(&mut self) -> Result<()> {
+        let exit = self.any_kw(&["CONTINUE", "EXIT"]) == Some("EXIT");
+        self.expect_kw("HANDLER")?;
+        self.expect_kw("FOR")?;
+        let conditions = self.list(Self::handled_condition)?;
+        let routine = self.routine();
+        for condition in &conditions {
+            if routine.current().handled.contains(condition) {
+                return Err(errors::sp_dup_handler());
+            }
+            routine.current().handled.push(*condition);
+        }
+        let number = routine.program.handlers.len();
+        let declared = routine.push(Instruction::Declare { handler: number, after: 0 });
+        routine.program.handlers.push(Handler { conditions, first: declared + 1 });
+        let scope = routine.current().scope;
+        routine.program.scopes[scope].handlers.push(number);
+        routine.open_scope(true);
+        routine.labels.push(Label { barrier: true, name: None, start: None, handlers: 0, cursors: 0, leaves: Vec::new() });
+        self.step()?;
+        let routine = self.routine();
+        routine.labels.pop();
+        routine.names.pop();
+        let end = routine.push(Instruction::EndHandler { to: None });
+        if exit {
+            routine.current().exits.push(end);
+        }
+        routine.land(declared);
+        Ok(())
+    }
+
+    fn handled_condition(&mut self) -> Result<HandledCondition> {
+        if self.kw("SQLWARNING") {
+            return Ok(HandledCondition::Warning);
+        }
+        if self.kw("SQLEXCEPTION") {
+            return Ok(HandledCondition::Exception);
+        }
+        if self.kws(&["NOT", "FOUND"]) {
+            return Ok(HandledCondition::NotFound);
+        }
+        if self.is_kw("SQLSTATE") || matches!(self.peek(), Tok::Int(_)) {
+            return self.condition_value();
+        }
+        let name = self.ident()?;
+        self.routine().condition(&name).ok_or_else(|| errors::sp_cond_mismatch(name))
+    }
+
+    /// An error's number, or SQLSTATE [VALUE] '…'.
+    fn condition_value(&mut self) -> Result<HandledCondition> {
+        if let Tok::Int(number) = *self.peek() {
+            self.advance();
+            return match u16::try_from(number) {
+                Ok(0) | Err(_) => Err(errors::wrong_value("CONDITION", number)),
+                Ok(code) => Ok(HandledCondition::Code(code)),
+            };
+        }
+        self.sqlstate().map(HandledCondition::State)
+    }
+
+    fn sqlstate(&mut self) -> Result<SqlState> {
+        self.expect_kw("SQLSTATE")?;
+        self.kw("VALUE");
+        let text = self.string()?;
+        SqlState::parse(&text).filter(|state| !state.is_success()).ok_or_else(|| errors::sp_bad_sqlstate(text))
+    }
+
+    fn loops(&mut self, label: Option<String>) -> Result<()> {
+        self.open_label(label.clone(), true);
+        let start = self.routine().next();
+        match self.any_kw(&["LOOP", "WHILE", "REPEAT"]) {
+            Some("LOOP") => {
+                self.branch(&["END"])?;
+                self.expect_kw("END")?;
+                self.expect_kw("LOOP")?;
+                self.routine().push(Instruction::Jump(start));
+            }
+            Some("WHILE") => {
+                let condition = self.routine_expr()?;
+                self.expect_kw("DO")?;
+                let check = self.routine().push(Instruction::JumpUnless { condition, to: 0, resume: 0 });
+                self.branch(&["END"])?;
+                self.expect_kw("END")?;
+                self.expect_kw("WHILE")?;
+                let routine = self.routine();
+                routine.push(Instruction::Jump(start));
+                routine.land(check);
+                routine.resume_here(&[check]);
+            }
+            _ => {
+                self.branch(&["UNTIL"])?;
+                self.expect_kw("UNTIL")?;
+                let condition = self.routine_expr()?;
+                self.expect_kw("END")?;
+                self.expect_kw("REPEAT")?;
+                let routine = self.routine();
+                let check = routine.push(Instruction::JumpUnless { condition, to: start, resume: 0 });
+                routine.resume_here(&[check]);
+            }
+        }
+        self.close_label();
+        self.end_label(label.as_deref())
+    }
+
+    fn if_steps(&mut self) -> Result<()> {
+        let (mut checks, mut ends) = (Vec::new(), Vec::new());
+        self.expect_kw("IF")?;
+        loop {
+            let condition = self.routine_expr()?;
+            self.expect_kw("THEN")?;
+            let check = self.routine().push(Instruction::JumpUnless { condition, to: 0, resume: 0 });
+            checks.push(check);
+            self.branch(&["ELSEIF", "ELSE", "END"])?;
+            let more = self.is_any_kw(&["ELSEIF", "ELSE"]);
+            let routine = self.routine();
+            if more {
+                ends.push(routine.push(Instruction::Jump(0)));
+            }
+            routine.land(check);
+            if !self.kw("ELSEIF") {
+                break;
+            }
+        }
+        if self.kw("ELSE") {
+            self.branch(&["END"])?;
+        }
+        self.expect_kw("END")?;
+        self.expect_kw("IF")?;
+        let routine = self.routine();
+        ends.into_iter().for_each(|end| routine.land(end));
+        routine.resume_here(&checks);
+        Ok(())
+    }
+
+    /// At least one statement.
+    fn branch(&mut self, words: &[&str]) -> Result<()> {
+        self.step()?;
+        self.semicolon()?;
+        self.steps_until(words)
+    }
+
+    fn case_steps(&mut self) -> Result<()> {
+        let (mut checks, mut ends) = (Vec::new(), Vec::new());
+        self.expect_kw("CASE")?;
+        let operand = if self.is_kw("WHEN") {
+            None
+        } else {
+            let value = self.routine_expr()?;
+            let routine = self.routine();
+            routine.program.variables.push(Variable { name: "CASE".to_string(), ty: None });
+            let variable = routine.program.variables.len() - 1;
+            checks.push(routine.push(Instruction::Set { variable, value, resume: None }));
+            Some(variable)
+        };
+        if !self.is_kw("WHEN") {
+            return self.fail();
+        }
+        while self.kw("WHEN") {
+            let (condition, locals) = self.with_locals(|p| match operand {
+                None => p.expr(),
+                Some(variable) => {
+                    let start = p.start();
+                    let kind = p.local_parameter(variable);
+                    let left = Box::new(Expr { kind, span: Span { start, end: start } });
+                    let right = Box::new(p.expr()?);
+                    Ok(Expr { kind: ExprKind::Binary { op: BinaryOp::Eq, left, right }, span: p.span_from(start) })
+                }
+            })?;
+            self.expect_kw("THEN")?;
+            let condition = Box::new(RoutineExpr { expr: condition, locals });
+            let check = self.routine().push(Instruction::JumpUnless { condition, to: 0, resume: 0 });
+            checks.push(check);
+            self.branch(&["WHEN", "ELSE", "END"])?;
+            let routine = self.routine();
+            ends.push(routine.push(Instruction::Jump(0)));
+            routine.land(check);
+        }
+        if self.kw("ELSE") {
+            self.branch(&["END"])?;
+        } else {
+            self.routine().push(Instruction::CaseNotFound);
+        }
+        self.expect_kw("END")?;
+        self.expect_kw("CASE")?;
+        let routine = self.routine();
+        ends.into_iter().for_each(|end| routine.land(end));
+        routine.resume_here(&checks);
+        Ok(())
+    }
+
+    fn leave_step(&mut self) -> Result<()> {
+        let iterates = self.any_kw(&["LEAVE", "ITERATE"]) == Some("ITERATE");
+        let name = self.ident()?;
+        let routine = self.routine();
+        let Some(at) = routine.label(&name, iterates) else {
+            return Err(errors::sp_lilabel_mismatch(if iterates { "ITERATE" } else { "LEAVE" }, name));
+        };
+        let Label { handlers, cursors, start, .. } = routine.labels[at];
+        routine.leave(handlers, cursors);
+        match start.filter(|_| iterates) {
+            Some(start) => {
+                routine.push(Instruction::Jump(start));
+            }
+            None => {
+                let jump = routine.push(Instruction::Jump(0));
+                routine.labels[at].leaves.push(jump);
+            }
+        }
+        Ok(())
+    }
+
+    fn cursor_name(&mut self) -> Result<usize> {
+        let name = self.ident()?;
+        self.routine().cursor(&name).ok_or_else(|| errors::sp_cursor_mismatch(name))
+    }
+
+    /// FETCH [[NEXT] FROM] cursor INTO variable, …
+    fn fetch_step(&mut self) -> Result<()> {
+        self.expect_kw("FETCH")?;
+        if !self.kws(&["NEXT", "FROM"]) {
+            self.kw("FROM");
+        }
+        let cursor = self.cursor_name()?;
+        self.expect_kw("INTO")?;
+        let into = self.list(|p| {
+            let local = p.local();
+            let name = p.ident()?;
+            local.ok_or_else(|| errors::sp_undeclared_var(name))
+        })?;
+        self.routine().push(Instruction::Fetch { cursor, into });
+        Ok(())
+    }
+
+    /// SET: each assignment is a step of its own, as in MySQL.
+    fn set_steps(&mut self) -> Result<()> {
+        let assigns = self.is_sym_at(2, "=") || self.is_sym_at(2, ":=");
+        if self.is_kw_at(1, "PASSWORD") || (["ROLE", "DEFAULT", "RESOURCE"].iter().any(|word| self.is_kw_at(1, word)) && !assigns) {
+            return self.plain_step();
+        }
+        if assigns && self.is_kw_at(1, "NAMES") && self.local_named("NAMES").is_some() {
+            return Err(errors::sp_bad_var_shadow("names"));
+        }
+        self.expect_kw("SET")?;
+        let mut inherited = None;
+        loop {
+            let assigned = self.local().filter(|_| self.is_sym_at(1, "=") || self.is_sym_at(1, ":="));
+            let instruction = match assigned {
+                Some(variable) => {
+                    self.advance();
+                    self.advance();
+                    Instruction::Set { variable, value: self.routine_expr()?, resume: None }
+                }
+                None => {
+                    let start = self.start();
+                    let (item, locals) = self.with_locals(|p| p.set_item(&mut inherited))?;
+                    let text = format!("SET {}", &self.sql[start..self.previous_end()]);
+                    let statement = RoutineStatement { statement: Statement::Set(vec![item]), text, locals, set_vars: Vec::new() };
+                    Instruction::Run(Box::new(statement))
+                }
+            };
+            self.routine().push(instruction);
+            if !self.sym(",") {
+                return Ok(());
+            }
+        }
+    }
+
+    /// SIGNAL and RESIGNAL.
+    pub(super) fn signal(&mut self) -> Result<Statement> {
+        let again = self.any_kw(&["SIGNAL", "RESIGNAL"]) == Some("RESIGNAL");
+        let state = if self.is_kw("SQLSTATE") {
+            Some(self.sqlstate()?)
+        } else if self.is_ident() {
+            let name = self.ident()?;
+            match self.routine.as_ref().and_then(|routine| routine.condition(&name)) {
+                Some(HandledCondition::State(state)) => Some(state),
+                Some(_) => return Err(errors::signal_bad_condition_type()),
+                None => return Err(errors::sp_cond_mismatch(name)),
+            }
+        } else if again {
+            None
+        } else {
+            return self.fail();
+        };
+        let mut items: Vec<(ConditionItem, Expr)> = Vec::new();
+        if self.kw("SET") {
+            loop {
+                let item = self.condition_item()?;
+                if item == ConditionItem::ReturnedSqlstate {
+                    return self.fail();
+                }
+                if items.iter().any(|(other, _)| *other == item) {
+                    return Err(errors::dup_signal_set(item.name()));
+                }
+                self.expect_sym("=")?;
+                items.push((item, self.expr()?));
+                if !self.sym(",") {
+                    break;
+                }
+            }
+        }
+        Ok(Statement::Signal(Box::new(Signal { again, state, items })))
+    }
+
+    fn condition_item(&mut self) -> Result<ConditionItem> {
+        let item = ConditionItem::ALL.into_iter().find(|item| self.is_kw(item.name())).ok_or_else(|| self.error())?;
+        self.advance();
+        Ok(item)
+    }
+
+    /// GET [CURRENT | STACKED] DIAGNOSTICS.
+    pub(super) fn get_diagnostics(&mut self) -> Result<Statement> {
+        self.expect_kw("GET")?;
+        let stacked = self.any_kw(&["CURRENT", "STACKED"]) == Some("STACKED");
+        self.expect_kw("DIAGNOSTICS")?;
+        let information = if self.kw("CONDITION") {
+            let number = self.expr()?;
+            let items = self.list(|p| {
+                let target = p.assigned_target()?;
+                Ok((target, p.condition_item()?))
+            })?;
+            Information::Condition { number, items }
+        } else {
+            Information::Statement(self.list(|p| {
+                let target = p.assigned_target()?;
+                match p.any_kw(&["NUMBER", "ROW_COUNT"]) {
+                    Some("NUMBER") => Ok((target, StatementItem::Number)),
+                    Some(_) => Ok((target, StatementItem::RowCount)),
+                    None => p.fail(),
+                }
+            })?)
+        };
+        Ok(Statement::GetDiagnostics(Box::new(GetDiagnostics { stacked, information })))
+    }
+
+    /// `target =`.
+    fn assigned_target(&mut self) -> Result<Target> {
+        let target = self.target()?;
+        self.expect_sym("=")?;
+        Ok(target)
+    }
+
+    /// `@name`, or a variable of the routine. Error 1327.
+    pub(super) fn target(&mut self) -> Result<Target> {
+        if let Tok::UserVar(name) = self.peek() {
+            let name = name.clone();
+            self.advance();
+            return Ok(Target::User(name));
+        }
+        let local = self.local();
+        let name = self.ident()?;
+        local.map(Target::Local).ok_or_else(|| errors::sp_undeclared_var(name))
+    }
+}

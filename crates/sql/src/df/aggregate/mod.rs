@@ -248,18 +248,6 @@ impl AggregateUDFImpl for Aggregate {
         Ok(Box::new(Replay { kind, inputs, output, asked: self.asked.clone(), rows: Vec::new() }))
     }
 
-    /// The result over a window frame without rows.
-    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
-        match &self.kind {
-            AggregateKind::Bits(_) | AggregateKind::ByteBits { .. } => {
-                let mut state = self.kind.state(&[], &self.output)?;
-                state.resize(1);
-                Ok(scalar_at(state.evaluate(1)?.as_ref(), 0))
-            }
-            _ => ScalarValue::try_from(data_type),
-        }
-    }
-
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }

@@ -20,7 +20,12 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// To be asked after some steps of work. True now and then: it is time to [`give_way`].
+    /// The thread is the task's anew: what others took of the time is not counted.
+    pub fn begin_turn(&mut self) {
+        self.since = Some(Instant::now());
+    }
+
+    /// To be asked after some steps of work. True now and then: it is time to [`give_way`], and then for another turn.
     pub fn is_due(&mut self, steps: usize) -> bool {
         self.steps = self.steps.saturating_add(steps);
         if self.steps <= self.unwatched {
@@ -29,9 +34,7 @@ impl Pace {
         self.steps = 0;
         let now = Instant::now();
         let due = self.since.is_some_and(|since| now - since >= TURN);
-        if due || self.since.is_none() {
-            self.since = Some(now);
-        }
+        self.since.get_or_insert(now);
         self.unwatched = if due { 0 } else { (2 * self.unwatched + 1).min(STEPS - 1) };
         due
     }
@@ -76,8 +79,19 @@ mod tests {
         std::thread::sleep(TURN);
         assert!(!pace.is_due(1) && pace.is_due(1));
         for _ in 0..3 {
+            pace.begin_turn();
             std::thread::sleep(TURN);
             assert!(pace.is_due(1));
         }
+    }
+
+    #[test]
+    fn the_turns_of_others_are_not_counted() {
+        let mut pace = Pace::default();
+        assert!(!pace.is_due(1), "the first look begins the turn");
+        let given_way = Instant::now();
+        std::thread::sleep(TURN);
+        pace.begin_turn();
+        assert!(pace.since.is_some_and(|since| since - given_way >= TURN));
     }
 }

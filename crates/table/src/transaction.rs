@@ -141,6 +141,7 @@ impl Transaction {
             return Ok(());
         }
         give_way().await;
+        self.pace.begin_turn();
         self.check_interrupt()
     }
 
@@ -188,6 +189,8 @@ impl Transaction {
     /// To be called before each statement: READ COMMITTED takes a new snapshot.
     pub fn begin_statement(&mut self) {
         self.inner().begin_statement();
+        // Between statements the thread was others'.
+        self.pace = Pace::default();
         if matches!(self.isolation(), Isolation::ReadCommitted | Isolation::ReadUncommitted) {
             self.view_epoch = None;
         }

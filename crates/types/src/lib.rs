@@ -30,7 +30,7 @@ pub use format::{display_text, double_to_fixed, double_to_string, float_to_strin
 pub use store::{SqlMode, StoreContext, store};
 pub use temporal::{
     Date, DateRules, DateTime, Interval, IntervalUnit, ParsedDateTime, ParsedTime, Time, TimeZone, Trouble, UtcMoment,
-    parse_datetime, parse_datetime_number, parse_time, parse_time_number,
+    is_datetime_text, parse_datetime, parse_datetime_number, parse_time, parse_time_number,
 };
 pub use types::{ColumnType, TypeKind, column_flags, wire};
 pub use value::{Str, Value};

@@ -403,7 +403,7 @@ fn is_offset(value: &Value, rows: bool) -> bool {
     match value {
         Value::Null => false,
         Value::Int(n) => *n >= 0,
-        Value::UInt(_) => true,
+        Value::UInt(n) => i64::try_from(*n).is_ok(),
         Value::Decimal(n) => !rows && !n.is_negative(),
         Value::Double(n) => !rows && *n >= 0.0,
         _ => !rows,

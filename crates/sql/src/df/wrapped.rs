@@ -14,8 +14,8 @@ use super::repr::{ColumnBuilder, ColumnReader, data_type};
 use crate::expr;
 use crate::plan::{Expr, ExprKind};
 
-/// After so many rows of a batch it is asked whether the query was killed: a row of a long text may take milliseconds.
-const ROWS_UNWATCHED: usize = 64;
+/// After so many rows of a batch it is asked whether the query was killed: a row of a long text may take tens of milliseconds.
+const ROWS_UNWATCHED: usize = 8;
 
 /// An expression whose columns are the function's arguments.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use highkey_table::{AlterPlan, ColumnDef, IndexKind, SchemaDef, Table, TableName};
-use highkey_types::{Collation, MySqlError, Str, Value, errors};
+use highkey_types::{Collation, MySqlError, Str, TypeKind, Value, errors};
 
 use super::table_spec::{DefinitionChecks, ExprPlace};
 use super::collation::collation_of;
@@ -317,6 +317,10 @@ impl DefinitionChecks for SessionState {
         let invalid = || error::invalid_default(&column.name);
         let bound = bind::bind_default(literal, &column.ty, self)?;
         let value = expr::eval(&bound, &[], self)?;
+        // A row takes this for a time.
+        if matches!(column.ty.kind, TypeKind::Time(_)) && value.as_str().is_some_and(|text| matches!(text.trim(), "" | "-")) {
+            return Err(invalid());
+        }
         let mut warnings = Vec::new();
         let mut cx = highkey_types::StoreContext {
             strict: true,

@@ -132,7 +132,7 @@ impl Session {
                     break;
                 }
                 for row in rows {
-                    if !unlocks && !self.is_wanted(&target, access.residual.as_ref(), &row)? {
+                    if !unlocks && !self.is_one_wanted(&target, access.residual.as_ref(), &row).await? {
                         continue;
                     }
                     self.delete_row(&single.table, &row, single.ignore).await?;

@@ -310,6 +310,14 @@ impl Session {
         Ok(wanted)
     }
 
+    /// As `is_wanted`, of one of many rows: what is asked of each may take long.
+    pub(crate) async fn is_one_wanted(&mut self, target: &Target, condition: Option<&Expr>, row: &Row) -> Result<bool, MySqlError> {
+        if condition.is_some() {
+            self.txn().breathe(1).await?;
+        }
+        self.is_wanted(target, condition, row)
+    }
+
     /// Whether a row that turns out not to satisfy the condition is unlocked again: READ COMMITTED and READ UNCOMMITTED. Rows are then to be locked and
     /// looked at one by one: what a change before has locked by its own right must not be taken for a row of the scan.
     pub(crate) fn unlocks_unwanted(&self, access: &Access) -> bool {
@@ -341,6 +349,7 @@ impl Session {
                     let keep = match &access.residual {
                         None => true,
                         Some(condition) => {
+                            self.txn().breathe(1).await?;
                             let values = self.project(table, &row, columns);
                             expr::eval_condition(condition, &values, &mut self.state)?
                         }

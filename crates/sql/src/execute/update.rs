@@ -162,7 +162,7 @@ impl Session {
                     break;
                 }
                 for row in rows {
-                    if !unlocks && !self.is_wanted(&target, access.residual.as_ref(), &row)? {
+                    if !unlocks && !self.is_one_wanted(&target, access.residual.as_ref(), &row).await? {
                         continue;
                     }
                     if moves {
@@ -202,6 +202,7 @@ impl Session {
         let zone = self.state.config.time_zone.clone();
         let mut keyed = Vec::with_capacity(rows.len());
         for row in rows {
+            self.txn().breathe(1).await?;
             let mut seen = row.values();
             target.to_session(&mut seen, &zone);
             let mut key = Vec::with_capacity(order_by.len());

@@ -402,6 +402,9 @@ impl Session {
         for range in self.ranges(source)? {
             if unique && let Some(key) = whole_key(&range, &source.table.def().indexes[source.index]) {
                 self.state.work.read_key += 1;
+                if run.scanned > 0 {
+                    self.txn().breathe(1).await?;
+                }
                 let found = source.table.get(self.txn(), source.index, key)?;
                 run.lap(SCAN);
                 if let Some(found) = found {
@@ -472,6 +475,9 @@ impl Session {
             let key = if unique { whole_key(&range, &source.table.def().indexes[source.index]) } else { None };
             if let Some(key) = key {
                 self.state.work.read_key += 1;
+                if run.scanned > 0 {
+                    self.txn().breathe(1).await?;
+                }
                 let found = source.table.lock_get(self.txn(), source.index, key, mode, policy).await?;
                 run.lap(SCAN);
                 if let Some(found) = found {

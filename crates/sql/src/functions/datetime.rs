@@ -1,6 +1,6 @@
 //! Dates and times.
 
-use highkey_types::{Date, DateRules, DateTime, Decimal, Interval, IntervalUnit, MySqlError, Time, TimeZone, TypeKind, Value, parse_datetime};
+use highkey_types::{Date, DateRules, DateTime, Decimal, Interval, IntervalUnit, MySqlError, Time, TimeZone, TypeKind, Value, is_datetime_text, parse_datetime};
 
 use super::FuncId;
 use super::call::{Result, Types};
@@ -70,15 +70,7 @@ pub(super) fn date_add(args: &[Value], subtract: bool, types: &Types<'_>, cx: &m
         _ if types.result.ty.is_temporal() => Value::DateTime(result),
         // A string in, a string out: a date if no time of day was given or asked for.
         _ => {
-            let had_time = match &args[0] {
-                Value::Date(_) => false,
-                Value::DateTime(_) | Value::Time(_) => true,
-                Value::Int(n) => *n > 99_999_999,
-                Value::Decimal(n) => n.to_f64() > 99_999_999.0,
-                Value::Double(n) => *n > 99_999_999.0,
-                other => to_text(other).is_some_and(|t| t.trim().len() > 10 && t.trim().bytes().skip(1).any(|b| matches!(b, b' ' | b'T' | b':'))),
-            };
-            if unit.has_time() || had_time {
+            if unit.has_time() || !is_date_only(&args[0]) {
                 Value::from(result.format(if result.micros > 0 { 6 } else { 0 }))
             } else {
                 Value::from(result.date.to_string())
@@ -110,10 +102,8 @@ pub(super) fn extract(args: &[Value], cx: &mut dyn EvalContext) -> Result<Value>
     let days_too = matches!(unit, U::DayHour | U::DayMinute | U::DaySecond | U::DayMicrosecond);
     let dates = matches!(unit, U::Year | U::Quarter | U::Month | U::Week | U::Day | U::YearMonth);
     // A string with a date counts by its time of day, and by its day where that is asked for. Any other string is a time of day, whose hours may be many.
-    let date_like = matches!(&args[1], Value::Text(text) if is_moment(text));
     if !dates && !days_too {
-        let time = if date_like { to_datetime(&args[1], cx).map(|d| d.time()) } else { to_time(&args[1], cx) };
-        return Ok(time.map_or(Value::Null, of_time));
+        return Ok(to_time(&args[1], cx).map_or(Value::Null, of_time));
     }
     // Of what is a duration there is no day, and a number is one unless it has a time of day behind a date.
     if days_too && !has_date(&args[1]) {
@@ -398,14 +388,7 @@ fn clamp_time(micros: i128, cx: &mut dyn EvalContext) -> Time {
     Time { micros: micros.clamp(-most, most) as i64 }
 }
 
-/// Whether a string is a date and a time of day rather than a duration.
-fn is_moment(text: &str) -> bool {
-    let text = text.trim();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    text.len() >= 12 && (digits >= 12 || text.bytes().skip(1).any(|b| matches!(b, b'-' | b'/')))
-}
-
-/// Whether a value is a moment (has a date and a time of day) rather than a duration, which a string is that is only a date.
+/// Whether a value is a moment (has a date and a time of day) rather than a duration, which a string may be by its form that means a date.
 fn has_date(value: &Value) -> bool {
     match value {
         Value::Date(_) | Value::DateTime(_) => true,
@@ -413,7 +396,7 @@ fn has_date(value: &Value) -> bool {
         Value::Int(n) => n.unsigned_abs() >= 10_000_000_000,
         Value::Decimal(n) => n.to_f64().abs() >= 1e10,
         Value::Double(n) => n.abs() >= 1e10,
-        _ => to_text(value).is_some_and(|text| is_moment(&text)),
+        _ => to_text(value).is_some_and(|text| is_datetime_text(&text)),
     }
 }
 

@@ -213,6 +213,8 @@ pub(super) fn time(value: &Value, fsp: u8, column: &str, cx: &mut StoreContext) 
                     }
                     parsed.rounded(fsp, cx.mode.time_truncate_fractional)
                 }
+                // No time, but no failure either in any mode.
+                Err(_) if matches!(text.trim(), "" | "-") => Time::default(),
                 Err(trouble) => {
                     fail(trouble, "time", value, column, cx)?;
                     Time::default()

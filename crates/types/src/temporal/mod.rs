@@ -10,7 +10,7 @@ mod zone;
 pub use date::Date;
 pub use datetime::DateTime;
 pub use interval::{Interval, IntervalUnit};
-pub use parse::{DateRules, ParsedDateTime, ParsedTime, Trouble, parse_datetime, parse_datetime_number, parse_time, parse_time_number};
+pub use parse::{DateRules, ParsedDateTime, ParsedTime, Trouble, is_datetime_text, parse_datetime, parse_datetime_number, parse_time, parse_time_number};
 pub use time::Time;
 pub use zone::{TimeZone, UtcMoment};
 

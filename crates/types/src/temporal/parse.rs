@@ -281,10 +281,7 @@ pub fn parse_time(text: &str) -> Result<ParsedTime, Trouble> {
     if at == end {
         return Err(Trouble::Truncated);
     }
-    // "2001-01-01 10:10:10" and "20010101101010" are datetimes; twelve characters is the shortest.
-    if end - at >= 12
-        && let Some(time) = time_of_datetime(&text[at..])
-    {
+    if let Some(time) = time_of_datetime(&text[at..]) {
         return time;
     }
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -373,8 +370,18 @@ pub fn parse_time(text: &str) -> Result<ParsedTime, Trouble> {
     Ok(ParsedTime { value, fraction_digits: fraction_digits as u8, rounds_up, had_date: false, trouble })
 }
 
+/// Whether [`parse_time`] reads a text as a DATE or DATETIME by its form.
+pub fn is_datetime_text(text: &str) -> bool {
+    let text = text.trim_start_matches(|c: char| u8::try_from(c).is_ok_and(is_space));
+    time_of_datetime(text.strip_prefix('-').unwrap_or(text)).is_some()
+}
+
 /// The time of day of a text that is certainly a DATE or DATETIME.
 fn time_of_datetime(text: &str) -> Option<Result<ParsedTime, Trouble>> {
+    // "2001-01-01 10:10:10" and "20010101101010" are; twelve characters is the shortest.
+    if text.len() < 12 {
+        return None;
+    }
     let mut is_certain = false;
     let read = read_datetime(text, DateRules::default(), &mut is_certain);
     is_certain.then(|| {

@@ -15,7 +15,7 @@ use datafusion::logical_expr::logical_plan::Window;
 use datafusion::logical_expr::{
     Expr as DfExpr, LogicalPlan, Operator, SortExpr, WindowFrame as DfFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, binary_expr, lit,
 };
-use highkey_types::{Date, Interval, IntervalUnit, Value, errors};
+use highkey_types::{ColumnType, Date, Interval, IntervalUnit, Value, errors};
 
 use super::expr::apply;
 use super::{Lowered, Lowerer, Projecting, Scope};
@@ -44,18 +44,19 @@ impl Lowerer {
                 }
             };
             let partition = window.partition_by.iter().map(|e| Ok(key(self.group_key(e, &scope)?))).collect::<Result<Vec<_>>>()?;
+            let (frame, is_of_nulls) = self.frame(window, &scope)?;
             let order = window
                 .order_by
                 .iter()
                 .map(|k| {
                     let order = match &window.frame {
+                        _ if is_of_nulls => DfExpr::Cast(Cast::new(Box::new(self.number_key(&k.expr, false, &scope)?), DataType::Float64)),
                         Some(frame) if ranges_over_values(frame) => self.number_key(&k.expr, is_by_calendar(frame), &scope)?,
                         _ => self.order_key(&k.expr, &scope)?,
                     };
                     Ok(SortExpr::new(key(order), !k.desc, !k.desc))
                 })
                 .collect::<Result<Vec<_>>>()?;
-            let frame = self.frame(window, &scope)?;
             let (fun, args, default) = self.window_function(window, &scope)?;
             let args = args
                 .into_iter()
@@ -159,9 +160,10 @@ impl Lowerer {
         }
     }
 
-    fn frame(&self, window: &WindowExpr, scope: &Scope) -> Result<DfFrame> {
+    /// The frame, and whether it has no rows but those of all NULLs, for them: its key is then a double.
+    fn frame(&self, window: &WindowExpr, scope: &Scope) -> Result<(DfFrame, bool)> {
         let Some(frame) = &window.frame else {
-            return Ok(DfFrame::new((!window.order_by.is_empty()).then_some(false)));
+            return Ok((DfFrame::new((!window.order_by.is_empty()).then_some(false)), false));
         };
         let units = if frame.rows { WindowFrameUnits::Rows } else { WindowFrameUnits::Range };
         // A RANGE offset has the type of the order key it is added to.
@@ -178,6 +180,8 @@ impl Lowerer {
                 None => {
                     let ty = match key {
                         Repr::Date | Repr::DateTime | Repr::Time => return Err(user(errors::not_supported_yet("RANGE over a temporal key without INTERVAL"))),
+                        // A YEAR among them, of which 1 would be 2001.
+                        Repr::UInt => ColumnType::ubigint(),
                         _ => window.order_by[0].expr.ty.ty.clone(),
                     };
                     match self.value_as(expr, &ty, scope)? {
@@ -207,23 +211,25 @@ impl Lowerer {
             _ => false,
         };
         if is_empty {
-            // DataFusion refuses such frames; long before all rows there is none, either. Of NULLs the frame is all NULLs, where it tells them apart.
-            let (units, before) = match key {
-                Some(Repr::Date | Repr::DateTime | Repr::Time) if is_by_calendar(frame) => (units, ScalarValue::new_interval_mdn(MOST_MONTHS as i32, 0, 0)),
-                Some(Repr::Date | Repr::DateTime | Repr::Time) => (units, ScalarValue::Int64(Some((MOST_DAYS * DAY_MICROS) as i64))),
-                _ => (WindowFrameUnits::Rows, ScalarValue::UInt64(Some(u64::from(u32::MAX) << 16))),
-            };
-            return Ok(DfFrame::new_bounds(units, WindowFrameBound::Preceding(before.clone()), WindowFrameBound::Preceding(before)));
+            // DataFusion refuses such frames. Long before all rows there is none, either.
+            let before = if key.is_some() { ScalarValue::Float64(Some(f64::INFINITY)) } else { ScalarValue::UInt64(Some(u64::from(u32::MAX) << 16)) };
+            return Ok((DfFrame::new_bounds(units, WindowFrameBound::Preceding(before.clone()), WindowFrameBound::Preceding(before)), key.is_some()));
         }
-        Ok(DfFrame::new_bounds(units, start, end))
+        Ok((DfFrame::new_bounds(units, start, end), false))
     }
 
     /// What is added to a `number_key` of the representation `key`, or subtracted from it.
     fn interval(&self, amount: &Expr, unit: IntervalUnit, key: Repr, by_calendar: bool) -> Result<ScalarValue> {
+        use IntervalUnit::{Day, Hour, Microsecond, Minute, Month, Quarter, Week, Year};
         let interval = match amount.as_literal() {
             Some(Value::Null) => None,
+            // A number's fraction is rounded, a text's cut.
+            Some(Value::Text(text)) if matches!(unit, Microsecond | Minute | Hour | Day | Week | Month | Quarter | Year) => {
+                Interval::parse(text.split('.').next().unwrap_or_default(), unit)
+            }
             Some(Value::Text(text)) => Interval::parse(text, unit),
             Some(Value::Decimal(amount)) => Interval::parse(&amount.to_string(), unit),
+            Some(Value::Double(amount)) => Interval::parse(&amount.to_string(), unit),
             _ => Some(Interval::from_i64(self.constant_count(amount)?, unit)),
         };
         let interval = interval.filter(|interval| !interval.negative).ok_or_else(|| user(errors::window_frame_illegal("<unnamed window>")))?;

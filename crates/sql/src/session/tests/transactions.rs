@@ -118,6 +118,35 @@ async fn kill_ends_a_waiting_statement() {
     assert_eq!(killer.error("KILL 999999").await, (1094, "Unknown thread id: 999999".into()));
 }
 
+/// Rows are locked many at once and then looked at one by one, or looked up by many keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_ends_a_statement_that_asks_much_of_each_row() {
+    let server = Server::new();
+    let mut killer = server.client().await;
+    killer.ok("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(10))").await;
+    let rows: Vec<String> = (0..500).map(|id| format!("({id}, 'abcdefghij')")).collect();
+    killer.ok(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+    let ids: Vec<String> = (0..500).map(|id| id.to_string()).collect();
+    let (hash, ids) = ("SHA2(REPEAT(s, 200000), 512)", ids.join(", "));
+    for sql in [
+        format!("DELETE FROM t WHERE {hash} = 'x'"),
+        format!("UPDATE t SET s = '' WHERE {hash} = 'x'"),
+        format!("DELETE FROM t ORDER BY {hash}"),
+        format!("SELECT id FROM t WHERE id IN ({ids}) AND {hash} = 'x'"),
+        format!("SELECT id FROM t WHERE id IN ({ids}) AND {hash} = 'x' FOR UPDATE"),
+    ] {
+        let mut c = server.client().await;
+        let id = c.session.client().connection_id;
+        let statement = sql.clone();
+        let running = tokio::spawn(async move { c.error(&statement).await });
+        while !running.is_finished() && killer.value(&format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND command = 'Query'")).await == "0" {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        killer.ok(&format!("KILL QUERY {id}")).await;
+        assert_eq!(running.await.unwrap().0, 1317, "{sql}");
+    }
+}
+
 #[tokio::test]
 async fn several_statements_in_one_text() {
     let server = Server::new();

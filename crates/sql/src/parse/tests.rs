@@ -259,7 +259,7 @@ fn a_routine_ends_where_its_body_does() {
     assert!(matches!(one(dumped), Statement::CreateRoutine(_)));
     assert_eq!(error("CREATE PROCEDURE p() BEGIN SELECT 1").code, 1064);
     // What looks ahead for a parenthesis ends where the text is no text any more.
-    for cut in ["CREATE PROCEDURE p() SELECT ((1 '", "CREATE PROCEDURE p() SELECT INTERVAL(1 '", "CREATE PROCEDURE p() SELECT 1 FROM ((t '", "CREATE PROCEDURE p() BEGIN `"] {
-        assert_eq!(error(cut).code, 1064, "{cut}");
+    for cut in ["SELECT ((1 '", "SELECT INTERVAL(1 '", "SELECT 1 FROM ((t '", "`"] {
+        assert_eq!(error(&format!("CREATE PROCEDURE p() BEGIN SELECT 1; {cut}")).code, 1064, "{cut}");
     }
 }

@@ -435,6 +435,9 @@ impl Binder<'_> {
             Ast::Param(index) => match self.param(*index) {
                 Expr { kind: ExprKind::Literal(value), .. } => {
                     let n = match value {
+                        // A variable of a routine is taken as a number without a sign.
+                        Value::Int(n) if self.cx.declared_type(*index).is_some() => Some(n as u64),
+                        Value::Null if self.cx.declared_type(*index).is_some() => Some(0),
                         Value::Int(n) => u64::try_from(n).ok(),
                         Value::UInt(n) => Some(n),
                         Value::Text(text) => text.trim().parse().ok(),

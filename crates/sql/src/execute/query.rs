@@ -421,7 +421,8 @@ impl Session {
         let value = crate::expr::eval(expr, &[], &mut self.state)?;
         match value {
             Value::UInt(n) => Ok(Some(n)),
-            Value::Int(n) if n >= 0 => Ok(Some(n as u64)),
+            // A negative one is a variable's of a routine, which is taken as a number without a sign.
+            Value::Int(n) if n >= 0 || !self.state.declared_types.is_empty() => Ok(Some(n as u64)),
             Value::Null => Ok(Some(0)),
             other => match self.state.with_cast(|cx| highkey_types::cast::to_i64(&other, cx)) {
                 Some(n) if n >= 0 => Ok(Some(n as u64)),

@@ -70,6 +70,8 @@ pub(super) fn lex_all(sql: &str, from: usize, options: &ParseOptions) -> Lexed {
     let mut lexer = Lexer { all: true, ..Lexer::new(sql, from, options) };
     if let Err(LexError { at }) = lexer.run() {
         lexer.tokens.push(Token { kind: Tok::Invalid, start: at, end: at });
+        // Who looks ahead looks for an end.
+        lexer.tokens.push(Token { kind: Tok::End, start: sql.len(), end: sql.len() });
     }
     Lexed { tokens: lexer.tokens, set_vars: Vec::new(), end: sql.len() }
 }

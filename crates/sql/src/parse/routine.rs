@@ -356,6 +356,9 @@ impl Parser<'_> {
             return self.fail();
         }
         let mut statement = self.routine_statement(Self::statement)?;
+        if matches!(statement.statement, Statement::CreateView(_)) && !statement.locals.is_empty() {
+            return Err(errors::view_select_variable());
+        }
         let into = match &mut statement.statement {
             Statement::Query(query) if matches!(query.into, Some(Into::Targets(_))) => query.into.take(),
             _ => None,

@@ -258,4 +258,8 @@ fn a_routine_ends_where_its_body_does() {
     let dumped = "/*!50003 CREATE*/ /*!50020 DEFINER=`u`@`h`*/ /*!50003 PROCEDURE `p`()\nBEGIN\n  SELECT 1;\nEND */";
     assert!(matches!(one(dumped), Statement::CreateRoutine(_)));
     assert_eq!(error("CREATE PROCEDURE p() BEGIN SELECT 1").code, 1064);
+    // What looks ahead for a parenthesis ends where the text is no text any more.
+    for cut in ["SELECT ((1 '", "SELECT INTERVAL(1 '", "SELECT 1 FROM ((t '", "`"] {
+        assert_eq!(error(&format!("CREATE PROCEDURE p() BEGIN SELECT 1; {cut}")).code, 1064, "{cut}");
+    }
 }

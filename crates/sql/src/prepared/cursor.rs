@@ -25,11 +25,12 @@ pub struct CursorRows {
     /// Rows that are not in the file.
     bytes: Vec<u8>,
     rows: usize,
+    columns: usize,
 }
 
 impl CursorRows {
     pub fn new(dir: PathBuf, limit: u64) -> CursorRows {
-        CursorRows { dir, limit, file: None, written: 0, bytes: Vec::new(), rows: 0 }
+        CursorRows { dir, limit, file: None, written: 0, bytes: Vec::new(), rows: 0, columns: 0 }
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -59,7 +60,7 @@ impl CursorRows {
             }
             None => Box::new(io::Cursor::new(self.bytes)),
         };
-        Ok(OpenCursor { source, left: self.rows })
+        Ok(OpenCursor { source, left: self.rows, columns: self.columns })
     }
 }
 
@@ -73,7 +74,9 @@ pub fn file_error(e: &io::Error) -> MySqlError {
 
 #[async_trait]
 impl ResultSink for CursorRows {
-    fn columns(&mut self, _columns: &[Column]) {}
+    fn columns(&mut self, columns: &[Column]) {
+        self.columns = columns.len();
+    }
 
     fn row(&mut self, row: &[Value]) {
         let start = self.bytes.len();
@@ -106,9 +109,15 @@ pub struct OpenCursor {
     source: Box<dyn Read + Send + Sync>,
     /// Rows to come.
     left: usize,
+    columns: usize,
 }
 
 impl OpenCursor {
+    /// How many columns each row has.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
     pub fn is_exhausted(&self) -> bool {
         self.left == 0
     }

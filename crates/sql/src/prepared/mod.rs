@@ -114,7 +114,8 @@ impl Settings {
             modes: config.modes.0,
             collation: config.collation_connection.id,
             isolation_locks: session.reads_lock(),
-            select_limit: config.select_limit,
+            // As `Session::adjust` takes it.
+            select_limit: config.select_limit.filter(|_| !session.in_routine()),
             division: config.div_precision_increment,
             executor: config.executor,
             time_zone: config.events.time_zone.clone(),

@@ -162,7 +162,7 @@ impl Access {
 
     /// The schema is listed: it may do something there.
     pub fn sees_schema(&self, schema: &str) -> bool {
-        self.schema(schema).has_any(Privileges::OF_SCHEMA.and(Privileges::SHOW_DATABASES).and(Privileges::GRANT)) 
+        self.schema(schema).has_any(Privileges::OF_SCHEMA.and(Privileges::SHOW_DATABASES).and(Privileges::GRANT))
             || self.grants().tables.contains_key(schema)
             || self.grants().routines.contains_key(schema)
     }

@@ -13,6 +13,7 @@ use super::run::Frame;
 use super::{Loaded, OutParameter, Running};
 use crate::execute::{self, Failure, Outcome};
 use crate::expr;
+use crate::information_schema;
 use crate::parse::ast::{self, Call, ExprKind, ParameterMode, Target};
 use crate::plan::{ExprType, Field};
 use crate::session::{OkSummary, ResultSink, Session, StatusFlags};
@@ -77,10 +78,12 @@ impl Session {
         let (mut frame, outs) = self.arguments(&loaded, call, &mut caller, &name).await?;
         self.state.bind_params = false;
         self.state.declared_types.clear();
-        self.enter_routine(&loaded.def)?;
         let depth = self.routines.running.len();
-        let ended = self.run_steps(&loaded, &mut frame, sink).await;
-        self.leave_routines(depth - 1);
+        let ended = match self.enter_routine(&loaded.def) {
+            Ok(()) => self.run_steps(&loaded, &mut frame, sink).await,
+            Err(e) => Err(e.into()),
+        };
+        self.leave_routines(depth);
         self.about_conditions = false;
         ended?;
         self.assign_outs(&loaded, &frame, outs, caller)?;
@@ -139,7 +142,8 @@ impl Session {
         Ok((value, ty))
     }
 
-    /// From here on the session is where the routine is, with its modes and, unless it is the invoker's, its definer's rights. Error 1449.
+    /// From here on the session is where the routine is, with its modes and, unless it is the invoker's, its definer's rights. Errors 1370 and 1449:
+    /// the session may be there all the same.
     fn enter_routine(&mut self, def: &RoutineDef) -> Result<(), MySqlError> {
         let client = &self.state.client;
         let (user, host) = (&*def.definer.0, &*def.definer.1);
@@ -175,7 +179,11 @@ impl Session {
             running.caller = Some(self.state.act_as(definer));
         }
         self.routines.running.push(running);
-        Ok(())
+        // As in MySQL the definer has to have the right, too.
+        match self.state.access() {
+            Some(access) if other => access.check_routine(Privileges::EXECUTE, &def.schema, &def.name),
+            _ => Ok(()),
+        }
     }
 
     fn set_variables(&mut self, values: impl Iterator<Item = (VarId, VarValue)>) {
@@ -204,8 +212,7 @@ impl Session {
             let Some(running) = self.routines.running.pop() else { return };
             self.set_variables(running.variables.into_iter());
             let catalog = self.state.instance.database().catalog();
-            let virtual_schema = |name: &str| crate::information_schema::is_virtual_schema(name);
-            self.set_database(running.database.filter(|name| virtual_schema(name) || catalog.schema(name).is_some()));
+            self.set_database(running.database.filter(|name| information_schema::is_virtual_schema(name) || catalog.schema(name).is_some()));
             self.own_database = running.own_database;
             if let Some(caller) = running.caller {
                 self.state.act_as(caller);

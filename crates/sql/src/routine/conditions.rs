@@ -16,9 +16,10 @@ impl Session {
     pub(crate) async fn signal(&mut self, signal: &Signal) -> Result<Outcome, Failure> {
         let (mut error, mut is_warning) = (None, false);
         if signal.again {
-            let Some(handled) = self.routines.handled.last() else { return Err(errors::resignal_without_active_handler().into()) };
-            self.state.diagnostics = handled.diagnostics.clone();
+            let Some(handled) = self.handled() else { return Err(errors::resignal_without_active_handler().into()) };
+            let diagnostics = handled.diagnostics.clone();
             (error, is_warning) = (Some(handled.error.clone()), handled.is_warning);
+            self.state.diagnostics = diagnostics;
         }
         let mut raised = match (signal.state, error) {
             (None, Some(error)) => {
@@ -54,6 +55,7 @@ impl Session {
             if let Some(items) = items {
                 self.state.diagnostics.set_raised(items);
             }
+            self.routines.settled = true;
             return Err(raised.into());
         }
         let warning = Warning { level: Level::Warning, code: raised.code, message: raised.message };
@@ -85,7 +87,7 @@ impl Session {
 
     /// What GET DIAGNOSTICS asks. Error 3004; a condition that is not there is itself one more condition, and no error.
     pub(super) async fn diagnostics<'g>(&mut self, get: &'g GetDiagnostics) -> Result<Vec<(&'g Target, Value, ExprType)>, Failure> {
-        let stacked = match (get.stacked, self.routines.handled.last()) {
+        let stacked = match (get.stacked, self.handled()) {
             (false, _) => None,
             (true, Some(handled)) => Some(handled.diagnostics.clone()),
             (true, None) => return Err(errors::get_stacked_da_without_active_handler().into()),

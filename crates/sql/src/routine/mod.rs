@@ -33,6 +33,9 @@ pub(crate) struct Routines {
     handled: Vec<Handled>,
     /// Of the CALL that has ended: values for `?` in the place of OUT and INOUT parameters.
     pub out_parameters: Vec<OutParameter>,
+    /// The error that is on its way has been made by SIGNAL, or has undone what it undoes when its step of a routine ended: whatever its number is, it does not
+    /// end a transaction (any more).
+    pub settled: bool,
 }
 
 /// The value of a parameter that goes out through a `?`.
@@ -122,6 +125,12 @@ impl Session {
         }
         self.routines.loaded.insert(key, loaded.clone());
         Ok(Some(loaded))
+    }
+
+    /// The condition that a handler of the routine that runs is running for; what its callers' handlers run for is not its own.
+    fn handled(&self) -> Option<&Handled> {
+        let of_callers = self.routines.running.last().map_or(0, |running| running.handled);
+        self.routines.handled[of_callers..].last()
     }
 
     /// Some routine is running.

@@ -221,6 +221,7 @@ impl Session {
             // The whole statement's end is the end of these.
             Err(other) => Err(other),
         };
+        self.routines.settled = done.is_err();
         self.end_set_vars();
         // EXECUTE of what was prepared elsewhere.
         self.leave_database();
@@ -373,10 +374,10 @@ impl Session {
             }
             Instruction::Fetch { cursor, into } => {
                 let open = frame.cursors[*cursor].as_mut().ok_or_else(errors::sp_cursor_not_open)?;
-                let row = open.next_row().map_err(|e| file_error(&e))?.ok_or_else(errors::sp_fetch_no_data)?;
-                if row.len() != into.len() {
+                if open.columns() != into.len() {
                     return Err(errors::sp_wrong_no_of_fetch_args().into());
                 }
+                let row = open.next_row().map_err(|e| file_error(&e))?.ok_or_else(errors::sp_fetch_no_data)?;
                 for (variable, value) in into.iter().zip(row) {
                     self.assign_local(loaded, frame, *variable, value, &ExprType::null())?;
                 }

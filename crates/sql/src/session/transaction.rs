@@ -118,6 +118,7 @@ impl Session {
     /// At the start of every statement.
     pub(crate) fn transaction_begin_statement(&mut self) {
         self.transaction.statement = None;
+        self.routines.settled = false;
         if let Some(txn) = &mut self.transaction.current {
             txn.set_lock_wait_timeout(self.state.config.lock_wait_timeout);
             txn.begin_statement();
@@ -228,7 +229,7 @@ impl Session {
             Ok(()) if alone => self.commit_current().await,
             Ok(()) => Ok(()),
             Err(e) => {
-                let whole = e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout);
+                let whole = !self.routines.settled && (e.code == 1213 || (e.code == 1205 && self.state.config.rollback_on_timeout));
                 if whole || alone {
                     Box::pin(self.roll_back_whole(e.code)).await?;
                 } else if let (Some(savepoint), Some(txn)) = (savepoint, &mut self.transaction.current) {

@@ -107,6 +107,7 @@ async fn the_session_is_as_before_after_any_end() {
     let mut client = server.client().await;
     client.ok("CREATE DATABASE other").await;
     client.ok("CREATE USER definer").await;
+    client.ok("GRANT EXECUTE ON other.* TO definer").await;
     client.ok("SET sql_mode = 'ANSI_QUOTES'").await;
     client.ok("CREATE DEFINER = definer PROCEDURE other.p(fails INT) BEGIN SET @seen = CONCAT_WS(' ', DATABASE(), CURRENT_USER(), @@sql_mode); IF fails THEN SIGNAL SQLSTATE '45000'; END IF; END").await;
     client.ok("SET sql_mode = ''").await;
@@ -116,7 +117,69 @@ async fn the_session_is_as_before_after_any_end() {
     }
     client.ok("DROP USER definer").await;
     assert_eq!(client.error("CALL other.p(0)").await.0, 1449);
-    assert_eq!(client.value("SELECT CURRENT_USER()").await, "root@localhost");
+    // The definer has to have the right, too.
+    client.ok("CREATE USER definer").await;
+    assert_eq!(client.error("CALL other.p(0)").await, (1370, "execute command denied to user 'definer'@'%' for routine 'other.p'".into()));
+    assert_eq!(client.rows("SELECT DATABASE(), CURRENT_USER(), @@sql_mode").await, [["d", "root@localhost", ""]]);
+}
+
+#[tokio::test]
+async fn an_error_that_a_routine_raises_ends_no_transaction() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    client.ok("CREATE PROCEDURE raise() SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213").await;
+    client.ok("CREATE PROCEDURE outer_one() CALL raise()").await;
+    client.ok("START TRANSACTION").await;
+    client.ok("INSERT INTO t VALUES (1)").await;
+    for sql in ["SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213", "CALL raise()", "CALL outer_one()"] {
+        assert_eq!(client.error(sql).await.0, 1213, "{sql}");
+    }
+    client.ok("COMMIT").await;
+    assert_eq!(client.rows("SELECT a FROM t").await, table("1"));
+}
+
+#[tokio::test]
+async fn roles_and_rights_stay_with_their_account() {
+    let server = Server::new();
+    let mut root = server.client().await;
+    root.ok("CREATE TABLE secret (a INT)").await;
+    root.ok("CREATE USER u@localhost, definer").await;
+    root.ok("CREATE ROLE reader").await;
+    root.ok("GRANT SELECT ON d.* TO reader").await;
+    root.ok("GRANT reader TO definer").await;
+    root.ok("GRANT EXECUTE ON d.* TO u@localhost, definer").await;
+    // It takes on the role, ends in an error, and leaves a prepared statement.
+    root.ok("CREATE DEFINER = definer PROCEDURE p() BEGIN SET ROLE reader; PREPARE s FROM 'SELECT COUNT(*) FROM d.secret'; EXECUTE s; SIGNAL SQLSTATE '45000'; END").await;
+    let info = ClientInfo {
+        connection_id: server.instance.next_connection_id(),
+        user: "u".into(),
+        client_host: "localhost".into(),
+        account_user: "u".into(),
+        account_host: "localhost".into(),
+        flags: ClientFlags { multi_results: true, ..ClientFlags::default() },
+        ..ClientInfo::default()
+    };
+    let mut client = Client { session: Session::new(server.instance.clone(), info) };
+    assert_eq!(shape(&client.run_all("CALL d.p()").await), ["1 rows+", "error 1644"]);
+    assert_eq!(client.rows("SELECT CURRENT_USER(), CURRENT_ROLE()").await, [["u@localhost", "NONE"]]);
+    assert_eq!(client.error("EXECUTE s").await.0, 1142);
+    assert_eq!(client.error("SELECT * FROM d.secret").await.0, 1142);
+}
+
+#[tokio::test]
+async fn a_prepared_statement_has_its_limit_where_it_runs() {
+    let server = Server::new();
+    let mut client = server.client().await;
+    client.ok("CREATE TABLE t (a INT PRIMARY KEY)").await;
+    client.ok("INSERT INTO t VALUES (1), (2), (3)").await;
+    client.ok("SET sql_select_limit = 1").await;
+    client.ok("PREPARE s FROM 'SELECT a FROM t'").await;
+    client.ok("CREATE PROCEDURE p() EXECUTE s").await;
+    for _ in 0..2 {
+        assert_eq!(client.rows("EXECUTE s").await.len(), 1);
+        assert_eq!(shape(&client.run_all("CALL p()").await), ["3 rows+", "ok 0"]);
+    }
 }
 
 #[tokio::test]

@@ -73,13 +73,11 @@ struct AutoValues {
     next: u64,
     left: u64,
     increment: u64,
-    /// The block that `next` is of, from its first number to behind its last one.
-    start: u64,
-    end: u64,
-    /// Behind the last number of the block before it.
-    end_before: u64,
-    /// A block that follows, its first number and how many they are: rows that were left out had it reserved.
-    spare: Option<(u64, u64)>,
+    /// What was reserved, each from its first number to behind its last one: the last of these blocks is the one that `next` is of, and those between
+    /// them may be others'.
+    blocks: Vec<(u64, u64)>,
+    /// Blocks that follow, the next one last: rows that were left out had them reserved.
+    spare: Vec<(u64, u64)>,
     /// The size of the next block of a statement whose size is not known.
     block: u64,
     /// A block may be greater than what is needed.
@@ -92,23 +90,21 @@ impl AutoValues {
     /// values before runs out of them, and 1264 (or its warning) where its first one would be beyond the range.
     fn take(&mut self, state: &mut SessionState, table: &Table, count: u64, ignore: bool, row: u64) -> Result<u64, MySqlError> {
         if self.left == 0 && self.next <= self.largest {
-            if let Some((first, count)) = self.spare.take() {
-                self.enter(first, count, self.increment);
+            if let Some((first, end)) = self.spare.pop() {
+                self.enter(first, self.count(first, end), self.increment);
             } else if let Some(first) = state.next_insert_id.take() {
                 // SET INSERT_ID is for all rows of the statement.
                 self.enter(first, u64::MAX, state.config.auto_increment_increment);
             } else {
                 let reserved = table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                self.enter(reserved.first, reserved.count, reserved.increment);
                 if reserved.count == 0 {
                     let error = errors::warn_data_out_of_range(&table.columns()[self.column].name, row);
                     if state.strict() && !ignore {
                         return Err(error);
                     }
                     state.push_ignored(error);
-                    self.left = 1;
-                    self.end = self.next.saturating_add(self.increment);
                 }
+                self.enter(reserved.first, reserved.count.max(1), reserved.increment);
             }
         }
         if self.next > self.largest {
@@ -120,28 +116,37 @@ impl AutoValues {
         Ok(value)
     }
 
-    /// The next numbers are those of this block.
+    /// The next numbers are those of this block, one at least.
     fn enter(&mut self, first: u64, count: u64, increment: u64) {
-        self.end_before = self.end;
-        (self.start, self.next, self.left, self.increment) = (first, first, count, increment);
-        self.end = first.saturating_add(count.saturating_mul(increment));
+        (self.next, self.left, self.increment) = (first, count, increment);
+        let end = first.saturating_add((count - 1).saturating_mul(increment)).saturating_add(1);
+        // It may go on where the one before ends.
+        let first = self.blocks.pop_if(|(_, behind)| behind.saturating_add(increment - 1) == first).map_or(first, |(first, _)| first);
+        self.blocks.push((first, end));
+    }
+
+    /// How many numbers a block has from one of them on.
+    fn count(&self, from: u64, end: u64) -> u64 {
+        end.saturating_sub(from).div_ceil(self.increment)
+    }
+
+    /// Whether it is among what was reserved.
+    fn has(&self, number: u64) -> bool {
+        self.blocks.iter().chain(&self.spare).any(|(first, end)| (*first..*end).contains(&number))
     }
 
     /// A number of a row that did not go in is the next one once more, with all that follow it.
     fn take_back(&mut self, number: u64) {
-        if number < self.start {
-            self.spare = Some((self.start, (self.end - self.start) / self.increment));
-            (self.start, self.end) = (number, self.end_before);
+        while let Some(block) = self.blocks.pop_if(|(first, _)| number < *first) {
+            self.spare.push(block);
         }
         self.next = number;
-        self.left = self.end.saturating_sub(number) / self.increment;
+        self.left = self.blocks.last().map_or(0, |(_, end)| self.count(number, *end));
     }
 
     /// A row gives a value itself: what follows is generated above it.
     fn pass(&mut self, given: u64) {
-        if self.spare.is_some_and(|(first, _)| given >= first) {
-            self.spare = None;
-        }
+        while self.spare.pop_if(|(first, _)| given >= *first).is_some() {}
         if self.left > 0 && given >= self.next {
             let steps = (given - self.next) / self.increment + 1;
             self.next = self.next.saturating_add(steps.saturating_mul(self.increment));
@@ -185,10 +190,8 @@ impl Inserter {
             next: 0,
             left: 0,
             increment: 1,
-            start: 0,
-            end: 0,
-            end_before: 0,
-            spare: None,
+            blocks: Vec::new(),
+            spare: Vec::new(),
             block: 1,
             spares: state.instance.auto_increment_locking() != AutoIncrementLocking::Traditional,
             zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
@@ -449,6 +452,15 @@ impl Inserter {
         }
     }
 
+    /// ON DUPLICATE KEY UPDATE has given a row this number: if it is one of those that were reserved, the next ones are above it.
+    fn step_over(&mut self, number: Option<u64>) {
+        if let (Some(auto), Some(number)) = (&mut self.auto, number)
+            && auto.has(number)
+        {
+            auto.pass(number);
+        }
+    }
+
     pub(super) fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
         if self.first_generated.is_none() {
             self.first_generated = generated.iter().find(|(row, _)| !left_out(*row)).map(|(_, n)| *n);
@@ -469,7 +481,7 @@ impl Inserter {
         };
         let found = if state.client.flags.found_rows { self.unchanged } else { 0 };
         let affected = self.inserted + self.replaced + 2 * self.updated + found;
-        let duplicates = if self.ignore { self.row - self.inserted.min(self.row) } else { self.replaced + self.updated };
+        let duplicates = if self.ignore { self.row.saturating_sub(self.inserted + self.updated) } else { self.replaced + self.updated };
         let info = if info { format!("Records: {}  Duplicates: {duplicates}  Warnings: {}", self.row, state.diagnostics.count()) } else { String::new() };
         Outcome::Done { affected, last_insert_id: id, info }
     }
@@ -762,7 +774,7 @@ impl Session {
             inserter.replaced += report.replaced;
             inserter.ignored += report.ignored.len() as u64;
             // The row that did not go in, and the first whose number is free. One without parent keeps it if others are updated.
-            let stop = match (&report.duplicate, &report.orphan) {
+            let mut stop = match (&report.duplicate, &report.orphan) {
                 (Some(duplicate), _) => Some((duplicate.row, duplicate.row)),
                 (None, Some((row, _))) => Some((*row, *row + 1)),
                 (None, None) if mode == OnDuplicate::IgnoreOne => report.ignored.last().map(|(row, _)| (*row, *row)),
@@ -782,15 +794,24 @@ impl Session {
                 inserter.ignored += 1;
                 self.state.push_ignored(error);
             }
+            let mut assigned = None;
             if let Some(duplicate) = report.duplicate {
                 let at = start + duplicate.row;
+                let number = generated.binary_search_by_key(&duplicate.row, |(row, _)| *row).ok().map(|i| generated[i].1);
                 let proposed = std::mem::take(&mut rows[at]);
                 let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
-                Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
+                assigned = Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside, number.map(|number| (number, exact)))).await?;
+                // The row that was updated has it now.
+                if let (Some((_, free)), Some(number)) = (&mut stop, number)
+                    && assigned == Some(number)
+                {
+                    *free += 1;
+                }
             }
             let next = match stop {
                 Some((stop, free)) => {
                     inserter.take_back(&generated, free, &mut rows[start..]);
+                    inserter.step_over(assigned);
                     start += stop + 1;
                     1
                 }
@@ -885,8 +906,16 @@ impl Session {
         Ok(())
     }
 
-    /// ON DUPLICATE KEY UPDATE for one row. `beside`: what the query gave beyond its columns.
-    async fn update_duplicate(&mut self, inserter: &mut Inserter, duplicate: DuplicateRow, proposed: Vec<Value>, beside: Vec<Value>) -> Result<(), Failure> {
+    /// ON DUPLICATE KEY UPDATE for one row. `beside`: what the query gave beyond its columns. `number`: the AUTO_INCREMENT number that was generated for it, and
+    /// whether all that the statement needs were reserved with it. Gives the number that the statement assigns to the row in the way, if it does.
+    async fn update_duplicate(
+        &mut self,
+        inserter: &mut Inserter,
+        duplicate: DuplicateRow,
+        proposed: Vec<Value>,
+        beside: Vec<Value>,
+        number: Option<(u64, bool)>,
+    ) -> Result<Option<u64>, Failure> {
         let lenient = inserter.is_lenient(&self.state);
         let target = &inserter.target;
         let zone = self.state.config.time_zone.clone();
@@ -907,7 +936,11 @@ impl Session {
                     target.store(&mut self.state, column, value, inserter.ignore, inserter.row)?
                 }
             };
-            if !target.columns()[column].auto_increment && target.columns()[column].generated.is_none() {
+            let def = &target.columns()[column];
+            if def.auto_increment && value.is_null() {
+                value = implicit_default(&def.ty);
+            }
+            if def.generated.is_none() {
                 check_null(target, &mut self.state, column, &mut value, lenient, &mut inserter.null_told)?;
             }
             new[column] = value;
@@ -918,6 +951,15 @@ impl Session {
         }
         debug_assert!(seen.len() >= 2 * width);
         let assigned: Vec<usize> = inserter.on_duplicate.iter().map(|(c, _)| *c).collect();
+        let given = inserter.auto.as_ref().filter(|auto| assigned.contains(&auto.column)).and_then(|auto| explicit_value(&new[auto.column]));
+        // As MySQL: it may be another row's of this statement.
+        if let (Some(auto), Some(given), Some((number, true))) = (&inserter.auto, given, number)
+            && given != number
+            && auto.has(given)
+        {
+            let error = error::err(1869, "Auto-increment value in UPDATE conflicts with internally generated values");
+            return Err(inserter.failed(&mut self.state, error).into());
+        }
         let changed = self.write_update(&inserter.target, &duplicate.existing, &stored, new, &assigned, inserter.ignore, inserter.row).await?;
         match changed {
             super::update::Written::Changed(new) => {
@@ -933,7 +975,7 @@ impl Session {
             super::update::Written::Same => inserter.unchanged += 1,
             super::update::Written::Ignored => inserter.ignored += 1,
         }
-        Ok(())
+        Ok(given)
     }
 }
 
@@ -978,7 +1020,6 @@ pub(crate) fn insert_tables(bound: &BoundInsert) -> BoundTables {
     bound.on_duplicate.iter().filter_map(|(_, v)| v.expr()).for_each(|e| tables.collect_expr(e));
     tables
 }
-
 
 /// Some value or assignment holds a subquery.
 pub(crate) fn insert_has_subquery(bound: &BoundInsert) -> bool {

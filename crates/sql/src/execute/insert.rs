@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
+use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, InsertReport, OnDuplicate, PreparedRows, Table, Transaction, explicit_value};
 use highkey_types::{MySqlError, TypeKind, Value, errors};
 
 use super::late::Late;
@@ -769,7 +769,10 @@ impl Session {
                 failure = Some(error);
             }
             let (txn, _) = self.txn_and_state();
-            let report = table.insert(txn, &rows[start..end], mode).await?;
+            let report = match mode {
+                OnDuplicate::Replace if !generated.is_empty() => replace_numbered(txn, &table, &rows[start..end], &generated).await?,
+                mode => table.insert(txn, &rows[start..end], mode).await?,
+            };
             inserter.inserted += report.inserted;
             inserter.replaced += report.replaced;
             inserter.ignored += report.ignored.len() as u64;
@@ -853,7 +856,11 @@ impl Session {
         if inserter.mode != OnDuplicate::Report {
             let threads = self.state.config.ddl_threads;
             let (txn, _) = self.txn_and_state();
-            let mut bulk = inserter.target.table.bulk_insert(txn, inserter.mode, BULK_MEMORY)?;
+            let mode = match inserter.mode {
+                OnDuplicate::Replace if inserter.auto.as_ref().is_some_and(|auto| !inserter.columns.contains(&auto.column)) => OnDuplicate::ReplaceNumbered,
+                mode => mode,
+            };
+            let mut bulk = inserter.target.table.bulk_insert(txn, mode, BULK_MEMORY)?;
             bulk.set_threads(threads);
             inserter.bulk = Some((bulk, EncodedRows::new()));
         }
@@ -977,6 +984,23 @@ impl Session {
         }
         Ok(given)
     }
+}
+
+/// REPLACE of rows of which some have generated numbers: their positions, and the numbers.
+async fn replace_numbered(txn: &mut Transaction, table: &Arc<Table>, rows: &[Vec<Value>], generated: &[(usize, u64)]) -> Result<InsertReport, MySqlError> {
+    let is_numbered = |row: usize| generated.binary_search_by_key(&row, |(row, _)| *row).is_ok();
+    let mut report = InsertReport::default();
+    let mut start = 0;
+    while start < rows.len() {
+        let numbered = is_numbered(start);
+        let end = (start + 1..rows.len()).find(|row| is_numbered(*row) != numbered).unwrap_or(rows.len());
+        let mode = if numbered { OnDuplicate::ReplaceNumbered } else { OnDuplicate::Replace };
+        let part = table.insert(txn, &rows[start..end], mode).await?;
+        report.inserted += part.inserted;
+        report.replaced += part.replaced;
+        start = end;
+    }
+    Ok(report)
 }
 
 /// NULL in a NOT NULL column: error 1048, or the implicit default where MySQL is lenient. `told`: the columns of which the warning is there.

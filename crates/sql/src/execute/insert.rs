@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, InsertReport, OnDuplicate, PreparedRows, Table, Transaction, explicit_value};
-use highkey_types::{MySqlError, TypeKind, Value, errors};
+use highkey_types::{MySqlError, TypeKind, Value};
 
+use super::auto_values::AutoValues;
 use super::late::Late;
 use super::query::{BoundTables, Destination};
 use super::target::{Target, given_null, implicit_default};
@@ -16,7 +17,6 @@ use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
 use crate::session::{AutoIncrementLocking, Executor, Session, SessionState, StatusCounter, error};
-use crate::variables::SqlModes;
 
 /// Bytes of encoded rows that are sorted at a time.
 pub(crate) const BULK_CHUNK_BYTES: usize = 4 << 20;
@@ -64,97 +64,6 @@ pub(crate) struct Inserter {
     last_explicit: u64,
 }
 
-/// Values of the AUTO_INCREMENT column.
-struct AutoValues {
-    column: usize,
-    /// The largest value of the column's type.
-    largest: u64,
-    /// 0 before the first one.
-    next: u64,
-    left: u64,
-    increment: u64,
-    /// What was reserved, each from its first number to behind its last one: the last of these blocks is the one that `next` is of, and those between
-    /// them may be others'.
-    blocks: Vec<(u64, u64)>,
-    /// Blocks that follow, the next one last: rows that were left out had them reserved.
-    spare: Vec<(u64, u64)>,
-    /// The size of the next block of a statement whose size is not known.
-    block: u64,
-    /// A block may be greater than what is needed.
-    spares: bool,
-    zero_is_value: bool,
-}
-
-impl AutoValues {
-    /// The next value, for the row of that number; where none is left, `count` more are reserved. Error 1467 where a statement that had
-    /// values before runs out of them, and 1264 (or its warning) where its first one would be beyond the range.
-    fn take(&mut self, state: &mut SessionState, table: &Table, count: u64, ignore: bool, row: u64) -> Result<u64, MySqlError> {
-        if self.left == 0 && self.next <= self.largest {
-            if let Some((first, end)) = self.spare.pop() {
-                self.enter(first, self.count(first, end), self.increment);
-            } else if let Some(first) = state.next_insert_id.take() {
-                // SET INSERT_ID is for all rows of the statement.
-                self.enter(first, u64::MAX, state.config.auto_increment_increment);
-            } else {
-                let reserved = table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                if reserved.count == 0 {
-                    let error = errors::warn_data_out_of_range(&table.columns()[self.column].name, row);
-                    if state.strict() && !ignore {
-                        return Err(error);
-                    }
-                    state.push_ignored(error);
-                }
-                self.enter(reserved.first, reserved.count.max(1), reserved.increment);
-            }
-        }
-        if self.next > self.largest {
-            return Err(errors::autoinc_read_failed());
-        }
-        let value = self.next;
-        self.next = value.saturating_add(self.increment);
-        self.left -= 1;
-        Ok(value)
-    }
-
-    /// The next numbers are those of this block, one at least.
-    fn enter(&mut self, first: u64, count: u64, increment: u64) {
-        (self.next, self.left, self.increment) = (first, count, increment);
-        let end = first.saturating_add((count - 1).saturating_mul(increment)).saturating_add(1);
-        // It may go on where the one before ends.
-        let first = self.blocks.pop_if(|(_, behind)| behind.saturating_add(increment - 1) == first).map_or(first, |(first, _)| first);
-        self.blocks.push((first, end));
-    }
-
-    /// How many numbers a block has from one of them on.
-    fn count(&self, from: u64, end: u64) -> u64 {
-        end.saturating_sub(from).div_ceil(self.increment)
-    }
-
-    /// Whether it is among what was reserved.
-    fn has(&self, number: u64) -> bool {
-        self.blocks.iter().chain(&self.spare).any(|(first, end)| (*first..*end).contains(&number))
-    }
-
-    /// A number of a row that did not go in is the next one once more, with all that follow it.
-    fn take_back(&mut self, number: u64) {
-        while let Some(block) = self.blocks.pop_if(|(first, _)| number < *first) {
-            self.spare.push(block);
-        }
-        self.next = number;
-        self.left = self.blocks.last().map_or(0, |(_, end)| self.count(number, *end));
-    }
-
-    /// A row gives a value itself: what follows is generated above it.
-    fn pass(&mut self, given: u64) {
-        while self.spare.pop_if(|(first, _)| given >= *first).is_some() {}
-        if self.left > 0 && given >= self.next {
-            let steps = (given - self.next) / self.increment + 1;
-            self.next = self.next.saturating_add(steps.saturating_mul(self.increment));
-            self.left = self.left.saturating_sub(steps);
-        }
-    }
-}
-
 impl Inserter {
     pub fn new(state: &mut SessionState, table: &Arc<Table>, columns: &[usize], ignore: bool, mode: OnDuplicate) -> Result<Inserter, MySqlError> {
         let target = Target::new(table, state)?;
@@ -184,18 +93,7 @@ impl Inserter {
                 }
             }
         }
-        let auto = table.auto_increment_column().map(|column| AutoValues {
-            column,
-            largest: table.largest_auto_increment().unwrap_or(u64::MAX),
-            next: 0,
-            left: 0,
-            increment: 1,
-            blocks: Vec::new(),
-            spare: Vec::new(),
-            block: 1,
-            spares: state.instance.auto_increment_locking() != AutoIncrementLocking::Traditional,
-            zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
-        });
+        let auto = AutoValues::of(table, state);
         if let Some(auto) = &auto
             && !columns.contains(&auto.column)
         {

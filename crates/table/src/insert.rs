@@ -24,8 +24,18 @@ pub enum OnDuplicate {
     IgnoreOne,
     /// REPLACE: the rows in the way are deleted.
     Replace,
+    /// The same of rows whose AUTO_INCREMENT numbers were generated: one that has such a number already stays, error 1062. At the end of the column's range it
+    /// would be the same row again and again.
+    ReplaceNumbered,
     /// ON DUPLICATE KEY UPDATE: stop, and give the row in the way, locked.
     Report,
+}
+
+impl OnDuplicate {
+    /// REPLACE.
+    pub(crate) fn replaces(self) -> bool {
+        matches!(self, OnDuplicate::Replace | OnDuplicate::ReplaceNumbered)
+    }
 }
 
 /// What an insert did.
@@ -218,7 +228,11 @@ impl Table {
                     txn.log_change(self, &Change::Insert(row))?;
                     break;
                 };
-                match mode {
+                let met = match mode {
+                    OnDuplicate::ReplaceNumbered if self.begins_with_number(conflict.index) => OnDuplicate::Error,
+                    mode => mode,
+                };
+                match met {
                     // The row in the way stays locked, so that the answer stays true. None: it went away while we waited for it; try again.
                     OnDuplicate::Error | OnDuplicate::Ignore | OnDuplicate::IgnoreOne if !self.share_conflicting(txn, conflict.index, row).await? => {}
                     OnDuplicate::Error => return Err(self.duplicate_entry(conflict.index, row)),
@@ -226,7 +240,7 @@ impl Table {
                         report.ignored.push((position, self.duplicate_entry(conflict.index, row)));
                         break;
                     }
-                    OnDuplicate::Replace => {
+                    OnDuplicate::Replace | OnDuplicate::ReplaceNumbered => {
                         if let Some(existing) = self.lock_conflicting(txn, conflict.index, row).await? {
                             // MySQL writes over a row that is met in the last unique index, and so finds that there is nothing to change.
                             if self.is_same_in_last_key(txn, conflict.index, &existing, row) {
@@ -310,12 +324,18 @@ impl Table {
     /// A row that meets another one in an index: REPLACE and ON DUPLICATE KEY UPDATE look at the unique indexes behind it as well, as in
     /// InnoDB, and so at the parents that go with those. Error 1452.
     async fn check_other_keys(&self, txn: &mut Transaction, row: &[Value], index: usize, mode: OnDuplicate) -> Result<(), MySqlError> {
-        if matches!(mode, OnDuplicate::Replace | OnDuplicate::Report) {
+        if mode.replaces() || mode == OnDuplicate::Report {
             for other in (index + 1..self.indexes.len()).filter(|other| self.indexes[*other].is_unique()) {
                 self.check_parents(txn, row, other, None).await?;
             }
         }
         Ok(())
+    }
+
+    /// The AUTO_INCREMENT column is the first of the index.
+    fn begins_with_number(&self, index: usize) -> bool {
+        let first = self.def.indexes[index].parts.first();
+        first.is_some_and(|part| Some(part.column) == self.auto_increment_column())
     }
 
     /// The row in the way is the new one, byte for byte, and no other unique index is left in which the new one could meet another.

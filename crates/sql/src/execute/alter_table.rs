@@ -748,7 +748,7 @@ impl Converter {
                     if matches!(before.kind, TypeKind::Timestamp(_)) {
                         to_session(&mut value, &zone);
                     }
-                    value = copied(value, ty);
+                    value = copied(value, before, ty);
                     // A binary string takes a text's bytes.
                     if ty.is_binary()
                         && let Value::Text(text) = &value
@@ -840,15 +840,26 @@ impl Converter {
 }
 
 /// A value as MySQL's ALTER TABLE hands it to a column of another type. A member is its number for a number, and keeps its text for anything else, whatever its
-/// number becomes. A number is its digits for what is no number, so that it names the member of that text and not of that place.
-fn copied(value: Value, ty: &ColumnType) -> Value {
+/// number becomes. A number is what its column shows for what is no number, so that it names the member of that text and not of that place.
+fn copied(value: Value, before: &ColumnType, ty: &ColumnType) -> Value {
+    let shown = |value: &Value| {
+        let mut text = Vec::new();
+        value.to_text(before, &mut text);
+        text
+    };
     match value {
+        // What is no member is none of any others.
+        Value::Enum(0, text) if matches!(ty.kind, TypeKind::Enum(_)) => Value::Enum(0, text),
         Value::Enum(number, _) if ty.is_number() => Value::UInt(u64::from(number)),
         Value::Set(bits, _) if ty.is_number() => Value::UInt(bits),
         Value::Enum(_, text) | Value::Set(_, text) => Value::Text(text),
-        number if number.is_number() && !ty.is_number() && ty.kind != TypeKind::Json => {
-            Value::Text(highkey_types::cast::to_str(&number).unwrap_or_default())
-        }
+        number if number.is_number() && !ty.is_number() => match before.kind {
+            // Bits are bytes for a BLOB, digits for another string, and a number for the rest.
+            TypeKind::Bit(_) if ty.is_blob() => Value::Bytes(shown(&number)),
+            TypeKind::Bit(_) if ty.is_text() || ty.is_binary() => Value::Text(highkey_types::cast::to_str(&number).unwrap_or_default()),
+            TypeKind::Bit(_) => number,
+            _ => Value::Text(Str::from(String::from_utf8(shown(&number)).unwrap_or_default())),
+        },
         other => other,
     }
 }

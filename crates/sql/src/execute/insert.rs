@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, OnDuplicate, PreparedRows, Table, explicit_value};
-use highkey_types::{MySqlError, TypeKind, Value, errors};
+use highkey_table::{AutoIncrementLock, BulkInsert, DuplicateRow, EncodedRows, InsertReport, OnDuplicate, PreparedRows, Table, Transaction, explicit_value};
+use highkey_types::{MySqlError, TypeKind, Value};
 
+use super::auto_values::AutoValues;
 use super::late::Late;
 use super::query::{BoundTables, Destination};
 use super::target::{Target, given_null, implicit_default};
@@ -16,7 +17,6 @@ use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
 use crate::plan::{BoundQuery, Expr};
 use crate::session::{AutoIncrementLocking, Executor, Session, SessionState, StatusCounter, error};
-use crate::variables::SqlModes;
 
 /// Bytes of encoded rows that are sorted at a time.
 pub(crate) const BULK_CHUNK_BYTES: usize = 4 << 20;
@@ -64,92 +64,6 @@ pub(crate) struct Inserter {
     last_explicit: u64,
 }
 
-/// Values of the AUTO_INCREMENT column.
-struct AutoValues {
-    column: usize,
-    /// The largest value of the column's type.
-    largest: u64,
-    /// 0 before the first one.
-    next: u64,
-    left: u64,
-    increment: u64,
-    /// The block that `next` is of, from its first number to behind its last one.
-    start: u64,
-    end: u64,
-    /// Behind the last number of the block before it.
-    end_before: u64,
-    /// A block that follows, its first number and how many they are: rows that were left out had it reserved.
-    spare: Option<(u64, u64)>,
-    /// The size of the next block of a statement whose size is not known.
-    block: u64,
-    /// A block may be greater than what is needed.
-    spares: bool,
-    zero_is_value: bool,
-}
-
-impl AutoValues {
-    /// The next value, for the row of that number; where none is left, `count` more are reserved. Error 1467 where a statement that had
-    /// values before runs out of them, and 1264 (or its warning) where its first one would be beyond the range.
-    fn take(&mut self, state: &mut SessionState, table: &Table, count: u64, ignore: bool, row: u64) -> Result<u64, MySqlError> {
-        if self.left == 0 && self.next <= self.largest {
-            if let Some((first, count)) = self.spare.take() {
-                self.enter(first, count, self.increment);
-            } else if let Some(first) = state.next_insert_id.take() {
-                // SET INSERT_ID is for all rows of the statement.
-                self.enter(first, u64::MAX, state.config.auto_increment_increment);
-            } else {
-                let reserved = table.reserve(count, state.config.auto_increment_increment, state.config.auto_increment_offset)?;
-                self.enter(reserved.first, reserved.count, reserved.increment);
-                if reserved.count == 0 {
-                    let error = errors::warn_data_out_of_range(&table.columns()[self.column].name, row);
-                    if state.strict() && !ignore {
-                        return Err(error);
-                    }
-                    state.push_ignored(error);
-                    self.left = 1;
-                    self.end = self.next.saturating_add(self.increment);
-                }
-            }
-        }
-        if self.next > self.largest {
-            return Err(errors::autoinc_read_failed());
-        }
-        let value = self.next;
-        self.next = value.saturating_add(self.increment);
-        self.left -= 1;
-        Ok(value)
-    }
-
-    /// The next numbers are those of this block.
-    fn enter(&mut self, first: u64, count: u64, increment: u64) {
-        self.end_before = self.end;
-        (self.start, self.next, self.left, self.increment) = (first, first, count, increment);
-        self.end = first.saturating_add(count.saturating_mul(increment));
-    }
-
-    /// A number of a row that did not go in is the next one once more, with all that follow it.
-    fn take_back(&mut self, number: u64) {
-        if number < self.start {
-            self.spare = Some((self.start, (self.end - self.start) / self.increment));
-            (self.start, self.end) = (number, self.end_before);
-        }
-        self.next = number;
-        self.left = self.end.saturating_sub(number) / self.increment;
-    }
-
-    /// A row gives a value itself: what follows is generated above it.
-    fn pass(&mut self, given: u64) {
-        if self.spare.is_some_and(|(first, _)| given >= first) {
-            self.spare = None;
-        }
-        if self.left > 0 && given >= self.next {
-            let steps = (given - self.next) / self.increment + 1;
-            self.next = self.next.saturating_add(steps.saturating_mul(self.increment));
-            self.left = self.left.saturating_sub(steps);
-        }
-    }
-}
-
 impl Inserter {
     pub fn new(state: &mut SessionState, table: &Arc<Table>, columns: &[usize], ignore: bool, mode: OnDuplicate) -> Result<Inserter, MySqlError> {
         let target = Target::new(table, state)?;
@@ -179,20 +93,7 @@ impl Inserter {
                 }
             }
         }
-        let auto = table.auto_increment_column().map(|column| AutoValues {
-            column,
-            largest: table.largest_auto_increment().unwrap_or(u64::MAX),
-            next: 0,
-            left: 0,
-            increment: 1,
-            start: 0,
-            end: 0,
-            end_before: 0,
-            spare: None,
-            block: 1,
-            spares: state.instance.auto_increment_locking() != AutoIncrementLocking::Traditional,
-            zero_is_value: state.mode(SqlModes::NO_AUTO_VALUE_ON_ZERO),
-        });
+        let auto = AutoValues::of(table, state);
         if let Some(auto) = &auto
             && !columns.contains(&auto.column)
         {
@@ -449,6 +350,15 @@ impl Inserter {
         }
     }
 
+    /// ON DUPLICATE KEY UPDATE has given a row this number: if it is one of those that were reserved, the next ones are above it.
+    fn step_over(&mut self, number: Option<u64>) {
+        if let (Some(auto), Some(number)) = (&mut self.auto, number)
+            && auto.has(number)
+        {
+            auto.pass(number);
+        }
+    }
+
     pub(super) fn note_generated(&mut self, generated: &[(usize, u64)], left_out: impl Fn(usize) -> bool) {
         if self.first_generated.is_none() {
             self.first_generated = generated.iter().find(|(row, _)| !left_out(*row)).map(|(_, n)| *n);
@@ -469,7 +379,7 @@ impl Inserter {
         };
         let found = if state.client.flags.found_rows { self.unchanged } else { 0 };
         let affected = self.inserted + self.replaced + 2 * self.updated + found;
-        let duplicates = if self.ignore { self.row - self.inserted.min(self.row) } else { self.replaced + self.updated };
+        let duplicates = if self.ignore { self.row.saturating_sub(self.inserted + self.updated) } else { self.replaced + self.updated };
         let info = if info { format!("Records: {}  Duplicates: {duplicates}  Warnings: {}", self.row, state.diagnostics.count()) } else { String::new() };
         Outcome::Done { affected, last_insert_id: id, info }
     }
@@ -757,12 +667,15 @@ impl Session {
                 failure = Some(error);
             }
             let (txn, _) = self.txn_and_state();
-            let report = table.insert(txn, &rows[start..end], mode).await?;
+            let report = match mode {
+                OnDuplicate::Replace if !generated.is_empty() => replace_numbered(txn, &table, &rows[start..end], &generated).await?,
+                mode => table.insert(txn, &rows[start..end], mode).await?,
+            };
             inserter.inserted += report.inserted;
             inserter.replaced += report.replaced;
             inserter.ignored += report.ignored.len() as u64;
             // The row that did not go in, and the first whose number is free. One without parent keeps it if others are updated.
-            let stop = match (&report.duplicate, &report.orphan) {
+            let mut stop = match (&report.duplicate, &report.orphan) {
                 (Some(duplicate), _) => Some((duplicate.row, duplicate.row)),
                 (None, Some((row, _))) => Some((*row, *row + 1)),
                 (None, None) if mode == OnDuplicate::IgnoreOne => report.ignored.last().map(|(row, _)| (*row, *row)),
@@ -782,15 +695,24 @@ impl Session {
                 inserter.ignored += 1;
                 self.state.push_ignored(error);
             }
+            let mut assigned = None;
             if let Some(duplicate) = report.duplicate {
                 let at = start + duplicate.row;
+                let number = generated.binary_search_by_key(&duplicate.row, |(row, _)| *row).ok().map(|i| generated[i].1);
                 let proposed = std::mem::take(&mut rows[at]);
                 let beside = inserter.beside.get_mut(at).map(std::mem::take).unwrap_or_default();
-                Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside)).await?;
+                assigned = Box::pin(self.update_duplicate(inserter, duplicate, proposed, beside, number.map(|number| (number, exact)))).await?;
+                // The row that was updated has it now.
+                if let (Some((_, free)), Some(number)) = (&mut stop, number)
+                    && assigned == Some(number)
+                {
+                    *free += 1;
+                }
             }
             let next = match stop {
                 Some((stop, free)) => {
                     inserter.take_back(&generated, free, &mut rows[start..]);
+                    inserter.step_over(assigned);
                     start += stop + 1;
                     1
                 }
@@ -832,7 +754,11 @@ impl Session {
         if inserter.mode != OnDuplicate::Report {
             let threads = self.state.config.ddl_threads;
             let (txn, _) = self.txn_and_state();
-            let mut bulk = inserter.target.table.bulk_insert(txn, inserter.mode, BULK_MEMORY)?;
+            let mode = match inserter.mode {
+                OnDuplicate::Replace if inserter.auto.as_ref().is_some_and(|auto| !inserter.columns.contains(&auto.column)) => OnDuplicate::ReplaceNumbered,
+                mode => mode,
+            };
+            let mut bulk = inserter.target.table.bulk_insert(txn, mode, BULK_MEMORY)?;
             bulk.set_threads(threads);
             inserter.bulk = Some((bulk, EncodedRows::new()));
         }
@@ -885,8 +811,16 @@ impl Session {
         Ok(())
     }
 
-    /// ON DUPLICATE KEY UPDATE for one row. `beside`: what the query gave beyond its columns.
-    async fn update_duplicate(&mut self, inserter: &mut Inserter, duplicate: DuplicateRow, proposed: Vec<Value>, beside: Vec<Value>) -> Result<(), Failure> {
+    /// ON DUPLICATE KEY UPDATE for one row. `beside`: what the query gave beyond its columns. `number`: the AUTO_INCREMENT number that was generated for it, and
+    /// whether all that the statement needs were reserved with it. Gives the number that the statement assigns to the row in the way, if it does.
+    async fn update_duplicate(
+        &mut self,
+        inserter: &mut Inserter,
+        duplicate: DuplicateRow,
+        proposed: Vec<Value>,
+        beside: Vec<Value>,
+        number: Option<(u64, bool)>,
+    ) -> Result<Option<u64>, Failure> {
         let lenient = inserter.is_lenient(&self.state);
         let target = &inserter.target;
         let zone = self.state.config.time_zone.clone();
@@ -907,7 +841,11 @@ impl Session {
                     target.store(&mut self.state, column, value, inserter.ignore, inserter.row)?
                 }
             };
-            if !target.columns()[column].auto_increment && target.columns()[column].generated.is_none() {
+            let def = &target.columns()[column];
+            if def.auto_increment && value.is_null() {
+                value = implicit_default(&def.ty);
+            }
+            if def.generated.is_none() {
                 check_null(target, &mut self.state, column, &mut value, lenient, &mut inserter.null_told)?;
             }
             new[column] = value;
@@ -918,6 +856,15 @@ impl Session {
         }
         debug_assert!(seen.len() >= 2 * width);
         let assigned: Vec<usize> = inserter.on_duplicate.iter().map(|(c, _)| *c).collect();
+        let given = inserter.auto.as_ref().filter(|auto| assigned.contains(&auto.column)).and_then(|auto| explicit_value(&new[auto.column]));
+        // As MySQL: it may be another row's of this statement.
+        if let (Some(auto), Some(given), Some((number, true))) = (&inserter.auto, given, number)
+            && given != number
+            && auto.has(given)
+        {
+            let error = error::err(1869, "Auto-increment value in UPDATE conflicts with internally generated values");
+            return Err(inserter.failed(&mut self.state, error).into());
+        }
         let changed = self.write_update(&inserter.target, &duplicate.existing, &stored, new, &assigned, inserter.ignore, inserter.row).await?;
         match changed {
             super::update::Written::Changed(new) => {
@@ -933,8 +880,25 @@ impl Session {
             super::update::Written::Same => inserter.unchanged += 1,
             super::update::Written::Ignored => inserter.ignored += 1,
         }
-        Ok(())
+        Ok(given)
     }
+}
+
+/// REPLACE of rows of which some have generated numbers: their positions, and the numbers.
+async fn replace_numbered(txn: &mut Transaction, table: &Arc<Table>, rows: &[Vec<Value>], generated: &[(usize, u64)]) -> Result<InsertReport, MySqlError> {
+    let is_numbered = |row: usize| generated.binary_search_by_key(&row, |(row, _)| *row).is_ok();
+    let mut report = InsertReport::default();
+    let mut start = 0;
+    while start < rows.len() {
+        let numbered = is_numbered(start);
+        let end = (start + 1..rows.len()).find(|row| is_numbered(*row) != numbered).unwrap_or(rows.len());
+        let mode = if numbered { OnDuplicate::ReplaceNumbered } else { OnDuplicate::Replace };
+        let part = table.insert(txn, &rows[start..end], mode).await?;
+        report.inserted += part.inserted;
+        report.replaced += part.replaced;
+        start = end;
+    }
+    Ok(report)
 }
 
 /// NULL in a NOT NULL column: error 1048, or the implicit default where MySQL is lenient. `told`: the columns of which the warning is there.
@@ -978,7 +942,6 @@ pub(crate) fn insert_tables(bound: &BoundInsert) -> BoundTables {
     bound.on_duplicate.iter().filter_map(|(_, v)| v.expr()).for_each(|e| tables.collect_expr(e));
     tables
 }
-
 
 /// Some value or assignment holds a subquery.
 pub(crate) fn insert_has_subquery(bound: &BoundInsert) -> bool {

@@ -4,6 +4,7 @@ mod admin;
 mod alter_table;
 mod analyze;
 mod answer;
+mod auto_values;
 mod cascade;
 mod collation;
 mod create_table;

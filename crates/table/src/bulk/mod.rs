@@ -416,7 +416,7 @@ impl Distinct {
         }
         let equal = self.count > 1 && item.key == self.key.as_slice();
         match insert.mode {
-            OnDuplicate::Replace => {
+            OnDuplicate::Replace | OnDuplicate::ReplaceNumbered => {
                 if equal {
                     insert.report.replaced += 1;
                 } else if self.waiting {
@@ -680,7 +680,7 @@ impl BulkInsert {
             txn.put_inner(inner);
             pushed?;
         }
-        if self.mode == OnDuplicate::Replace {
+        if self.mode.replaces() {
             self.report.inserted += self.report.replaced - before.replaced;
         }
         if load.finish(txn.inner(), |_, _| {}).map_err(|e| table.failed(e))? == Loaded::NotEmpty {

@@ -272,6 +272,7 @@ async fn diagnostics_are_of_the_statement_before() {
     client.ok("GET DIAGNOSTICS CONDITION 1 @s = RETURNED_SQLSTATE, @c = CLASS_ORIGIN, @n = SCHEMA_NAME, @t = TABLE_NAME").await;
     assert_eq!(client.rows("SELECT @s, @c, @n, @t").await, [["45000", "", "here", ""]]);
     // A condition that is not there is one more.
+    client.error("SIGNAL SQLSTATE '45000'").await;
     client.ok("GET DIAGNOSTICS CONDITION 2 @e = MYSQL_ERRNO").await;
     assert_eq!(client.rows("SHOW WARNINGS").await.len(), 2);
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,15 +141,7 @@ fn definitions_survive_a_reopen() {
     spec.auto_increment = Some(1000);
     let before = block_on(db.create_table(&cx(), spec)).unwrap();
     assert_eq!(before.reserve(1, 1, 1).unwrap().first, 1000);
-    let user = UserDef {
-        user: "u".into(),
-        host: "%".into(),
-        plugin: "mysql_native_password".into(),
-        authentication_string: "*X".into(),
-        password_expired: false,
-        account_locked: false,
-        grants: Grants::default(),
-    };
+    let user = UserDef { authentication_string: "*X".into(), ..account("u", Grants::default()) };
     block_on(db.create_user(&cx(), user.clone())).unwrap();
     assert_eq!(block_on(db.create_user(&cx(), user)).unwrap_err().code, 1396);
     db.shutdown().unwrap();
@@ -166,29 +159,40 @@ fn definitions_survive_a_reopen() {
     assert_eq!(db.catalog().schemas().len(), 5);
 }
 
-#[test]
-fn who_had_a_role_has_it_no_more_when_it_is_dropped() {
-    let disk = disk(2);
-    let db = open(&disk);
-    let role = |user: &str| AccountName { user: user.into(), host: "%".into() };
-    let account = |user: &str, roles: &[AccountName]| UserDef {
-        user: user.into(),
-        host: "%".into(),
+fn account_name(user: &str) -> AccountName {
+    AccountName { user: user.into(), host: "%".into() }
+}
+
+fn account(user: &str, grants: Grants) -> UserDef {
+    let AccountName { user, host } = account_name(user);
+    UserDef {
+        user,
+        host,
         plugin: "mysql_native_password".into(),
         authentication_string: String::new(),
         password_expired: false,
         account_locked: false,
-        grants: Grants { roles: roles.iter().cloned().collect(), default_roles: roles.iter().cloned().collect(), ..Grants::default() },
+        grants,
+    }
+}
+
+#[test]
+fn who_had_a_role_has_it_no_more_when_it_is_dropped() {
+    let disk = disk(2);
+    let db = open(&disk);
+    let with_roles = |user: &str, roles: &[&str]| {
+        let roles: BTreeSet<AccountName> = roles.iter().map(|role| account_name(role)).collect();
+        account(user, Grants { roles: roles.clone(), default_roles: roles, ..Grants::default() })
     };
-    block_on(db.create_user(&cx(), account("r", &[]))).unwrap();
-    block_on(db.create_user(&cx(), account("s", &[]))).unwrap();
-    assert_eq!(block_on(db.create_user(&cx(), account("u", &[role("nobody")]))).unwrap_err().code, 3523);
-    block_on(db.create_user(&cx(), account("u", &[role("r"), role("s")]))).unwrap();
+    block_on(db.create_user(&cx(), with_roles("r", &[]))).unwrap();
+    block_on(db.create_user(&cx(), with_roles("s", &[]))).unwrap();
+    assert_eq!(block_on(db.create_user(&cx(), with_roles("u", &["nobody"]))).unwrap_err().code, 3523);
+    block_on(db.create_user(&cx(), with_roles("u", &["r", "s"]))).unwrap();
     let version = db.accounts_version();
     block_on(db.drop_user(&cx(), "r", "%")).unwrap();
     assert!(db.accounts_version() > version);
     let left = |db: &Arc<Database>| db.catalog().user("u", "%").unwrap().grants.clone();
-    let expected = account("u", &[role("s")]).grants;
+    let expected = with_roles("u", &["s"]).grants;
     assert_eq!(left(&db), expected);
     db.shutdown().unwrap();
     drop(db);
@@ -199,17 +203,7 @@ fn who_had_a_role_has_it_no_more_when_it_is_dropped() {
 fn an_account_changes_as_it_is_then_and_keeps_its_grants_with_its_name() {
     let disk = disk(2);
     let db = open(&disk);
-    let name = |user: &str| AccountName { user: user.into(), host: "%".into() };
-    let account = |user: &str, grants: Grants| UserDef {
-        user: user.into(),
-        host: "%".into(),
-        plugin: "mysql_native_password".into(),
-        authentication_string: String::new(),
-        password_expired: false,
-        account_locked: false,
-        grants,
-    };
-    let of_u = Grants { global: Privileges::SELECT, roles: [name("r")].into(), ..Grants::default() };
+    let of_u = Grants { global: Privileges::SELECT, roles: [account_name("r")].into(), ..Grants::default() };
     block_on(db.create_user(&cx(), account("r", Grants::default()))).unwrap();
     block_on(db.create_user(&cx(), account("u", of_u.clone()))).unwrap();
     let lock = |user: &mut UserDef| {
@@ -227,11 +221,11 @@ fn an_account_changes_as_it_is_then_and_keeps_its_grants_with_its_name() {
     assert_eq!(block_on(db.alter_user(&cx(), "u", "%", refused)).unwrap_err().code, 1827);
     assert_eq!(block_on(db.alter_user(&cx(), "nobody", "%", |_: &mut UserDef| Ok(String::new()))).unwrap_err().code, 1396);
 
-    assert_eq!(block_on(db.rename_user(&cx(), &name("r"), &name("s"))).unwrap_err().code, 3532);
-    assert_eq!(block_on(db.rename_user(&cx(), &name("u"), &name("r"))).unwrap_err().code, 1396);
-    assert_eq!(block_on(db.rename_user(&cx(), &name("nobody"), &name("s"))).unwrap_err().code, 1396);
+    assert_eq!(block_on(db.rename_user(&cx(), &account_name("r"), &account_name("s"))).unwrap_err().code, 3532);
+    assert_eq!(block_on(db.rename_user(&cx(), &account_name("u"), &account_name("r"))).unwrap_err().code, 1396);
+    assert_eq!(block_on(db.rename_user(&cx(), &account_name("nobody"), &account_name("s"))).unwrap_err().code, 1396);
     let version = db.accounts_version();
-    block_on(db.rename_user(&cx(), &name("u"), &name("v"))).unwrap();
+    block_on(db.rename_user(&cx(), &account_name("u"), &account_name("v"))).unwrap();
     assert!(db.accounts_version() > version);
     let expected = UserDef { authentication_string: "*X".into(), account_locked: true, ..account("v", of_u) };
     let renamed = |db: &Arc<Database>| (db.catalog().user("u", "%").is_none(), db.catalog().user("v", "%").map(|user| (*user).clone()));

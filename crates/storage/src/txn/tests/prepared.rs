@@ -452,24 +452,33 @@ fn what_is_to_be_rolled_back_is_not_committed() {
     let _ = prepared.commit(b"");
 }
 
+/// Forty rows, some of them long.
+fn put_forty(txn: &mut Txn, index: IndexId, from: u32) {
+    for n in from..from + 40 {
+        put(txn, index, &format!("{n:05}"), &"long ".repeat(if n % 3 == 0 { 8_000 } else { 200 }));
+    }
+}
+
+/// Nothing is left but the rows that `put_forty` puts from 0 on, and the pages of these, after the read of that number has failed.
+fn assert_first_forty(engine: &Engine, index: IndexId, read: u64) {
+    let tree = engine.check(index).unwrap();
+    let long = (0..40).filter(|n| n % 3 == 0).count() * 40_000_usize.div_ceil(16384 - 96);
+    assert_eq!((tree.records, pages_owned(engine, index).len()), (40, tree.pages.len() + long), "read {read}");
+}
+
 /// As `a_rollback_that_meets_an_error_goes_on`, of a part of a transaction that goes on, and of a transaction that is dropped.
 #[test]
 fn a_rollback_to_a_savepoint_that_meets_an_error_goes_on() {
     let options = Options { buffer_pool_bytes: 1 << 20, ..small() };
-    let rows = |txn: &mut Txn, index, from: u32| {
-        for n in from..from + 40 {
-            put(txn, index, &format!("{n:05}"), &"long ".repeat(if n % 3 == 0 { 8_000 } else { 200 }));
-        }
-    };
     let mut met = 0;
     for n in 1.. {
         let disk = disk(43);
         let engine = open_with(&disk, options.clone()).unwrap();
         let index = new_index(&engine);
         let mut txn = engine.begin(Isolation::RepeatableRead);
-        rows(&mut txn, index, 0);
+        put_forty(&mut txn, index, 0);
         let savepoint = txn.savepoint();
-        rows(&mut txn, index, 100);
+        put_forty(&mut txn, index, 100);
         disk.fail_read_in(Some(n));
         let first = txn.rollback_to(&savepoint);
         if !disk.fail_read_in(None) && first.is_err() {
@@ -486,9 +495,7 @@ fn a_rollback_to_a_savepoint_that_meets_an_error_goes_on() {
         } else {
             commit(txn);
             purge_all(&engine);
-            let tree = engine.check(index).unwrap();
-            let long = (0..40).filter(|n| n % 3 == 0).count() * 40_000_usize.div_ceil(16384 - 96);
-            assert_eq!((tree.records, pages_owned(&engine, index).len()), (40, tree.pages.len() + long));
+            assert_first_forty(&engine, index, n);
         }
         if first.is_ok() {
             break;
@@ -534,21 +541,16 @@ fn what_was_added_before_a_crash_does_not_keep_the_log() {
 #[test]
 fn what_could_not_be_undone_is_not_committed() {
     let options = Options { buffer_pool_bytes: 1 << 20, ..small() };
-    let rows = |txn: &mut Txn, index, from: u32| {
-        for n in from..from + 40 {
-            put(txn, index, &format!("{n:05}"), &"long ".repeat(if n % 3 == 0 { 8_000 } else { 200 }));
-        }
-    };
     let mut met = 0;
     for n in 1.. {
         let disk = disk(50);
         let engine = open_with(&disk, options.clone()).unwrap();
         let index = new_index(&engine);
         let mut txn = engine.begin(Isolation::RepeatableRead);
-        rows(&mut txn, index, 0);
+        put_forty(&mut txn, index, 0);
         let (mut prepared, wait) = txn.prepare(b"a".to_vec(), b"").unwrap();
         wait.wait().unwrap();
-        prepared.add(|txn| rows(txn, index, 100)).unwrap();
+        prepared.add(|txn| put_forty(txn, index, 100)).unwrap();
         disk.fail_read_in(Some(n));
         let first = prepared.forget_added();
         if !disk.fail_read_in(None) && first.is_err() {
@@ -567,9 +569,7 @@ fn what_could_not_be_undone_is_not_committed() {
         drop(prepared);
         assert_eq!(committed(&engine, index).len(), 40, "read {n}");
         purge_all(&engine);
-        let tree = engine.check(index).unwrap();
-        let long = (0..40).filter(|n| n % 3 == 0).count() * 40_000_usize.div_ceil(16384 - 96);
-        assert_eq!((tree.records, pages_owned(&engine, index).len()), (40, tree.pages.len() + long), "read {n}");
+        assert_first_forty(&engine, index, n);
         if first.is_ok() {
             break;
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use highkey_table::{Table, TableDef, View};
-use highkey_types::{Str, TypeKind};
+use highkey_types::{Str, TypeKind, Value};
 
 use crate::parse::ast::{FileFormat, LoadDuplicates};
 use crate::plan::{BoundQuery, Expr, Hints, IndexChoice, SortKey};
@@ -25,6 +25,15 @@ pub enum AssignedValue {
     Expr(Expr),
     /// DEFAULT: the column's default, or its generated value.
     Default,
+}
+
+/// A value in a row of VALUES.
+#[derive(Debug, Clone)]
+pub enum RowValue {
+    /// A literal that is the same wherever it is put. Not yet converted.
+    Literal(Value),
+    /// Anything else.
+    Assigned(AssignedValue),
 }
 
 /// CHECK OPTION: what rows that are written through a view have to satisfy.
@@ -64,7 +73,7 @@ pub struct BoundInsert {
 #[derive(Debug, Clone)]
 pub enum BoundSource {
     /// VALUES. Expressions are over the row being built: table columns in order, those not assigned yet at their default.
-    Rows(Vec<Vec<AssignedValue>>),
+    Rows(Vec<Vec<RowValue>>),
     /// A query with one output for each target column, and behind them those that ON DUPLICATE KEY UPDATE names.
     Query(Box<BoundQuery>),
 }

@@ -6,7 +6,7 @@ use highkey_table::{ColumnDef, Privileges, Table, TableDef};
 use highkey_types::{Charset, Collation, MySqlError, Str};
 
 use super::binder::{Binder, Result};
-use super::dml::{AssignedValue, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, ViewCheck};
+use super::dml::{AssignedValue, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, RowValue, ViewCheck};
 use super::errors;
 use super::from::table_fields;
 use super::merge::{as_bytes, is_recoded};
@@ -157,20 +157,32 @@ impl Binder<'_> {
         *rel = std::mem::replace(rel, Rel::dual()).project(exprs, fields);
     }
 
-    fn insert_rows(&mut self, rows: &[Vec<ast::Expr>], columns: &[usize], def: &TableDef) -> Result<Vec<Vec<AssignedValue>>> {
+    fn insert_rows(&mut self, rows: &[Vec<ast::Expr>], columns: &[usize], def: &TableDef) -> Result<Vec<Vec<RowValue>>> {
         let mut bound = Vec::with_capacity(rows.len());
         for (i, row) in rows.iter().enumerate() {
             if row.is_empty() {
-                bound.push(columns.iter().map(|_| AssignedValue::Default).collect());
+                bound.push(columns.iter().map(|_| RowValue::Assigned(AssignedValue::Default)).collect());
                 continue;
             }
             if row.len() != columns.len() {
                 return Err(count_mismatch(i + 1));
             }
-            let values = row.iter().zip(columns).map(|(e, c)| self.assigned(e, def, *c)).collect::<Result<Vec<_>>>()?;
+            let values = row.iter().zip(columns).map(|(e, c)| self.row_value(e, def, *c)).collect::<Result<Vec<_>>>()?;
             bound.push(values);
         }
         Ok(bound)
+    }
+
+    fn row_value(&mut self, expr: &ast::Expr, def: &TableDef, column: usize) -> Result<RowValue> {
+        let target = &def.columns[column];
+        if let Ast::Literal(literal) = &expr.kind
+            && target.generated.is_none()
+            && !target.ty.is_binary()
+            && let Some(value) = self.plain_literal(literal)
+        {
+            return Ok(RowValue::Literal(value));
+        }
+        self.assigned(expr, def, column).map(RowValue::Assigned)
     }
 
     /// A value for a column: DEFAULT, or an expression; hexadecimal literals are numbers for numeric columns.

@@ -56,10 +56,9 @@ impl Binder<'_> {
             Literal::Bool(truth) => Expr::boolean(*truth),
             Literal::Int(n) => {
                 let digits = n.checked_ilog10().map_or(1, |log| log as usize + 1);
-                match i64::try_from(*n) {
-                    Ok(n) => Expr::literal(Value::Int(n), integer_type(digits, false)),
-                    Err(_) => Expr::literal(Value::UInt(*n), integer_type(digits, true)),
-                }
+                let value = integer(*n);
+                let unsigned = matches!(value, Value::UInt(_));
+                Expr::literal(value, integer_type(digits, unsigned))
             }
             Literal::Decimal(text) => decimal_literal(text)?,
             Literal::Float(text) => {
@@ -106,7 +105,7 @@ impl Binder<'_> {
         })
     }
 
-    fn string_literal(&self, value: &str, introducer: Option<&str>) -> Result<Expr> {
+    fn string_literal(&self, value: &Str, introducer: Option<&str>) -> Result<Expr> {
         let collation = match introducer.map(collation::charset_by_name).transpose()? {
             // What is behind an introducer has its bytes here, or is a hexadecimal literal by now (`session::decode`).
             Some(charset @ (Charset::Latin1 | Charset::Ascii)) => return introduced(value.as_bytes(), charset),
@@ -116,7 +115,17 @@ impl Binder<'_> {
         if collation.charset == Charset::Binary {
             return Ok(bytes_literal(value.as_bytes()));
         }
-        Ok(text_literal(value, collation))
+        Ok(text_literal(value.clone(), collation))
+    }
+
+    /// The value of a literal that stays what it is wherever it is put, but in bytes; `None`: see [`Binder::literal`].
+    pub(super) fn plain_literal(&self, literal: &Literal) -> Option<Value> {
+        match literal {
+            Literal::Null => Some(Value::Null),
+            Literal::Int(n) => Some(integer(*n)),
+            Literal::String { value, introducer: None } if self.cx.collation().charset != Charset::Binary => Some(Value::Text(value.clone())),
+            _ => None,
+        }
     }
 
     /// A hexadecimal or bit literal where a number is wanted.
@@ -128,9 +137,14 @@ impl Binder<'_> {
     }
 }
 
-fn text_literal(value: &str, collation: &'static Collation) -> Expr {
+/// An integer literal: unsigned only where it has to be.
+fn integer(n: u64) -> Value {
+    i64::try_from(n).map_or(Value::UInt(n), Value::Int)
+}
+
+fn text_literal(value: Str, collation: &'static Collation) -> Expr {
     let length = value.chars().count() as u32;
-    Expr::literal(Value::Text(Str::from(value)), ExprType::text(length, collation, false))
+    Expr::literal(Value::Text(value), ExprType::text(length, collation, false))
 }
 
 /// Bytes behind an introducer. Error 1300 shows the first that are no text of the character set.
@@ -142,7 +156,7 @@ fn introduced(bytes: &[u8], charset: Charset) -> Result<Expr> {
         let shown: String = bytes[at..].iter().take(3).map(|b| format!("{b:02X}")).collect();
         MySqlError::with_message(1300, format!("Invalid {} character string: '{shown}'", charset.name()))
     })?;
-    Ok(text_literal(&text, Collation::default_of(charset)))
+    Ok(text_literal(text.into(), Collation::default_of(charset)))
 }
 
 fn bytes_literal(value: &[u8]) -> Expr {

@@ -28,7 +28,7 @@ mod view;
 
 pub use context::{BindContext, TableSource};
 pub use dml::{
-    AssignedValue, BoundDelete, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, BoundUpdate, MultiUpdate, ROW_KEY, SingleDelete, SingleUpdate,
+    AssignedValue, BoundDelete, BoundInsert, BoundLoad, BoundLoadTarget, BoundSource, BoundUpdate, MultiUpdate, ROW_KEY, RowValue, SingleDelete, SingleUpdate,
     UpdateTarget, ViewCheck, needs_row_key,
 };
 pub use view::BoundView;

@@ -11,7 +11,7 @@ use super::late::Late;
 use super::query::{BoundTables, Destination};
 use super::target::{Target, given_null, implicit_default};
 use super::{Failure, Outcome, lists};
-use crate::bind::{self, AssignedValue, BoundInsert, BoundSource};
+use crate::bind::{self, AssignedValue, BoundInsert, BoundSource, RowValue};
 use crate::expr;
 use crate::measure::{Actual, Figures, Line};
 use crate::parse::ast;
@@ -424,10 +424,10 @@ impl Session {
         }
         let info = match &bound.source {
             BoundSource::Rows(rows) => {
-                if rows.iter().flatten().any(|v| matches!(v, AssignedValue::Expr(e) if e.has_subquery())) {
+                if rows.iter().flatten().filter_map(RowValue::expr).any(Expr::has_subquery) {
                     let mut rows = rows.clone();
                     for row in &mut rows {
-                        if Box::pin(self.resolve_all(row.iter_mut().filter_map(AssignedValue::expr_mut).collect())).await? {
+                        if Box::pin(self.resolve_all(row.iter_mut().filter_map(RowValue::expr_mut).collect())).await? {
                             return Err(error::not_supported("subqueries over the row in VALUES").into());
                         }
                     }
@@ -453,7 +453,7 @@ impl Session {
         Ok(inserter.outcome(&mut self.state, info))
     }
 
-    async fn insert_values(&mut self, inserter: &mut Inserter, rows: &[Vec<AssignedValue>]) -> Result<(), Failure> {
+    async fn insert_values(&mut self, inserter: &mut Inserter, rows: &[Vec<RowValue>]) -> Result<(), Failure> {
         inserter.single_row = rows.len() == 1;
         let mut built = Vec::with_capacity(rows.len());
         let made = rows.iter().try_for_each(|values| self.make_row(inserter, values, &mut built));
@@ -463,29 +463,32 @@ impl Session {
     }
 
     /// One row of VALUES, behind those before it unless it is left out.
-    fn make_row(&mut self, inserter: &mut Inserter, values: &[AssignedValue], built: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
+    fn make_row(&mut self, inserter: &mut Inserter, values: &[RowValue], built: &mut Vec<Vec<Value>>) -> Result<(), MySqlError> {
         let mut row = Vec::new();
         inserter.start_row(&mut row);
         for (i, value) in values.iter().enumerate() {
             let column = inserter.columns[i];
-            inserter.target.check_generated(column, value)?;
-            match value {
-                AssignedValue::Default => {
-                    let default = inserter.target.default(&mut self.state, column, &row, inserter.ignore, inserter.row)?;
-                    row[column] = default;
-                }
-                AssignedValue::Expr(expr) => {
-                    let value = match expr.as_literal() {
-                        Some(value) => value.clone(),
-                        None if inserter.target.timestamps.is_empty() => expr::eval(expr, &row, &mut self.state)?,
-                        None => {
-                            let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
-                            expr::eval(expr, &seen, &mut self.state)?
+            let value = match value {
+                RowValue::Literal(value) => value.clone(),
+                RowValue::Assigned(assigned) => {
+                    inserter.target.check_generated(column, assigned)?;
+                    match assigned {
+                        AssignedValue::Default => {
+                            row[column] = inserter.target.default(&mut self.state, column, &row, inserter.ignore, inserter.row)?;
+                            continue;
                         }
-                    };
-                    inserter.assign(&mut self.state, &mut row, column, value)?;
+                        AssignedValue::Expr(expr) => match expr.as_literal() {
+                            Some(value) => value.clone(),
+                            None if inserter.target.timestamps.is_empty() => expr::eval(expr, &row, &mut self.state)?,
+                            None => {
+                                let seen = inserter.target.session_row(&row, &self.state.config.time_zone);
+                                expr::eval(expr, &seen, &mut self.state)?
+                            }
+                        },
+                    }
                 }
-            }
+            };
+            inserter.assign(&mut self.state, &mut row, column, value)?;
         }
         let fits = inserter.finish_row(&mut self.state, &mut row)?;
         self.state.check_strict()?;
@@ -932,11 +935,29 @@ impl AssignedValue {
     }
 }
 
+impl RowValue {
+    /// Its expression, to change.
+    fn expr_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            RowValue::Literal(_) => None,
+            RowValue::Assigned(value) => value.expr_mut(),
+        }
+    }
+
+    /// Its expression, unless it is a literal.
+    pub(crate) fn expr(&self) -> Option<&Expr> {
+        match self {
+            RowValue::Literal(_) => None,
+            RowValue::Assigned(value) => value.expr(),
+        }
+    }
+}
+
 /// The tables of a bound INSERT.
 pub(crate) fn insert_tables(bound: &BoundInsert) -> BoundTables {
     let mut tables = BoundTables::one(&bound.table, &bound.views);
     match &bound.source {
-        BoundSource::Rows(rows) => rows.iter().flatten().filter_map(AssignedValue::expr).for_each(|e| tables.collect_expr(e)),
+        BoundSource::Rows(rows) => rows.iter().flatten().filter_map(RowValue::expr).for_each(|e| tables.collect_expr(e)),
         BoundSource::Query(query) => tables.collect(&query.rel),
     }
     bound.on_duplicate.iter().filter_map(|(_, v)| v.expr()).for_each(|e| tables.collect_expr(e));
@@ -946,7 +967,7 @@ pub(crate) fn insert_tables(bound: &BoundInsert) -> BoundTables {
 /// Some value or assignment holds a subquery.
 pub(crate) fn insert_has_subquery(bound: &BoundInsert) -> bool {
     let rows = match &bound.source {
-        BoundSource::Rows(rows) => rows.iter().flatten().filter_map(AssignedValue::expr).any(Expr::has_subquery),
+        BoundSource::Rows(rows) => rows.iter().flatten().filter_map(RowValue::expr).any(Expr::has_subquery),
         BoundSource::Query(_) => true,
     };
     rows || bound.on_duplicate.iter().filter_map(|(_, v)| v.expr()).any(Expr::has_subquery)

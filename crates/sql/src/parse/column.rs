@@ -130,7 +130,7 @@ impl Parser<'_> {
             Tok::Hex(value) => Literal::Hex { value, introducer: None },
             Tok::Bit(value) => Literal::Bit(value),
             Tok::Str { .. } => {
-                let value = self.string()?;
+                let value = self.text()?;
                 return Ok(Expr { kind: ExprKind::Literal(Literal::String { value, introducer: None }), span: self.span_from(start) });
             }
             Tok::Word { .. } => {
@@ -152,7 +152,7 @@ impl Parser<'_> {
                     }
                     _ if word.starts_with('_') && text_next => {
                         self.advance();
-                        let value = self.string()?;
+                        let value = self.text()?;
                         let introducer = Some(word[1..].to_ascii_lowercase());
                         return Ok(Expr { kind: ExprKind::Literal(Literal::String { value, introducer }), span: self.span_from(start) });
                     }

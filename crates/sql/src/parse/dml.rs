@@ -37,11 +37,16 @@ impl Parser<'_> {
                 self.expect_sym(")")?;
             }
             insert.source = match self.any_kw(&["VALUES", "VALUE"]) {
-                Some(_) if !self.is_kw("ROW") => InsertSource::Values(self.list(Self::value_row)?),
                 Some(_) => {
+                    let named = self.is_kw("ROW");
+                    let mut width = 0;
                     let rows = self.list(|p| {
-                        p.expect_kw("ROW")?;
-                        p.value_row()
+                        if named {
+                            p.expect_kw("ROW")?;
+                        }
+                        let row = p.value_row(width)?;
+                        width = row.len();
+                        Ok(row)
                     })?;
                     InsertSource::Values(rows)
                 }
@@ -66,12 +71,17 @@ impl Parser<'_> {
         self.is_kw_at(ahead, "SELECT") || self.is_kw_at(ahead, "WITH") || self.is_kw_at(ahead, "TABLE")
     }
 
-    fn value_row(&mut self) -> Result<Vec<Expr>> {
+    /// `width`: as many values as the row will have, if they are as many as those of the one before.
+    fn value_row(&mut self, width: usize) -> Result<Vec<Expr>> {
         self.expect_sym("(")?;
         if self.sym(")") {
             return Ok(Vec::new());
         }
-        let row = self.list(Self::expr)?;
+        let mut row = Vec::with_capacity(width);
+        row.push(self.expr()?);
+        while self.sym(",") {
+            row.push(self.expr()?);
+        }
         self.expect_sym(")")?;
         Ok(row)
     }

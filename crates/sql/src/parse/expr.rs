@@ -284,7 +284,7 @@ impl Parser<'_> {
                 let op = if self.is_sym("->") { BinaryOp::JsonExtract } else { BinaryOp::JsonUnquote };
                 self.advance();
                 let at = self.start();
-                let value = self.string()?;
+                let value = self.text()?;
                 let path = self.apart(|p| p.make(ExprKind::Literal(Literal::String { value, introducer: None }), at));
                 expr = self.binary(op, expr, path);
             } else {
@@ -348,7 +348,7 @@ impl Parser<'_> {
     fn primary(&mut self) -> Result<Expr> {
         let start = self.start();
         if let Tok::Str { national, .. } = *self.peek() {
-            let value = self.string()?;
+            let value = self.text()?;
             return Ok(self.make(ExprKind::Literal(Literal::String { value, introducer: national.then(|| "utf8".to_string()) }), start));
         }
         let kind = match self.peek().clone() {
@@ -411,9 +411,9 @@ impl Parser<'_> {
                 let expr = self.expr()?;
                 self.expect_sym("}")?;
                 match (escape.to_ascii_lowercase().as_str(), &expr.kind) {
-                    ("d", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Date(value.clone())),
-                    ("t", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Time(value.clone())),
-                    ("ts", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Timestamp(value.clone())),
+                    ("d", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Date(value.to_string())),
+                    ("t", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Time(value.to_string())),
+                    ("ts", ExprKind::Literal(Literal::String { value, .. })) => ExprKind::Literal(Literal::Timestamp(value.to_string())),
                     _ => expr.kind,
                 }
             }
@@ -534,7 +534,7 @@ impl Parser<'_> {
                     self.advance();
                     Literal::Hex { value, introducer }
                 }
-                _ => Literal::String { value: self.string()?, introducer },
+                _ => Literal::String { value: self.text()?, introducer },
             };
             return Ok(self.make(ExprKind::Literal(literal), start));
         }

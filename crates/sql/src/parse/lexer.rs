@@ -1,5 +1,7 @@
 //! From text to tokens: comments, quotes, escapes, numbers, variables and hints as MySQL's lexer takes them.
 
+use highkey_types::Str;
+
 use super::ParseOptions;
 use super::ast::{OptimizerHint, SetVarHint};
 use super::hints::{MalformedHint, parse_hints};
@@ -24,7 +26,7 @@ pub(super) enum Tok {
     /// A quoted identifier.
     Quoted(String),
     /// A string; `national` for N'…'.
-    Str { value: String, national: bool },
+    Str { value: Str, national: bool },
     /// A string that is not UTF-8 after unescaping cannot occur: the text is UTF-8 and escapes are ASCII.
     Int(u64),
     Decimal,
@@ -90,8 +92,8 @@ struct Lexer<'a> {
 }
 
 const SYMBOLS: &[&str] = &[
-    "<=>", "->>", "<=", ">=", "<>", "!=", "<<", ">>", ":=", "&&", "||", "->", "+", "-", "*", "/", "%", "=", "<", ">", "!", "~", "&", "|", "^", "(", ")",
-    ",", ".", ":", "{", "}",
+    "<=>", "->>", "<=", ">=", "<>", "!=", "<<", ">>", ":=", "&&", "||", "->", "+", "-", "*", "/", "%", "=", "<", ">", "!", "~", "&", "|", "^", ".",
+    ":", "{", "}",
 ];
 
 fn is_ident_byte(b: u8) -> bool {
@@ -109,6 +111,11 @@ impl<'a> Lexer<'a> {
 
     fn push(&mut self, kind: Tok, start: usize) {
         self.tokens.push(Token { kind, start, end: self.at });
+    }
+
+    fn symbol(&mut self, symbol: &'static str, start: usize) {
+        self.at += symbol.len();
+        self.push(Tok::Sym(symbol), start);
     }
 
     fn run(&mut self) -> Result<(), LexError> {
@@ -155,11 +162,12 @@ impl<'a> Lexer<'a> {
                 b'x' | b'X' if self.peek(1) == b'\'' => self.quoted_digits(start, true)?,
                 b'b' | b'B' if self.peek(1) == b'\'' => self.quoted_digits(start, false)?,
                 _ if is_ident_byte(b) => self.word(start),
+                // What stands between the values of a long INSERT.
+                b',' => self.symbol(",", start),
+                b'(' => self.symbol("(", start),
+                b')' => self.symbol(")", start),
                 _ => match SYMBOLS.iter().find(|s| self.bytes[start..].starts_with(s.as_bytes())) {
-                    Some(symbol) => {
-                        self.at += symbol.len();
-                        self.push(Tok::Sym(symbol), start);
-                    }
+                    Some(symbol) => self.symbol(symbol, start),
                     None if b == 0 => self.at += 1,
                     None => return Err(LexError { at: start }),
                 },
@@ -228,17 +236,23 @@ impl<'a> Lexer<'a> {
 
     fn string(&mut self, quote: u8, national: bool, start: usize) -> Result<(), LexError> {
         self.at += 1;
+        // What comes before the next piece, if there are several.
         let mut value = String::new();
-        loop {
+        let value: Str = loop {
             let rest = &self.bytes[self.at..];
             let stop = if self.options.no_backslash_escapes { memchr::memchr(quote, rest) } else { memchr::memchr2(quote, b'\\', rest) };
             let stop = self.at + stop.ok_or(LexError { at: start })?;
-            value.push_str(&self.sql[self.at..stop]);
+            let piece = &self.sql[self.at..stop];
             self.at = stop + 1;
-            if self.bytes[stop] == quote {
-                if self.peek(0) != quote {
-                    break;
+            if self.bytes[stop] == quote && self.peek(0) != quote {
+                if value.is_empty() {
+                    break piece.into();
                 }
+                value.push_str(piece);
+                break value.into();
+            }
+            value.push_str(piece);
+            if self.bytes[stop] == quote {
                 value.push(quote as char);
                 self.at += 1;
                 continue;
@@ -256,7 +270,7 @@ impl<'a> Lexer<'a> {
                 '%' | '_' => value.extend(['\\', escaped]),
                 other => value.push(other),
             }
-        }
+        };
         self.push(Tok::Str { value, national }, start);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use highkey_types::MySqlError;
+use highkey_types::{MySqlError, Str};
 
 use super::ast::{ObjectName, SetVarHint, Span, Statement, UserName};
 use super::hints::MalformedHint;
@@ -351,7 +351,7 @@ impl<'a> Parser<'a> {
         let explicit = self.kw("AS");
         match self.peek() {
             Tok::Str { value, .. } if strings => {
-                let alias = value.clone();
+                let alias = value.to_string();
                 self.advance();
                 Ok(Some(alias))
             }
@@ -361,20 +361,25 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A string literal.
-    pub fn string(&mut self) -> Result<String> {
-        match self.peek() {
-            Tok::Str { value, .. } => {
-                let mut value = value.clone();
-                self.advance();
-                while let Tok::Str { value: more, .. } = self.peek() {
-                    value.push_str(more);
-                    self.advance();
-                }
-                Ok(value)
-            }
-            _ => self.fail(),
+    /// A string literal, of one piece or of several.
+    pub fn text(&mut self) -> Result<Str> {
+        let Tok::Str { value, .. } = self.peek() else { return self.fail() };
+        let first = value.clone();
+        self.advance();
+        if !matches!(self.peek(), Tok::Str { .. }) {
+            return Ok(first);
         }
+        let mut value = first.to_string();
+        while let Tok::Str { value: more, .. } = self.peek() {
+            value.push_str(more);
+            self.advance();
+        }
+        Ok(value.into())
+    }
+
+    /// A string literal that is a name, a path, a comment or the like.
+    pub fn string(&mut self) -> Result<String> {
+        Ok(self.text()?.to_string())
     }
 
     /// A string literal or an identifier: names of character sets, engines and the like.

@@ -224,7 +224,7 @@ impl Parser<'_> {
         }
         // A string of several pieces is named by the first one; an introducer may stand before it.
         let piece = match (self.peek(), self.peek_at(1)) {
-            (Tok::Str { value, .. }, _) | (Tok::Word { .. }, Tok::Str { value, .. }) => Some(value.clone()),
+            (Tok::Str { value, .. }, _) | (Tok::Word { .. }, Tok::Str { value, .. }) => Some(value.to_string()),
             _ => None,
         };
         let start = self.start();
@@ -234,7 +234,7 @@ impl Parser<'_> {
         let name = match (&alias, &expr.kind) {
             (Some(alias), _) => alias.clone(),
             (None, ExprKind::Column(column)) => column.column.clone(),
-            (None, ExprKind::Literal(Literal::String { value, .. })) => piece.unwrap_or_else(|| value.clone()),
+            (None, ExprKind::Literal(Literal::String { value, .. })) => piece.unwrap_or_else(|| value.to_string()),
             (None, ExprKind::Literal(Literal::Bool(truth))) => if *truth { "TRUE" } else { "FALSE" }.to_string(),
             (None, ExprKind::Literal(Literal::Null)) => "NULL".to_string(),
             (None, ExprKind::Literal(_)) => self.sql[expr.span.start..expr.span.end].to_string(),

@@ -87,7 +87,7 @@ impl Parser<'_> {
 
     fn xid_part(&mut self) -> Result<Vec<u8>> {
         let part = match self.peek() {
-            Tok::Str { value, .. } => value.clone().into_bytes(),
+            Tok::Str { value, .. } => value.as_bytes().to_vec(),
             Tok::Hex(bytes) | Tok::Bit(bytes) => bytes.clone(),
             _ => return self.fail(),
         };

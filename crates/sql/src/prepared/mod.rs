@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 use highkey_types::{Charset, MySqlError, Str, TypeKind, Value};
 use parking_lot::Mutex;
 
-use crate::bind::{self, AssignedValue, BoundDelete, BoundInsert, BoundUpdate};
+use crate::bind::{self, BoundDelete, BoundInsert, BoundUpdate, RowValue};
 use crate::execute::{self, BoundTables, Failure, KeptQueries, Outcome};
 use crate::fast::FastQuery;
 use crate::parse::ast::{PrepareSource, RoutineStatement, Statement};
@@ -476,7 +476,8 @@ fn plan_depends_on_values(plan: &Plan) -> bool {
         Plan::Query(bound, _) => bound.rel.for_each_expr(&mut |e, _| note(e)),
         Plan::Insert(bound) => {
             let rows = if let bind::BoundSource::Rows(rows) = &bound.source { rows.as_slice() } else { &[] };
-            rows.iter().flatten().chain(bound.on_duplicate.iter().map(|(_, value)| value)).filter_map(AssignedValue::expr).for_each(|e| e.walk(&mut note));
+            let values = rows.iter().flatten().filter_map(RowValue::expr);
+            values.chain(bound.on_duplicate.iter().filter_map(|(_, value)| value.expr())).for_each(|e| e.walk(&mut note));
         }
         Plan::Update(BoundUpdate::Single(single)) => single.exprs().for_each(|e| e.walk(&mut note)),
         Plan::Delete(BoundDelete::Single(single)) => single.filter.iter().chain(single.order_by.iter().map(|key| &key.expr)).for_each(|e| e.walk(&mut note)),

@@ -18,7 +18,7 @@ use highkey_types::{MySqlError, Value};
 use super::progress::WithProgress;
 use super::query::table_fields;
 use super::{Failure, Outcome, delete_tables, insert, update};
-use crate::bind::{self, AssignedValue, BoundDelete, BoundInsert, BoundSource, BoundUpdate, UpdateTarget};
+use crate::bind::{self, BoundDelete, BoundInsert, BoundSource, BoundUpdate, RowValue, UpdateTarget};
 use crate::df;
 use crate::fast::FastQuery;
 use crate::measure::{Actual, Figures, Line, Profile};
@@ -204,7 +204,7 @@ impl Session {
                 Some(source)
             }
             BoundSource::Rows(rows) => {
-                values.extend(rows.iter().flatten().filter_map(AssignedValue::expr));
+                values.extend(rows.iter().flatten().filter_map(RowValue::expr));
                 None
             }
         };

@@ -1,6 +1,7 @@
 //! Expressions as written.
 
 pub use highkey_types::IntervalUnit;
+use highkey_types::Str;
 
 use super::{ObjectName, Query, VariableScope};
 
@@ -65,7 +66,7 @@ pub enum Literal {
     /// A number with an exponent: text as written.
     Float(String),
     /// A character string; `introducer` is the character set of `_utf8mb4'…'` (N'…' is utf8).
-    String { value: String, introducer: Option<String> },
+    String { value: Str, introducer: Option<String> },
     /// `x'…'` or `0x…`: bytes; `introducer` as above.
     Hex { value: Vec<u8>, introducer: Option<String> },
     /// `b'…'` or `0b…`: bytes, most significant first.

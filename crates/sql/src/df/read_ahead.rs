@@ -6,6 +6,7 @@
 //!
 //! For plans that are executed once: in another execution the build side of the first would have been read.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,9 +20,10 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryRese
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream, replace_children_if_necessary};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, SendableRecordBatchStream, replace_children_if_necessary};
 use futures::stream::Fuse;
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::through::{OnTheWay, Through};
@@ -43,7 +45,8 @@ pub(super) fn probes_read_ahead(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
         let [build, probe] = inputs;
         let built = Arc::new(Event::default());
         let build = Through::over(build, Arc::new(TellEnd { keys, ended: built.clone() }));
-        let probe = Through::over(probe, Arc::new(ReadAhead { begin: built, workers }));
+        let anybody = matches!(probe.output_partitioning(), Partitioning::UnknownPartitioning(_) | Partitioning::RoundRobinBatch(_)) && probe.output_ordering().is_none();
+        let probe = Through::over(probe, Arc::new(ReadAhead::new(built, workers, anybody)));
         Ok(Transformed::yes(replace_children_if_necessary(node, vec![build, probe])?))
     })
     .data()
@@ -127,10 +130,20 @@ fn has_key(batch: &RecordBatch, keys: &[usize]) -> bool {
 struct ReadAhead {
     begin: Arc<Event>,
     workers: usize,
+    /// What has been read ahead: one for all workers, or one for each.
+    ready: Vec<Arc<Ready>>,
+}
+
+impl ReadAhead {
+    /// `anybody`: whoever asks may have the rows of any partition that are there, and those of one in any order. Often one worker has read them all.
+    fn new(begin: Arc<Event>, workers: usize, anybody: bool) -> ReadAhead {
+        let pools = if anybody { 1 } else { workers };
+        ReadAhead { begin, workers, ready: (0..pools).map(|_| Arc::default()).collect() }
+    }
 }
 
 impl OnTheWay for ReadAhead {
-    fn stream(&self, input: SendableRecordBatchStream, _: usize, context: &TaskContext) -> SendableRecordBatchStream {
+    fn stream(&self, input: SendableRecordBatchStream, partition: usize, context: &TaskContext) -> SendableRecordBatchStream {
         let most = match context.memory_pool().memory_limit() {
             MemoryLimit::Finite(limit) => MOST_BYTES.min(limit / MEMORY_PART / self.workers),
             _ => MOST_BYTES,
@@ -138,53 +151,75 @@ impl OnTheWay for ReadAhead {
         let memory = MemoryConsumer::new("rows read ahead").register(context.memory_pool());
         let schema = input.schema();
         let asked = Arc::new(Event::default());
-        let reading = SpawnedTask::spawn(read_ahead(input, self.begin.clone(), asked.clone(), memory, most));
+        let ready = self.ready[partition % self.ready.len()].clone();
+        let reading = SpawnedTask::spawn(read_ahead(input, self.begin.clone(), asked.clone(), Reader { ready: ready.clone(), memory: Arc::new(memory), most }));
         let batches = async move {
             asked.happen();
-            reading.join_unwind().await.map(Begun::batches).map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))
+            let rest = reading.join_unwind().await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
+            let ahead = futures::stream::iter(std::iter::from_fn(move || ready.take()));
+            Ok::<_, DataFusionError>(ahead.chain(rest))
         };
         Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::once(batches).try_flatten()))
     }
 }
 
-/// What has been read ahead, and what has not.
-struct Begun {
-    /// With the bytes that each is counted with.
-    batches: Vec<(Result<RecordBatch>, usize)>,
-    memory: MemoryReservation,
-    rest: Fuse<SendableRecordBatchStream>,
-}
+/// Rows that have been read ahead, in their order, with the memory that each batch is counted in.
+#[derive(Debug, Default)]
+struct Ready(Mutex<VecDeque<(Result<RecordBatch>, Option<Counted>)>>);
 
-impl Begun {
-    fn batches(self) -> impl Stream<Item = Result<RecordBatch>> + Send + 'static {
-        let Begun { batches, memory, rest } = self;
-        let batches = futures::stream::iter(batches).map(move |(batch, bytes)| {
-            memory.shrink(bytes);
-            batch
-        });
-        batches.chain(rest)
+impl Ready {
+    fn take(&self) -> Option<Result<RecordBatch>> {
+        self.0.lock().pop_front().map(|(batch, _)| batch)
     }
 }
 
-/// Waits for `begin`, and reads until somebody asks for rows, or so many bytes are there.
-async fn read_ahead(input: SendableRecordBatchStream, begin: Arc<Event>, asked: Arc<Event>, memory: MemoryReservation, most: usize) -> Begun {
-    let mut begun = Begun { batches: Vec::new(), memory, rest: input.fuse() };
+/// Bytes of a reservation that are given back when this goes.
+#[derive(Debug)]
+struct Counted {
+    memory: Arc<MemoryReservation>,
+    bytes: usize,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.memory.shrink(self.bytes);
+    }
+}
+
+/// Where what one task reads goes.
+struct Reader {
+    ready: Arc<Ready>,
+    memory: Arc<MemoryReservation>,
+    /// Bytes that it may hold at a time.
+    most: usize,
+}
+
+impl Reader {
+    /// Puts a batch there; false if it is the last: an error, or one that does not fit.
+    fn put(&self, batch: Result<RecordBatch>) -> bool {
+        let bytes = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+        let fits = self.memory.size() + bytes <= self.most && self.memory.try_grow(bytes).is_ok();
+        let goes_on = fits && batch.is_ok();
+        let counted = fits.then(|| Counted { memory: self.memory.clone(), bytes });
+        self.ready.0.lock().push_back((batch, counted));
+        goes_on
+    }
+}
+
+/// Waits for `begin`, and reads until somebody asks for rows, or so many bytes are there. Gives what it has not read.
+async fn read_ahead(input: SendableRecordBatchStream, begin: Arc<Event>, asked: Arc<Event>, reader: Reader) -> Fuse<SendableRecordBatchStream> {
+    let mut rest = input.fuse();
     tokio::select! {
         () = begin.wait() => {}
-        () = asked.wait() => return begun,
+        () = asked.wait() => return rest,
     }
     while !asked.has_happened() {
-        let Some(batch) = begun.rest.next().await else { break };
-        let bytes = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size);
-        let fits = begun.memory.size() + bytes <= most && begun.memory.try_grow(bytes).is_ok();
-        // One that does not fit is the last, as is an error.
-        let is_last = !fits || batch.is_err();
-        begun.batches.push((batch, if fits { bytes } else { 0 }));
-        if is_last {
+        let Some(batch) = rest.next().await else { break };
+        if !reader.put(batch) {
             break;
         }
     }
-    begun
+    rest
 }
 
 #[cfg(test)]
@@ -197,6 +232,7 @@ mod tests {
     use datafusion::common::exec_err;
     use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
     use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use futures::Stream;
 
     use super::*;
 
@@ -242,7 +278,7 @@ mod tests {
         let context = context();
         let begin = Arc::new(Event::default());
         let (input, read) = numbers((0..1000).map(Ok).collect());
-        let rows = ReadAhead { begin: begin.clone(), workers: 1 }.stream(input, 0, &context);
+        let rows = ReadAhead::new(begin.clone(), 1, true).stream(input, 0, &context);
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -259,14 +295,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_one_worker_has_read_is_for_all_unless_it_has_to_be_its_own() {
+        for anybody in [true, false] {
+            let context = context();
+            let begin = Arc::new(Event::default());
+            begin.happen();
+            let ahead = ReadAhead::new(begin, 2, anybody);
+            let (all, read) = numbers((0..3).map(Ok).collect());
+            let (none, _) = numbers(Vec::new());
+            let (first, second) = (ahead.stream(all, 0, &context), ahead.stream(none, 1, &context));
+            until(&read, 3).await;
+            let (first, second) = (async { first.take(1).count().await }, async { second.count().await });
+            let (first, second) = (first.await, second.await);
+            assert_eq!((first, second), if anybody { (1, 2) } else { (1, 0) });
+            drop(ahead);
+            assert_eq!(context.memory_pool().reserved(), 0);
+        }
+    }
+
+    #[tokio::test]
     async fn whoever_asks_first_reads_himself() {
         let context = context();
         let (input, _) = numbers(vec![Ok(1), exec_err!("for the test"), Ok(2)]);
-        let rows = ReadAhead { begin: Arc::default(), workers: 1 }.stream(input, 0, &context);
+        let rows = ReadAhead::new(Arc::default(), 1, true).stream(input, 0, &context);
         assert_eq!(values(rows).await, [Some(1), None, Some(2)]);
         let (input, read) = numbers(vec![Ok(1), Ok(2)]);
         let begin = Arc::new(Event::default());
-        drop(ReadAhead { begin: begin.clone(), workers: 1 }.stream(input, 0, &context));
+        drop(ReadAhead::new(begin.clone(), 1, true).stream(input, 0, &context));
         begin.happen();
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -280,7 +335,7 @@ mod tests {
         let begin = Arc::new(Event::default());
         begin.happen();
         let (input, read) = numbers(vec![Ok(1), exec_err!("for the test"), Ok(2)]);
-        let rows = ReadAhead { begin, workers: 1 }.stream(input, 0, &context);
+        let rows = ReadAhead::new(begin, 1, true).stream(input, 0, &context);
         until(&read, 2).await;
         for _ in 0..100 {
             tokio::task::yield_now().await;

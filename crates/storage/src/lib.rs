@@ -10,7 +10,7 @@
 //! - `recovery`: checkpoints, and redo after a crash.
 //! - `lock`: row locks and deadlocks.
 //! - `txn`: transactions, snapshots, older versions, commit, rollback, purge.
-//! - `engine`: all of it behind one handle; `progress` beside it, how far a long statement is, and `waits`, what it waited for; `priority`, who goes first.
+//! - `engine`: all of it behind one handle; `progress` beside it, how far a long statement is, and `waits`, what it waited for; `priority`, who goes first, and `processor`, where.
 //!
 //! Nothing here knows of SQL, rows' columns or a runtime: keys and values are bytes, and the two waits there are (a row lock, a
 //! durable commit) are plain futures.
@@ -29,6 +29,7 @@ mod overflow;
 mod page;
 mod prefetch;
 mod priority;
+mod processor;
 mod progress;
 mod recovery;
 mod space;
@@ -47,6 +48,7 @@ pub use lock::{Interrupt, LockError, LockWait};
 pub use options::Options;
 pub use prefetch::prefetch;
 pub use priority::lower_priority;
+pub use processor::{leave_processors, processor};
 pub use progress::{Progress, Stage};
 pub use space::PageOwnership;
 pub use stats::Stats;

@@ -65,7 +65,7 @@ pub use highkey_binlog::Xid;
 pub use highkey_storage::{
     ActiveTxn, Blocked, CommitSyncs, DeadlockReport, Direction, FutureWait, IndexId, Interrupt, Isolation, LatchMode, LatchPlace, LatchWaits, LatchedPage, LeafRun, LevelReport,
     LockExtent, LockMode, LockReport, LockWaitPolicy, Options, Progress, Stage, TimeSplit, TreeCounters, TxnActivity, TxnId, TxnSize, WaitKind, WaitSum, Waits, blocked,
-    lower_priority, waiting,
+    leave_processors, lower_priority, processor, waiting,
 };
 pub use grants::{AccountName, DYNAMIC_PRIVILEGES, Grants, Privileges, TableGrants};
 pub use histogram::{Bucket, Histogram};

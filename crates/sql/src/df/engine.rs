@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 
 use super::append::UnionInOrder;
+use super::awake::Awake;
 use super::build_side::BuildSmallerSide;
 use super::memory::{MemoryUse, QueryMemory};
 use super::merge_join::JoinsBySorting;
@@ -95,14 +96,24 @@ impl QueryEngine {
             std::fs::remove_dir_all(&options.spill_dir)?;
         }
         std::fs::create_dir_all(&options.spill_dir)?;
+        let workers: Arc<Workers> = Arc::default();
+        let give_way = GiveWay::new(workers.clone());
+        let threads = options.threads.max(1);
+        let awake = Arc::new(Awake::of(threads));
+        let (started, parked, unparked, sessions) = (awake.clone(), awake.clone(), awake, give_way.clone());
         let runtime = Builder::new_multi_thread()
-            .worker_threads(options.threads.max(1))
+            .worker_threads(threads)
             .max_blocking_threads(MOST_BLOCKING)
             .thread_name("highkey-query")
             // Plans of many levels are made, run and dropped by functions that call themselves. What is not used takes no memory.
             .thread_stack_size(32 << 20)
             // Queries give way to transactions.
-            .on_thread_start(lower_priority)
+            .on_thread_start(move || {
+                lower_priority();
+                started.begins();
+            })
+            .on_thread_park(move || parked.sleeps())
+            .on_thread_unpark(move || unparked.wakes(!sessions.sessions_work()))
             .enable_all()
             .build()?;
         let memory = QueryMemory::new(options.memory_bytes, SHARES);
@@ -137,7 +148,6 @@ impl QueryEngine {
         // It fails where a CASE's condition excludes NULLs, which logical plans see and physical ones do not.
         settings.execution.skip_physical_aggregate_schema_check = true;
         count_helpers();
-        let workers: Arc<Workers> = Arc::default();
         Ok(Arc::new(QueryEngine {
             runtime: Some(runtime),
             memory,
@@ -145,7 +155,7 @@ impl QueryEngine {
             environment,
             small_shares,
             states: Mutex::default(),
-            give_way: GiveWay::new(workers.clone()),
+            give_way,
             workers,
             columns: ColumnCache::new(options.column_cache_bytes),
             spill_dir: options.spill_dir,

@@ -132,6 +132,8 @@ pub(crate) struct GiveWay {
     limit: AtomicU64,
     /// As [`Controller::rest`].
     rest: AtomicU64,
+    /// At the last look sessions had begun statements that are no reports.
+    others: AtomicBool,
     times: AtomicU64,
     rested: AtomicU64,
     delay: AtomicU64,
@@ -158,6 +160,7 @@ impl GiveWay {
             changed: Condvar::new(),
             limit: AtomicU64::new(0),
             rest: AtomicU64::new(0),
+            others: AtomicBool::new(false),
             times: AtomicU64::new(0),
             rested: AtomicU64::new(0),
             delay: AtomicU64::new(0),
@@ -169,6 +172,11 @@ impl GiveWay {
         if self.counting.load(Ordering::Relaxed) {
             self.statements.add_one();
         }
+    }
+
+    /// Sessions had statements that are no reports when a report last looked.
+    pub fn sessions_work(&self) -> bool {
+        self.others.load(Ordering::Relaxed)
     }
 
     /// `highkey_session_delay_limit`, in microseconds.
@@ -215,6 +223,7 @@ impl GiveWay {
             let workers = self.workers.running().max(self.state.lock().running);
             let others = now.0.saturating_sub(before.0) > now.1.saturating_sub(before.1);
             before = now;
+            self.others.store(others, Ordering::Relaxed);
             let limit = Duration::from_micros(self.limit.load(Ordering::Relaxed));
             if controller.next(Sample { delay, others, workers }, limit) {
                 self.times.fetch_add(1, Ordering::Relaxed);
